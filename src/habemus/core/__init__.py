@@ -1,0 +1,37 @@
+"""The vocabulary: processes, messages, effects, and what is said of a run.  Standard library only."""
+
+from habemus.core.process import (
+    Const,
+    Durable,
+    MistakeInAlgorithm,
+    MistakeInPlan,
+    Process,
+    ProcessId,
+    Span,
+    Uses,
+    request,
+    upon,
+    whenever,
+)
+from habemus.core.system import System, Topology
+from habemus.core.values import Indication, Message, Timer, Value
+
+__all__ = [
+    "Const",
+    "Durable",
+    "Indication",
+    "Message",
+    "MistakeInAlgorithm",
+    "MistakeInPlan",
+    "Process",
+    "ProcessId",
+    "Span",
+    "System",
+    "Timer",
+    "Topology",
+    "Uses",
+    "Value",
+    "request",
+    "upon",
+    "whenever",
+]

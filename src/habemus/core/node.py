@@ -1,0 +1,265 @@
+"""A node: one participant with all its parts, as a pure step from (state, event) to (state, effects).
+
+A plan may stack components: an election that uses a detector, a mutex whose messages go over perfect links.
+Its parts are numbered depth first, so an address is (process, port) and messages need no envelopes.
+
+Down is a method call.  Up is an indication, which waits until the handler that raised it has ended: a
+handler is never entered while another one of the same node runs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from habemus.core.process import RULE_LIMIT, MistakeInAlgorithm, MistakeInPlan, Process, ProcessId, Span, T
+from habemus.core.values import Indication, Message, Timer, Value
+
+State: TypeAlias = tuple[tuple[Any, ...], ...]
+
+
+class Delivered(Indication):
+    """What links say to the process above them: a message has come.  It reaches that process as the message."""
+
+    sender: ProcessId
+    message: Message
+
+
+# The closed set of effects.
+
+
+class Send(NamedTuple):
+    port: int
+    to: ProcessId
+    message: Message
+
+
+class Broadcast(NamedTuple):
+    port: int
+    message: Message
+
+
+class SetTimer(NamedTuple):
+    port: int
+    timer: Timer
+    after: Span
+
+
+class CancelTimer(NamedTuple):
+    port: int
+    timer: Timer
+
+
+class Chosen(NamedTuple):
+    port: int
+    value: Any
+
+
+class Indicate(NamedTuple):
+    indication: Indication
+
+
+Effect: TypeAlias = Send | Broadcast | SetTimer | CancelTimer | Chosen | Indicate
+
+
+class Part(NamedTuple):
+    """One part of a stack, before there is a process for it."""
+
+    port: int
+    path: str  # "" for the part on top, ".election.detector" below it
+    plan: Process
+    above: int | None
+    name: str  # of the variable that holds it in the part above; "links" if it carries that part's messages
+    initial: tuple[Any, ...]
+
+
+class Stack:
+    """The parts of a plan, checked once for all the nodes that are made from it."""
+
+    def __init__(self, plan: Process) -> None:
+        self.plan = plan
+        self.parts: list[Part] = []
+        self._add(plan, "", None, "")
+        self.initial: State = tuple(part.initial for part in self.parts)
+        self.values: dict[str, type[Value]] = {}
+        for part in self.parts:
+            self.values.update(type(part.plan).__behaviour__.values)
+        self.durable = any(variable.kind == "durable" for part in self.parts for variable in type(part.plan).__variables__.values())
+
+    def _add(self, plan: Process, path: str, above: int | None, name: str) -> None:
+        port = len(self.parts)
+        cls = type(plan)
+        self.parts.append(Part(port, path, plan, above, name, cls.__capture__(plan)))
+        if above is not None:
+            self._check_indications(plan, self.parts[above].plan, name)
+        if plan.links is not None:
+            self._add(plan.links, f"{path}.links", port, "links")
+        for variable in cls.__variables__.values():
+            if variable.kind == "uses":
+                self._add(getattr(plan, variable.name), f"{path}.{variable.name}", port, variable.name)
+
+    @staticmethod
+    def _check_indications(plan: Process, above: Process, name: str) -> None:
+        handled = type(above).__behaviour__.upon
+        for indication in type(plan).indications:
+            if name == "links" and indication is Delivered:
+                continue
+            if (indication, name) not in handled and (indication, None) not in handled:
+                raise MistakeInPlan(
+                    f"{type(plan).__name__} may indicate {indication.__name__}, and {type(above).__name__} has no @upon({indication.__name__}) for it"
+                )
+
+    def spawn(self, me: ProcessId, peers: tuple[ProcessId, ...]) -> list[Process]:
+        """Fresh processes for one node, in their initial state, without effects yet."""
+        parts: list[Process] = []
+        for part in self.parts:
+            cls = type(part.plan)
+            process = cls.__new__(cls)
+            process.me = me
+            process.peers = peers
+            process.links = None
+            for variable in cls.__variables__.values():
+                if variable.kind == "const":
+                    setattr(process, variable.name, getattr(part.plan, variable.name))
+            cls.__restore__(process, part.initial)
+            if part.above is not None:
+                setattr(parts[part.above], part.name, process)
+            parts.append(process)
+        return parts
+
+    def forget(self, state: State) -> State:
+        """What is left of a state after a crash: durable variables as they were, the others as at first."""
+        return tuple(
+            tuple(
+                value if type(part.plan).__variables__[name].kind == "durable" else first
+                for name, value, first in zip(type(part.plan).__state_names__, now, part.initial, strict=True)
+            )
+            for part, now in zip(self.parts, state, strict=True)
+        )
+
+
+def settle_together(stack: Stack, parts: Sequence[Process], raised: deque[tuple[int, Indication]]) -> Callable[[], None]:
+    """After a handler of a stack: hand the indications up and apply all rules, until nothing is left to do."""
+    tables = [type(part.plan).__behaviour__.upon for part in stack.parts]
+    settles = [(type(part.plan).__behaviour__.settle, parts[part.port]) for part in stack.parts if type(part.plan).__behaviour__.rules]
+
+    def hand_up(port: int, indication: Indication) -> None:
+        part = stack.parts[port]
+        assert part.above is not None
+        above = parts[part.above]
+        if part.name == "links" and isinstance(indication, Delivered):
+            handler = handler_of(above, indication.message, None)
+            handler(above, indication.sender, indication.message)
+            return
+        table = tables[part.above]
+        handler_up = table.get((type(indication), part.name)) or table.get((type(indication), None))
+        if handler_up is None:
+            raise MistakeInAlgorithm(f"{type(parts[port]).__name__} indicates {indication!r}, which {type(above).__name__} does not handle")
+        handler_up(above, indication)
+
+    def settle() -> None:
+        for _ in range(RULE_LIMIT):
+            while raised:
+                hand_up(*raised.popleft())
+            applied = False
+            for apply_rules, process in settles:
+                applied = apply_rules(process) or applied
+            if not applied and not raised:
+                return
+        raise MistakeInAlgorithm(f"{type(parts[0]).__name__} and its components do not come to rest after one event")
+
+    return settle
+
+
+def handler_of(process: Process, value: Value, of: str | None) -> Callable[..., None]:
+    handler = type(process).__behaviour__.upon.get((type(value), of))
+    if handler is None:
+        raise MistakeInAlgorithm(f"{type(process).__name__} has no @upon({type(value).__name__}) and got {value!r}")
+    return handler
+
+
+class Node:
+    """One participant whose effects are collected, not carried out."""
+
+    def __init__(self, stack: Stack, me: ProcessId, peers: tuple[ProcessId, ...], choose: Callable[[Sequence[Any]], Any]) -> None:
+        self.stack = stack
+        self.parts = stack.spawn(me, peers)
+        self.effects: list[Effect] = []
+        raised: deque[tuple[int, Indication]] = deque()
+        for part, process in zip(stack.parts, self.parts, strict=True):
+            self._give_effects(process, part, raised, choose)
+        self._settle = settle_together(stack, self.parts, raised)
+
+    def _give_effects(self, process: Process, part: Part, raised: deque[tuple[int, Indication]], choose: Callable[[Sequence[Any]], Any]) -> None:
+        port, effects = part.port, self.effects
+        links = process.links
+
+        def send(message: Message, *, to: ProcessId) -> None:
+            effects.append(Send(port, to, message))
+
+        def broadcast(message: Message) -> None:
+            effects.append(Broadcast(port, message))
+
+        def send_over_links(message: Message, *, to: ProcessId) -> None:
+            links.transmit(message, to=to)  # type: ignore[union-attr]  # a Link, which core does not know
+
+        def broadcast_over_links(message: Message) -> None:
+            for peer in process.peers:
+                send_over_links(message, to=peer)
+
+        def choose_and_note(options: Sequence[T]) -> T:
+            value: T = choose(options)
+            effects.append(Chosen(port, value))
+            return value
+
+        def indicate_up(indication: Indication) -> None:
+            raised.append((port, indication))
+
+        process.send = send if links is None else send_over_links
+        process.broadcast = broadcast if links is None else broadcast_over_links
+        process.set_timer = lambda timer, *, after: effects.append(SetTimer(port, timer, after))
+        process.cancel_timer = lambda timer: effects.append(CancelTimer(port, timer))
+        process.choose = choose_and_note
+        process.indicate = indicate_up if part.above is not None else lambda indication: effects.append(Indicate(indication))
+
+    def _stepped(self) -> list[Effect]:
+        self._settle()
+        effects = list(self.effects)
+        self.effects.clear()
+        return effects
+
+    # Events.
+
+    def start(self) -> list[Effect]:
+        for process in reversed(self.parts):  # components first: the part above may call them when it starts
+            process.on_start()
+        return self._stepped()
+
+    def recover(self) -> list[Effect]:
+        for process in reversed(self.parts):
+            process.on_recover()
+        return self._stepped()
+
+    def deliver(self, port: int, sender: ProcessId, message: Message) -> list[Effect]:
+        process = self.parts[port]
+        handler_of(process, message, None)(process, sender, message)
+        return self._stepped()
+
+    def fire(self, port: int, timer: Timer) -> list[Effect]:
+        process = self.parts[port]
+        handler_of(process, timer, None)(process, timer)
+        return self._stepped()
+
+    def request(self, name: str, *arguments: Any) -> list[Effect]:
+        getattr(self.parts[0], name)(*arguments)
+        return self._stepped()
+
+    # State.
+
+    def capture(self) -> State:
+        return tuple(type(process).__capture__(process) for process in self.parts)
+
+    def restore(self, state: State) -> None:
+        for process, values in zip(self.parts, state, strict=True):
+            type(process).__restore__(process, values)

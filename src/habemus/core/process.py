@@ -1,0 +1,456 @@
+"""A process: declared variables, and handlers that change them and act through effects.
+
+A class that derives from `Process` declares its variables by annotation.  The engine sees these and only
+these as the state, so from outside a process is a pure function from (state, event) to (state, effects),
+and the same class can be simulated, searched exhaustively and run between machines.
+
+    class Central(Mutex):
+        coordinator: Const[ProcessId]        # given with the plan, never changes
+        holder: ProcessId | None = None      # part of the state
+        granted_to: Durable[int] = 0         # part of the state, survives a crash
+        detector: Uses[Detector]             # a component below this one
+
+        @upon(Request)                       # upon receiving a Request ...
+        def enqueue(self, sender: ProcessId, request: Request) -> None: ...
+
+        @whenever(is_free_and_wanted)        # whenever the condition holds, after any event
+        def admit_next(self) -> None: ...
+
+Calling the class gives a *plan*: the constants and the initial state, without a place to run.  A runtime
+makes processes from it, as many as there are participants.
+"""
+
+from __future__ import annotations
+
+import dis
+import difflib
+import inspect
+import sys
+import types
+import typing
+from abc import ABCMeta
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar, dataclass_transform
+
+from habemus.core.shapes import Shape, UnsupportedType, shape_of
+from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
+
+ProcessId: TypeAlias = int
+Span: TypeAlias = int | tuple[int, int]
+"""A delay in microseconds, or the range from which the runtime draws one."""
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Mark:
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+_CONST, _DURABLE, _USES = _Mark("const"), _Mark("durable"), _Mark("uses")
+
+Const = Annotated[T, _CONST]
+"""Given with the plan; never part of the state."""
+Durable = Annotated[T, _DURABLE]
+"""Part of the state that survives a crash: the runtime stores it before any send of the step goes out."""
+Uses = Annotated[T, _USES]
+"""A component below this process: any process that solves the named problem."""
+
+RULE_LIMIT = 10_000
+"""How often rules may fire after one event before the run is stopped as endless."""
+
+
+class MistakeInAlgorithm(Exception):
+    """The algorithm file does something that the engine can show to be wrong."""
+
+
+class MistakeInPlan(ValueError):
+    """A plan that cannot run: a missing or unknown variable, a component of the wrong kind."""
+
+
+def upon(*kinds: type[Value], of: str | None = None) -> Callable[[F], F]:
+    """Marks the handler of a message, timer or indication; `of` names the component when several send it."""
+
+    def mark(handler: F) -> F:
+        handler.__upon__ = (kinds, of)  # type: ignore[attr-defined]  # a mark on a function
+        return handler
+
+    return mark
+
+
+def whenever(guard: Callable[[Any], bool]) -> Callable[[F], F]:
+    """Marks a rule: applied after each event for as long as its guard holds."""
+
+    def mark(action: F) -> F:
+        action.__whenever__ = guard.__name__  # type: ignore[attr-defined]  # a mark on a function
+        return action
+
+    return mark
+
+
+def request(method: F) -> F:
+    """Marks a method of a problem's interface that the application, or the process above, may call."""
+    method.__request__ = True  # type: ignore[attr-defined]  # a mark on a function
+    return method
+
+
+class Variable(NamedTuple):
+    name: str
+    kind: str  # "state", "const", "durable", "uses"
+    declared: Any
+    shape: Shape | None
+    default: Any  # _REQUIRED where the plan must give it
+
+
+class Rule(NamedTuple):
+    name: str
+    guard: Callable[[Any], bool]
+    action: Callable[[Any], None]
+
+
+class Behaviour(NamedTuple):
+    """What a class does, looked up once when the class is made.
+
+    `upon` holds the plain handlers and `settled` the same ones followed by the rules that they can affect;
+    a process that stands alone runs the settled ones, a stack settles all its parts together.
+    """
+
+    rules: tuple[Rule, ...]
+    upon: dict[tuple[type[Value], str | None], Callable[..., None]]
+    settled: dict[tuple[type[Value], str | None], Callable[..., None]]
+    requests: dict[str, Callable[..., None]]
+    settle: Callable[[Any], bool]
+    values: dict[str, type[Value]]  # the types it handles, by name
+
+
+_REQUIRED: Any = object()
+
+
+class ProcessType(ABCMeta):
+    """Makes process classes: slots and variables from the annotations, behaviour from the marks."""
+
+    __variables__: dict[str, Variable]
+    __behaviour__: Behaviour
+    __state_names__: tuple[str, ...]
+    __capture__: Callable[[Any], tuple[Any, ...]]
+    __restore__: Callable[[Any, tuple[Any, ...]], None]
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> ProcessType:
+        own = declared_names(namespace)
+        inherited: dict[str, Variable] = {}
+        for base in reversed(bases):
+            inherited.update(getattr(base, "__variables__", {}))
+        if not any(isinstance(base, ProcessType) for base in bases):
+            namespace["__slots__"] = tuple(own)  # Process itself: what the runtime gives to every process
+            return _finish(super().__new__(mcls, name, bases, namespace), {})
+        # A name of a variable given a value without a type is a new default, not a class attribute over the slot.
+        defaults = {variable: namespace.pop(variable) for variable in (*own, *inherited) if variable in namespace}
+        namespace["__slots__"] = tuple(variable for variable in own if variable not in inherited)
+        cls = super().__new__(mcls, name, bases, namespace)
+        hints = hints_of(cls, sys._getframe(1))
+        variables = dict(inherited)
+        for variable in own:
+            default = defaults.get(variable, _REQUIRED)
+            variables[variable] = _variable(name, variable, hints[variable], default)
+        for variable in defaults.keys() - set(own):
+            variables[variable] = inherited[variable]._replace(default=defaults[variable])
+        return _finish(cls, variables)
+
+
+def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:
+    kind = "state"
+    if typing.get_origin(declared) is Annotated:
+        for mark in typing.get_args(declared)[1:]:
+            if isinstance(mark, _Mark):
+                kind = mark.kind
+        declared = typing.get_args(declared)[0]
+    if kind in ("const", "uses"):
+        return Variable(name, kind, declared, None, default)
+    try:
+        return Variable(name, kind, declared, shape_of(declared), default)
+    except UnsupportedType as reason:
+        raise UnsupportedType(f"{owner}.{name}: {reason}") from None
+
+
+def _finish(cls: ProcessType, variables: dict[str, Variable]) -> ProcessType:
+    cls.__variables__ = variables
+    cls.__state_names__ = tuple(name for name, variable in variables.items() if variable.kind in ("state", "durable"))
+    cls.__capture__, cls.__restore__ = _capture_and_restore(cls)
+    cls.__behaviour__ = _behaviour(cls)
+    return cls
+
+
+def _capture_and_restore(cls: ProcessType) -> tuple[Callable[[Any], tuple[Any, ...]], Callable[[Any, tuple[Any, ...]], None]]:
+    """Straight code for the whole state at once: the checker does this more often than anything else."""
+    scope: dict[str, Any] = {}
+    captured, restored = [], []
+    for index, name in enumerate(cls.__state_names__):
+        shape = cls.__variables__[name].shape
+        assert shape is not None
+        if shape.mutable:
+            scope[f"freeze_{name}"], scope[f"thaw_{name}"] = shape.freeze, shape.thaw
+            captured.append(f"freeze_{name}(self.{name}), ")
+            restored.append(f"    self.{name} = thaw_{name}(state[{index}])\n")
+        else:
+            captured.append(f"self.{name}, ")
+            restored.append(f"    self.{name} = state[{index}]\n")
+    source = f"def capture(self): return ({''.join(captured)})\ndef restore(self, state):\n{''.join(restored) or '    pass'}"
+    exec(compile(source, f"<state of {cls.__qualname__}>", "exec"), scope)
+    return scope["capture"], scope["restore"]
+
+
+def _behaviour(cls: ProcessType) -> Behaviour:
+    marks: dict[str, Any] = {}  # by name through the whole ancestry: an override without its mark keeps the mark
+    guards: dict[str, str] = {}
+    requests: list[str] = []
+    for base in reversed(cls.__mro__):
+        for name, member in base.__dict__.items():
+            if hasattr(member, "__upon__"):
+                marks[name] = member.__upon__
+            if hasattr(member, "__whenever__"):
+                guards[name] = member.__whenever__
+            if hasattr(member, "__request__") and name not in requests:
+                requests.append(name)
+    rules = tuple(Rule(name, getattr(cls, guard), getattr(cls, name)) for name, guard in guards.items())
+    upon_table: dict[tuple[type[Value], str | None], Callable[..., None]] = {}
+    settled: dict[tuple[type[Value], str | None], Callable[..., None]] = {}
+    for name, (kinds, of) in marks.items():
+        handler = getattr(cls, name)
+        for kind in kinds:
+            _check_arity(cls, name, handler, kind)
+            if (kind, of) in upon_table and upon_table[kind, of].__name__ != name:
+                raise MistakeInAlgorithm(f"{cls.__name__}: both {upon_table[kind, of].__name__} and {name} handle {kind.__name__}")
+            upon_table[kind, of] = handler
+            settled[kind, of] = _followed_by_rules(cls, handler, rules)
+    return Behaviour(
+        rules,
+        upon_table,
+        settled,
+        {name: _followed_by_rules(cls, getattr(cls, name), rules) for name in requests},
+        _fixpoint(cls, rules),
+        {kind.__name__: kind for kind, _ in upon_table},
+    )
+
+
+def _check_arity(cls: type, name: str, handler: Callable[..., None], kind: type[Value]) -> None:
+    wanted = 3 if issubclass(kind, Message) else 2
+    parameters = list(inspect.signature(handler).parameters)
+    if len(parameters) != wanted:
+        takes = "the sender and the message" if wanted == 3 else "the event"
+        raise MistakeInAlgorithm(f"{cls.__name__}.{name} handles {kind.__name__} and so takes self and {takes}; it has ({', '.join(parameters)})")
+
+
+# Rules.  A rule that a handler cannot affect need not be looked at after it.
+
+
+def _followed_by_rules(cls: ProcessType, handler: Callable[..., None], rules: tuple[Rule, ...]) -> Callable[..., None]:
+    affected = _affected(cls, handler, rules)
+    if not affected:
+        return handler
+    settle = _fixpoint(cls, affected)
+    if len(affected) == 1:
+        guard = affected[0].guard
+
+        def handle_then_rule(self: Any, *event: Any) -> None:
+            handler(self, *event)
+            if guard(self):
+                settle(self)
+
+        def receive_then_rule(self: Any, sender: ProcessId, message: Message) -> None:
+            handler(self, sender, message)
+            if guard(self):
+                settle(self)
+
+        return receive_then_rule if len(inspect.signature(handler).parameters) == 3 else handle_then_rule
+
+    def handle_then_rules(self: Any, *event: Any) -> None:
+        handler(self, *event)
+        settle(self)
+
+    return handle_then_rules
+
+
+def _fixpoint(cls: type, rules: tuple[Rule, ...]) -> Callable[[Any], bool]:
+    """Applies the rules until no guard holds; says whether any was applied."""
+
+    def settle(self: Any) -> bool:
+        for fired in range(RULE_LIMIT):
+            for _, guard, action in rules:
+                if guard(self):
+                    action(self)
+                    break
+            else:
+                return fired > 0
+        raise MistakeInAlgorithm(f"{cls.__name__}: the rules {', '.join(rule.name for rule in rules)} still apply after {RULE_LIMIT} times")
+
+    return settle
+
+
+def _affected(cls: ProcessType, handler: Callable[..., None], rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The rules whose guards may have become true through the handler, or through one another, in order."""
+    reached: set[str] = set()
+    frontier: list[Callable[..., Any]] = [handler]
+    while frontier:
+        touched = _uses_of(cls, frontier.pop())
+        for rule in rules:
+            if rule.name not in reached and _may_affect(cls, touched, _uses_of(cls, rule.guard)):
+                reached.add(rule.name)
+                frontier.append(rule.action)
+    return tuple(rule for rule in rules if rule.name in reached)
+
+
+class _Use(NamedTuple):
+    stored: frozenset[str]
+    mentioned: frozenset[str]
+    opaque: bool  # passes itself on, or reaches attributes by computed names: anything may have changed
+
+
+def _may_affect(cls: ProcessType, handler: _Use, guard: _Use) -> bool:
+    if handler.opaque or guard.opaque:
+        return True
+    changed = set(handler.stored)
+    for name in handler.mentioned & cls.__variables__.keys():
+        shape = cls.__variables__[name].shape
+        if shape is None or shape.mutable:
+            changed.add(name)  # mentioned is as good as changed for what can be changed in place
+    return not changed.isdisjoint(guard.mentioned)
+
+
+def _uses_of(cls: type, function: Callable[..., Any]) -> _Use:
+    """What a handler stores and mentions of its process, through every method of the class that it names."""
+    stored: set[str] = set()
+    mentioned: set[str] = set()
+    opaque = False
+    seen: set[str] = set()
+    frontier = [function]
+    while frontier:
+        for code in _codes(frontier.pop().__code__):
+            mentioned.update(code.co_names)
+            stored.update(str(each.argval) for each in dis.get_instructions(code) if each.opname in ("STORE_ATTR", "DELETE_ATTR"))
+            opaque = opaque or _passes_itself_on(code)
+            for name in code.co_names:
+                if name not in seen:
+                    seen.add(name)
+                    member = inspect.getattr_static(cls, name, None)
+                    if isinstance(member, property) and member.fget is not None:
+                        frontier.append(member.fget)
+                    elif isinstance(member, types.FunctionType):
+                        frontier.append(member)
+    opaque = opaque or not mentioned.isdisjoint({"setattr", "delattr", "getattr", "vars", "super", "__dict__"})
+    return _Use(frozenset(stored), frozenset(mentioned), opaque)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+_ATTRIBUTE_OPS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "COPY")
+
+
+def _passes_itself_on(code: types.CodeType) -> bool:
+    """Whether `self` is used other than as `self.something`."""
+    if not (code.co_varnames or code.co_freevars):
+        return False
+    instructions = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOT_TAKEN")]
+    for index, each in enumerate(instructions):
+        loaded = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+        if each.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) and "self" in loaded:
+            if "self" in loaded[:-1] or instructions[index + 1].opname not in _ATTRIBUTE_OPS:
+                return True
+    return False
+
+
+# What the runtime gives to each process.
+
+
+class Send(Protocol):
+    def __call__(self, message: Message, *, to: ProcessId) -> None: ...
+
+
+class Broadcast(Protocol):
+    def __call__(self, message: Message) -> None: ...
+
+
+class SetTimer(Protocol):
+    def __call__(self, timer: Timer, *, after: Span) -> None: ...
+
+
+class CancelTimer(Protocol):
+    def __call__(self, timer: Timer) -> None: ...
+
+
+class Choose(Protocol):
+    def __call__(self, options: Sequence[T]) -> T: ...
+
+
+class Indicate(Protocol):
+    def __call__(self, indication: Indication) -> None: ...
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class Process(metaclass=ProcessType):
+    """One participant.  It only reacts to events, and only acts through the effects below."""
+
+    me: ProcessId
+    peers: tuple[ProcessId, ...]  # the others that it can send to, in order
+    send: Send
+    broadcast: Broadcast  # to every peer
+    set_timer: SetTimer
+    cancel_timer: CancelTimer
+    choose: Choose
+    indicate: Indicate  # to whoever stands above: a process, or the application
+    links: Process | None  # the component that carries its messages, if any
+
+    indications: ClassVar[tuple[type[Indication], ...]] = ()
+    """What a process of this kind may indicate; each problem says so."""
+
+    def __init__(self, **given: Any) -> None:
+        cls = type(self)
+        unknown = [name for name in given if name not in cls.__variables__]
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], cls.__variables__, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(cls.__variables__) or 'none'}"
+            raise MistakeInPlan(f"{cls.__name__} has no variable {unknown[0]}{hint}")
+        self.links = None
+        for name, variable in cls.__variables__.items():
+            value = given.get(name, variable.default)
+            if value is _REQUIRED:
+                raise MistakeInPlan(f"{cls.__name__} needs {name}=...")
+            if variable.kind == "uses" and not isinstance(value, variable.declared):
+                raise MistakeInPlan(f"{cls.__name__}.{name} must be a {variable.declared.__name__}, not {type(value).__name__}")
+            shape = variable.shape
+            setattr(self, name, value if shape is None else shape.thawed(shape.frozen(value)))
+
+    def on_start(self) -> None:
+        """Runs when the process starts."""
+
+    def on_recover(self) -> None:
+        """Runs when it comes back after a crash; what is not durable has its initial value."""
+        self.on_start()
+
+    def over(self, links: Process) -> Self:
+        """This plan with its messages carried by the given links; the original is not changed."""
+        copy = self.copied()
+        copy.links = links
+        return copy
+
+    def but(self, **changes: Any) -> Self:
+        """This plan with other constants or another initial state."""
+        copy = type(self)(**{name: getattr(self, name) for name in type(self).__variables__} | changes)
+        copy.links = self.links
+        return copy
+
+    def copied(self) -> Self:
+        return self.but()
+
+    def awaits(self) -> Sequence[ProcessId]:
+        """Whom this process waits for, as far as it knows: explains a run that stands still."""
+        return ()
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={getattr(self, name)!r}" for name in type(self).__variables__ if hasattr(self, name)]
+        return f"{type(self).__name__}({', '.join(shown)})"

@@ -1,0 +1,132 @@
+"""A system: who takes part, by which plan, and who can speak to whom."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from habemus.core.process import MistakeInPlan, Process, ProcessId
+
+Edges = Iterable[tuple[ProcessId, ProcessId]]
+
+
+class Topology:
+    """Who can speak to whom: the neighbours of every process, in order."""
+
+    def __init__(self, name: str, neighbours: Mapping[ProcessId, tuple[ProcessId, ...]]) -> None:
+        self.name = name
+        self.neighbours = dict(neighbours)
+
+    @property
+    def processes(self) -> tuple[ProcessId, ...]:
+        return tuple(self.neighbours)
+
+    @property
+    def edges(self) -> list[tuple[ProcessId, ProcessId]]:
+        return [(one, other) for one, others in self.neighbours.items() for other in others if one < other]
+
+    def is_connected(self) -> bool:
+        reached, frontier = set(self.processes[:1]), list(self.processes[:1])
+        while frontier:
+            for other in self.neighbours[frontier.pop()]:
+                if other not in reached:
+                    reached.add(other)
+                    frontier.append(other)
+        return len(reached) == len(self.neighbours)
+
+    @classmethod
+    def of_edges(cls, name: str, processes: Iterable[ProcessId], edges: Edges) -> Topology:
+        near: dict[ProcessId, set[ProcessId]] = {process: set() for process in processes}
+        for one, other in edges:
+            for process in (one, other):
+                if process not in near:
+                    raise MistakeInPlan(f"edge {one}-{other}: there is no process {process}")
+            if one == other:
+                raise MistakeInPlan(f"edge {one}-{other} joins a process to itself")
+            near[one].add(other)
+            near[other].add(one)
+        return cls(name, {process: tuple(sorted(others)) for process, others in near.items()})
+
+
+def complete(processes: Iterable[ProcessId]) -> Topology:
+    everybody = tuple(processes)
+    return Topology("complete", {me: tuple(other for other in everybody if other != me) for me in everybody})
+
+
+def ring(processes: Iterable[ProcessId]) -> Topology:
+    """Each has its predecessor and its successor, in this order; in a ring of two these are the same."""
+    around = tuple(processes)
+    size = len(around)
+    neighbours = {me: tuple(dict.fromkeys((around[index - 1], around[(index + 1) % size]))) for index, me in enumerate(around)}
+    return Topology("ring", neighbours if size > 1 else {around[0]: ()})
+
+
+def line(processes: Iterable[ProcessId]) -> Topology:
+    along = tuple(processes)
+    return Topology.of_edges("line", along, zip(along, along[1:], strict=False))
+
+
+def star(processes: Iterable[ProcessId]) -> Topology:
+    centre, *rays = processes
+    return Topology.of_edges("star", (centre, *rays), ((centre, ray) for ray in rays))
+
+
+def grid(processes: Iterable[ProcessId]) -> Topology:
+    """Rows of equal length, as near to a square as the number allows; the last row may be shorter."""
+    cells = tuple(processes)
+    width = max(1, round(len(cells) ** 0.5))
+    sideways = ((cells[i], cells[i + 1]) for i in range(len(cells) - 1) if (i + 1) % width)
+    downwards = ((cells[i], cells[i + width]) for i in range(len(cells) - width))
+    return Topology.of_edges("grid", cells, (*sideways, *downwards))
+
+
+def tree(processes: Iterable[ProcessId]) -> Topology:
+    """A binary tree, filled level by level."""
+    nodes = tuple(processes)
+    return Topology.of_edges("tree", nodes, ((nodes[(i - 1) // 2], nodes[i]) for i in range(1, len(nodes))))
+
+
+def random_connected(processes: Iterable[ProcessId], seed: int = 0, extra: int | None = None) -> Topology:
+    """A random tree and some more edges (as many as there are processes, unless told): always connected."""
+    draw = random.Random(seed)
+    nodes = list(processes)
+    size = len(nodes)
+    edges = {(draw.randrange(i), i) for i in range(1, size)}
+    wanted = min(len(edges) + (size if extra is None else extra), size * (size - 1) // 2)
+    while len(edges) < wanted:
+        one, other = sorted((draw.randrange(size), draw.randrange(size)))
+        if one != other:
+            edges.add((one, other))
+    return Topology.of_edges("random", nodes, ((nodes[one], nodes[other]) for one, other in sorted(edges)))
+
+
+TOPOLOGIES: dict[str, Callable[[Iterable[ProcessId]], Topology]] = {
+    "complete": complete,
+    "ring": ring,
+    "line": line,
+    "star": star,
+    "grid": grid,
+    "tree": tree,
+    "random": random_connected,
+}
+
+
+@dataclass(frozen=True)
+class System:
+    """The participants of a run.  `clients` are those whose application asks for something."""
+
+    plans: Mapping[ProcessId, Process]
+    topology: Topology
+    clients: tuple[ProcessId, ...]
+    labels: Mapping[ProcessId, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if set(self.plans) != set(self.topology.processes):
+            raise MistakeInPlan("every process of the topology needs a plan, and only those")
+        for client in self.clients:
+            if client not in self.plans:
+                raise MistakeInPlan(f"client {client} is not a process of the system")
+
+    def label(self, process: ProcessId) -> str:
+        return self.labels.get(process, str(process))

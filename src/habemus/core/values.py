@@ -1,0 +1,173 @@
+"""Values: what processes exchange, what their timers carry, what components tell each other.
+
+A value is frozen, has slots, and equals another one only if their types are the same: an `Ack()` is not a
+`Release()`, even though neither has a field.  Equality, order and hash are derived from the declared
+fields, never written, so no field can be forgotten.
+
+    class Request(Message):
+        stamp: int
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, ClassVar, NoReturn, dataclass_transform
+
+from habemus.core import shapes
+from habemus.core.shapes import Malformed, Shape, UnsupportedType, shape_of
+
+_REQUIRED: Any = object()
+
+
+def declared_names(namespace: Mapping[str, Any]) -> list[str]:
+    """The names annotated in a class body, in order, without those marked ClassVar."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        annotate = annotationlib.get_annotate_from_class_namespace(namespace)
+        annotations = annotationlib.call_annotate_function(annotate, annotationlib.Format.FORWARDREF) if annotate else {}
+    else:
+        annotations = namespace.get("__annotations__", {})
+    return [name for name, declared in annotations.items() if not _is_class_variable(declared)]
+
+
+def _is_class_variable(declared: Any) -> bool:
+    if isinstance(declared, str):
+        return declared.removeprefix("typing.").startswith("ClassVar")
+    return declared is ClassVar or typing.get_origin(declared) is ClassVar
+
+
+def hints_of(cls: type, definition: types.FrameType | None) -> dict[str, Any]:
+    """The declared types of a class, with names of the place of its definition in sight."""
+    try:
+        return typing.get_type_hints(cls, localns=dict(definition.f_locals) if definition else None, include_extras=True)
+    except NameError as error:
+        raise UnsupportedType(f"{cls.__qualname__}: {error}; define it above the class that uses it") from None
+
+
+class ValueType(type):
+    """Makes value classes: slots from the annotations, and the methods that depend on them."""
+
+    __fields__: dict[str, Shape]
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> ValueType:
+        own = declared_names(namespace)
+        defaults = {field: namespace.pop(field) for field in own if field in namespace}
+        namespace["__slots__"] = tuple(own)
+        cls = super().__new__(mcls, name, bases, namespace)
+        fields: dict[str, Shape] = {}
+        for base in reversed(cls.__mro__[1:]):
+            fields.update(base.__dict__.get("__fields__", {}))
+        hints = hints_of(cls, sys._getframe(1))
+        for field in own:
+            try:
+                fields[field] = shape_of(hints[field])
+            except UnsupportedType as reason:
+                raise UnsupportedType(f"{name}.{field}: {reason}") from None
+            if fields[field].mutable:
+                raise UnsupportedType(f"{name}.{field}: {fields[field].name} can change; a value holds tuple, frozenset or other values")
+        inherited = {key: value for base in reversed(cls.__mro__[1:]) for key, value in base.__dict__.get("__defaults__", {}).items()}
+        type.__setattr__(cls, "__fields__", fields)
+        type.__setattr__(cls, "__defaults__", {**inherited, **defaults})
+        type.__setattr__(cls, "__match_args__", tuple(fields))
+        for method, function in _methods(cls, fields, {**inherited, **defaults}).items():
+            type.__setattr__(cls, method, function)
+        return cls
+
+
+def _methods(cls: ValueType, fields: dict[str, Shape], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Writes the methods that the fields determine, as straight code: they are on every runtime's hot path."""
+    scope: dict[str, Any] = {"cls": cls, "required": _REQUIRED}
+    scope |= {f"set_{field}": getattr(cls, field).__set__ for field in fields}
+    scope |= {f"default_{field}": value for field, value in defaults.items()}
+    parameters = "".join(f", {field}" + (f"=default_{field}" if field in defaults else "") for field in fields)
+    assignments = "; ".join(f"set_{field}(self, {field})" for field in fields) or "pass"
+    equal = "".join(f" and self.{field} == other.{field}" for field in fields)
+    values = "".join(f"self.{field}, " for field in fields)
+    others = "".join(f"other.{field}, " for field in fields)
+    shown = ", ".join(f"{field}={{self.{field}!r}}" for field in fields)
+    source = f"""
+def __init__(self{parameters}): {assignments}
+def __eq__(self, other): return self.__class__ is other.__class__{equal}
+def __hash__(self): return hash((cls, {values}))
+def __lt__(self, other):
+    if self.__class__ is other.__class__: return ({values}) < ({others})
+    return self.__class__.__qualname__ < other.__class__.__qualname__
+def __repr__(self): return f"{cls.__name__}({shown})"
+def __reduce__(self): return (cls, ({values}))
+"""
+    exec(compile(source, f"<value {cls.__qualname__}>", "exec"), scope)
+    return {name: scope[name] for name in ("__init__", "__eq__", "__hash__", "__lt__", "__repr__", "__reduce__")}
+
+
+@dataclass_transform(frozen_default=True, eq_default=True)
+class Value(metaclass=ValueType):
+    """An immutable value with declared fields."""
+
+    def __setattr__(self, name: str, _: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is a value and does not change; make a new one instead of setting {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is a value and does not change; {name} stays")
+
+    def __lt__(self, other: Value) -> bool:
+        raise AssertionError("written for each class by its metaclass")  # declared here so that sorted() type-checks
+
+
+class Message(Value):
+    """Sent from one process to another.  Its handler takes the sender and the message."""
+
+
+class Timer(Value):
+    """What a timer carries.  Setting an equal one again replaces it.  Its handler takes the timer."""
+
+
+class Indication(Value):
+    """What a component tells the one above it.  Its handler takes the indication."""
+
+
+def _encode(value: Value) -> Any:
+    cls = type(value)
+    return {cls.__name__: {name: shape.to_plain(getattr(value, name)) for name, shape in cls.__fields__.items()}}
+
+
+def _decode(found: Any, known: Mapping[str, type]) -> Value:
+    if not (isinstance(found, dict) and len(found) == 1):
+        raise Malformed(f"expected one named value, found {str(found)[:60]!r}")
+    [(name, fields)] = found.items()
+    cls = known.get(name)
+    if cls is None or not issubclass(cls, Value):
+        raise Malformed(f"unknown value {str(name)[:60]!r}; known are {', '.join(sorted(known)) or 'none'}")
+    if not isinstance(fields, dict) or set(fields) != set(cls.__fields__):
+        raise Malformed(f"{name} has the fields {', '.join(cls.__fields__) or 'none'}, found {str(fields)[:60]!r}")
+    result: Value = cls(**{field: shape.parse(fields[field], known) for field, shape in cls.__fields__.items()})
+    return result
+
+
+shapes.value_base = Value
+shapes.encode_value = _encode
+shapes.decode_value = _decode
+
+
+def to_plain(value: Value) -> Any:
+    """The value as JSON can hold it: one key, the type's name, over the fields."""
+    return _encode(value)
+
+
+def from_plain(found: Any, known: Mapping[str, type]) -> Value:
+    """The value that `to_plain` wrote, of one of the known types, or `Malformed`."""
+    return _decode(found, known)
+
+
+def canonical(plain: Any) -> str:
+    """The one way in which a plain value is written as text; digests and sizes rest on it."""
+    return json.dumps(plain, separators=(",", ":"), ensure_ascii=True, sort_keys=False)
+
+
+def size_of(value: Value) -> int:
+    """Bytes of a message: the length of its canonical text."""
+    return len(canonical(_encode(value)))

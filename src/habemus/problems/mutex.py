@@ -1,0 +1,155 @@
+"""Mutual exclusion: the interface of every mutex, and the applications that use one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from habemus.core import Indication, Process, ProcessId, Span, request
+from habemus.core.application import Drive
+
+
+class Granted(Indication):
+    """The process is in the critical section from now on."""
+
+
+class Mutex(Process):
+    """At most one process at a time is in the critical section."""
+
+    indications = (Granted,)
+
+    @request
+    @abstractmethod
+    def acquire(self) -> None:
+        """The application wants to enter.  It asks once and then waits for `Granted`."""
+
+    @request
+    @abstractmethod
+    def release(self) -> None:
+        """The application leaves the critical section."""
+
+    def granted(self) -> None:
+        """Lets the application in."""
+        self.indicate(Granted())
+
+
+@dataclass
+class Clients:
+    """Each client asks a number of times: it thinks, asks, stays inside for a while, leaves."""
+
+    rounds: int = 1
+    think: Span = (0, 10_000)
+    hold: Span = 1_000
+
+    _left: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
+    _busy: set[ProcessId] = field(default_factory=set, init=False, repr=False)
+
+    def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
+        self._left = dict.fromkeys(clients, self.rounds)
+        self._busy = set()
+        for client in clients:
+            self._next(client, drive)
+
+    def _next(self, client: ProcessId, drive: Drive) -> None:
+        if self._left[client]:
+            self._left[client] -= 1
+            self._busy.add(client)
+            drive.ask(client, "acquire", after=self.think)
+
+    def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
+        if request == "release":
+            self._busy.discard(process)
+            self._next(process, drive)
+
+    def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
+        if isinstance(indication, Granted):
+            drive.ask(process, "release", after=self.hold)
+
+    def crashed(self, process: ProcessId) -> None:
+        self._busy.discard(process)
+
+    def recovered(self, process: ProcessId, drive: Drive) -> None:
+        if process in self._left:
+            self._next(process, drive)
+
+    def is_done(self) -> bool:
+        return not self._busy
+
+
+class InTurn(Clients):
+    """One client after the other, each when the last one has left and the messages have settled: no contention."""
+
+    def __init__(self, rounds: int = 1, pause: int = 100_000, hold: Span = 1_000) -> None:
+        super().__init__(rounds, think=pause, hold=hold)
+        self._turns: list[ProcessId] = []
+
+    def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
+        self._turns = [client for _ in range(self.rounds) for client in clients]
+        self._next_turn(drive)
+
+    def _next_turn(self, drive: Drive) -> None:
+        if self._turns:
+            client = self._turns.pop(0)
+            self._busy = {client}
+            drive.ask(client, "acquire", after=self.think)
+        else:
+            self._busy = set()
+
+    def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
+        if request == "release":
+            self._next_turn(drive)
+
+    def recovered(self, process: ProcessId, drive: Drive) -> None:
+        if not self._busy:
+            self._next_turn(drive)
+
+
+class Ask(NamedTuple):
+    """One request of a script: who, when at the earliest, and how long it stays inside."""
+
+    process: ProcessId
+    at: int
+    hold: int = 1_000
+
+
+@dataclass
+class Script:
+    """The given requests and no others; the requests of one process come one after the other."""
+
+    asks: Iterable[Ask]
+
+    _left: dict[ProcessId, list[Ask]] = field(default_factory=dict, init=False, repr=False)
+    _now: dict[ProcessId, Ask] = field(default_factory=dict, init=False, repr=False)
+
+    def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
+        self._left = {}
+        self._now = {}
+        for ask in sorted(self.asks, key=lambda each: each.at):
+            self._left.setdefault(ask.process, []).append(ask)
+        for process in sorted(self._left):
+            self._next(process, drive)
+
+    def _next(self, process: ProcessId, drive: Drive) -> None:
+        self._now.pop(process, None)
+        if self._left.get(process):
+            ask = self._now[process] = self._left[process].pop(0)
+            drive.ask(process, "acquire", after=max(0, ask.at - drive.now))
+
+    def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
+        if request == "release":
+            self._next(process, drive)
+
+    def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
+        if isinstance(indication, Granted) and process in self._now:
+            drive.ask(process, "release", after=self._now[process].hold)
+
+    def crashed(self, process: ProcessId) -> None:
+        self._now.pop(process, None)
+
+    def recovered(self, process: ProcessId, drive: Drive) -> None:
+        self._next(process, drive)
+
+    def is_done(self) -> bool:
+        return not self._now

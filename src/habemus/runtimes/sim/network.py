@@ -1,0 +1,136 @@
+"""The simulated network: how long a message takes, whether it arrives, and in which order.
+
+Time is an integer number of microseconds and every draw is made of random bits by integer arithmetic, so a
+seed means the same run on every platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+
+from habemus.core.process import ProcessId
+
+MESSAGE_TIME = 1_000
+"""The usual delay of a message, and so the unit in which delays are reported."""
+
+Bits: TypeAlias = Callable[[int], int]
+"""Gives that many random bits."""
+Sampler: TypeAlias = Callable[[int], int]
+"""Gives the delay of a message that is sent at that moment."""
+
+
+class Delay(Protocol):
+    @property
+    def mean(self) -> int: ...
+
+    @property
+    def longest(self) -> int: ...
+
+    def sampler(self, bits: Bits) -> Sampler: ...
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every delay from `low` to `high` is equally likely; the same twice means a constant delay."""
+
+    low: int = MESSAGE_TIME
+    high: int = MESSAGE_TIME
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.low <= self.high:
+            raise ValueError(f"a delay goes from at least 1 to at least as much, not from {self.low} to {self.high}")
+
+    @property
+    def mean(self) -> int:
+        return (self.low + self.high) // 2
+
+    @property
+    def longest(self) -> int:
+        return self.high
+
+    def sampler(self, bits: Bits) -> Sampler:
+        low, span = self.low, self.high - self.low + 1
+        return lambda _now: low + (bits(32) * span >> 32)
+
+
+@lru_cache(maxsize=1)
+def _exponential_table() -> tuple[int, ...]:
+    """-ln(1-u) in units of 2**-16 for 4096 values of u.  Decimal's logarithm is the same everywhere; math.log's is not."""
+    return tuple(int(-((Decimal(2 * step + 1) / 8192).ln()) * 65536) for step in range(4096))
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """Memoryless delays around a mean, cut at about nine times the mean."""
+
+    mean: int = MESSAGE_TIME
+
+    def __post_init__(self) -> None:
+        if self.mean < 1:
+            raise ValueError(f"the mean delay is at least 1, not {self.mean}")
+
+    @property
+    def longest(self) -> int:
+        return 1 + (self.mean * _exponential_table()[0] >> 16)
+
+    def sampler(self, bits: Bits) -> Sampler:
+        table, mean = _exponential_table(), self.mean
+        return lambda _now: 1 + (mean * table[bits(12)] >> 16)
+
+
+@dataclass(frozen=True)
+class HeavyTail:
+    """Half of the messages take up to twice the base, a quarter up to four times, and so on: now and then one is very late."""
+
+    base: int = MESSAGE_TIME
+    doublings: int = 10
+
+    def __post_init__(self) -> None:
+        if self.base < 1 or not 1 <= self.doublings <= 30:
+            raise ValueError("a heavy tail has a base of at least 1 and 1 to 30 doublings")
+
+    @property
+    def mean(self) -> int:
+        return self.base * 3 * (self.doublings + 1) // 4
+
+    @property
+    def longest(self) -> int:
+        return self.base << (self.doublings + 1)
+
+    def sampler(self, bits: Bits) -> Sampler:
+        base, doublings = self.base, self.doublings
+
+        def draw(_now: int) -> int:
+            coin = bits(doublings)
+            octave = base << (doublings - coin.bit_length())
+            return octave + (bits(32) * octave >> 32)
+
+        return draw
+
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Network:
+    """What the links do.  Chances are per million, so that they are integers too."""
+
+    delay: Delay = Uniform()
+    fifo: bool = False
+    loss: int = 0
+    duplication: int = 0
+    links: Mapping[tuple[ProcessId, ProcessId], Delay] = field(default_factory=dict)  # delays of single links
+
+    def __post_init__(self) -> None:
+        for name, chance in (("loss", self.loss), ("duplication", self.duplication)):
+            if not 0 <= chance <= MILLION:
+                raise ValueError(f"{name} is a chance from 0 to 1, not {chance / MILLION}")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every message takes the same kind of delay and nothing else can happen to it."""
+        return isinstance(self.delay, Uniform) and not (self.fifo or self.loss or self.duplication or self.links)

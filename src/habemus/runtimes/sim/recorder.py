@@ -1,0 +1,130 @@
+"""Turns the simulator's raw log into events.
+
+While it runs, the simulator only appends: the queued tuple of a message when it is sent and again when it is
+taken from the queue, and a ready event for everything else, which is rare.  What that means is worked out
+here, later, in order: which number a message has, whether it reached anybody, and the vector clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from habemus.core.events import Event
+from habemus.core.process import ProcessId
+from habemus.core.values import Message
+from habemus.runtimes.sim.queues import Queued
+
+
+class Lost(NamedTuple):
+    """Raw: a message that the network swallowed when it was sent."""
+
+    time: int
+    sender: ProcessId
+    address: int
+    message: Message
+
+
+class Twice(NamedTuple):
+    """Raw: the second copy of a message that has just been sent."""
+
+    first: Queued
+    second: Queued
+
+
+class Again(NamedTuple):
+    """Raw: a message that waited for a paused process and is queued anew."""
+
+    event: Queued
+
+
+class Recorder:
+    def __init__(self, processes: tuple[ProcessId, ...], paths: list[str], control: int, clocks: bool) -> None:
+        self.paths = paths
+        self._ports = len(paths)
+        self._control = control
+        self._number = 0
+        self._now = 0
+        self._under_way: dict[int, int] = {}  # id of the queued tuple -> number of the message
+        self._down: set[ProcessId] = set()
+        self._paused: set[ProcessId] = set()
+        self._held: dict[ProcessId, list[int]] = {}  # numbers of the messages that wait for a paused process
+        self._copied: set[int] = set()  # numbers of messages of which two copies are under way
+        self._position = {process: index for index, process in enumerate(processes)} if clocks else None
+        self._clocks = {process: [0] * len(processes) for process in processes} if clocks else {}
+        self._stamps: dict[int, tuple[int, ...]] = {}  # vector clock of the sending of each message under way
+
+    def events(self, log: Iterable[Any]) -> Iterator[Event]:
+        for entry in log:
+            kind = entry.__class__
+            if kind is tuple:
+                if entry[2] == self._control:
+                    self._now = entry[0]
+                elif id(entry) in self._under_way:
+                    yield from self._taken(entry)
+                else:
+                    yield self._sent(entry)
+            elif kind is Event:
+                yield self._local(entry)
+            elif kind is Lost:
+                yield from self._swallowed(entry)
+            elif kind is Twice:
+                number = self._under_way[id(entry.first)]
+                self._under_way[id(entry.second)] = number
+                self._copied.add(number)
+                process, port = divmod(entry.first[2], self._ports)
+                _, _, _, sender, message = entry.first
+                yield Event(self._now, sender, "duplicate", type(message).__name__, message, process, number, self.paths[port])
+            else:
+                self._under_way[id(entry.event)] = self._held[entry.event[2] // self._ports].pop(0)
+
+    def _sent(self, entry: Queued) -> Event:
+        _, _, address, sender, message = entry
+        process, port = divmod(address, self._ports)
+        self._number += 1
+        self._under_way[id(entry)] = self._number
+        event = self._clocked(Event(self._now, sender, "send", type(message).__name__, message, process, self._number, self.paths[port]))
+        if event.clock is not None:
+            self._stamps[self._number] = event.clock
+        return event
+
+    def _taken(self, entry: Queued) -> Iterator[Event]:
+        self._now, _, address, sender, message = entry
+        process, port = divmod(address, self._ports)
+        number = self._under_way.pop(id(entry))
+        if process in self._paused:
+            self._held[process].append(number)
+            return
+        kind = "lost" if process in self._down else "receive"
+        event = Event(self._now, process, kind, type(message).__name__, message, sender, number, self.paths[port])
+        yield self._clocked(event, number) if kind == "receive" else event
+
+    def _swallowed(self, entry: Lost) -> Iterator[Event]:
+        process, port = divmod(entry.address, self._ports)
+        self._number += 1
+        event = Event(entry.time, entry.sender, "send", type(entry.message).__name__, entry.message, process, self._number, self.paths[port])
+        yield self._clocked(event)
+        yield event._replace(kind="lost")
+
+    def _local(self, event: Event) -> Event:
+        self._now = event.time
+        if event.kind == "crash":
+            self._down.add(event.process)
+            self._paused.discard(event.process)
+        elif event.kind == "recover":
+            self._down.discard(event.process)
+        elif event.kind == "pause":
+            self._paused.add(event.process)
+            self._held[event.process] = []
+        elif event.kind == "resume":
+            self._paused.discard(event.process)
+        return self._clocked(event) if event.kind not in ("cut", "heal", "slow") else event
+
+    def _clocked(self, event: Event, received: int | None = None) -> Event:
+        if self._position is None:
+            return event
+        clock = self._clocks[event.process]
+        if received is not None:
+            clock[:] = map(max, clock, self._stamps[received] if received in self._copied else self._stamps.pop(received))
+        clock[self._position[event.process]] += 1
+        return event._replace(clock=tuple(clock))
