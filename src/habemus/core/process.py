@@ -249,26 +249,30 @@ def _followed_by_rules(cls: ProcessType, handler: Callable[..., None], rules: tu
     if not affected:
         return handler
     settle = _fixpoint(cls, affected)
-    if len(affected) == 1:
-        guard = affected[0].guard
+    # One rule is the usual case, and its guard rarely holds: look before anything else is called.
+    may_apply = affected[0].guard if len(affected) == 1 else _always
+    parameters = len(inspect.signature(handler).parameters)
 
-        def handle_then_rule(self: Any, *event: Any) -> None:
-            handler(self, *event)
-            if guard(self):
-                settle(self)
+    def receive(self: Any, sender: ProcessId, message: Message) -> None:
+        handler(self, sender, message)
+        if may_apply(self):
+            settle(self)
 
-        def receive_then_rule(self: Any, sender: ProcessId, message: Message) -> None:
-            handler(self, sender, message)
-            if guard(self):
-                settle(self)
+    def call(self: Any) -> None:
+        handler(self)
+        if may_apply(self):
+            settle(self)
 
-        return receive_then_rule if len(inspect.signature(handler).parameters) == 3 else handle_then_rule
-
-    def handle_then_rules(self: Any, *event: Any) -> None:
+    def handle(self: Any, *event: Any) -> None:
         handler(self, *event)
-        settle(self)
+        if may_apply(self):
+            settle(self)
 
-    return handle_then_rules
+    return {1: call, 3: receive}.get(parameters, handle)
+
+
+def _always(_: Any) -> bool:
+    return True
 
 
 def _fixpoint(cls: type, rules: tuple[Rule, ...]) -> Callable[[Any], bool]:

@@ -5,20 +5,33 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from habemus.core import Indication, Process, ProcessId, Span, request
+from habemus.core import Indication, Process, ProcessId, Span, System, request
 from habemus.core.application import Drive
+from habemus.core.system import complete
 
 
 class Granted(Indication):
     """The process is in the critical section from now on."""
 
 
+class Costs(NamedTuple):
+    """What one uncontended entry and exit costs by the formula; delays in message times.  None: it depends."""
+
+    messages: int | None = None
+    client_delay: int | None = None
+    sync_delay: int | None = None
+
+
 class Mutex(Process):
     """At most one process at a time is in the critical section."""
 
     indications = (Granted,)
+    name: ClassVar[str] = ""
+    """Under which the catalog lists the algorithm."""
+    largest: ClassVar[int] = 3_000
+    """How many participants a run may have; everybody knows everybody, so memory grows with the square."""
 
     @request
     @abstractmethod
@@ -33,6 +46,17 @@ class Mutex(Process):
     def granted(self) -> None:
         """Lets the application in."""
         self.indicate(Granted())
+
+    def costs(self, size: int) -> Costs:
+        """The formula for this many participants; measurements must equal it."""
+        return Costs()
+
+    @classmethod
+    def system(cls, size: int, **options: Any) -> System:
+        """Participants 1 to N, each connected to each, all by the same plan."""
+        plan = cls(**options)
+        everybody = range(1, size + 1)
+        return System(dict.fromkeys(everybody, plan), complete(everybody), tuple(everybody))
 
 
 @dataclass

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from habemus.core import Const, Message, ProcessId, upon, whenever
-from habemus.problems.mutex import Mutex
+from habemus.problems.mutex import Costs, Mutex
 
 
 class Request(Message):
@@ -41,6 +41,8 @@ RELEASED, WANTED, HELD = Standing
 
 
 class RicartAgrawala(Mutex):
+    name = "ricart-agrawala"
+
     notices: Const[bool] = False
     clock: int = 0
     state: Standing = RELEASED
@@ -89,5 +91,10 @@ class RicartAgrawala(Mutex):
     def note_release(self, sender: ProcessId, release: Release) -> None:
         self.clock = max(self.clock, release.stamp) + 1
 
+    # What the catalog needs to know.
+
     def awaits(self) -> Sequence[ProcessId]:
         return sorted(self.missing)
+
+    def costs(self, size: int) -> Costs:
+        return Costs(messages=(3 if self.notices else 2) * (size - 1), client_delay=2, sync_delay=1)

@@ -8,12 +8,15 @@ here, later, in order: which number a message has, whether it reached anybody, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.values import Message
-from habemus.runtimes.sim.queues import Queued
+
+
+Queued: TypeAlias = tuple[int, int, int, ProcessId, Any]
+"""A message under way: time of arrival, tie (drawn, so that the seed orders one instant), address, sender, message."""
 
 
 class Lost(NamedTuple):
@@ -40,7 +43,7 @@ class Again(NamedTuple):
 
 class Recorder:
     def __init__(self, processes: tuple[ProcessId, ...], paths: list[str], control: int, clocks: bool) -> None:
-        self.paths = paths
+        self._paths = paths
         self._ports = len(paths)
         self._control = control
         self._number = 0
@@ -74,7 +77,7 @@ class Recorder:
                 self._copied.add(number)
                 process, port = divmod(entry.first[2], self._ports)
                 _, _, _, sender, message = entry.first
-                yield Event(self._now, sender, "duplicate", type(message).__name__, message, process, number, self.paths[port])
+                yield Event(self._now, sender, "duplicate", type(message).__name__, message, process, number, self._paths[port])
             else:
                 self._under_way[id(entry.event)] = self._held[entry.event[2] // self._ports].pop(0)
 
@@ -83,7 +86,7 @@ class Recorder:
         process, port = divmod(address, self._ports)
         self._number += 1
         self._under_way[id(entry)] = self._number
-        event = self._clocked(Event(self._now, sender, "send", type(message).__name__, message, process, self._number, self.paths[port]))
+        event = self._clocked(Event(self._now, sender, "send", type(message).__name__, message, process, self._number, self._paths[port]))
         if event.clock is not None:
             self._stamps[self._number] = event.clock
         return event
@@ -96,13 +99,13 @@ class Recorder:
             self._held[process].append(number)
             return
         kind = "lost" if process in self._down else "receive"
-        event = Event(self._now, process, kind, type(message).__name__, message, sender, number, self.paths[port])
+        event = Event(self._now, process, kind, type(message).__name__, message, sender, number, self._paths[port])
         yield self._clocked(event, number) if kind == "receive" else event
 
     def _swallowed(self, entry: Lost) -> Iterator[Event]:
         process, port = divmod(entry.address, self._ports)
         self._number += 1
-        event = Event(entry.time, entry.sender, "send", type(entry.message).__name__, entry.message, process, self._number, self.paths[port])
+        event = Event(entry.time, entry.sender, "send", type(entry.message).__name__, entry.message, process, self._number, self._paths[port])
         yield self._clocked(event)
         yield event._replace(kind="lost")
 

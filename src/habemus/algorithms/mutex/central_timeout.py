@@ -1,0 +1,38 @@
+"""Mutual exclusion by a central coordinator that takes a grant back after a while.
+
+If the holder does not release in time, the coordinator believes it dead and admits the next one.  That is
+right when the holder has crashed, and lets a second process in when it was only slow: no timeout can tell
+the two apart.
+
+Source   Lecture notes on coordination, the section on failures.
+Assumes  reliable links; a bound on the time inside and under way, which an asynchronous system does not give.
+Cost     3 messages per entry, as without the timeout.
+Ensures  ME2; not ME1 (a slow holder is taken for a dead one).
+Unsafe   central-holder-slow
+"""
+
+from habemus.algorithms.mutex.central import Central, Grant
+from habemus.core import Const, ProcessId, Span, Timer, upon
+
+
+class Overdue(Timer):
+    holder: ProcessId
+    grant: int
+
+
+class CentralTimeout(Central):
+    name = "central-timeout"
+
+    timeout: Const[Span] = 10_000
+    grants: int = 0  # counted, so that a timer of an earlier grant is recognised
+
+    def admit_next(self) -> None:
+        self.holder = self.waiting.pop(0)
+        self.grants += 1
+        self.send(Grant(), to=self.holder)
+        self.set_timer(Overdue(self.holder, self.grants), after=self.timeout)
+
+    @upon(Overdue)
+    def take_back(self, overdue: Overdue) -> None:
+        if self.holder == overdue.holder and self.grants == overdue.grant:
+            self.holder = None

@@ -1,0 +1,157 @@
+"""Bars and bands: the life of each process, how long it waited and was inside, and where something was violated."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from habemus.core.process import ProcessId
+from habemus.core.properties import Finding
+from habemus.traces.diagram import ink
+from habemus.traces.diagram.lettering import BOLD, width
+from habemus.traces.diagram.placing import Box
+from habemus.traces.diagram.sheet import BAR, Sheet
+from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
+from habemus.traces.words import one_line
+
+
+def draw_lines(sheet: Sheet) -> None:
+    """The line of each process: drawn while it is up, dotted while it is down, nothing before its start."""
+    starts = {}
+    for index, event in enumerate(sheet.trace.events):
+        starts.setdefault(event.process, sheet.scale.y(index) if event.kind == "start" else -12.0)
+    for process in sheet.trace.processes:
+        x = sheet.x(process)
+        down = [sheet.extent(period) for period in sheet.periods if period.process == process and period.kind == DOWN]
+        edges = [starts.get(process, -12.0), *(edge for extent in down for edge in extent), sheet.bottom]
+        for order, (top, bottom) in enumerate(pairwise(edges)):
+            if bottom > top:
+                is_down = order % 2 == 1
+                sheet.draw("lines", ink.line(x, top, x, bottom, ink.LINE, 1.6 if not is_down else 1.4, "1.5 4.5" if is_down else None))
+        if down:
+            sheet.seen.add("down")
+
+
+def draw_bars(sheet: Sheet) -> None:
+    entries = 0
+    for period in sheet.periods:
+        if period.kind == DOWN:
+            continue
+        sheet.seen.add(period.kind)
+        top, bottom = sheet.extent(period)
+        x, height = sheet.x(period.process), max(bottom - top, 2.0)
+        inner = ink.tooltip(_told(sheet, period))
+        if period.kind == WAITING:
+            inner += ink.rectangle(x - BAR + 1, top, 2 * BAR - 2, height, ink.WAITING, ink.WAITING_EDGE)
+        elif period.kind == PAUSED:
+            inner += ink.rectangle(x - BAR - 2, top, 2 * BAR + 4, height, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2")
+        elif period.kind == INSIDE:
+            entries += 1
+            inner += ink.rectangle(x - BAR, top, 2 * BAR, height, ink.INSIDE, ink.INSIDE_EDGE, corner=2)
+            name = str(entries)
+            if height >= 15 and len(name) <= 2:
+                inner += ink.text(x, top + min(height / 2, 24) + 3, name, size=8.5, fill=ink.PAPER, anchor="middle", weight="bold")
+        sheet.draw("bars", ink.element("g", inner))
+        sheet.layout.add(Box(x, (top + bottom) / 2, BAR + 1, height / 2))
+
+
+def _told(sheet: Sheet, period: Period) -> str:
+    events, words = sheet.trace.events, sheet.words
+    begin = sheet.when(events[period.first].time)
+    end = "" if period.last is None else sheet.when(events[period.last].time)
+    return f"{sheet.trace.label(period.process)}: {words[f'legend {period.kind}']}, {begin} – {end}"
+
+
+# Violations.
+
+
+def draw_violations(sheet: Sheet) -> None:
+    """A red band where two are inside at once; a red frame around a wait that did not end; a ring for anything else."""
+    for finding in sheet.trace.violations:
+        if finding.time is None:
+            continue
+        sheet.seen.add("violation")
+        processes = finding.processes or sheet.trace.processes
+        inside = _periods_at(sheet, finding.time, processes, INSIDE)
+        waiting = _periods_at(sheet, finding.time, processes, WAITING)
+        if len(inside) >= 2:
+            _band(sheet, finding, inside)
+        elif finding.processes and len(waiting) == len(finding.processes):
+            _frames(sheet, finding, waiting)
+        elif finding.processes:
+            _rings(sheet, finding)
+        else:
+            y = sheet.scale.at(finding.time)
+            sheet.draw("bands", ink.line(sheet.columns.left, y, sheet.columns.last + 20, y, ink.VIOLATION, 1.6))
+            _tag(sheet, finding, sheet.columns.left, y)
+
+
+def _periods_at(sheet: Sheet, time: int, processes: tuple[ProcessId, ...], kind: str) -> list[Period]:
+    """The period of that kind in which each process is at that time, if it is in one."""
+    events = sheet.trace.events
+    found: dict[ProcessId, Period] = {}
+    for period in sheet.periods:
+        end = events[-1].time if period.last is None else events[period.last].time
+        if period.process in processes and period.kind == kind and events[period.first].time <= time <= end:
+            found[period.process] = period  # of two that meet at that time, the later one
+    return list(found.values())
+
+
+def _band(sheet: Sheet, finding: Finding, inside: list[Period]) -> None:
+    top = max(sheet.extent(period)[0] for period in inside)
+    bottom = max(top + 10, min(sheet.extent(period)[1] for period in inside))
+    places = [sheet.x(period.process) for period in inside]
+    left, right = min(places) - 15, max(places) + 15
+    sheet.draw("bands", ink.rectangle(left, top, right - left, bottom - top, ink.VIOLATION_TINT, ink.VIOLATION, corner=4))
+    for x in places:
+        frame = ink.element(
+            "rect", x=x - BAR - 3, y=top, width=2 * BAR + 6, height=bottom - top, rx=3, fill="none", stroke=ink.VIOLATION, stroke_width=2.4
+        )
+        sheet.draw("points", ink.element("g", ink.tooltip(one_line(finding, sheet.words)) + frame))
+    _tag(sheet, finding, left, top)
+
+
+def _frames(sheet: Sheet, finding: Finding, waiting: list[Period]) -> None:
+    for period in waiting:
+        top, bottom = sheet.extent(period)
+        x = sheet.x(period.process)
+        frame = ink.element(
+            "rect",
+            x=x - BAR - 3,
+            y=top - 2,
+            width=2 * BAR + 6,
+            height=bottom - top + 4,
+            rx=3,
+            fill="none",
+            stroke=ink.VIOLATION,
+            stroke_width=2.4,
+        )
+        sheet.draw("points", ink.element("g", ink.tooltip(one_line(finding, sheet.words)) + frame))
+        _tag(sheet, finding, x - BAR - 3, top - 2)
+
+
+def _rings(sheet: Sheet, finding: Finding) -> None:
+    assert finding.time is not None
+    places = []
+    for process in finding.processes:
+        at = [index for index, event in enumerate(sheet.trace.events) if event.process == process and event.time == finding.time]
+        places.append((sheet.x(process), sheet.scale.y(at[-1]) if at else sheet.scale.at(finding.time)))
+    places.sort()
+    for (x1, y1), (x2, y2) in pairwise(places):
+        sheet.draw("bands", ink.line(x1, y1, x2, y2, ink.VIOLATION, 1.6, "5 3"))
+    for x, y in places:
+        ring = ink.element("circle", cx=x, cy=y, r=10, fill=ink.VIOLATION_TINT, stroke=ink.VIOLATION, stroke_width=2.4)
+        sheet.draw("bands", ink.element("g", ink.tooltip(one_line(finding, sheet.words)) + ring))
+    _tag(sheet, finding, places[0][0] - 12, places[0][1] - 9)
+
+
+def _tag(sheet: Sheet, finding: Finding, x: float, y: float) -> None:
+    """The name of the property, on red, just above the place."""
+    wide = width(finding.name, 10) * BOLD + 10
+    for lift in (0, 16, 32, 48):
+        box = Box(x + wide / 2, y - 8.5 - lift, wide / 2 + 1, 8)
+        if sheet.layout.is_free(box):
+            break
+    sheet.layout.add(box)
+    shape = ink.rectangle(box.x - wide / 2, box.y - 7.5, wide, 15, ink.VIOLATION, corner=3)
+    shape += ink.text(box.x, box.y + 3.6, finding.name, size=10, fill=ink.PAPER, anchor="middle", weight="bold")
+    sheet.draw("labels", ink.element("g", ink.tooltip(one_line(finding, sheet.words)) + shape))

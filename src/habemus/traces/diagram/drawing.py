@@ -1,0 +1,152 @@
+"""The space-time diagram as SVG.
+
+Time runs downwards, because then a long run scrolls like a text and what stands on the arrows stays level enough
+to read.  Each process is a line, each message an arrow; see the legend of any picture for the rest.
+"""
+
+from __future__ import annotations
+
+from habemus.traces.diagram import arrows, bars, ink, marks
+from habemus.traces.diagram.columns import Columns
+from habemus.traces.diagram.head import head
+from habemus.traces.diagram.lettering import BOLD, clipped, variants
+from habemus.traces.diagram.lettering import width as text_width
+from habemus.traces.diagram.placing import Box
+from habemus.traces.diagram.scale import Scale
+from habemus.traces.diagram.sheet import Sheet
+from habemus.traces.flights import flights
+from habemus.traces.network import changes, named
+from habemus.traces.periods import periods
+from habemus.traces.trace import TooLargeToDraw, Trace
+from habemus.traces.words import ENGLISH, Words, milliseconds, one_line
+
+MOST_EVENTS = 5_000
+NAMES_AGAIN = 640.0
+"""After this distance the names of the processes are repeated, for whoever has scrolled."""
+SECONDS_FROM = 20_000_000
+
+
+def svg(trace: Trace, *, width: int | None = None, words: Words = ENGLISH, steps: bool = False) -> str:
+    """The picture of a trace.  `steps` says that its times count steps, as those of a counterexample do, and not microseconds."""
+    if len(trace.events) > MOST_EVENTS:
+        raise TooLargeToDraw(
+            f"{len(trace.events)} events are too many for a picture, which shows {MOST_EVENTS} at most: limit the run, or draw a part of it"
+        )
+    sheet, marked = _sheet(trace, words, width)
+    all_arrows = arrows.arrows(sheet)
+    _axis(sheet, steps)
+    bars.draw_lines(sheet)
+    bars.draw_bars(sheet)
+    marks.draw_points(sheet)
+    marks.draw_changes(sheet)
+    bars.draw_violations(sheet)
+    for arrow in all_arrows:
+        if arrow.flight.sender != arrow.flight.receiver:
+            sheet.layout.add_stroke(arrow.stroke)
+    marks.draw_marks(sheet, marked)
+    arrows.draw(sheet, all_arrows)
+    arrows.label(sheet, all_arrows)
+    _names_again(sheet)
+    top, height = head(sheet, all_arrows)
+    return _assembled(sheet, top, height)
+
+
+def _sheet(trace: Trace, words: Words, wanted: int | None) -> tuple[Sheet, list[marks.Mark]]:
+    all_flights = flights(trace.events)
+    all_periods = periods(trace.events)
+    marked = marks.marks(trace.events, words)
+    scale = Scale(trace.events, all_flights)
+    sent = [event for event in trace.events if event.kind == "send"]
+    between = [text_width(variants(event.described(), event.name)[-2:][0], arrows.SIZE) for event in sent]
+    last = trace.processes[-1] if trace.processes else None
+    beside = [min(text_width(mark.label, marks.SIZE), marks.LONGEST) for mark in marked if mark.event.process == last]
+    notes = [named(change, trace.processes, trace.label, words) for change in changes(trace.events)]
+    right = max(52.0, marks.note_width(notes) + 44 if notes else 0.0, max(beside, default=0.0) + 26)
+    columns = Columns(trace.processes, between, right, wanted)
+    return Sheet(trace, words, scale, columns, all_flights, all_periods), marked
+
+
+def _axis(sheet: Sheet, steps: bool) -> None:
+    scale, words, left = sheet.scale, sheet.words, sheet.columns.left
+    in_seconds = not steps and scale.last - scale.origin() >= SECONDS_FROM
+    unit = words["axis steps" if steps else "axis s" if in_seconds else "axis ms"]
+    sheet.draw("ground", ink.text(left - 10, -24, unit, size=10.5, fill=ink.MUTED, anchor="end", style="italic"))
+    for tick in scale.ticks():
+        time = tick.time - scale.origin()
+        shown = str(time) if steps else milliseconds(time // 1_000 if in_seconds else time)
+        sheet.draw("ground", ink.line(left - 5, tick.y, sheet.columns.last + 20, tick.y, ink.FAINT, 1))
+        sheet.draw("ground", ink.text(left - 10, tick.y + 3.7, shown, size=10.5, fill=ink.MUTED, anchor="end"))
+    top = -14.0
+    for gap in scale.gaps:
+        middle = (gap.top + gap.bottom) / 2
+        sheet.draw("ground", ink.line(left, top, left, middle - 7, ink.FAINT, 1.5))
+        zigzag = f"M{ink.number(left)} {ink.number(middle - 7)}l5 3.5l-10 3.5l10 3.5l-5 3.5"
+        sheet.draw("ground", ink.element("path", d=zigzag, fill="none", stroke=ink.PAUSED_EDGE, stroke_width=1.3))
+        sheet.seen.add("break")
+        top = middle + 7
+    sheet.draw("ground", ink.line(left, top, left, sheet.bottom, ink.FAINT, 1.5))
+
+
+def _names_again(sheet: Sheet) -> None:
+    """The names of the processes once more, where there is room on their lines."""
+    y = NAMES_AGAIN
+    while y < sheet.bottom - 160:
+        for process in sheet.trace.processes:
+            name = clipped(sheet.trace.label(process), 10, sheet.columns.gap - 20)
+            half = text_width(name, 10) / 2 + 4
+            for drop in range(0, 120, 6):
+                box = Box(sheet.x(process), y + drop, half, 8)
+                if sheet.layout.is_free(box):
+                    sheet.layout.add(box)
+                    shape = ink.rectangle(box.x - half, box.y - 8, 2 * half, 16, ink.PAPER, ink.FAINT, corner=8)
+                    sheet.draw("labels", shape + ink.text(box.x, box.y + 3.5, name, size=10, fill=ink.MUTED, anchor="middle"))
+                    break
+        y += NAMES_AGAIN
+
+
+def _names(sheet: Sheet, y: float) -> list[str]:
+    shapes = []
+    for process in sheet.trace.processes:
+        name = clipped(sheet.trace.label(process), 12 * BOLD, sheet.columns.gap - 22)
+        half = max(14.0, text_width(name, 12) * BOLD / 2 + 8)
+        x = sheet.x(process)
+        shapes.append(ink.rectangle(x - half, y - 12, 2 * half, 22, "#f3f5f8", ink.LINE, corner=5))
+        shapes.append(ink.text(x, y + 3.2, name, size=12, anchor="middle", weight="bold"))
+    return shapes
+
+
+def _assembled(sheet: Sheet, top: list[str], height: float) -> str:
+    trace, words = sheet.trace, sheet.words
+    offset = height + 62
+    total = offset + sheet.bottom + 46
+    title = trace.title or words["untitled"]
+    findings = "; ".join(one_line(finding, words) for finding in trace.findings)
+    described = words["described"].format(processes=len(trace.processes), events=len(trace.events), findings=findings)
+    drawn = "".join("\n".join(("", *filter(None, shapes))) for shapes in sheet.layers.values())
+    names = "\n".join([*_names(sheet, -28), *_names(sheet, sheet.bottom + 12)])
+    inner = "\n".join(
+        [
+            "",
+            ink.tooltip(title) + ink.element("desc", ink.escaped(described)),
+            ink.element("rect", width="100%", height="100%", fill=ink.PAPER),
+            *top,
+            ink.element("g", drawn + "\n" + names + "\n", transform=f"translate(0 {ink.number(offset)})"),
+            "",
+        ]
+    )
+    return (
+        ink.element(
+            "svg",
+            inner,
+            xmlns="http://www.w3.org/2000/svg",
+            width=sheet.columns.width,
+            height=total,
+            viewBox=f"0 0 {ink.number(sheet.columns.width)} {ink.number(total)}",
+            role="img",
+            aria_label=title,
+            font_family=ink.FONT,
+            font_size=11.0,
+            fill=ink.TEXT,
+        )
+        + "\n"
+    )

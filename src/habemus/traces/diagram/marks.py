@@ -1,0 +1,153 @@
+"""Marks: what a process does besides sending and receiving, and what happens to it and to the network."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from habemus.core.events import Event
+from habemus.traces.diagram import ink
+from habemus.traces.diagram.lettering import clipped, width, wrapped
+from habemus.traces.diagram.placing import Box
+from habemus.traces.diagram.sheet import Sheet
+from habemus.traces.network import KINDS_OF_CHANGE, changes, named
+from habemus.traces.periods import asks, enters, leaves
+from habemus.traces.words import Words, in_words, what
+
+SIZE = 10.5
+LONGEST = 150.0
+TIMER_NAMES_UP_TO = 40
+"""With more timers than this they are drawn and not named."""
+
+
+class Mark(NamedTuple):
+    index: int
+    event: Event
+    sign: str
+    label: str
+
+
+def marks(events: tuple[Event, ...], words: Words) -> list[Mark]:
+    """What is to be marked, and with which words."""
+    first = events[0].time if events else 0
+    timers = sum(1 for event in events if event.kind == "timer")
+    found = []
+    for index, event in enumerate(events):
+        if asks(event) or enters(event) or leaves(event):
+            continue  # the bars show these
+        if event.kind == "timer":
+            found.append(Mark(index, event, "timer", what(event) if timers <= TIMER_NAMES_UP_TO else ""))
+        elif event.kind == "indicate":
+            found.append(Mark(index, event, "indication", what(event)))
+        elif event.kind == "request":
+            found.append(Mark(index, event, "request", what(event)))
+        elif event.kind == "choose":
+            found.append(Mark(index, event, "choose", words["mark choose"].format(what=what(event))))
+        elif event.kind == "recover":
+            found.append(Mark(index, event, "recover", words["mark recover amnesia" if event.value else "mark recover"]))
+        elif event.kind == "crash" or event.kind == "pause" or (event.kind == "start" and event.time > first):
+            found.append(Mark(index, event, event.kind, words[f"mark {event.kind}"]))
+    return found
+
+
+def draw_points(sheet: Sheet) -> None:
+    """A point for each step of a process; whoever points at it reads what happened, and the vector clock."""
+    steps: defaultdict[tuple[int, float], list[Event]] = defaultdict(list)
+    for index, event in enumerate(sheet.trace.events):
+        if event.kind not in KINDS_OF_CHANGE:
+            steps[event.process, sheet.scale.y(index)].append(event)
+    for (process, y), events in steps.items():
+        x = sheet.x(process)
+        told = [f"{sheet.trace.label(process)}, {sheet.when(events[0].time)}"]
+        told += [in_words(event, sheet.trace.label, sheet.words) for event in events]
+        clocks = [event.clock for event in events if event.clock is not None]
+        if clocks:
+            told.append(sheet.words["clock"].format(clock=f"[{', '.join(map(str, clocks[-1]))}]"))
+        # A larger point that cannot be seen makes it easier to hit.
+        shape = ink.tooltip("\n".join(told)) + ink.element("circle", cx=x, cy=y, r=8, fill=ink.PAPER, fill_opacity=0.01)
+        shape += ink.circle(x, y, 2.4, ink.TEXT)
+        sheet.draw("points", ink.element("g", shape))
+        sheet.layout.add(Box(x, y, 4, 4))
+
+
+def draw_marks(sheet: Sheet, all_marks: list[Mark]) -> None:
+    for mark in all_marks:
+        x, y = sheet.x(mark.event.process), sheet.scale.y(mark.index)
+        shape = sign_of(mark.sign, x, y)
+        if mark.sign in ("timer", "indication", "request"):
+            sheet.seen.add(mark.sign)
+        sheet.draw("marks", ink.element("g", ink.tooltip(in_words(mark.event, sheet.trace.label, sheet.words)) + shape) if shape else "")
+        sheet.layout.add(Box(x, y, 7, 6))
+    for mark in all_marks:
+        if mark.label:
+            _label(sheet, mark)
+
+
+def sign_of(sign: str, x: float, y: float) -> str:
+    if sign == "timer":  # an hourglass
+        return ink.polygon([(x - 4.5, y - 5.5), (x + 4.5, y - 5.5), (x - 4.5, y + 5.5), (x + 4.5, y + 5.5)], ink.PAPER, ink.TEXT)
+    if sign == "indication":
+        return ink.polygon([(x, y - 6), (x + 6, y), (x, y + 6), (x - 6, y)], ink.INDICATION, ink.PAPER)
+    if sign == "request":
+        return ink.polygon([(x - 5, y - 5), (x + 6, y), (x - 5, y + 5)], ink.INDICATION, ink.PAPER)
+    if sign == "crash":
+        return ink.circle(x, y, 7.5, ink.PAPER) + ink.cross(x, y, 5.5, ink.TEXT, 3)
+    if sign in ("recover", "start"):
+        return ink.circle(x, y, 5, ink.PAPER, ink.TEXT, 2)
+    if sign == "choose":
+        return ink.rectangle(x - 4, y - 4, 8, 8, ink.PAPER, ink.TEXT, corner=1)
+    return ""
+
+
+_FILL = {"indication": ink.INDICATION, "request": ink.INDICATION, "timer": ink.MUTED, "choose": ink.MUTED, "pause": ink.MUTED}
+
+
+def _label(sheet: Sheet, mark: Mark) -> None:
+    x, y = sheet.x(mark.event.process), sheet.scale.y(mark.index)
+    room = min(LONGEST, sheet.columns.gap - 24)
+    text = clipped(mark.label, SIZE, max(room, 40))
+    half = width(text, SIZE) / 2
+    best: tuple[int, Box] | None = None
+    for order, (side, drop) in enumerate((side, drop) for drop in (0.0, -9.0, 9.0, -15.0, 15.0) for side in (1, -1)):
+        box = Box(x + side * (11 + half), y + drop, half + 1, SIZE * 0.58)
+        if box.x + half > sheet.columns.width - 4 or not sheet.layout.is_free(box):
+            continue
+        cost = order + 4 * sheet.layout.crossings(box)
+        if best is None or cost < best[0]:
+            best = cost, box
+    if best is None:
+        return
+    box = best[1]
+    sheet.layout.add(box)
+    fill = _FILL.get(mark.sign, ink.TEXT)
+    style = "italic" if mark.sign in ("timer", "pause") else None
+    weight = "bold" if mark.sign in ("indication", "crash") else None
+    shape = ink.text(box.x, box.y + SIZE * 0.35, text, size=SIZE, fill=fill, anchor="middle", style=style, weight=weight, halo=True)
+    sheet.draw("labels", shape)
+
+
+NOTE_WIDTH = 130.0
+
+
+def note_width(trace_labels: list[str]) -> float:
+    return max((min(width(label, SIZE), NOTE_WIDTH) for label in trace_labels), default=0.0)
+
+
+def draw_changes(sheet: Sheet) -> None:
+    """A line across the picture for each change of the network, with its name at the right edge."""
+    trace = sheet.trace
+    for change in changes(trace.events):
+        sheet.seen.add("network")
+        y = sheet.scale.y(change.first)
+        sheet.draw("ground", ink.line(sheet.columns.left, y, sheet.columns.last + 26, y, ink.NETWORK, 1.2, "7 4"))
+        label = named(change, trace.processes, trace.label, sheet.words)
+        lines = wrapped(label, SIZE, NOTE_WIDTH, most=4)
+        half = max(width(line, SIZE) for line in lines) / 2
+        for drop in (0.0, 14.0, 28.0, -14.0):
+            box = Box(sheet.columns.last + 30 + half, y + drop + (len(lines) - 1) * 6.5, half + 1, len(lines) * 6.5)
+            if sheet.layout.is_free(box):
+                break
+        sheet.layout.add(box)
+        for order, line in enumerate(lines):
+            baseline = box.y + SIZE * 0.35 + (order - (len(lines) - 1) / 2) * 13
+            sheet.draw("labels", ink.text(sheet.columns.last + 30, baseline, line, size=SIZE, fill=ink.NETWORK, weight="bold", halo=True))

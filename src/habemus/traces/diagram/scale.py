@@ -1,0 +1,175 @@
+"""The scale: where the moments of a trace stand in a picture.
+
+Runs are bursts of events between long waits, so time cannot be drawn true to scale.  Every distinct moment gets
+at least so much room that it can be told from the last one, and no wait gets more than is needed to see that
+there was one; in between the distances are true.  What happens at one moment in one process, one step after the
+other, is drawn one below the other as well, so that cause always stands above effect.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from statistics import median
+from typing import NamedTuple
+
+from habemus.core.events import Event
+from habemus.core.process import ProcessId
+from habemus.traces.flights import Flight
+from habemus.traces.network import KINDS_OF_CHANGE
+
+MESSAGE_HEIGHT = 54.0
+"""How far down a usual message travels."""
+STEP = 16.0
+"""Between two steps of one process at the same moment."""
+LEAST = 20.0
+MOST = 80.0
+"""Between two moments."""
+BREAK = 1.6
+"""A gap that is squeezed by more than this factor is marked as a break."""
+
+TICK_DISTANCE = 34.0
+MOST_TICKS = 4_000
+
+OPENING = frozenset({"start", "recover", "crash", "pause", "resume", "request", "receive", "timer"})
+"""With these a process begins a new step; what it sends and indicates belongs to the step."""
+
+
+class Gap(NamedTuple):
+    """A long wait of which most is left out."""
+
+    top: float
+    bottom: float
+    duration: int
+
+
+class Tick(NamedTuple):
+    y: float
+    time: int
+
+
+class Scale:
+    def __init__(self, events: Sequence[Event], flights: Sequence[Flight]) -> None:
+        keys = _keys(events, flights)
+        rows = sorted(set(keys))
+        moments = sorted({moment for moment, _ in rows})
+        self.message_time = _usual(events, flights, moments)
+        self.gaps: list[Gap] = []
+        positions: dict[tuple[int, int], float] = {}
+        self._moments: list[int] = moments
+        self._tops: list[float] = []  # of the first row of each moment
+        self._bottoms: list[float] = []  # of the last row of each moment
+        y = 0.0
+        for index, (moment, depth) in enumerate(rows):
+            if index:
+                before = rows[index - 1][0]
+                if moment == before:
+                    y += STEP
+                else:
+                    wanted = (moment - before) * MESSAGE_HEIGHT / self.message_time
+                    given = min(max(wanted, LEAST), MOST)
+                    if wanted > BREAK * MOST:
+                        self.gaps.append(Gap(y, y + given, moment - before))
+                    y += given
+            positions[moment, depth] = y
+            if not self._tops or rows[index - 1][0] != moment:
+                self._tops.append(y)
+                self._bottoms.append(y)
+            self._bottoms[-1] = y
+        self.height = y
+        self._rows = [positions[key] for key in keys]
+
+    def y(self, index: int) -> float:
+        """Where the event with this index stands."""
+        return self._rows[index]
+
+    def at(self, time: int) -> float:
+        """Where a moment stands at which nothing need have happened."""
+        if not self._moments:
+            return 0.0
+        index = bisect_right(self._moments, time) - 1
+        if index < 0:
+            return self._tops[0]
+        if self._moments[index] == time:
+            return self._tops[index]
+        if index + 1 == len(self._moments):
+            return self._bottoms[-1]
+        share = (time - self._moments[index]) / (self._moments[index + 1] - self._moments[index])
+        return self._bottoms[index] + share * (self._tops[index + 1] - self._bottoms[index])
+
+    @property
+    def first(self) -> int:
+        return self._moments[0] if self._moments else 0
+
+    @property
+    def last(self) -> int:
+        return self._moments[-1] if self._moments else 0
+
+    def ticks(self) -> list[Tick]:
+        """Round times, the roundest first, as many as stand far enough apart: 0, 10, 20, then 5, 15, then the rest."""
+        origin = self.origin()
+        chosen: list[Tick] = []
+        span = max(1, self.last - self.first)
+        power = 10 ** len(str(span))
+        while power >= 1:
+            for step in (power, power // 2, power // 5):
+                if step < 1 or 4 * step < self.message_time or span // step > MOST_TICKS:
+                    continue
+                begin = -(-(self.first - origin) // step) * step + origin
+                for time in range(begin, self.last + 1, step):
+                    tick = Tick(self.at(time), time)
+                    place = bisect_left(chosen, tick)
+                    if all(abs(tick.y - near.y) >= TICK_DISTANCE for near in chosen[max(0, place - 1) : place + 1]):
+                        chosen.insert(place, tick)
+            power //= 10
+        return chosen
+
+    def origin(self) -> int:
+        """What the axis counts from: a clock that had long been running when the trace began is set to zero."""
+        return self.first if self.first > 10 * (self.last - self.first) else 0
+
+
+def _keys(events: Sequence[Event], flights: Sequence[Flight]) -> list[tuple[int, int]]:
+    """The moment of each event and its depth among what happens at that moment.
+
+    Clocks of machines may differ, and an effect then seems to come before its cause; the order of the events is
+    right all the same, so a time that runs backwards is taken for the time before it.
+    """
+    sent = {flight.ended: flight.sent for flight in flights if flight.ended is not None}
+    swallowed = {flight.ended for flight in flights if flight.is_swallowed}
+    keys: list[tuple[int, int]] = []
+    moment = None
+    depths: dict[ProcessId, int] = {}
+    floor = 0
+    for index, event in enumerate(events):
+        if moment is None or event.time > moment:
+            moment, depths, floor = event.time, {}, 0
+        if event.kind in KINDS_OF_CHANGE:
+            before = events[index - 1] if index else None
+            if before is not None and before.kind == event.kind and before.time == event.time:
+                keys.append(keys[-1])
+                continue
+            depth = max([floor - 1, *depths.values()]) + 1
+            floor = depth + 1
+        else:
+            depth = max(depths.get(event.process, floor), floor)
+            opens = event.kind in OPENING or (event.kind == "lost" and index not in swallowed)
+            if opens and event.process in depths:
+                depth = max(depth, depths[event.process] + 1)
+            cause = sent.get(index)
+            if cause is not None and index not in swallowed and keys[cause][0] == moment:
+                depth = max(depth, keys[cause][1] + 1)
+            depths[event.process] = depth
+        keys.append((moment, depth))
+    return keys
+
+
+def _usual(events: Sequence[Event], flights: Sequence[Flight], moments: Sequence[int]) -> int:
+    """How long a message usually takes, or the usual time between two moments where there are no messages."""
+    delays = [
+        events[flight.ended].time - events[flight.sent].time
+        for flight in flights
+        if flight.sent is not None and flight.ended is not None and not flight.is_swallowed and flight.sender != flight.receiver
+    ]
+    gaps = [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)]
+    return max(1, round(median(delays))) if delays else max(1, round(median(gaps))) if gaps else 1

@@ -1,0 +1,61 @@
+"""The sheet: what all who draw on a picture share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from habemus.core.process import ProcessId
+from habemus.traces.diagram.columns import Columns
+from habemus.traces.diagram.placing import Layout
+from habemus.traces.diagram.scale import Scale
+from habemus.traces.flights import Flight
+from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
+from habemus.traces.trace import Trace
+from habemus.traces.words import Words, milliseconds
+
+LAYERS = ("ground", "bands", "lines", "bars", "arrows", "points", "marks", "labels")
+"""From the bottom up."""
+
+BAR = 6.0
+"""Half the width of a bar on a process line."""
+
+FOOT = 34.0
+"""How far the process lines go on after the last event."""
+
+
+class Sheet:
+    def __init__(self, trace: Trace, words: Words, scale: Scale, columns: Columns, flights: list[Flight], periods: list[Period]) -> None:
+        self.trace = trace
+        self.words = words
+        self.scale = scale
+        self.columns = columns
+        self.flights = flights
+        self.periods = periods
+        self.layout = Layout()
+        self.layers: dict[str, list[str]] = {layer: [] for layer in LAYERS}
+        self.seen: set[str] = set()  # what the legend has to explain
+        self.bottom = scale.height + FOOT
+        self._bars: defaultdict[ProcessId, list[tuple[float, float]]] = defaultdict(list)
+        for period in periods:
+            if period.kind in (WAITING, INSIDE, PAUSED):
+                self._bars[period.process].append(self.extent(period))
+
+    def draw(self, layer: str, shape: str) -> None:
+        self.layers[layer].append(shape)
+
+    def x(self, process: ProcessId) -> float:
+        return self.columns.x[process]
+
+    def extent(self, period: Period) -> tuple[float, float]:
+        """Where a period begins and ends."""
+        end = self.scale.height + FOOT / 2 if period.last is None else self.scale.y(period.last)
+        if period.last is None and period.kind == DOWN:
+            end = self.bottom
+        return self.scale.y(period.first), end
+
+    def half_width(self, process: ProcessId, y: float) -> float:
+        """Half the width of what is drawn on a process line: arrows end at its edge."""
+        return BAR if any(top <= y <= bottom for top, bottom in self._bars[process]) else 1.5
+
+    def when(self, time: int) -> str:
+        return f"{milliseconds(time)} {self.words['axis ms']}"

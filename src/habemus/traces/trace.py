@@ -1,0 +1,101 @@
+"""A trace: what happened in one run, what identifies the run, and what the monitors found out about it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from habemus.core.events import KINDS, Event, lines
+from habemus.core.process import ProcessId
+from habemus.core.properties import Finding, Verdict
+
+CHUNK = 2_000
+"""Events between two updates of the hash: one long update costs far less than many short ones."""
+
+
+class TooLargeToDraw(ValueError):
+    """More events than a picture can show."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One run.  `run` is what identifies it (algorithm, size, seed, ...), as plain JSON; nothing here looks into it."""
+
+    run: Mapping[str, Any]
+    processes: tuple[ProcessId, ...]
+    labels: Mapping[ProcessId, str]
+    events: tuple[Event, ...]
+    findings: tuple[Finding, ...] = ()
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        known = frozenset(self.processes)
+        if len(known) != len(self.processes):
+            raise ValueError("a process stands twice among the processes of the trace")
+        for process in self.labels:
+            if process not in known:
+                raise ValueError(f"there is a label for {process}, which is not a process of the trace")
+        for finding in self.findings:
+            if not known.issuperset(finding.processes):
+                raise ValueError(f"{finding.name} names a process that is not one of the trace")
+        for position, event in enumerate(self.events, start=1):
+            wrong = mistake_in(event, known)
+            if wrong:
+                raise ValueError(f"event {position}: {wrong}")
+
+    def label(self, process: ProcessId) -> str:
+        return self.labels.get(process, str(process))
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.verdict is Verdict.VIOLATED)
+
+
+def mistake_in(event: Event, processes: Collection[ProcessId]) -> str:
+    """What keeps an event from standing in a trace of these processes; empty if nothing does."""
+    if event.process not in processes:
+        return f"{event.process} is not a process of the trace"
+    if event.peer is not None and event.peer not in processes:
+        return f"the peer {event.peer} is not a process of the trace"
+    if event.kind not in _KINDS:
+        return f"unknown kind {event.kind!r}"
+    if event.clock is not None and len(event.clock) != len(processes):
+        return f"the vector clock has {len(event.clock)} entries for {len(processes)} processes"
+    return ""
+
+
+_KINDS = frozenset(KINDS)
+
+
+class Digest:
+    """SHA-256 over the canonical lines of events that come one by one, as an observer of a run sees them."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._pending: list[Event] = []
+
+    def add(self, event: Event) -> None:
+        self._pending.append(event)
+        if len(self._pending) == CHUNK:
+            self._flush()
+
+    def hexdigest(self) -> str:
+        """The digest of the events so far; more may follow."""
+        self._flush()
+        return self._hash.hexdigest()
+
+    def _flush(self) -> None:
+        if self._pending:
+            # `lines` writes out a message that was sent to many only once, which is why events wait for one another here.
+            self._hash.update(("\n".join(lines(iter(self._pending))) + "\n").encode("ascii"))
+            self._pending.clear()
+
+
+def digest(events: Iterable[Event]) -> str:
+    """SHA-256 over the canonical lines of the events, each with its line end, as hexadecimal digits."""
+    result = Digest()
+    for event in events:
+        result.add(event)
+    return result.hexdigest()

@@ -1,0 +1,118 @@
+"""What happened, in words.
+
+Every word that a reader of a trace sees stands here, so that a translation is one more mapping with the same keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from habemus.core.events import Event
+from habemus.core.process import ProcessId
+from habemus.core.properties import Finding
+
+Words: TypeAlias = Mapping[str, str]
+
+ENGLISH: Words = {
+    # Events.
+    "start": "starts",
+    "recover": "comes back",
+    "recover amnesia": "comes back without its memory",
+    "crash": "crashes",
+    "pause": "pauses",
+    "resume": "goes on",
+    "request acquire": "asks to enter",
+    "request release": "leaves",
+    "request": "is asked to {what}",
+    "indicate Granted": "enters",
+    "indicate": "says {what}",
+    "send": "sends {what} to {peer}",
+    "receive": "gets {what} from {peer}",
+    "lost": "{what} to {peer} is lost",
+    "lost on arrival": "misses {what} from {peer}: it is down",
+    "duplicate": "{what} to {peer} is duplicated",
+    "timer": "timer {what} expires",
+    "choose": "draws {what}",
+    "cut": "the link to {peer} is cut",
+    "heal": "the link to {peer} is mended",
+    "slow": "the link to {peer} has another delay",
+    # Marks in pictures, where there is little room.
+    "mark crash": "crash",
+    "mark recover": "back",
+    "mark recover amnesia": "back, memory lost",
+    "mark start": "start",
+    "mark pause": "paused",
+    "mark choose": "draws {what}",
+    "network cut": "cut {links}",
+    "network heal": "mended {links}",
+    "network slow": "slower {links}",
+    "links": "{count} links",
+    # Tables.
+    "time": "ms",
+    "process": "process",
+    "what": "what happens",
+    "inside": "inside",
+    # Pictures.
+    "untitled": "A run",
+    "axis ms": "ms",
+    "axis s": "s",
+    "axis steps": "step",
+    "legend inside": "in the critical section, numbered by order of entry",
+    "legend waiting": "waiting to enter",
+    "legend paused": "paused",
+    "legend down": "crashed",
+    "legend lost": "lost",
+    "legend copy": "second copy",
+    "legend under way": "under way at the end",
+    "legend timer": "timer",
+    "legend indication": "answer to the application",
+    "legend request": "request of the application",
+    "legend network": "the network changes",
+    "legend break": "time left out",
+    "legend violation": "violation",
+    "legend component": "message of a component",
+    "verdict holds": "holds",
+    "verdict violated": "violated",
+    "verdict undecided": "undecided",
+    "at": "at {time}",
+    "message": "{what} from {sender} to {receiver}",
+    "message sent": "sent at {time}",
+    "message arrives": "arrives at {time}",
+    "clock": "vector clock {clock}",
+    "described": "{processes} processes, {events} events. {findings}",
+    "under way": "under way",
+    "copy": "second copy",
+}
+
+
+def in_words(event: Event, label: Callable[[ProcessId], str], words: Words = ENGLISH) -> str:
+    """What happened at the process of the event, without its name: "sends Request(6) to 2"."""
+    key = event.kind
+    if event.kind == "recover" and event.value:
+        key = "recover amnesia"
+    elif event.kind in ("request", "indicate") and f"{event.kind} {event.name}" in words:
+        key = f"{event.kind} {event.name}"
+    peer = "" if event.peer is None else label(event.peer)
+    return words[key].format(what=what(event), peer=peer)
+
+
+def what(event: Event) -> str:
+    """The value of the event as a person writes it; a bare value has no name to stand before it."""
+    if event.name:
+        return event.described()
+    return event._replace(name="_").described().removeprefix("_").removeprefix("(").removesuffix(")")
+
+
+def milliseconds(time: int) -> str:
+    """Microseconds as milliseconds, exactly."""
+    whole, rest = divmod(abs(time), 1_000)
+    digits = f"{whole}.{rest:03}" if rest else f"{whole}"
+    return f"-{digits}" if time < 0 else digits
+
+
+def one_line(finding: Finding, words: Words = ENGLISH) -> str:
+    """A finding as a sentence: "ME1 violated at 12.475 ms: 1 and 2 are inside"."""
+    moment = "" if finding.time is None else " " + words["at"].format(time=f"{milliseconds(finding.time)} {words['axis ms']}")
+    why = " ".join(finding.why.split())
+    return f"{finding.name} {words[f'verdict {finding.verdict.value}']}{moment}" + (f": {why}" if why else "")
