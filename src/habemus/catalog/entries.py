@@ -17,12 +17,13 @@ from functools import cache
 from typing import Any
 
 import habemus.algorithms
+from habemus.catalog.mutex import MUTEX
+from habemus.catalog.problems import Problem
 from habemus.core.process import MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
-from habemus.problems.mutex import Mutex
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
-PROBLEMS: dict[str, type[Process]] = {"mutex": Mutex}
+PROBLEMS: tuple[Problem, ...] = (MUTEX,)
 
 
 class UnknownAlgorithm(LookupError):
@@ -66,7 +67,7 @@ class Box:
 @dataclass(frozen=True)
 class Entry:
     name: str
-    problem: str
+    problem: Problem
     algorithm: type[Process]
     box: Box
 
@@ -96,7 +97,7 @@ class Entry:
         sections = {section.lower(): text for section, text in self.box.sections.items() if section != "Ensures"}
         return {
             "id": self.name,
-            "problem": self.problem,
+            "problem": self.problem.name,
             "title": self.box.title,
             "idea": self.box.idea,
             **sections,
@@ -128,9 +129,10 @@ def entries() -> dict[str, Entry]:
 
 def entry_of(cls: type[Process]) -> Entry:
     """The entry of a class, whether it is in the catalog or a user's own."""
-    problem = next((name for name, base in PROBLEMS.items() if issubclass(cls, base)), None)
+    problem = next((each for each in PROBLEMS if issubclass(cls, each.base)), None)
     if problem is None:
-        raise MistakeInPlan(f"{cls.__name__} solves no problem that is known: derive it from {', '.join(base.__name__ for base in PROBLEMS.values())}")
+        bases = " or ".join(each.base.__name__ for each in PROBLEMS)
+        raise MistakeInPlan(f"{cls.__name__} solves no problem that is known: derive it from {bases}")
     module = inspect.getmodule(cls)
     # A class with a docstring of its own has its own box: several algorithms may share a file.
     docstring = cls.__dict__.get("__doc__") or (module.__doc__ if module else None) or cls.__name__

@@ -1,15 +1,16 @@
 """How runs are written down: one notation for the command line, trace files, scenarios and sweeps.
 
-    times     5000, 5000us, 5ms, 2s            microseconds unless the unit is given
-    spans     1000, 500..1500, 1ms..2ms
-    delays    a span, exp:1ms (memoryless), heavy:1ms (heavy-tailed)
-    chances   0.3, 30%
-    when      5ms, send#3 (the third message it sends), Granted#1, 2.acquire#1 (at another process)
-    crash     P@WHEN        recover, amnesia  P@WHEN      pause  P@WHEN+DURATION
-    cut       A-B@WHEN, A>B@WHEN (one way), 1,2|3,4,5@WHEN (groups)
-    heal      the same, or all@WHEN            slow  A>B@WHEN=DELAY
-    skew      P=+50000 (millionths)            ask   P@TIME+HOLD
-    set       P.variable=VALUE (JSON), the initial state of one process
+times     5000, 5000us, 5ms, 2s            microseconds unless the unit is given
+spans     1000, 500..1500, 1ms..2ms
+delays    a span, exp:1ms (memoryless), heavy:1ms (heavy-tailed)
+chances   0.3, 30%
+when      5ms, send#3 (the third message it sends), Granted#1, 2.acquire#1 (at another process)
+crash     P@WHEN        recover, amnesia  P@WHEN      pause  P@WHEN+DURATION
+cut       A-B@WHEN, A>B@WHEN (one way), 1,2|3,4,5@WHEN (groups)
+heal      the same, or all@WHEN            slow  A>B@WHEN=DELAY
+skew      P=+50000 (millionths)            ask   P@TIME+HOLD
+set       P.variable=VALUE (JSON), the initial state of one process
+label     P=NAME, how a process is called in pictures
 """
 
 from __future__ import annotations
@@ -190,6 +191,13 @@ def initial(text: str) -> tuple[ProcessId, str, Any]:
         return process(who), name, json.loads(value)
     except json.JSONDecodeError:
         raise BadNotation(f"{text!r}: {value!r} is not a JSON value, such as 5, true or [1, 2]") from None
+
+
+def label(text: str) -> tuple[ProcessId, str]:
+    who, name = _split(text, "=", "1=A")
+    if not re.fullmatch(r"[^\x00-\x1f]{1,40}", name):
+        raise BadNotation(f"{text!r}: a label has 1 to 40 printable characters")
+    return process(who), name
 
 
 def option(text: str) -> tuple[str, Any]:

@@ -191,7 +191,9 @@ class Node:
             self._give_effects(process, part, raised, choose)
         self._settle = settle_together(stack, self.parts, raised)
 
-    def _give_effects(self, process: Process, part: Part, raised: deque[tuple[int, Indication]], choose: Callable[[Sequence[Any]], Any]) -> None:
+    def _give_effects(
+        self, process: Process, part: Part, raised: deque[tuple[int, Indication]], choose: Callable[[Sequence[Any]], Any]
+    ) -> None:
         port, effects = part.port, self.effects
         links = process.links
 

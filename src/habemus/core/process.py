@@ -22,8 +22,8 @@ makes processes from it, as many as there are participants.
 
 from __future__ import annotations
 
-import dis
 import difflib
+import dis
 import inspect
 import sys
 import types
@@ -238,7 +238,9 @@ def _check_arity(cls: type, name: str, handler: Callable[..., None], kind: type[
     parameters = list(inspect.signature(handler).parameters)
     if len(parameters) != wanted:
         takes = "the sender and the message" if wanted == 3 else "the event"
-        raise MistakeInAlgorithm(f"{cls.__name__}.{name} handles {kind.__name__} and so takes self and {takes}; it has ({', '.join(parameters)})")
+        raise MistakeInAlgorithm(
+            f"{cls.__name__}.{name} handles {kind.__name__} and so takes self and {takes}; it has ({', '.join(parameters)})"
+        )
 
 
 # Rules.  A rule that a handler cannot affect need not be looked at after it.
@@ -268,7 +270,9 @@ def _followed_by_rules(cls: ProcessType, handler: Callable[..., None], rules: tu
         if may_apply(self):
             settle(self)
 
-    return {1: call, 3: receive}.get(parameters, handle)
+    if parameters == 3:
+        return receive
+    return call if parameters == 1 else handle
 
 
 def _always(_: Any) -> bool:

@@ -40,7 +40,7 @@ ENGLISH: Words = {
     # Marks in pictures, where there is little room.
     "mark crash": "crash",
     "mark recover": "back",
-    "mark recover amnesia": "back, memory lost",
+    "mark recover amnesia": "back, amnesia",
     "mark start": "start",
     "mark pause": "paused",
     "mark choose": "draws {what}",
@@ -69,7 +69,7 @@ ENGLISH: Words = {
     "legend indication": "answer to the application",
     "legend request": "request of the application",
     "legend network": "the network changes",
-    "legend break": "time left out",
+    "legend break": "a wait, shortened",
     "legend violation": "violation",
     "legend component": "message of a component",
     "verdict holds": "holds",
@@ -107,12 +107,18 @@ def what(event: Event) -> str:
 def milliseconds(time: int) -> str:
     """Microseconds as milliseconds, exactly."""
     whole, rest = divmod(abs(time), 1_000)
-    digits = f"{whole}.{rest:03}" if rest else f"{whole}"
+    digits = f"{whole}.{rest:03}".rstrip("0") if rest else f"{whole}"
     return f"-{digits}" if time < 0 else digits
 
 
-def one_line(finding: Finding, words: Words = ENGLISH) -> str:
+def moment(time: int, words: Words = ENGLISH, steps: bool = False) -> str:
+    """A time with its unit: "12.5 ms", or "step 12" where times count steps."""
+    return f"{words['axis steps']} {time}" if steps else f"{milliseconds(time)} {words['axis ms']}"
+
+
+def one_line(finding: Finding, words: Words = ENGLISH, steps: bool = False) -> str:
     """A finding as a sentence: "ME1 violated at 12.475 ms: 1 and 2 are inside"."""
-    moment = "" if finding.time is None else " " + words["at"].format(time=f"{milliseconds(finding.time)} {words['axis ms']}")
     why = " ".join(finding.why.split())
-    return f"{finding.name} {words[f'verdict {finding.verdict.value}']}{moment}" + (f": {why}" if why else "")
+    when = "" if finding.time is None else moment(finding.time, words, steps)
+    said = f" {words['at'].format(time=when)}" if when and when not in why else ""  # once is enough
+    return f"{finding.name} {words[f'verdict {finding.verdict.value}']}{said}" + (f": {why}" if why else "")

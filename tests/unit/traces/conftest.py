@@ -14,7 +14,7 @@ from habemus.core.system import System, complete
 from habemus.problems.mutex import Clients
 from habemus.runtimes.sim.faults import Crash, Cut, Heal, Pause, Recover, between
 from habemus.runtimes.sim.network import Network, Uniform
-from habemus.runtimes.sim.simulation import Simulation
+from habemus.runtimes.sim.simulation import Record, Simulation
 from habemus.traces import Trace
 
 
@@ -166,7 +166,9 @@ def faults_story() -> Trace:
     beat = story.at(3_000).sends(1, 2, "Heartbeat", term=1)
     other = story.sends(1, 4, "Heartbeat", term=1)
     story.at(4_000).misses(beat).arrives(other)
-    story.at(5_000).link("cut", *((one, two) for group, rest in (((1, 2), (3, 4, 5)), ((3, 4, 5), (1, 2))) for one in group for two in rest))
+    story.at(5_000).link(
+        "cut", *((one, two) for group, rest in (((1, 2), (3, 4, 5)), ((3, 4, 5), (1, 2))) for one in group for two in rest)
+    )
     beat = story.at(6_000).sends(1, 3, "Heartbeat", term=1)
     story.is_lost(beat)
     story.at(6_500).happens(3, "pause")
@@ -204,11 +206,19 @@ def simulated_run(size: int, rounds: int, seed: int = 1, *, faults: bool = False
     plan = RicartAgrawala()
     processes = range(1, size + 1)
     system = System(dict.fromkeys(processes, plan), complete(processes), tuple(processes))
-    network = Network() if constant else Network(delay=Uniform(600, 1_800), loss=30_000 if faults else 0, duplication=60_000 if faults else 0)
+    network = (
+        Network() if constant else Network(delay=Uniform(600, 1_800), loss=30_000 if faults else 0, duplication=60_000 if faults else 0)
+    )
     struck: list[Any] = []
     if faults:
-        struck = [Pause(1, 3_000, 5_000), Crash(2, 9_000), Recover(2, 14_000), Cut(between((1,), range(2, size + 1)), 16_000), Heal((), 20_000)]
-    run = Simulation(system, workload=Clients(rounds), network=network, faults=struck, seed=seed, clocks=True)
+        struck = [
+            Pause(1, 3_000, 5_000),
+            Crash(2, 9_000),
+            Recover(2, 14_000),
+            Cut(between((1,), range(2, size + 1)), 16_000),
+            Heal((), 20_000),
+        ]
+    run = Simulation(system, workload=Clients(rounds), network=network, faults=struck, seed=seed, record=Record.CLOCKS)
     run.run(until=60_000)
     return Trace(
         {"algorithm": "ricart-agrawala", "n": size, "seed": seed},

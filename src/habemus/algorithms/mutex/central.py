@@ -97,4 +97,4 @@ class Central(Mutex):
         plan = cls(**options)
         participants = range(1, size + 1)
         everybody = sorted({plan.coordinator, *participants})
-        return System(dict.fromkeys(everybody, plan), complete(everybody), tuple(participants), {plan.coordinator: f"{plan.coordinator} coordinator"})
+        return System(dict.fromkeys(everybody, plan), complete(everybody), tuple(participants), {plan.coordinator: "coordinator"})

@@ -14,7 +14,6 @@ from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.values import Message
 
-
 Queued: TypeAlias = tuple[int, int, int, ProcessId, Any]
 """A message under way: time of arrival, tie (drawn, so that the seed orders one instant), address, sender, message."""
 
@@ -105,7 +104,9 @@ class Recorder:
     def _swallowed(self, entry: Lost) -> Iterator[Event]:
         process, port = divmod(entry.address, self._ports)
         self._number += 1
-        event = Event(entry.time, entry.sender, "send", type(entry.message).__name__, entry.message, process, self._number, self._paths[port])
+        event = Event(
+            entry.time, entry.sender, "send", type(entry.message).__name__, entry.message, process, self._number, self._paths[port]
+        )
         yield self._clocked(event)
         yield event._replace(kind="lost")
 

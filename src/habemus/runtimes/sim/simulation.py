@@ -179,7 +179,7 @@ class Simulation:
                 for observe in self.observers:
                     observe(event)
 
-    def _wire(self, stacks: dict[ProcessId, Stack]) -> None:  # noqa: C901, PLR0915
+    def _wire(self, stacks: dict[ProcessId, Stack]) -> None:
         # The variables of the run.
         system, network, workload, ports = self.system, self.network, self.workload, self._ports
         bits = self._random.getrandbits
@@ -209,7 +209,8 @@ class Simulation:
         skews = {fault.process: fault.millionths for fault in self.faults if isinstance(fault, Skew)}
         watched = [fault for fault in self.faults if not isinstance(fault, Skew) and isinstance(fault.when, Nth)]
         seen: Counter[tuple[ProcessId, str]] = Counter()
-        outboxes: dict[ProcessId, list[tuple[int, ProcessId, Message]]] = {}
+        outboxes: dict[ProcessId, list[tuple[int, ProcessId, Message]]] = {}  # messages of the step that is going on
+        indicated: dict[ProcessId, list[str]] = {}  # its indications to the application
 
         def enqueue(event: Queued) -> None:
             time = event[0] >> BUCKET_BITS
@@ -225,7 +226,7 @@ class Simulation:
         # Delays and draws.
 
         def drawn(span: Span) -> int:
-            if span.__class__ is int:
+            if isinstance(span, int):
                 return span
             low, high = span
             return low + (bits(32) * (high - low + 1) >> 32)
@@ -379,7 +380,7 @@ class Simulation:
                 if workload is not None:
                     workload.indicated(me, indication, drive)
                 if watched:
-                    witnessed(me, "indicate", type(indication).__name__)
+                    indicated.setdefault(me, []).append(type(indication).__name__)
 
             process.set_timer, process.cancel_timer, process.choose = set_timer, cancel_timer, choose
             process.indicate = indicate_to_application if above is None else indicate_up
@@ -397,6 +398,8 @@ class Simulation:
                 transmit(me, to, to * ports + port, message)
             if names:
                 witnessed(me, *names)
+            for name in indicated.pop(me, []):
+                witnessed(me, "indicate", name)
 
         def handled(me: ProcessId, handler: Callable[..., None], alone: bool) -> Callable[..., None]:
             """The handler of a message or timer as this run needs it."""
@@ -537,6 +540,7 @@ class Simulation:
             stored[process] = stacks[process].forget(tuple(type(part).__capture__(part) for part in processes))
             paused.pop(process, None)
             outboxes.pop(process, None)
+            indicated.pop(process, None)
             for port, part in enumerate(processes):
                 targets[process * ports + port] = (_DROP, part)
             for key in [key for key in timers if key[0] // ports == process]:
@@ -695,7 +699,7 @@ class Simulation:
             self.log.clear()
             if messages:
                 self._recorder = self._new_recorder()
-            for volatile in (buckets, epochs, timers, stored, paused, cuts, last_arrival, seen, outboxes):
+            for volatile in (buckets, epochs, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated):
                 volatile.clear()  # type: ignore[attr-defined]  # all of them are containers
             samplers.clear()
             samplers.update((link, delay.sampler(bits)) for link, delay in network.links.items())

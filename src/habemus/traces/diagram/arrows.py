@@ -76,7 +76,7 @@ def _stroke(sheet: Sheet, flight: Flight) -> Stroke:
     elif flight.sent is not None:  # swallowed, or under way at the end: it stops short of the receiver
         y1 = scale.y(flight.sent)
         share = 1.0 if x1 == x2 else (abs(x2 - x1) - 0.45 * gap) / abs(x2 - x1)
-        x2, y2 = (x1 if x1 == x2 else x2 - way * 0.45 * gap), y1 + MESSAGE_HEIGHT * share * 0.8
+        x2, y2 = (x1 if x1 == x2 else x2 - way * 0.45 * gap), y1 + MESSAGE_HEIGHT * share
         return Stroke(_beside(sheet, flight.sender, x1, way, y1), y1, x2, y2)
     else:  # sent before the trace begins
         assert flight.ended is not None
@@ -213,7 +213,7 @@ def _chosen(sheet: Sheet, arrow: Arrow, forms: list[str]) -> _Label | None:
         for dislike, candidate in _candidates(sheet, arrow, form):
             if best is not None and dislike >= best[0]:
                 continue
-            if not sheet.layout.is_free(candidate.box):
+            if not sheet.is_free(candidate.box):
                 continue
             cost = dislike + 3.0 * sheet.layout.crossings(candidate.box, arrow.stroke)
             if best is None or cost < best[0]:
@@ -255,7 +255,7 @@ def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, 
             if is_steep:
                 yield dislike, _Label(form, Box(x, y, half, height), x, y + SIZE * 0.35, 0.0)
                 continue
-            for away, side in ((height + 1.5, 0.0), (-height - 1.5, 1.2)):
+            for away, side in ((height + 2.2, 0.0), (-height - 2.2, 1.2)):
                 cx, cy = x + away * math.sin(turn), y - away * math.cos(turn)
                 drop = SIZE * 0.35  # from the middle of the letters to their baseline
                 yield (

@@ -8,10 +8,9 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.traces.diagram import ink
 from habemus.traces.diagram.lettering import BOLD, width
-from habemus.traces.diagram.placing import Box
+from habemus.traces.diagram.placing import Box, Stroke
 from habemus.traces.diagram.sheet import BAR, Sheet
 from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
-from habemus.traces.words import one_line
 
 
 def draw_lines(sheet: Sheet) -> None:
@@ -40,18 +39,20 @@ def draw_bars(sheet: Sheet) -> None:
         top, bottom = sheet.extent(period)
         x, height = sheet.x(period.process), max(bottom - top, 2.0)
         inner = ink.tooltip(_told(sheet, period))
+        layer = "bars"
         if period.kind == WAITING:
             inner += ink.rectangle(x - BAR + 1, top, 2 * BAR - 2, height, ink.WAITING, ink.WAITING_EDGE)
         elif period.kind == PAUSED:
-            inner += ink.rectangle(x - BAR - 2, top, 2 * BAR + 4, height, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2")
+            layer = "pauses"  # below the others: a process can stand still while it is inside
+            inner += ink.rectangle(x - BAR - 4, top, 2 * BAR + 8, height, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2")
         elif period.kind == INSIDE:
             entries += 1
             inner += ink.rectangle(x - BAR, top, 2 * BAR, height, ink.INSIDE, ink.INSIDE_EDGE, corner=2)
             name = str(entries)
             if height >= 15 and len(name) <= 2:
-                inner += ink.text(x, top + min(height / 2, 24) + 3, name, size=8.5, fill=ink.PAPER, anchor="middle", weight="bold")
-        sheet.draw("bars", ink.element("g", inner))
-        sheet.layout.add(Box(x, (top + bottom) / 2, BAR + 1, height / 2))
+                inner += ink.text(x, top + min(height / 2, 14) + 3, name, size=8.5, fill=ink.PAPER, anchor="middle", weight="bold")
+        sheet.draw(layer, ink.element("g", inner))
+        sheet.bars.add(Box(x, (top + bottom) / 2, BAR + 1, height / 2))
 
 
 def _told(sheet: Sheet, period: Period) -> str:
@@ -103,29 +104,17 @@ def _band(sheet: Sheet, finding: Finding, inside: list[Period]) -> None:
     left, right = min(places) - 15, max(places) + 15
     sheet.draw("bands", ink.rectangle(left, top, right - left, bottom - top, ink.VIOLATION_TINT, ink.VIOLATION, corner=4))
     for x in places:
-        frame = ink.element(
-            "rect", x=x - BAR - 3, y=top, width=2 * BAR + 6, height=bottom - top, rx=3, fill="none", stroke=ink.VIOLATION, stroke_width=2.4
-        )
-        sheet.draw("points", ink.element("g", ink.tooltip(one_line(finding, sheet.words)) + frame))
-    _tag(sheet, finding, left, top)
+        frame = ink.frame(x - BAR - 3, top, 2 * BAR + 6, bottom - top, ink.VIOLATION)
+        sheet.draw("points", ink.element("g", ink.tooltip(sheet.told(finding)) + frame))
+    _tag(sheet, finding, left + 34, top + 18)
 
 
 def _frames(sheet: Sheet, finding: Finding, waiting: list[Period]) -> None:
     for period in waiting:
         top, bottom = sheet.extent(period)
         x = sheet.x(period.process)
-        frame = ink.element(
-            "rect",
-            x=x - BAR - 3,
-            y=top - 2,
-            width=2 * BAR + 6,
-            height=bottom - top + 4,
-            rx=3,
-            fill="none",
-            stroke=ink.VIOLATION,
-            stroke_width=2.4,
-        )
-        sheet.draw("points", ink.element("g", ink.tooltip(one_line(finding, sheet.words)) + frame))
+        frame = ink.frame(x - BAR - 3, top - 2, 2 * BAR + 6, bottom - top + 4, ink.VIOLATION)
+        sheet.draw("points", ink.element("g", ink.tooltip(sheet.told(finding)) + frame))
         _tag(sheet, finding, x - BAR - 3, top - 2)
 
 
@@ -137,21 +126,22 @@ def _rings(sheet: Sheet, finding: Finding) -> None:
         places.append((sheet.x(process), sheet.scale.y(at[-1]) if at else sheet.scale.at(finding.time)))
     places.sort()
     for (x1, y1), (x2, y2) in pairwise(places):
+        sheet.layout.add_stroke(Stroke(x1, y1, x2, y2))
         sheet.draw("bands", ink.line(x1, y1, x2, y2, ink.VIOLATION, 1.6, "5 3"))
     for x, y in places:
         ring = ink.element("circle", cx=x, cy=y, r=10, fill=ink.VIOLATION_TINT, stroke=ink.VIOLATION, stroke_width=2.4)
-        sheet.draw("bands", ink.element("g", ink.tooltip(one_line(finding, sheet.words)) + ring))
-    _tag(sheet, finding, places[0][0] - 12, places[0][1] - 9)
+        sheet.draw("bands", ink.element("g", ink.tooltip(sheet.told(finding)) + ring))
+    _tag(sheet, finding, places[0][0] - 12, places[0][1] - 13)
 
 
 def _tag(sheet: Sheet, finding: Finding, x: float, y: float) -> None:
     """The name of the property, on red, just above the place."""
     wide = width(finding.name, 10) * BOLD + 10
-    for lift in (0, 16, 32, 48):
+    for lift in (0, 16, -16, 32, 48):
         box = Box(x + wide / 2, y - 8.5 - lift, wide / 2 + 1, 8)
-        if sheet.layout.is_free(box):
+        if sheet.is_free(box):
             break
     sheet.layout.add(box)
     shape = ink.rectangle(box.x - wide / 2, box.y - 7.5, wide, 15, ink.VIOLATION, corner=3)
     shape += ink.text(box.x, box.y + 3.6, finding.name, size=10, fill=ink.PAPER, anchor="middle", weight="bold")
-    sheet.draw("labels", ink.element("g", ink.tooltip(one_line(finding, sheet.words)) + shape))
+    sheet.draw("labels", ink.element("g", ink.tooltip(sheet.told(finding)) + shape))

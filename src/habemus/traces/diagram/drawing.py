@@ -18,7 +18,7 @@ from habemus.traces.flights import flights
 from habemus.traces.network import changes, named
 from habemus.traces.periods import periods
 from habemus.traces.trace import TooLargeToDraw, Trace
-from habemus.traces.words import ENGLISH, Words, milliseconds, one_line
+from habemus.traces.words import ENGLISH, Words, milliseconds
 
 MOST_EVENTS = 5_000
 NAMES_AGAIN = 640.0
@@ -32,9 +32,9 @@ def svg(trace: Trace, *, width: int | None = None, words: Words = ENGLISH, steps
         raise TooLargeToDraw(
             f"{len(trace.events)} events are too many for a picture, which shows {MOST_EVENTS} at most: limit the run, or draw a part of it"
         )
-    sheet, marked = _sheet(trace, words, width)
+    sheet, marked = _sheet(trace, words, steps, width)
     all_arrows = arrows.arrows(sheet)
-    _axis(sheet, steps)
+    _axis(sheet)
     bars.draw_lines(sheet)
     bars.draw_bars(sheet)
     marks.draw_points(sheet)
@@ -51,7 +51,7 @@ def svg(trace: Trace, *, width: int | None = None, words: Words = ENGLISH, steps
     return _assembled(sheet, top, height)
 
 
-def _sheet(trace: Trace, words: Words, wanted: int | None) -> tuple[Sheet, list[marks.Mark]]:
+def _sheet(trace: Trace, words: Words, steps: bool, wanted: int | None) -> tuple[Sheet, list[marks.Mark]]:
     all_flights = flights(trace.events)
     all_periods = periods(trace.events)
     marked = marks.marks(trace.events, words)
@@ -62,12 +62,13 @@ def _sheet(trace: Trace, words: Words, wanted: int | None) -> tuple[Sheet, list[
     beside = [min(text_width(mark.label, marks.SIZE), marks.LONGEST) for mark in marked if mark.event.process == last]
     notes = [named(change, trace.processes, trace.label, words) for change in changes(trace.events)]
     right = max(52.0, marks.note_width(notes) + 44 if notes else 0.0, max(beside, default=0.0) + 26)
-    columns = Columns(trace.processes, between, right, wanted)
-    return Sheet(trace, words, scale, columns, all_flights, all_periods), marked
+    left = max(34.0, min(text_width(trace.label(trace.processes[0]), 12) * BOLD / 2, 60.0) + 20) if trace.processes else 34.0
+    columns = Columns(trace.processes, between, left, right, wanted)
+    return Sheet(trace, words, steps, scale, columns, all_flights, all_periods), marked
 
 
-def _axis(sheet: Sheet, steps: bool) -> None:
-    scale, words, left = sheet.scale, sheet.words, sheet.columns.left
+def _axis(sheet: Sheet) -> None:
+    scale, words, steps, left = sheet.scale, sheet.words, sheet.steps, sheet.columns.left
     in_seconds = not steps and scale.last - scale.origin() >= SECONDS_FROM
     unit = words["axis steps" if steps else "axis s" if in_seconds else "axis ms"]
     sheet.draw("ground", ink.text(left - 10, -24, unit, size=10.5, fill=ink.MUTED, anchor="end", style="italic"))
@@ -80,8 +81,7 @@ def _axis(sheet: Sheet, steps: bool) -> None:
     for gap in scale.gaps:
         middle = (gap.top + gap.bottom) / 2
         sheet.draw("ground", ink.line(left, top, left, middle - 7, ink.FAINT, 1.5))
-        zigzag = f"M{ink.number(left)} {ink.number(middle - 7)}l5 3.5l-10 3.5l10 3.5l-5 3.5"
-        sheet.draw("ground", ink.element("path", d=zigzag, fill="none", stroke=ink.PAUSED_EDGE, stroke_width=1.3))
+        sheet.draw("ground", ink.zigzag(left, middle))
         sheet.seen.add("break")
         top = middle + 7
     sheet.draw("ground", ink.line(left, top, left, sheet.bottom, ink.FAINT, 1.5))
@@ -117,10 +117,10 @@ def _names(sheet: Sheet, y: float) -> list[str]:
 
 def _assembled(sheet: Sheet, top: list[str], height: float) -> str:
     trace, words = sheet.trace, sheet.words
-    offset = height + 62
+    offset = height + 48
     total = offset + sheet.bottom + 46
     title = trace.title or words["untitled"]
-    findings = "; ".join(one_line(finding, words) for finding in trace.findings)
+    findings = "; ".join(sheet.told(finding) for finding in trace.findings)
     described = words["described"].format(processes=len(trace.processes), events=len(trace.events), findings=findings)
     drawn = "".join("\n".join(("", *filter(None, shapes))) for shapes in sheet.layers.values())
     names = "\n".join([*_names(sheet, -28), *_names(sheet, sheet.bottom + 12)])

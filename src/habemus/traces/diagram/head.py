@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from habemus.core.properties import Verdict
 from habemus.traces.diagram import ink
@@ -12,12 +13,14 @@ from habemus.traces.diagram.marks import sign_of
 from habemus.traces.diagram.placing import Stroke
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.trace import Trace
-from habemus.traces.words import Words, one_line
+from habemus.traces.words import Words
 
 MARGIN = 16.0
 TITLE_SIZE = 16.0
 SIZE = 11.5
+SMALL = 10.5
 LEADING = 17.0
+MOST_NAMES = 5
 
 _Icon = Callable[[float, float], str]
 
@@ -31,25 +34,29 @@ def head(sheet: Sheet, all_arrows: list[Arrow]) -> tuple[list[str], float]:
     for line in wrapped(title, TITLE_SIZE * BOLD, room, most=2):
         shapes.append(ink.text(MARGIN, y, line, size=TITLE_SIZE, weight="bold"))
         y += 21
-    violated = sheet.trace.violations
-    if violated:
-        lines = [
-            (line, order == 0)
-            for finding in violated
-            for order, line in enumerate(wrapped(one_line(finding, sheet.words), SIZE * BOLD, room - 26))
-        ]
-        height = len(lines) * LEADING + 10
-        shapes.append(ink.rectangle(MARGIN, y - 9, room, height, ink.VIOLATION_TINT, corner=4))
-        shapes.append(ink.rectangle(MARGIN, y - 9, 4, height, ink.VIOLATION))
-        for line, is_first in lines:
-            y += LEADING
-            shapes.append(ink.text(MARGIN + 13 + (0 if is_first else 10), y - 8, line, size=SIZE, fill=ink.VIOLATION, weight="bold" if is_first else None))
-        y += 20
+    if sheet.trace.violations:
+        told, height = _violations(sheet, room, y - 9)
+        shapes += told
+        y += height + 11
     for line in wrapped(_others(sheet.trace, sheet.words), SIZE, room, most=3):
         shapes.append(ink.text(MARGIN, y, line, size=SIZE, fill=ink.MUTED))
         y += LEADING
     legend, y = _legend(sheet, all_arrows, y + 2)
     return [*shapes, *legend], y
+
+
+def _violations(sheet: Sheet, room: float, top: float) -> tuple[list[str], float]:
+    """What was violated and why, on red."""
+    lines: list[str] = []
+    for finding in sheet.trace.violations:
+        for order, line in enumerate(wrapped(sheet.told(finding), SIZE, room - 30)):
+            name, rest = (finding.name, line.removeprefix(finding.name)) if order == 0 else ("", line)
+            inner = (ink.element("tspan", ink.escaped(name), font_weight="bold") if name else "") + ink.escaped(rest)
+            x, y = MARGIN + 13 + (10 if order else 0), top + 18 + len(lines) * LEADING
+            lines.append(ink.element("text", inner, x=x, y=y, font_size=SIZE, fill=ink.VIOLATION))
+    height = len(lines) * LEADING + 10
+    ground = ink.rectangle(MARGIN, top, room, height, ink.VIOLATION_TINT, corner=4) + ink.rectangle(MARGIN, top, 4, height, ink.VIOLATION)
+    return [ground, *lines], height
 
 
 def _others(trace: Trace, words: Words) -> str:
@@ -67,45 +74,54 @@ def _legend(sheet: Sheet, all_arrows: list[Arrow], y: float) -> tuple[list[str],
     shapes = []
     x = MARGIN
     room = sheet.columns.width - MARGIN
-    for icon, label in _entries(sheet, all_arrows):
-        text = clipped(label, 10.5, room - MARGIN - 40)
-        wide = 34 + width(text, 10.5) + 14
-        if x > MARGIN and x + wide - 14 > room:
+    for sign, icon, label in _entries(sheet, all_arrows):
+        text = clipped(label, SMALL, room - MARGIN - 40)
+        wide = sign + 7 + width(text, SMALL)
+        if x > MARGIN and x + wide > room:
             x, y = MARGIN, y + 19
-        shapes.append(icon(x + 2, y - 4) + ink.text(x + 32, y, text, size=10.5, fill=ink.MUTED))
-        x += wide
+        shapes.append(icon(x, y - 4) + ink.text(x + sign + 7, y, text, size=SMALL, fill=ink.MUTED))
+        x += wide + 10
     return shapes, y + (14 if shapes else 0)
 
 
-def _entries(sheet: Sheet, all_arrows: list[Arrow]) -> list[tuple[_Icon, str]]:
+def _entries(sheet: Sheet, all_arrows: list[Arrow]) -> list[tuple[float, _Icon, str]]:
+    """The width of each sign, how it is drawn, and what it means."""
     seen, words = sheet.seen, sheet.words
-    entries: list[tuple[_Icon, str]] = []
+    entries: list[tuple[float, _Icon, str]] = []
 
-    def add(sign: str, icon: _Icon) -> None:
+    def add(sign: str, wide: float, icon: _Icon) -> None:
         if sign in seen:
-            entries.append((icon, words[f"legend {sign}"]))
+            entries.append((wide, icon, words[f"legend {sign}"]))
 
-    add("waiting", lambda x, y: ink.rectangle(x + 8, y - 6, 10, 12, ink.WAITING, ink.WAITING_EDGE))
-    add("inside", lambda x, y: ink.rectangle(x + 7, y - 6, 12, 12, ink.INSIDE, ink.INSIDE_EDGE, corner=2))
-    add("violation", lambda x, y: ink.element("rect", x=x + 5, y=y - 6, width=16, height=12, rx=3, fill=ink.VIOLATION_TINT, stroke=ink.VIOLATION, stroke_width=2))
+    add("waiting", 10, lambda x, y: ink.rectangle(x, y - 6, 10, 12, ink.WAITING, ink.WAITING_EDGE))
+    add("inside", 12, lambda x, y: ink.rectangle(x, y - 6, 12, 12, ink.INSIDE, ink.INSIDE_EDGE, corner=2))
+    add("violation", 16, lambda x, y: ink.frame(x, y - 6, 16, 12, ink.VIOLATION, ink.VIOLATION_TINT))
     names: dict[str, list[str]] = {}
     for arrow in all_arrows:
         if arrow.event.name not in names.setdefault(arrow.colour, []):
             names[arrow.colour].append(arrow.event.name)
     for colour, kinds in names.items():
-        shown = ", ".join(kinds[:5]) + (", …" if len(kinds) > 5 else "")
-        entries.append((lambda x, y, colour=colour: _sample(x, y, colour), shown))  # type: ignore[misc]
-    add("lost", lambda x, y: ink.line(x, y, x + 20, y, ink.MUTED, 1.5) + ink.cross(x + 21, y, 4, ink.MUTED))
-    add("copy", lambda x, y: _sample(x, y, ink.MUTED, "6 3"))
-    add("under way", lambda x, y: ink.line(x, y, x + 22, y, ink.MUTED, 1.5, "2 3") + ink.circle(x + 22, y, 2.6, ink.PAPER, ink.MUTED, 1.4))
-    add("indication", lambda x, y: sign_of("indication", x + 13, y))
-    add("request", lambda x, y: sign_of("request", x + 13, y))
-    add("timer", lambda x, y: sign_of("timer", x + 13, y))
-    add("down", lambda x, y: ink.cross(x + 6, y, 4.5, ink.TEXT, 2.6) + ink.line(x + 14, y, x + 28, y, ink.LINE, 1.4, "1.5 4.5"))
-    add("paused", lambda x, y: ink.rectangle(x + 5, y - 6, 16, 12, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2"))
-    add("network", lambda x, y: ink.line(x, y, x + 26, y, ink.NETWORK, 1.2, "7 4"))
+        shown = ", ".join(kinds[:MOST_NAMES]) + (", …" if len(kinds) > MOST_NAMES else "")
+        entries.append((26, partial(_sample, colour), shown))
+    add("lost", 25, lambda x, y: ink.line(x, y, x + 20, y, ink.MUTED, 1.5) + ink.cross(x + 21, y, 4, ink.MUTED))
+    add("copy", 26, partial(_sample, ink.MUTED, dashes="6 3"))
+    add(
+        "under way",
+        25,
+        lambda x, y: ink.line(x, y, x + 22, y, ink.MUTED, 1.5, "2 3") + ink.circle(x + 22, y, 2.6, ink.PAPER, ink.MUTED, 1.4),
+    )
+    for sign in ("indication", "request", "timer"):
+        add(sign, 12, partial(_centred, sign))
+    add("down", 26, lambda x, y: ink.cross(x + 5, y, 4.5, ink.TEXT, 2.6) + ink.line(x + 13, y, x + 27, y, ink.LINE, 1.4, "1.5 4.5"))
+    add("paused", 16, lambda x, y: ink.rectangle(x, y - 6, 16, 12, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2"))
+    add("network", 25, lambda x, y: ink.line(x, y, x + 25, y, ink.NETWORK, 1.2, "7 4"))
+    add("break", 10, lambda x, y: ink.zigzag(x + 5, y))
     return entries
 
 
-def _sample(x: float, y: float, colour: str, dashes: str | None = None) -> str:
+def _centred(sign: str, x: float, y: float) -> str:
+    return sign_of(sign, x + 6, y)
+
+
+def _sample(colour: str, x: float, y: float, dashes: str | None = None) -> str:
     return ink.line(x, y, x + 20, y, colour, 1.5, dashes) + head_of(Stroke(x, y, x + 26, y), colour, 9)

@@ -80,7 +80,7 @@ def text(
         font_weight=weight,
         font_style=style,
         stroke=PAPER if halo else None,
-        stroke_width=3.4 if halo else None,
+        stroke_width=2.8 if halo else None,
         stroke_linejoin="round" if halo else None,
         paint_order="stroke" if halo else None,
         transform=f"rotate({number(angle)} {number(x)} {number(y)})" if abs(angle) >= 0.05 else None,
@@ -104,10 +104,18 @@ def polygon(points: list[tuple[float, float]], fill: str, stroke: str | None = N
 def rectangle(
     x: float, y: float, width: float, height: float, fill: str, stroke: str | None = None, *, corner: float = 0, dashes: str | None = None
 ) -> str:
-    return element(
-        "rect", x=x, y=y, width=width, height=height, rx=corner or None, fill=fill, stroke=stroke, stroke_dasharray=dashes
-    )
+    return element("rect", x=x, y=y, width=width, height=height, rx=corner or None, fill=fill, stroke=stroke, stroke_dasharray=dashes)
 
 
 def circle(x: float, y: float, radius: float, fill: str, stroke: str | None = None, width: float | None = None) -> str:
     return element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke, stroke_width=width)
+
+
+def frame(x: float, y: float, width: float, height: float, stroke: str, fill: str = "none") -> str:
+    """A strong edge around something."""
+    return element("rect", x=x, y=y, width=width, height=height, rx=3, fill=fill, stroke=stroke, stroke_width=2.2)
+
+
+def zigzag(x: float, y: float) -> str:
+    """The sign for a part of an axis that is left out."""
+    return element("path", d=f"M{number(x)} {number(y - 7)}l5 3.5l-10 3.5l10 3.5l-5 3.5", fill="none", stroke=PAUSED_EDGE, stroke_width=1.3)

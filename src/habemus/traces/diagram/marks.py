@@ -54,7 +54,7 @@ def draw_points(sheet: Sheet) -> None:
     """A point for each step of a process; whoever points at it reads what happened, and the vector clock."""
     steps: defaultdict[tuple[int, float], list[Event]] = defaultdict(list)
     for index, event in enumerate(sheet.trace.events):
-        if event.kind not in KINDS_OF_CHANGE:
+        if event.kind not in (*KINDS_OF_CHANGE, "lost", "duplicate"):
             steps[event.process, sheet.scale.y(index)].append(event)
     for (process, y), events in steps.items():
         x = sheet.x(process)
@@ -110,9 +110,9 @@ def _label(sheet: Sheet, mark: Mark) -> None:
     best: tuple[int, Box] | None = None
     for order, (side, drop) in enumerate((side, drop) for drop in (0.0, -9.0, 9.0, -15.0, 15.0) for side in (1, -1)):
         box = Box(x + side * (11 + half), y + drop, half + 1, SIZE * 0.58)
-        if box.x + half > sheet.columns.width - 4 or not sheet.layout.is_free(box):
+        if box.x + half > sheet.columns.width - 4 or box.x - half < sheet.columns.left + 3 or not sheet.is_free(box):
             continue
-        cost = order + 4 * sheet.layout.crossings(box)
+        cost = order + 8 * sheet.layout.crossings(box)
         if best is None or cost < best[0]:
             best = cost, box
     if best is None:
@@ -145,7 +145,7 @@ def draw_changes(sheet: Sheet) -> None:
         half = max(width(line, SIZE) for line in lines) / 2
         for drop in (0.0, 14.0, 28.0, -14.0):
             box = Box(sheet.columns.last + 30 + half, y + drop + (len(lines) - 1) * 6.5, half + 1, len(lines) * 6.5)
-            if sheet.layout.is_free(box):
+            if sheet.is_free(box):
                 break
         sheet.layout.add(box)
         for order, line in enumerate(lines):

@@ -35,6 +35,10 @@ OPENING = frozenset({"start", "recover", "crash", "pause", "resume", "request", 
 """With these a process begins a new step; what it sends and indicates belongs to the step."""
 
 
+SIGNED = frozenset({"crash", "recover", "request", "timer", "indicate", "choose"})
+"""These are drawn as signs on the line of the process."""
+
+
 class Gap(NamedTuple):
     """A long wait of which most is left out."""
 
@@ -140,10 +144,11 @@ def _keys(events: Sequence[Event], flights: Sequence[Flight]) -> list[tuple[int,
     keys: list[tuple[int, int]] = []
     moment = None
     depths: dict[ProcessId, int] = {}
+    signs: dict[ProcessId, int] = {}  # depth of the last sign of each process, on which no other one may lie
     floor = 0
     for index, event in enumerate(events):
         if moment is None or event.time > moment:
-            moment, depths, floor = event.time, {}, 0
+            moment, depths, signs, floor = event.time, {}, {}, 0
         if event.kind in KINDS_OF_CHANGE:
             before = events[index - 1] if index else None
             if before is not None and before.kind == event.kind and before.time == event.time:
@@ -159,6 +164,10 @@ def _keys(events: Sequence[Event], flights: Sequence[Flight]) -> list[tuple[int,
             cause = sent.get(index)
             if cause is not None and index not in swallowed and keys[cause][0] == moment:
                 depth = max(depth, keys[cause][1] + 1)
+            if event.kind in SIGNED:
+                if signs.get(event.process) == depth:
+                    depth += 1
+                signs[event.process] = depth
             depths[event.process] = depth
         keys.append((moment, depth))
     return keys

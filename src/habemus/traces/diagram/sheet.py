@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 
 from habemus.core.process import ProcessId
+from habemus.core.properties import Finding
 from habemus.traces.diagram.columns import Columns
-from habemus.traces.diagram.placing import Layout
+from habemus.traces.diagram.placing import Box, Layout
 from habemus.traces.diagram.scale import Scale
 from habemus.traces.flights import Flight
 from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
 from habemus.traces.trace import Trace
-from habemus.traces.words import Words, milliseconds
+from habemus.traces.words import Words, moment, one_line
 
-LAYERS = ("ground", "bands", "lines", "bars", "arrows", "points", "marks", "labels")
+LAYERS = ("ground", "bands", "pauses", "lines", "bars", "arrows", "points", "marks", "labels")
 """From the bottom up."""
 
 BAR = 6.0
@@ -24,14 +25,18 @@ FOOT = 34.0
 
 
 class Sheet:
-    def __init__(self, trace: Trace, words: Words, scale: Scale, columns: Columns, flights: list[Flight], periods: list[Period]) -> None:
+    def __init__(
+        self, trace: Trace, words: Words, steps: bool, scale: Scale, columns: Columns, flights: list[Flight], periods: list[Period]
+    ) -> None:
         self.trace = trace
         self.words = words
+        self.steps = steps
         self.scale = scale
         self.columns = columns
         self.flights = flights
         self.periods = periods
         self.layout = Layout()
+        self.bars = Layout()  # of their own: a name may stand on a bar, other labels may not
         self.layers: dict[str, list[str]] = {layer: [] for layer in LAYERS}
         self.seen: set[str] = set()  # what the legend has to explain
         self.bottom = scale.height + FOOT
@@ -53,9 +58,15 @@ class Sheet:
             end = self.bottom
         return self.scale.y(period.first), end
 
+    def is_free(self, box: Box) -> bool:
+        return self.layout.is_free(box) and self.bars.is_free(box)
+
     def half_width(self, process: ProcessId, y: float) -> float:
         """Half the width of what is drawn on a process line: arrows end at its edge."""
         return BAR if any(top <= y <= bottom for top, bottom in self._bars[process]) else 1.5
 
     def when(self, time: int) -> str:
-        return f"{milliseconds(time)} {self.words['axis ms']}"
+        return moment(time, self.words, self.steps)
+
+    def told(self, finding: Finding) -> str:
+        return one_line(finding, self.words, self.steps)

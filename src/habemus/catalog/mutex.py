@@ -1,0 +1,88 @@
+"""Mutual exclusion in the catalog: its workloads from the notation, and its judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from habemus.catalog import notation
+from habemus.catalog.problems import Problem, exact
+from habemus.catalog.setup import BadSetup, Setup
+from habemus.core.application import Workload
+from habemus.core.events import Event
+from habemus.core.process import ProcessId
+from habemus.core.properties import Finding
+from habemus.core.system import System
+from habemus.problems.mutex import Clients, InTurn, Mutex, Script
+from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK, ME2_STARVATION, PROPERTIES, MutexMeter, MutexMonitor
+from habemus.runtimes.sim.network import Network
+from habemus.runtimes.sim.simulation import Ending
+
+
+def workload(setup: Setup, system: System) -> Workload:
+    if setup.requests < 0:
+        raise BadSetup(f"each participant asks a number of times, not {setup.requests}")
+    if setup.asks:
+        asks = [notation.ask(text) for text in setup.asks]
+        for one in asks:
+            if one.process not in system.clients:
+                raise BadSetup(f"process {one.process} is no participant; there are {system.clients[0]} to {system.clients[-1]}")
+        return Script(asks)
+    hold = notation.span(setup.hold)
+    if setup.workload == "in-turn":
+        return InTurn(setup.requests, hold=hold)
+    return Clients(setup.requests, 0 if setup.workload == "burst" else notation.span(setup.think), hold)
+
+
+class MutexJudge:
+    """The monitor and the meter of mutual exclusion, fed together."""
+
+    def __init__(self, setup: Setup, system: System, network: Network) -> None:
+        self._setup = setup
+        self._system = system
+        self._network = network
+        self.monitor = MutexMonitor(system.topology.processes, system.label)
+        self.meter = MutexMeter(settled=2 * network.delay.longest)
+
+    def observe(self, event: Event) -> None:
+        self.monitor.observe(event)
+        self.meter.observe(event)
+
+    def findings(self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> list[Finding]:
+        return self.monitor.findings(ending, awaits)
+
+    def costs(self, ending: Ending) -> dict[str, Any]:
+        meter, clients, unit = self.meter, self._system.clients, self._network.delay.mean
+        entries = sum(meter.entries.values())
+
+        def in_message_times(delays: list[int]) -> float | None:
+            return exact(sum(delays), len(delays) * unit) if delays else None
+
+        plan = self._system.plans[clients[0]]
+        assert isinstance(plan, Mutex)
+        fairness = meter.fairness(clients)
+        return {
+            "entries": entries,
+            "messages": meter.messages,
+            "bytes": meter.bytes,
+            "messages_per_entry": exact(meter.messages, entries) if entries else None,
+            "bytes_per_entry": exact(meter.bytes, entries) if entries else None,
+            "client_delay": in_message_times(meter.client_delays),
+            "sync_delay": in_message_times(meter.sync_delays),
+            "throughput": round(entries * unit / ending.time, 6) if ending.time else None,
+            "largest_overtaking": self.monitor.overtaking,
+            "fairness": None if fairness is None else round(fairness, 6),
+            "entries_by_process": {str(client): meter.entries[client] for client in clients},
+            "formula": plan.costs(self._setup.n)._asdict(),
+        }
+
+
+MUTEX = Problem(
+    "mutex",
+    "mutual exclusion",
+    Mutex,
+    PROPERTIES,
+    (ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name),
+    workload,
+    MutexJudge,
+)

@@ -1,0 +1,42 @@
+"""What the catalog needs to know of each problem: who solves it, what drives a run of it, and who judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from habemus.catalog.setup import Setup
+from habemus.core.application import Workload
+from habemus.core.events import Event
+from habemus.core.process import Process, ProcessId
+from habemus.core.properties import Finding, Property
+from habemus.core.system import System
+from habemus.runtimes.sim.network import Network
+from habemus.runtimes.sim.simulation import Ending
+
+
+class Judge(Protocol):
+    """Sees every event of a run, in order, and says at its end what became of the properties and what it cost."""
+
+    def observe(self, event: Event) -> None: ...
+
+    def findings(self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> list[Finding]: ...
+
+    def costs(self, ending: Ending) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    name: str
+    title: str
+    base: type[Process]
+    properties: tuple[Property, ...]
+    always_counted: tuple[str, ...]  # make the verdict of every run; the others only where the algorithm claims them
+    workload: Callable[[Setup, System], Workload]
+    judge: Callable[[Setup, System, Network], Judge]
+
+
+def exact(numerator: int, denominator: int) -> float:
+    """A whole number where it is one: costs are compared with formulas."""
+    return numerator // denominator if numerator % denominator == 0 else round(numerator / denominator, 6)

@@ -1,0 +1,71 @@
+"""Scenarios: named runs with a known outcome.
+
+A scenario is a setup and what must come of it.  It is data, so that it can be run by name, printed as a command,
+drawn, and tested.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from habemus.catalog.runs import Report, execute
+from habemus.catalog.setup import Setup
+
+
+class UnknownScenario(LookupError):
+    """No scenario of that name; the message suggests the nearest."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str
+    story: str  # what happens and what to look at, in a few sentences
+    setup: Setup
+    violates: tuple[str, ...] = ()  # the properties that must be violated; all others must hold
+    source: str = ""
+
+    @property
+    def expected(self) -> str:
+        return f"{', '.join(self.violates)} violated" if self.violates else "all hold"
+
+    def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
+        return Outcome(self, execute(self.setup, progress=progress))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    scenario: Scenario
+    report: Report
+
+    @property
+    def verdict(self) -> str:
+        if self.report.violated:
+            return f"{', '.join(self.report.violated)} violated"
+        return "all hold" if self.report.verdict.value == "holds" else self.report.verdict.value
+
+    @property
+    def as_expected(self) -> bool:
+        """Exactly the expected properties are violated, and where none is, none is left undecided either."""
+        if self.scenario.violates:
+            return set(self.report.violated) == set(self.scenario.violates)
+        return self.report.verdict.value == "holds"
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "scenario": self.scenario.name,
+            "title": self.scenario.title,
+            "expected": self.scenario.expected,
+            "verdict": self.verdict,
+            "violated": self.report.violated,
+            "as_expected": self.as_expected,
+            **{key: value for key, value in self.report.plain().items() if key not in ("verdict", "violated")},
+        }
+
+
+def suggest(name: str, known: list[str]) -> UnknownScenario:
+    near = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.5)
+    return UnknownScenario(f"there is no scenario {name}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"))
