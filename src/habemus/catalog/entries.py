@@ -17,13 +17,14 @@ from functools import cache
 from typing import Any
 
 import habemus.algorithms
+from habemus.catalog.election import ELECTION
 from habemus.catalog.mutex import MUTEX
 from habemus.catalog.problems import Problem
 from habemus.core.process import MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
-PROBLEMS: tuple[Problem, ...] = (MUTEX,)
+PROBLEMS: tuple[Problem, ...] = (MUTEX, ELECTION)
 
 
 class UnknownAlgorithm(LookupError):

@@ -71,6 +71,7 @@ class MutexJudge:
             "sync_delay": in_message_times(meter.sync_delays),
             "throughput": round(entries * unit / ending.time, 6) if ending.time else None,
             "largest_overtaking": self.monitor.overtaking,
+            "uninvited_entries": self.monitor.uninvited,
             "fairness": None if fairness is None else round(fairness, 6),
             "entries_by_process": {str(client): meter.entries[client] for client in clients},
             "formula": plan.costs(self._setup.n)._asdict(),

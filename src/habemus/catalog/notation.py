@@ -59,11 +59,11 @@ def span(text: str) -> Span:
 
 def delay(text: str) -> Delay:
     kind, colon, rest = text.partition(":")
+    shapes: dict[str, Callable[[int], Delay]] = {"exp": Exponential, "heavy": HeavyTail}
+    if colon and kind not in shapes:
+        raise BadNotation(f"{text!r} is not a delay; write for example 1ms, 500..1500, exp:1ms or heavy:1ms")
     try:
         if colon:
-            shapes: dict[str, Callable[[int], Delay]] = {"exp": Exponential, "heavy": HeavyTail}
-            if kind not in shapes:
-                raise BadNotation(f"{text!r} is not a delay; write for example 1ms, 500..1500, exp:1ms or heavy:1ms")
             return shapes[kind](time(rest))
         bounds = span(text)
         return Uniform(*bounds) if isinstance(bounds, tuple) else Uniform(bounds, bounds)
@@ -80,7 +80,7 @@ def chance(text: str) -> int:
         value = Decimal(stripped.removesuffix("%")) / (100 if stripped.endswith("%") else 1)
     except InvalidOperation:
         raise BadNotation(f"{text!r} is not a chance; write for example 0.3 or 30%") from None
-    if not 0 <= value <= 1:
+    if not (value.is_finite() and 0 <= value <= 1):
         raise BadNotation(f"{text!r} is not a chance from 0 to 1")
     return int(value * MILLION)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from habemus.catalog import notation
+from habemus.catalog.ending import planned_end
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.setup import WORKLOADS, BadSetup, Setup
 from habemus.core.events import Event
@@ -85,7 +86,7 @@ def execute(setup: Setup, *, keep: bool = True, progress: Callable[[int, int], N
     if setup.workload not in WORKLOADS:
         raise BadSetup(f"there is no workload {setup.workload}; there are {', '.join(WORKLOADS)}")
     system = system_of(setup, entry)
-    network = _network_of(setup)
+    network = _network_of(setup, entry)
     problem = entry.problem
     simulation = Simulation(
         system,
@@ -110,7 +111,7 @@ def execute(setup: Setup, *, keep: bool = True, progress: Callable[[int, int], N
     simulation.observers += [digest.add, judge.observe]
     if keep:
         simulation.observers.append(keep_event)
-    ending = simulation.run(notation.time(setup.until) if setup.until else None, setup.events, progress)
+    ending = simulation.run(planned_end(setup, entry.algorithm), setup.events, progress)
     awaits = {me: list(parts[0].awaits()) for me, parts in simulation.processes.items() if simulation.is_up(me)}
     findings = judge.findings(ending.reason, awaits)
     trace = None
@@ -160,8 +161,9 @@ def faults_of(setup: Setup) -> list[Fault]:
     return faults
 
 
-def _network_of(setup: Setup) -> Network:
-    return Network(notation.delay(setup.delay), setup.fifo, notation.chance(setup.loss), notation.chance(setup.duplicate))
+def _network_of(setup: Setup, entry: Entry) -> Network:
+    fifo = getattr(entry.algorithm, "needs_fifo", False) if setup.fifo is None else setup.fifo
+    return Network(notation.delay(setup.delay), fifo, notation.chance(setup.loss), notation.chance(setup.duplicate))
 
 
 def replayed(trace: Trace) -> Report:

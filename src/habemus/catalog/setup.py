@@ -32,7 +32,7 @@ class Setup:
     hold: str = "1ms"
     asks: tuple[str, ...] = ()
     delay: str = "1ms"
-    fifo: bool = False
+    fifo: bool | None = None  # None: as the algorithm needs
     loss: str = "0"
     duplicate: str = "0"
     faults: tuple[tuple[str, str], ...] = ()
@@ -84,7 +84,7 @@ class Setup:
             elif isinstance(value, tuple):
                 words += [word for text in value for word in (flag, text)]
             else:
-                words += [flag] if value is True else [flag, str(value)]
+                words += {True: [flag], False: [f"--no-{each.name}"]}.get(value, [flag, str(value)])
         return shlex.join(words)
 
 

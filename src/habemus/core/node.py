@@ -106,9 +106,8 @@ class Stack:
             if name == "links" and indication is Delivered:
                 continue
             if (indication, name) not in handled and (indication, None) not in handled:
-                raise MistakeInPlan(
-                    f"{type(plan).__name__} may indicate {indication.__name__}, and {type(above).__name__} has no @upon({indication.__name__}) for it"
-                )
+                lacking = f"{type(above).__name__} has no @upon({indication.__name__}) for it"
+                raise MistakeInPlan(f"{type(plan).__name__} may indicate {indication.__name__}, and {lacking}")
 
     def spawn(self, me: ProcessId, peers: tuple[ProcessId, ...]) -> list[Process]:
         """Fresh processes for one node, in their initial state, without effects yet."""

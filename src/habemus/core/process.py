@@ -366,9 +366,10 @@ def _passes_itself_on(code: types.CodeType) -> bool:
     instructions = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOT_TAKEN")]
     for index, each in enumerate(instructions):
         loaded = each.argval if isinstance(each.argval, tuple) else (each.argval,)
-        if each.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) and "self" in loaded:
-            if "self" in loaded[:-1] or instructions[index + 1].opname not in _ATTRIBUTE_OPS:
-                return True
+        if not each.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) or "self" not in loaded:
+            continue
+        if "self" in loaded[:-1] or instructions[index + 1].opname not in _ATTRIBUTE_OPS:
+            return True
     return False
 
 

@@ -47,8 +47,14 @@ class Shape(NamedTuple):
 
 # The value types register themselves here, because shapes and values are defined in terms of each other.
 value_base: type | None = None
-encode_value: Callable[[Any], Any]
-decode_value: Callable[[Any, Mapping[str, type]], Any]
+
+
+def encode_value(value: Any) -> Any:
+    raise AssertionError("replaced when the value types are defined")
+
+
+def decode_value(found: Any, known: Mapping[str, type]) -> Any:
+    raise AssertionError("replaced when the value types are defined")
 
 
 def shape_of(declared: Any) -> Shape:
@@ -117,12 +123,13 @@ def _enum(declared: type[Enum]) -> Shape:
 
 
 def _value(declared: type) -> Shape:
+    # Called through the module, because the value types replace these functions.
     def parse(found: Any, known: Mapping[str, type]) -> Any:
         value = decode_value(found, known)
         _expect(isinstance(value, declared), declared.__name__, found)
         return value
 
-    return Shape(declared.__name__, False, None, None, encode_value, parse)
+    return Shape(declared.__name__, False, None, None, lambda value: encode_value(value), parse)
 
 
 def _immutable(declared: Any, inside: str) -> Shape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from habemus.core.process import MistakeInPlan, Process, ProcessId
 
@@ -64,7 +65,7 @@ def ring(processes: Iterable[ProcessId]) -> Topology:
 
 def line(processes: Iterable[ProcessId]) -> Topology:
     along = tuple(processes)
-    return Topology.of_edges("line", along, zip(along, along[1:], strict=False))
+    return Topology.of_edges("line", along, pairwise(along))
 
 
 def star(processes: Iterable[ProcessId]) -> Topology:

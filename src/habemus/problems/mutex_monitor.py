@@ -67,6 +67,7 @@ class MutexMonitor:
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
     requests: int = field(default=0, init=False)
     overtaking: int = field(default=0, init=False)  # the largest seen
+    uninvited: int = field(default=0, init=False)  # entries of processes whose application had not asked
 
     _total: int = field(default=0, init=False, repr=False)
     _violated: dict[str, Finding] = field(default_factory=dict, init=False, repr=False)
@@ -139,11 +140,14 @@ class MutexMonitor:
         if self.inside:
             self._note_two_inside(event)
         self.inside[event.process] = event.time
-        if mine is not None:
+        if mine is None:
+            self.uninvited += 1
+        else:
             overtaken = self._total - mine.entries_before
             self.overtaking = max(self.overtaking, overtaken)
             if self.bound is not None and overtaken > self.bound:
-                why = f"{overtaken} others entered between the request and the entry of {self.label(event.process)}; at most {self.bound} are claimed"
+                between = f"between the request and the entry of {self.label(event.process)}"
+                why = f"{overtaken} others entered {between}; at most {self.bound} are claimed"
                 self._violated.setdefault("ME4", Finding("ME4", Verdict.VIOLATED, why, event.time, (event.process,)))
             self._check_order(event, mine)
         self._total += 1

@@ -222,8 +222,11 @@ _EVENT: _Fields = {"t": _INTEGER, "p": _INTEGER, "e": _TEXT}
 _EVENT_MAY: _Fields = {"peer": _INTEGER, "id": _INTEGER, "name": _TEXT, "v": _OBJECT, "part": _TEXT, "vc": _INTEGERS}
 _FOOTER: _Fields = {"digest": _TEXT, "events": _INTEGER, "findings": _LIST}
 _FINDING: _Fields = {
-    **{"name": _TEXT, "verdict": _TEXT, "why": _TEXT},
-    **{"time": (_is_integer_or_null, "an integer or null"), "processes": _INTEGERS},
+    "name": _TEXT,
+    "verdict": _TEXT,
+    "why": _TEXT,
+    "time": (_is_integer_or_null, "an integer or null"),
+    "processes": _INTEGERS,
 }
 
 

@@ -51,6 +51,7 @@ ENGLISH: Words = {
     # Tables.
     "time": "ms",
     "process": "process",
+    "network": "network",
     "what": "what happens",
     "inside": "inside",
     # Pictures.
@@ -71,11 +72,17 @@ ENGLISH: Words = {
     "legend network": "the network changes",
     "legend break": "a wait, shortened",
     "legend violation": "violation",
-    "legend component": "message of a component",
+    "period waiting": "waits from {begin} to {end}",
+    "period waiting to the end": "waits from {begin} on",
+    "period inside": "is inside from {begin} to {end}",
+    "period inside to the end": "is inside from {begin} on",
+    "period paused": "stands still from {begin} to {end}",
+    "period paused to the end": "stands still from {begin} on",
     "verdict holds": "holds",
     "verdict violated": "violated",
     "verdict undecided": "undecided",
     "at": "at {time}",
+    "nothing": "{time} in which nothing happens",
     "message": "{what} from {sender} to {receiver}",
     "message sent": "sent at {time}",
     "message arrives": "arrives at {time}",
@@ -86,9 +93,12 @@ ENGLISH: Words = {
 }
 
 
-def in_words(event: Event, label: Callable[[ProcessId], str], words: Words = ENGLISH) -> str:
-    """What happened at the process of the event, without its name: "sends Request(6) to 2"."""
-    key = event.kind
+def in_words(event: Event, label: Callable[[ProcessId], str], words: Words = ENGLISH, *, on_arrival: bool = False) -> str:
+    """What happened at the process of the event, without its name: "sends Request(6) to 2".
+
+    A message is lost `on_arrival` if it reached its receiver, which was down; the event is then the receiver's.
+    """
+    key = "lost on arrival" if event.kind == "lost" and on_arrival else event.kind
     if event.kind == "recover" and event.value:
         key = "recover amnesia"
     elif event.kind in ("request", "indicate") and f"{event.kind} {event.name}" in words:
@@ -102,6 +112,11 @@ def what(event: Event) -> str:
     if event.name:
         return event.described()
     return event._replace(name="_").described().removeprefix("_").removeprefix("(").removesuffix(")")
+
+
+def printable(text: str) -> str:
+    """The text on one line, without what a terminal would obey or an editor could not show: traces come from anywhere."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in " ".join(text.split()))
 
 
 def milliseconds(time: int) -> str:
@@ -118,7 +133,7 @@ def moment(time: int, words: Words = ENGLISH, steps: bool = False) -> str:
 
 def one_line(finding: Finding, words: Words = ENGLISH, steps: bool = False) -> str:
     """A finding as a sentence: "ME1 violated at 12.475 ms: 1 and 2 are inside"."""
-    why = " ".join(finding.why.split())
+    why = printable(finding.why)
     when = "" if finding.time is None else moment(finding.time, words, steps)
     said = f" {words['at'].format(time=when)}" if when and when not in why else ""  # once is enough
     return f"{finding.name} {words[f'verdict {finding.verdict.value}']}{said}" + (f": {why}" if why else "")

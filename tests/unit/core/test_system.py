@@ -33,7 +33,8 @@ def test_every_topology_is_connected_and_symmetrical(name: str, size: int) -> No
         assert me not in others
         assert len(set(others)) == len(others)
         assert all(me in topology.neighbours[other] for other in others)
-    assert topology.edges == sorted(set(topology.edges))
+    assert len(set(topology.edges)) == len(topology.edges)
+    assert all(one < other for one, other in topology.edges)
     assert 2 * len(topology.edges) == sum(degrees(topology))
 
 
@@ -167,7 +168,7 @@ def test_a_process_named_twice_is_refused(name: str) -> None:
 
 
 @pytest.mark.xfail(strict=True, reason="the neighbours are not looked at")
-@pytest.mark.parametrize("neighbours", [{1: (2,), 2: ()}, {1: (3,)}, {1: (1,)}])
+@pytest.mark.parametrize("neighbours", [{1: (3,)}, {1: (1,)}, {1: (2, 2), 2: (1,)}])
 def test_neighbours_that_cannot_be_are_refused(neighbours: dict[int, tuple[int, ...]]) -> None:
     with pytest.raises(MistakeInPlan):
         Topology("wrong", neighbours)

@@ -11,7 +11,7 @@ Ensures  ME2; not ME1 (a slow holder is taken for a dead one).
 Unsafe   central-holder-slow
 """
 
-from habemus.algorithms.mutex.central import Central, Grant
+from habemus.algorithms.mutex.central import Central, Grant, Release
 from habemus.core import Const, ProcessId, Span, Timer, upon
 
 
@@ -24,7 +24,7 @@ class CentralTimeout(Central):
     name = "central-timeout"
 
     timeout: Const[Span] = 10_000
-    grants: int = 0  # counted, so that a timer of an earlier grant is recognised
+    grants: int = 0  # counted, so that each grant has a timer of its own
 
     def admit_next(self) -> None:
         self.holder = self.waiting.pop(0)
@@ -32,7 +32,11 @@ class CentralTimeout(Central):
         self.send(Grant(), to=self.holder)
         self.set_timer(Overdue(self.holder, self.grants), after=self.timeout)
 
+    def vacate(self, sender: ProcessId, release: Release) -> None:
+        if sender == self.holder:
+            self.cancel_timer(Overdue(sender, self.grants))
+        super().vacate(sender, release)
+
     @upon(Overdue)
     def take_back(self, overdue: Overdue) -> None:
-        if self.holder == overdue.holder and self.grants == overdue.grant:
-            self.holder = None
+        self.holder = None

@@ -49,7 +49,7 @@ class TokenRing(Mutex):
         self.inside = False
 
     def has_no_use_for_it(self) -> bool:
-        return self.has_token and not self.wanted
+        return self.has_token and not self.wanted and self.successor != self.me
 
     @whenever(has_no_use_for_it)
     def pass_on(self) -> None:

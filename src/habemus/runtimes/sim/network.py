@@ -95,7 +95,7 @@ class HeavyTail:
 
     @property
     def mean(self) -> int:
-        return self.base * 3 * (self.doublings + 1) // 4
+        return self.base * 3 * (self.doublings + 2) // 4
 
     @property
     def longest(self) -> int:

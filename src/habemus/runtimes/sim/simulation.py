@@ -473,7 +473,8 @@ class Simulation:
                 witnessed(process, "request", name)
 
         def stop(_: None, __: int, control: _Stop) -> None:
-            raise _Stopped(control.reason)
+            nothing_left = not epochs and not upcoming.__length_hint__()
+            raise _Stopped("quiescent" if nothing_left and control.reason == "time" else control.reason)
 
         def resume(_: None, __: int, control: _Resume) -> None:
             process = control.process
@@ -527,7 +528,7 @@ class Simulation:
             for name in names:
                 seen[process, name] += 1
                 for fault in watched:
-                    when = fault.when  # type: ignore[union-attr]  # a Skew has no time and is not watched
+                    when = fault.when
                     assert isinstance(when, Nth)
                     watched_process = when.process if when.process is not None else getattr(fault, "process", process)
                     if when.kind == name and watched_process == process and when.count == seen[process, name]:
@@ -638,7 +639,7 @@ class Simulation:
                             table, process = targets[address]
                             table[message.__class__](process, sender, message)
                     else:
-                        for now, _, address, sender, message in turns:
+                        for now, _, address, sender, message in turns:  # noqa: B007  # read by everything that runs meanwhile
                             table, process = targets[address]
                             table[message.__class__](process, sender, message)
                     if turns is not upcoming and upcoming.__length_hint__():
@@ -700,7 +701,7 @@ class Simulation:
             if messages:
                 self._recorder = self._new_recorder()
             for volatile in (buckets, epochs, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated):
-                volatile.clear()  # type: ignore[attr-defined]  # all of them are containers
+                volatile.clear()
             samplers.clear()
             samplers.update((link, delay.sampler(bits)) for link, delay in network.links.items())
             for me, stack in stacks.items():

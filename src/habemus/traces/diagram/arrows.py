@@ -40,7 +40,7 @@ def colours(flights: list[Flight], events: tuple[Event, ...]) -> dict[tuple[str,
     Messages of components step back behind those of the algorithm on top, unless it sends none itself because
     a link below it carries everything.
     """
-    kinds = list(dict.fromkeys((event.name, event.part) for event in map(lambda flight: _event(flight, events), flights)))
+    kinds = list(dict.fromkeys((event.name, event.part) for event in (_event(flight, events) for flight in flights)))
     on_top = [kind for kind in kinds if not kind[1]]
     shown = on_top or kinds
     chosen = {kind: ink.MESSAGES[index] if index < len(ink.MESSAGES) else ink.OTHER_MESSAGES for index, kind in enumerate(shown)}
@@ -76,7 +76,7 @@ def _stroke(sheet: Sheet, flight: Flight) -> Stroke:
     elif flight.sent is not None:  # swallowed, or under way at the end: it stops short of the receiver
         y1 = scale.y(flight.sent)
         share = 1.0 if x1 == x2 else (abs(x2 - x1) - 0.45 * gap) / abs(x2 - x1)
-        x2, y2 = (x1 if x1 == x2 else x2 - way * 0.45 * gap), y1 + MESSAGE_HEIGHT * share
+        x2, y2 = (x1 if x1 == x2 else x2 - way * 0.45 * gap), min(y1 + MESSAGE_HEIGHT * share, sheet.bottom - 6)
         return Stroke(_beside(sheet, flight.sender, x1, way, y1), y1, x2, y2)
     else:  # sent before the trace begins
         assert flight.ended is not None
@@ -131,10 +131,8 @@ def _back(stroke: Stroke, distance: float) -> tuple[float, float]:
 
 def head_of(stroke: Stroke, colour: str, size: float) -> str:
     angle = math.atan2(stroke.y2 - stroke.y1, stroke.x2 - stroke.x1)
-    points = [(stroke.x2, stroke.y2)]
-    for turn in (-0.36, 0.36):
-        points.append((stroke.x2 - size * math.cos(angle + turn), stroke.y2 - size * math.sin(angle + turn)))
-    return ink.polygon(points, colour)
+    sides = [(stroke.x2 - size * math.cos(angle + turn), stroke.y2 - size * math.sin(angle + turn)) for turn in (-0.36, 0.36)]
+    return ink.polygon([(stroke.x2, stroke.y2), *sides], colour)
 
 
 def _loop(sheet: Sheet, arrow: Arrow, weight: float, dashes: str | None) -> str:

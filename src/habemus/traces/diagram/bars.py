@@ -10,14 +10,16 @@ from habemus.traces.diagram import ink
 from habemus.traces.diagram.lettering import BOLD, width
 from habemus.traces.diagram.placing import Box, Stroke
 from habemus.traces.diagram.sheet import BAR, Sheet
+from habemus.traces.network import KINDS_OF_CHANGE
 from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
 
 
 def draw_lines(sheet: Sheet) -> None:
     """The line of each process: drawn while it is up, dotted while it is down, nothing before its start."""
-    starts = {}
+    starts: dict[ProcessId, float] = {}
     for index, event in enumerate(sheet.trace.events):
-        starts.setdefault(event.process, sheet.scale.y(index) if event.kind == "start" else -12.0)
+        if event.kind not in KINDS_OF_CHANGE:
+            starts.setdefault(event.process, sheet.scale.y(index) if event.kind == "start" else -12.0)
     for process in sheet.trace.processes:
         x = sheet.x(process)
         down = [sheet.extent(period) for period in sheet.periods if period.process == process and period.kind == DOWN]
@@ -48,18 +50,28 @@ def draw_bars(sheet: Sheet) -> None:
         elif period.kind == INSIDE:
             entries += 1
             inner += ink.rectangle(x - BAR, top, 2 * BAR, height, ink.INSIDE, ink.INSIDE_EDGE, corner=2)
-            name = str(entries)
-            if height >= 15 and len(name) <= 2:
-                inner += ink.text(x, top + min(height / 2, 14) + 3, name, size=8.5, fill=ink.PAPER, anchor="middle", weight="bold")
+            inner += _number(sheet, entries, x, top, bottom)
         sheet.draw(layer, ink.element("g", inner))
-        sheet.bars.add(Box(x, (top + bottom) / 2, BAR + 1, height / 2))
+        taken = sheet.layout if period.kind == INSIDE else sheet.bars
+        taken.add(Box(x, (top + bottom) / 2, BAR + 1, height / 2))
+
+
+def _number(sheet: Sheet, entries: int, x: float, top: float, bottom: float) -> str:
+    """The number of an entry, on its bar, where no point is in the way."""
+    y = top + 8.5
+    while y + 5.5 < bottom and entries < 100:
+        if sheet.layout.is_free(Box(x, y, 3, 4.5)):
+            return ink.text(x, y + 3, str(entries), size=8.5, fill=ink.PAPER, anchor="middle", weight="bold")
+        y += 2.0
+    return ""
 
 
 def _told(sheet: Sheet, period: Period) -> str:
     events, words = sheet.trace.events, sheet.words
+    key = f"period {period.kind}" if period.last is not None else f"period {period.kind} to the end"
     begin = sheet.when(events[period.first].time)
     end = "" if period.last is None else sheet.when(events[period.last].time)
-    return f"{sheet.trace.label(period.process)}: {words[f'legend {period.kind}']}, {begin} – {end}"
+    return f"{sheet.trace.label(period.process)} {words[key].format(begin=begin, end=end)}"
 
 
 # Violations.

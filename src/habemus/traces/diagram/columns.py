@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from habemus.core.process import ProcessId
 
@@ -35,4 +36,4 @@ class Columns:
         low, high = sorted((one, other))
         places = sorted(self.x.values())
         edges = [low, *(x for x in places if low + 1 < x < high - 1), high]
-        return list(zip(edges, edges[1:], strict=False))
+        return list(pairwise(edges))

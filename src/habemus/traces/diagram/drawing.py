@@ -18,7 +18,7 @@ from habemus.traces.flights import flights
 from habemus.traces.network import changes, named
 from habemus.traces.periods import periods
 from habemus.traces.trace import TooLargeToDraw, Trace
-from habemus.traces.words import ENGLISH, Words, milliseconds
+from habemus.traces.words import ENGLISH, Words, milliseconds, moment
 
 MOST_EVENTS = 5_000
 NAMES_AGAIN = 640.0
@@ -36,8 +36,8 @@ def svg(trace: Trace, *, width: int | None = None, words: Words = ENGLISH, steps
     all_arrows = arrows.arrows(sheet)
     _axis(sheet)
     bars.draw_lines(sheet)
-    bars.draw_bars(sheet)
     marks.draw_points(sheet)
+    bars.draw_bars(sheet)
     marks.draw_changes(sheet)
     bars.draw_violations(sheet)
     for arrow in all_arrows:
@@ -81,7 +81,8 @@ def _axis(sheet: Sheet) -> None:
     for gap in scale.gaps:
         middle = (gap.top + gap.bottom) / 2
         sheet.draw("ground", ink.line(left, top, left, middle - 7, ink.FAINT, 1.5))
-        sheet.draw("ground", ink.zigzag(left, middle))
+        told = words["nothing"].format(time=moment(gap.duration, words, steps))
+        sheet.draw("ground", ink.element("g", ink.tooltip(told) + ink.zigzag(left, middle)))
         sheet.seen.add("break")
         top = middle + 7
     sheet.draw("ground", ink.line(left, top, left, sheet.bottom, ink.FAINT, 1.5))
@@ -94,13 +95,13 @@ def _names_again(sheet: Sheet) -> None:
         for process in sheet.trace.processes:
             name = clipped(sheet.trace.label(process), 10, sheet.columns.gap - 20)
             half = text_width(name, 10) / 2 + 4
-            for drop in range(0, 120, 6):
-                box = Box(sheet.x(process), y + drop, half, 8)
-                if sheet.layout.is_free(box):
-                    sheet.layout.add(box)
-                    shape = ink.rectangle(box.x - half, box.y - 8, 2 * half, 16, ink.PAPER, ink.FAINT, corner=8)
-                    sheet.draw("labels", shape + ink.text(box.x, box.y + 3.5, name, size=10, fill=ink.MUTED, anchor="middle"))
-                    break
+            places = [Box(sheet.x(process), y + drop, half, 8) for drop in range(0, 120, 6)]
+            free = [box for box in places if sheet.layout.is_free(box)]
+            if free:
+                box = min(free, key=sheet.layout.crossings)
+                sheet.layout.add(box)
+                shape = ink.rectangle(box.x - half, box.y - 8, 2 * half, 16, ink.PAPER, ink.FAINT, corner=8)
+                sheet.draw("labels", shape + ink.text(box.x, box.y + 3.5, name, size=10, fill=ink.MUTED, anchor="middle"))
         y += NAMES_AGAIN
 
 

@@ -26,7 +26,7 @@ _CLASSES = {  # widths in ems, rounded up to the class
 }
 _WIDTHS = {character: width for width, characters in _CLASSES.items() for character in characters}
 _WIDE = ("W", "F")
-BOLD = 1.08
+BOLD = 1.15
 """How much wider bold letters are."""
 
 

@@ -21,7 +21,7 @@ TIMER_NAMES_UP_TO = 40
 
 
 class Mark(NamedTuple):
-    index: int
+    at: int  # index of the event
     event: Event
     sign: str
     label: str
@@ -72,7 +72,7 @@ def draw_points(sheet: Sheet) -> None:
 
 def draw_marks(sheet: Sheet, all_marks: list[Mark]) -> None:
     for mark in all_marks:
-        x, y = sheet.x(mark.event.process), sheet.scale.y(mark.index)
+        x, y = sheet.x(mark.event.process), sheet.scale.y(mark.at)
         shape = sign_of(mark.sign, x, y)
         if mark.sign in ("timer", "indication", "request"):
             sheet.seen.add(mark.sign)
@@ -103,7 +103,7 @@ _FILL = {"indication": ink.INDICATION, "request": ink.INDICATION, "timer": ink.M
 
 
 def _label(sheet: Sheet, mark: Mark) -> None:
-    x, y = sheet.x(mark.event.process), sheet.scale.y(mark.index)
+    x, y = sheet.x(mark.event.process), sheet.scale.y(mark.at)
     room = min(LONGEST, sheet.columns.gap - 24)
     text = clipped(mark.label, SIZE, max(room, 40))
     half = width(text, SIZE) / 2

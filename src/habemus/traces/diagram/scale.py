@@ -9,8 +9,9 @@ other, is drawn one below the other as well, so that cause always stands above e
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
-from statistics import median
+from itertools import pairwise
 from typing import NamedTuple
 
 from habemus.core.events import Event
@@ -20,9 +21,9 @@ from habemus.traces.network import KINDS_OF_CHANGE
 
 MESSAGE_HEIGHT = 54.0
 """How far down a usual message travels."""
-STEP = 16.0
-"""Between two steps of one process at the same moment."""
-LEAST = 20.0
+STEP = 17.0
+"""Between two steps of one process, at least."""
+LEAST = 12.0
 MOST = 80.0
 """Between two moments."""
 BREAK = 1.6
@@ -33,7 +34,6 @@ MOST_TICKS = 4_000
 
 OPENING = frozenset({"start", "recover", "crash", "pause", "resume", "request", "receive", "timer"})
 """With these a process begins a new step; what it sends and indicates belongs to the step."""
-
 
 SIGNED = frozenset({"crash", "recover", "request", "timer", "indicate", "choose"})
 """These are drawn as signs on the line of the process."""
@@ -56,6 +56,12 @@ class Scale:
     def __init__(self, events: Sequence[Event], flights: Sequence[Flight]) -> None:
         keys = _keys(events, flights)
         rows = sorted(set(keys))
+        acting: defaultdict[tuple[int, int], set[ProcessId]] = defaultdict(set)
+        changing: set[tuple[int, int]] = set()
+        for key, event in zip(keys, events, strict=True):
+            acting[key].add(event.process)
+            if event.kind in KINDS_OF_CHANGE:
+                changing.add(key)
         moments = sorted({moment for moment, _ in rows})
         self.message_time = _usual(events, flights, moments)
         self.gaps: list[Gap] = []
@@ -63,20 +69,20 @@ class Scale:
         self._moments: list[int] = moments
         self._tops: list[float] = []  # of the first row of each moment
         self._bottoms: list[float] = []  # of the last row of each moment
+        lowest: dict[ProcessId, float] = {}  # where each process did something last
         y = 0.0
         for index, (moment, depth) in enumerate(rows):
-            if index:
-                before = rows[index - 1][0]
-                if moment == before:
-                    y += STEP
-                else:
-                    wanted = (moment - before) * MESSAGE_HEIGHT / self.message_time
-                    given = min(max(wanted, LEAST), MOST)
-                    if wanted > BREAK * MOST:
-                        self.gaps.append(Gap(y, y + given, moment - before))
-                    y += given
+            before = rows[index - 1][0] if index else moment
+            distance = STEP if (moment, depth) in changing else LEAST  # a change of the network has its name beside it
+            wanted = (moment - before) * MESSAGE_HEIGHT / self.message_time
+            least = max([y + (distance if index else 0.0), *(lowest[each] + STEP for each in acting[moment, depth] if each in lowest)])
+            given = max(least, y + min(wanted, MOST))
+            if wanted > BREAK * (given - y) and wanted > BREAK * MOST:
+                self.gaps.append(Gap(y, given, moment - before))
+            y = given
+            lowest |= dict.fromkeys(acting[moment, depth], y)
             positions[moment, depth] = y
-            if not self._tops or rows[index - 1][0] != moment:
+            if not index or before != moment:
                 self._tops.append(y)
                 self._bottoms.append(y)
             self._bottoms[-1] = y
@@ -180,5 +186,6 @@ def _usual(events: Sequence[Event], flights: Sequence[Flight], moments: Sequence
         for flight in flights
         if flight.sent is not None and flight.ended is not None and not flight.is_swallowed and flight.sender != flight.receiver
     ]
-    gaps = [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)]
-    return max(1, round(median(delays))) if delays else max(1, round(median(gaps))) if gaps else 1
+    gaps = [later - earlier for earlier, later in pairwise(moments)]
+    known = sorted(delays or gaps)
+    return max(1, known[len(known) // 2]) if known else 1

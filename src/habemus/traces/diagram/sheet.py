@@ -66,7 +66,9 @@ class Sheet:
         return BAR if any(top <= y <= bottom for top, bottom in self._bars[process]) else 1.5
 
     def when(self, time: int) -> str:
-        return moment(time, self.words, self.steps)
+        """A time as the axis counts it."""
+        return moment(time - self.scale.origin(), self.words, self.steps)
 
     def told(self, finding: Finding) -> str:
-        return one_line(finding, self.words, self.steps)
+        when = None if finding.time is None else finding.time - self.scale.origin()
+        return one_line(finding._replace(time=when), self.words, self.steps)

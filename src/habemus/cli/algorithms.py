@@ -1,0 +1,54 @@
+"""`habemus algorithms`: the catalog, or one card."""
+
+from __future__ import annotations
+
+import textwrap
+
+import click
+
+from habemus.catalog.entries import SECTIONS, Entry, entries, find
+from habemus.cli.completion import complete_algorithm
+from habemus.cli.output import json_option, say_json
+
+
+@click.command(epilog="Example: habemus algorithms ricart-agrawala")
+@click.argument("name", required=False, shell_complete=complete_algorithm)
+@json_option
+def algorithms(name: str | None, as_json: bool) -> None:
+    """List the algorithms, or show the card of one."""
+    if name is None:
+        known = entries()
+        if as_json:
+            say_json([entry.plain() for entry in known.values()])
+            return
+        for problem in dict.fromkeys(entry.problem.name for entry in known.values()):
+            _say_list([entry for entry in known.values() if entry.problem.name == problem])
+        return
+    entry = find(name)
+    if as_json:
+        say_json(entry.plain())
+    else:
+        _say_card(entry)
+
+
+def _say_list(listed: list[Entry]) -> None:
+    click.echo(click.style(listed[0].problem.title, bold=True))
+    width = max(len(entry.name) for entry in listed)
+    for entry in listed:
+        unsafe = click.style("  unsafe", fg="red") if entry.unsafe else ""
+        click.echo(f"  {entry.name:{width}}  {entry.box.title.rstrip('.')}{unsafe}")
+
+
+def _say_card(entry: Entry) -> None:
+    click.echo(click.style(entry.name, bold=True) + f"  {entry.box.title}")
+    for paragraph in filter(None, entry.box.idea.split("\n\n")):
+        click.echo("\n" + textwrap.fill(paragraph, 100))
+    click.echo()
+    sections = {section: entry.box.sections[section] for section in SECTIONS if section in entry.box.sections}
+    if entry.unsafe:
+        sections["Unsafe"] = f"see it broken: habemus scenario {entry.unsafe}"
+    if entry.options:
+        sections["Options"] = ", ".join(f"{option}={default}" for option, default in entry.options.items())
+    for section, text in sections.items():
+        wrapped = textwrap.fill(text, 100, initial_indent=f"{section:9}", subsequent_indent=" " * 9)
+        click.echo(click.style(wrapped[:9], bold=True) + wrapped[9:])

@@ -1,0 +1,81 @@
+"""The group of all commands, and the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from habemus.cli.algorithms import algorithms
+from habemus.cli.completion import completion
+from habemus.cli.output import Exit
+from habemus.cli.replay import replay
+from habemus.cli.run import run
+from habemus.cli.scenario import scenario
+
+
+class _Group(click.Group):
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            near = difflib.get_close_matches(args[0], self.commands, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(self.commands))}"
+            raise click.UsageError(f"there is no command {args[0]}; {hint}") from None
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="habemus", prog_name="habemus")
+def habemus() -> None:
+    """Mutual exclusion and leader election between processes that share nothing but messages.
+
+    Each algorithm is written once and is simulated, judged and drawn from that file.
+
+    \b
+    Begin with:
+      habemus scenario central-holder-slow --diagram slow.svg
+      habemus run ricart-agrawala -n 5
+    """
+
+
+for command in (algorithms, run, scenario, replay, completion):
+    habemus.add_command(command)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Runs the program and leaves with its exit code.  Mistakes of the user get one line and no traceback."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        code: Any = habemus.main(arguments, prog_name="habemus", standalone_mode=False)
+    except click.exceptions.Abort:
+        return _fail("interrupted", 130)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.ClickException as mistake:
+        return _fail(mistake.format_message())
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read our output has gone; that is no mistake
+        return Exit.AS_WANTED
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except _user_mistakes() as mistake:
+        return _fail(str(mistake))
+    return code if isinstance(code, int) else Exit.AS_WANTED
+
+
+def _user_mistakes() -> tuple[type[Exception], ...]:
+    from habemus.core import MistakeInAlgorithm
+
+    # Every mistake in what the user wrote is a ValueError or LookupError of ours with a message made to be read.
+    return (MistakeInAlgorithm, ValueError, LookupError, ModuleNotFoundError)
+
+
+def _fail(line: str, code: int = Exit.BAD_USE) -> int:
+    click.echo(f"habemus: {' '.join(line.split())}", err=True)
+    return code

@@ -1,0 +1,77 @@
+"""How commands speak: results on stdout, everything else on stderr, one line for what went wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+import click
+
+from habemus.core.properties import Finding, Verdict
+
+
+class Exit(IntEnum):
+    """What the exit code says."""
+
+    AS_WANTED = 0
+    NOT_AS_WANTED = 1
+    BAD_USE = 2
+    UNDECIDED = 3
+
+
+EXIT_OF = {Verdict.HOLDS: Exit.AS_WANTED, Verdict.VIOLATED: Exit.NOT_AS_WANTED, Verdict.UNDECIDED: Exit.UNDECIDED}
+COLOURS = {Verdict.HOLDS: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
+
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout; everything else goes to stderr.")
+
+
+def say_json(document: Any) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def verdict_text(verdict: Verdict) -> str:
+    return click.style(verdict.value, fg=COLOURS[verdict], bold=True)
+
+
+def say_findings(findings: list[Finding], uncounted: list[str]) -> None:
+    width = max((len(finding.name) for finding in findings), default=0)
+    for finding in findings:
+        padding = " " * (9 - len(finding.verdict.value))
+        aside = click.style("  (not claimed)", dim=True) if finding.name in uncounted else ""
+        click.echo(f"  {finding.name:{width}}  {verdict_text(finding.verdict)}{padding}  {finding.why}{aside}")
+
+
+@contextmanager
+def progress(title: str, total: int | None = None) -> Iterator[Callable[[int, str], None]]:
+    """A bar on stderr for what takes longer than a second, if there is somebody to see it.
+
+    The function that it gives is told how much is done and what to say beside the bar.
+    """
+    started = time.monotonic()
+    shown: Any = None
+    task: Any = None
+
+    def update(done: int, beside: str) -> None:
+        nonlocal shown, task
+        if shown is None:
+            if time.monotonic() - started < 1 or not sys.stderr.isatty():
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[beside]}"), TimeElapsedColumn()]
+            shown = Progress(*columns, *([TimeRemainingColumn()] if total else []), console=Console(stderr=True), transient=True)
+            shown.start()
+            task = shown.add_task(title, total=total, beside=beside)
+        shown.update(task, completed=done, beside=beside)
+
+    try:
+        yield update
+    finally:
+        if shown is not None:
+            shown.stop()

@@ -1,0 +1,36 @@
+"""Counts messages and bytes of a run; a message to oneself costs nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from habemus.core.events import Event
+from habemus.core.values import Value, size_of
+
+SIZES_KEPT = 100_000
+
+
+@dataclass
+class Traffic:
+    messages: int = field(default=0, init=False)
+    bytes: int = field(default=0, init=False)
+    by_name: Counter[str] = field(default_factory=Counter, init=False)
+
+    _sizes: dict[Value, int] = field(default_factory=dict, init=False, repr=False)
+
+    def observe(self, event: Event) -> None:
+        if event.kind == "send" and event.peer != event.process:
+            self.messages += 1
+            self.bytes += self._size(event)
+            self.by_name[event.name] += 1
+
+    def _size(self, event: Event) -> int:
+        if not isinstance(event.value, Value):
+            return len(event.line())
+        size = self._sizes.get(event.value)
+        if size is None:
+            if len(self._sizes) > SIZES_KEPT:
+                self._sizes.clear()
+            size = self._sizes[event.value] = size_of(event.value)
+        return size

@@ -1,0 +1,188 @@
+"""The conformance suite: what every algorithm must keep, whatever problem it solves.
+
+It is public.  Hold your own algorithm to it:
+
+    from habemus.testing import CHECKS, entry_of
+
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_mine(check: str) -> None:
+        CHECKS[check](entry_of(MyMutex))
+
+Each check raises AssertionError with a reason.  None of them passes on nothing: a check that met no case fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from habemus.catalog.entries import Entry, entry_of
+from habemus.catalog.runs import Report, execute, faults_of, system_of
+from habemus.catalog.setup import Setup
+from habemus.core.process import Process
+from habemus.core.properties import Verdict
+from habemus.core.values import Value, from_plain, to_plain
+from habemus.problems.mutex import Clients, Mutex
+from habemus.runtimes.replay import Replay
+from habemus.runtimes.sim.simulation import Record, Simulation
+
+SIZES = (1, 2, 3, 5)
+SEEDS = 40
+
+
+def _setups(entry: Entry) -> list[Setup]:
+    """Runs of several sizes, calm and crowded, with constant and with wild delays."""
+    base = Setup(entry.name, 3, until="10s", events=200_000)
+    sizes = [size for size in SIZES if size >= getattr(entry.algorithm, "smallest", 1)]
+    return [
+        *(replace(base, n=size) for size in sizes),
+        *(replace(base, n=size, workload="burst", requests=2, delay="exp:1ms", seed=size) for size in sizes),
+    ]
+
+
+def _run(entry: Entry, setup: Setup) -> Report:
+    report = execute(setup, entry=entry)
+    assert report.trace is not None
+    return report
+
+
+def check_determinism(entry: Entry) -> None:
+    """The same setup gives the same events, twice in a row and after a reset; another seed gives others."""
+    digests = set()
+    for seed in range(4):
+        setup = Setup(entry.name, 3, seed=seed, delay="exp:1ms", until="10s", events=100_000)
+        first, second = _run(entry, setup), _run(entry, setup)
+        assert first.digest == second.digest, f"{setup.command()} gives two digests"
+        digests.add(first.digest)
+    assert len(digests) > 1, "four seeds gave one run: nothing depends on the seed"
+    system = system_of(Setup(entry.name, 3), entry)
+    fresh = Simulation(system, workload=_workload(entry), seed=7)
+    again = Simulation(system, workload=_workload(entry), seed=3)
+    again.run(events=5_000)
+    again.reset(7)
+    fresh.run(events=5_000)
+    again.run(events=5_000)
+    assert [event.line() for event in fresh.drained()] == [event.line() for event in again.drained()], "a reset run differs from a fresh one"
+
+
+def _workload(entry: Entry) -> Clients | None:
+    return Clients(2, think=(0, 3_000)) if issubclass(entry.algorithm, Mutex) else None
+
+
+def check_purity(entry: Entry) -> None:
+    """The recorded events, given to the bare processes, lead to the recorded effects, and a captured state can be put back."""
+    steps = 0
+    for setup in _setups(entry):
+        report = _run(entry, setup)
+        assert report.trace is not None
+        replay = Replay(system_of(setup, entry))
+        for event, state in replay.states(report.trace.events):
+            node = replay.nodes[event.process]
+            hash(state)
+            node.restore(state)
+            assert node.capture() == state, f"{entry.name}: a state changes when it is captured and put back"
+            steps += 1
+    assert steps > 20, "hardly a step was taken"
+
+
+def check_rules(entry: Entry) -> None:
+    """After every step no rule is left that could still be applied: none was skipped wrongly."""
+    looked = 0
+    for setup in _setups(entry):
+        simulation = Simulation(system_of(setup, entry), workload=_workload(entry), seed=setup.seed, record=Record.NOTHING)
+        for _ in range(400):
+            if simulation.run(events=1).reason != "events":
+                break
+            for parts in simulation.processes.values():
+                for process in parts:
+                    for rule in type(process).__behaviour__.rules:
+                        looked += 1
+                        assert not rule.guard(process), f"{type(process).__name__}.{rule.name} was not applied although its guard holds"
+    assert looked or not any(type(part).__behaviour__.rules for part in _parts(entry)), "no rule was looked at"
+
+
+def _parts(entry: Entry) -> list[Process]:
+    simulation = Simulation(system_of(Setup(entry.name, 3), entry))
+    return [part for parts in simulation.processes.values() for part in parts]
+
+
+def check_values(entry: Entry) -> None:
+    """Every message, timer and indication of the runs is hashable, equals its like only, and survives being written and read."""
+    seen: dict[type[Value], Value] = {}
+    for setup in _setups(entry):
+        trace = _run(entry, setup).trace
+        assert trace is not None
+        for event in trace.events:
+            if isinstance(event.value, Value):
+                seen.setdefault(type(event.value), event.value)
+    assert seen, "no value was seen"
+    known = {kind.__name__: kind for kind in seen}
+    for part in _parts(entry):
+        known |= type(part).__behaviour__.values
+    for kind, value in seen.items():
+        assert from_plain(to_plain(value), known) == value, f"{value!r} is not what was written"
+        assert hash(value) == hash(from_plain(to_plain(value), known))
+        assert all(value != other for other_kind, other in seen.items() if other_kind is not kind)
+
+
+def check_claims(entry: Entry) -> None:
+    """What the card claims holds over many seeds, and something happens in each of them."""
+    for seed in range(SEEDS):
+        setup = Setup(entry.name, 3 + seed % 3, seed=seed, workload="burst", requests=3, delay="exp:1ms", until="60s", events=500_000)
+        report = execute(setup, entry=entry, keep=False)
+        assert not report.costs.get("uninvited_entries"), f"{setup.command()}: somebody entered although nobody had asked"
+        for finding in report.counted:
+            claimed = finding.name in entry.box.ensures or finding.name.partition("-")[0] in entry.box.ensures
+            if claimed:
+                assert finding.verdict is Verdict.HOLDS, f"{setup.command()}: {finding.name} {finding.verdict.value}: {finding.why}"
+
+
+def check_cost(entry: Entry) -> None:
+    """What is measured equals the formula, exactly, where there is one."""
+    if not issubclass(entry.algorithm, Mutex):
+        return
+    for size in (2, 3, 5, 10):
+        alone = Setup(entry.name, size, workload="in-turn")
+        # One enters and stays while all others ask: each hand-over is then one from a holder to a known waiter.
+        crowded = Setup(entry.name, size, workload="burst", hold="50ms")
+        for setup, costs in ((alone, {"messages": "messages_per_entry", "client_delay": "client_delay"}), (crowded, {"sync_delay": "sync_delay"})):
+            report = execute(setup, entry=entry, keep=False)
+            assert report.costs["entries"] >= size, f"{setup.command()}: {report.costs['entries']} entries"
+            for name, cost in costs.items():
+                expected, measured = report.costs["formula"][name], report.costs[cost]
+                assert expected is None or measured == expected, f"{setup.command()}: {cost} is {measured}, by the formula {expected}"
+
+
+def check_crashes(entry: Entry) -> None:
+    """A crash of anybody at any moment, with or without recovery, breaks no handler, and no safety that is claimed."""
+    crashes = 0
+    processes = list(system_of(Setup(entry.name, 3), entry).plans)
+    for seed in range(SEEDS):
+        victim = processes[seed % len(processes)]
+        moment = f"{victim}@{500 + 613 * seed % 9_000}us"
+        faults: tuple[tuple[str, str], ...] = (("crash", moment),)
+        if seed % 2:
+            faults += (("recover", f"{victim}@{12 + seed % 5}ms"),)
+        setup = Setup(entry.name, 3, seed=seed, requests=2, delay="exp:1ms", faults=faults, until="2s", events=200_000)
+        assert faults_of(setup)
+        report = execute(setup, entry=entry)
+        assert report.trace is not None
+        crashes += sum(event.kind == "crash" for event in report.trace.events)
+        for finding in report.findings:
+            if finding.name in ("ME1", "FENCE") and finding.name in entry.box.ensures and not seed % 2:
+                assert finding.verdict is not Verdict.VIOLATED, f"{setup.command()}: {finding.why}"
+    assert crashes, "nobody crashed"
+
+
+CHECKS: dict[str, Callable[[Entry], None]] = {
+    "determinism": check_determinism,
+    "purity": check_purity,
+    "rules": check_rules,
+    "values": check_values,
+    "claims": check_claims,
+    "cost": check_cost,
+    "crashes": check_crashes,
+}
+
+
+__all__ = ["CHECKS", "SEEDS", "SIZES", "entry_of"]

@@ -1,0 +1,165 @@
+"""The trace as a Mermaid sequence diagram.
+
+Mermaid draws a message as one level arrow, so its way through time is lost; it stands where the message arrives,
+because that is where it has an effect.  Whoever wants to see time takes the space-time diagram.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from habemus.core.process import ProcessId
+from habemus.traces.flights import Flight, flights
+from habemus.traces.network import KINDS_OF_CHANGE, Change, changes, named
+from habemus.traces.periods import INSIDE, Period, periods
+from habemus.traces.trace import TooLargeToDraw, Trace
+from habemus.traces.words import ENGLISH, Words, in_words, one_line, printable, what
+
+MOST_CHARACTERS = 50_000
+"""What Mermaid accepts, as it is set up almost everywhere."""
+
+LONGEST = 60
+"""Mermaid makes room for the longest text between two participants, however long it is."""
+
+RED = "rgb(253, 227, 225)"
+
+
+def mermaid(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str:
+    """The diagram in Mermaid's notation."""
+    lines = ["sequenceDiagram"]
+    lines += [f"participant {_name(process)} as {_safe(trace.label(process)) or _name(process)}" for process in trace.processes]
+    lines += _Teller(trace, words, steps).lines()
+    text = "\n    ".join(lines) + "\n"
+    if len(text) > MOST_CHARACTERS:
+        raise TooLargeToDraw(
+            f"a Mermaid diagram has {MOST_CHARACTERS} characters at most, and this one would have {len(text)}: limit it, or draw an .svg"
+        )
+    return text
+
+
+def markdown(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str:
+    """A page of Markdown with the title, the diagram and the findings."""
+    findings = [f"- {_inline(one_line(finding, words, steps))}" for finding in trace.findings]
+    title = _inline(trace.title or words["untitled"])
+    return "\n".join([f"# {title}", "", "```mermaid", mermaid(trace, words, steps=steps) + "```", "", *findings]).rstrip("\n") + "\n"
+
+
+class _Teller:
+    """Writes the lines of a diagram, event by event."""
+
+    def __init__(self, trace: Trace, words: Words, steps: bool) -> None:
+        self._trace = trace
+        self._words = words
+        self._steps = steps
+        self._first = trace.events[0].time if trace.events else 0
+        self._flights: dict[int, Flight] = {}
+        self._under_way: list[Flight] = []
+        for flight in flights(trace.events):
+            if flight.ended is None:
+                self._under_way.append(flight)
+            else:
+                self._flights[flight.ended] = flight
+        self._changes: dict[int, Change] = {change.first: change for change in changes(trace.events)}
+        inside = [period for period in periods(trace.events) if period.kind == INSIDE]
+        self._entries = {period.first for period in inside}
+        self._exits: defaultdict[int, list[ProcessId]] = defaultdict(list)
+        for period in inside:
+            self._exits[len(trace.events) if period.last is None else period.last].append(period.process)
+        self._red = _red_stretches(trace, inside)
+
+    def lines(self) -> Iterator[str]:
+        begins = {first: names for first, _, names in self._red}
+        ends = {last for _, last, _ in self._red}
+        for index in range(len(self._trace.events)):
+            if index in begins:
+                yield f"rect {RED}"
+                yield f"Note over {self._everybody()}: {_safe(begins[index])}"
+            yield from self._told(index)
+            if index in ends:
+                yield "end"
+        for flight in self._under_way:
+            event = self._trace.events[flight.sent or 0]
+            text = f"{event.described()} ({self._words['under way']})"
+            yield f"{_name(flight.sender)}--){_name(flight.receiver)}: {_safe(text)}"
+        for process in self._exits[len(self._trace.events)]:
+            yield f"deactivate {_name(process)}"
+
+    def _told(self, index: int) -> Iterator[str]:
+        event = self._trace.events[index]
+        flight = self._flights.get(index)
+        if flight is not None:
+            copy = f" ({self._words['copy']})" if flight.is_copy else ""
+            arrow = ("--x" if flight.is_copy else "-x") if flight.is_lost else "-->>" if flight.is_copy else "->>"
+            yield f"{_name(flight.sender)}{arrow}{_name(flight.receiver)}: {_safe(event.described() + copy)}"
+        elif event.kind in KINDS_OF_CHANGE:
+            change = self._changes.get(index)
+            if change is not None:
+                text = named(change, self._trace.processes, self._trace.label, self._words)
+                yield f"Note over {self._everybody()}: {_safe(text)}"
+        elif event.kind not in ("send", "duplicate") and not (event.kind == "start" and event.time == self._first):
+            told = (
+                what(event) if event.kind == "indicate" and index not in self._entries else in_words(event, self._trace.label, self._words)
+            )
+            yield f"Note over {_name(event.process)}: {_safe(told)}"
+        if index in self._entries:
+            yield f"activate {_name(event.process)}"
+        for process in self._exits[index]:
+            yield f"deactivate {_name(process)}"
+
+    def _everybody(self) -> str:
+        ends = dict.fromkeys((self._trace.processes[0], self._trace.processes[-1]))
+        return ",".join(map(_name, ends))
+
+
+def _red_stretches(trace: Trace, inside: list[Period]) -> list[tuple[int, int, str]]:
+    """From which event to which the ground is red, and the names of the properties.
+
+    Mermaid wants such stretches nested or apart, so those that overlap become one.
+    """
+    found: list[tuple[int, int, str]] = []
+    last = len(trace.events) - 1
+    for finding in trace.violations:
+        if finding.time is None or not trace.events:
+            continue
+        at = [index for index, event in enumerate(trace.events) if event.time <= finding.time]
+        first = at[-1] if at else 0
+        together = [
+            period
+            for period in inside
+            if period.process in finding.processes and period.first <= first and (period.last is None or period.last > first)
+        ]
+        begin, end = first, first
+        if len(together) > 1:
+            begin = max(period.first for period in together)
+            end = min(last if period.last is None else period.last for period in together)
+        found.append((begin, end, finding.name))
+    merged: list[tuple[int, int, str]] = []
+    for begin, end, name in sorted(found):
+        if merged and begin <= merged[-1][1]:
+            before = merged[-1]
+            merged[-1] = (before[0], max(before[1], end), f"{before[2]}, {name}")
+        else:
+            merged.append((begin, end, name))
+    return merged
+
+
+def _name(process: ProcessId) -> str:
+    return f"p{process}" if process >= 0 else f"m{-process}"
+
+
+_PLAIN = re.compile(r"[^\w .,()/+=*'!?|\[\]-]")
+
+
+def _safe(text: str) -> str:
+    """The text with everything that means something to Mermaid written as its number; the word "end" ends a block."""
+    text = printable(text)
+    text = text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+    text = _PLAIN.sub(lambda found: f"#{ord(found[0])};", text)
+    return re.sub(r"\bend\b", lambda found: f"#{ord(found[0][0])};{found[0][1:]}", text, flags=re.IGNORECASE)
+
+
+def _inline(text: str) -> str:
+    """Text within Markdown: on one line, and with its signs taken as signs."""
+    return re.sub(r"([\\`*_{}\[\]<>#|&])", r"\\\1", printable(text))

@@ -1,0 +1,75 @@
+"""The house rules that can be checked: imports run one way, and the pure side is pure."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import habemus
+
+SOURCE = Path(habemus.__file__).parent
+ROOT = SOURCE.parent.parent
+PURE = sorted(file for part in ("problems", "algorithms") for file in (SOURCE / part).rglob("*.py"))
+FORBIDDEN_CALLS = {"open", "print", "input", "id", "hash", "exec", "eval", "setattr", "delattr", "globals", "vars", "float"}
+
+
+def test_imports_run_one_way() -> None:
+    done = subprocess.run([sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("file", PURE, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_the_pure_side_is_pure(file: Path) -> None:
+    assert mistakes_in(ast.parse(file.read_text(encoding="utf-8"))) == []
+
+
+def mistakes_in(tree: ast.AST) -> list[str]:
+    found = []
+    sets = {node.target.id for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_unordered(node.annotation)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            found.append(f"line {node.lineno}: global or nonlocal")
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_CALLS:
+                found.append(f"line {node.lineno}: {node.func.id}()")
+            if any(isinstance(argument, ast.Name) and argument.id == "self" for argument in node.args):
+                found.append(f"line {node.lineno}: passes bare self")
+        loops = [node.iter] if isinstance(node, ast.For) else [each.iter for each in getattr(node, "generators", [])]
+        for looped in loops:
+            if isinstance(looped, ast.Set | ast.SetComp) or (isinstance(looped, ast.Attribute) and looped.attr in sets and _is_self(looped.value)):
+                found.append(f"line {looped.lineno}: loops over a set or dict without sorted()")
+    return found
+
+
+def _is_unordered(annotation: ast.expr) -> bool:
+    text = ast.unparse(annotation)
+    return text.removeprefix("Durable[").startswith(("set[", "dict[", "frozenset["))
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(self): print(1)",
+        "def f(self): helper(self)",
+        "class C:\n    waiting: set[int] = set()\n    def f(self):\n        for each in self.waiting: pass",
+        "class C:\n    replies: dict[int, int] = {}\n    def f(self):\n        return [x for x in self.replies]",
+        "def f():\n    global x\n    x = 1",
+        "for x in {1, 2}: pass",
+    ],
+)
+def test_the_check_itself_finds_mistakes(code: str) -> None:
+    assert mistakes_in(ast.parse(code))
+
+
+def test_no_float_is_a_time() -> None:
+    """No division gives a float where algorithms compute: integers only, or // ."""
+    for file in PURE:
+        if "algorithms" in file.parts:
+            divisions = [node.lineno for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)]
+            assert divisions == [], f"{file.name}, lines {divisions}"

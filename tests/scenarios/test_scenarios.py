@@ -1,0 +1,36 @@
+"""Every scenario comes out as it is known to, and its conversation is the committed one."""
+
+from collections.abc import Callable
+
+import pytest
+
+from habemus.catalog.runs import execute
+from habemus.scenarios import scenarios
+from habemus.traces.table import text
+
+TOLD_UP_TO = 400
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_scenario(name: str, golden: Callable[[str, str], None]) -> None:
+    outcome = scenarios()[name].run()
+    assert outcome.as_expected, f"{outcome.verdict} instead of {outcome.scenario.expected}: {outcome.report.why}"
+    trace = outcome.report.trace
+    assert trace is not None
+    told = text(trace) if len(trace.events) <= TOLD_UP_TO else f"{len(trace.events)} events\n"
+    golden(f"{name}.txt", f"{outcome.scenario.setup.command()}\n\n{told}\ndigest {outcome.report.digest}\n")
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_scenario_is_the_run_of_its_command(name: str) -> None:
+    """The command that a scenario prints makes the same run."""
+    import shlex
+
+    from habemus.cli.app import habemus as program
+
+    setup = scenarios()[name].setup
+    words = shlex.split(setup.command())
+    assert words[:2] == ["habemus", "run"]
+    context = program.commands["run"].make_context("run", words[2:])
+    assert context.params["algorithm"] == setup.algorithm
+    assert execute(setup, keep=False).digest == scenarios()[name].run().report.digest

@@ -1,0 +1,152 @@
+"""The program as a person meets it: what it prints, where, and with which exit code."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from habemus.catalog.entries import entries
+
+Habemus = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def habemus(tmp_path: Path) -> Habemus:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "HOME": str(tmp_path)}
+        command = [sys.executable, "-W", "error", "-m", "habemus", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+
+    return run
+
+
+def test_run_as_json(habemus: Habemus) -> None:
+    done = habemus("run", "ricart-agrawala", "-n", "10", "--requests", "1", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert report["verdict"] == "holds"
+    assert report["messages_per_entry"] == 18
+    assert report["properties"] == {"ME1": "holds", "ME2-deadlock": "holds", "ME2-starvation": "holds", "ME3": "holds"}
+    assert {"why", "messages", "bytes", "client_delay", "sync_delay", "entries", "digest"} <= report.keys()
+
+
+def test_costs_are_those_of_the_formulas(habemus: Habemus) -> None:
+    with_notices = json.loads(habemus("run", "ricart-agrawala", "-n", "10", "-o", "notices", "--json").stdout)
+    central = json.loads(habemus("run", "central", "-n", "10", "--json").stdout)
+    assert with_notices["messages_per_entry"] == 27
+    assert central["messages_per_entry"] == 3
+
+
+def test_run_in_words(habemus: Habemus) -> None:
+    done = habemus("run", "central", "-n", "2", "--seed", "3")
+    assert done.returncode == 0
+    assert "asks to enter" in done.stdout
+    assert "ME1             holds" in done.stdout
+    assert "(formula, uncontended: 3)" in done.stdout
+
+
+def test_exit_codes_say_what_became_of_it(habemus: Habemus) -> None:
+    violated = habemus("run", "central-timeout", "-n", "3", "--workload", "burst", "--pause", "1@Granted#1+50ms", "--json")
+    assert violated.returncode == 1
+    assert json.loads(violated.stdout)["violated"] == ["ME1"]
+    undecided = habemus("run", "central", "-n", "3", "--until", "3ms", "--workload", "burst", "--json")
+    assert undecided.returncode == 3
+    assert json.loads(undecided.stdout)["verdict"] == "undecided"
+    deadlocked = habemus("run", "ricart-agrawala", "-n", "3", "--crash", "2@1", "--json")
+    assert deadlocked.returncode == 1
+    assert "1 for 2 (crashed)" in json.loads(deadlocked.stdout)["why"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "ricart-agravala"), "did you mean ricart-agrawala?"),
+        (("run", "central", "-n", "0"), "1 to 3000 participants, not with 0"),
+        (("run", "central", "-n", "many"), "not a valid integer"),
+        (("run", "central", "-n", "5", "--crash", "9@5"), "there is no process 9"),
+        (("run", "central", "--crash", "9"), "write for example 2@5ms"),
+        (("run", "central", "--delay", "fast"), "is not a time"),
+        (("run", "central", "--option", "acknowledge"), "did you mean acknowledged?"),
+        (("run", "central", "--set", "1.holder=no"), "is not a JSON value"),
+        (("run", "central", "--set", '1.holder="me"'), "expected int | None"),
+        (("run", "central", "--requests", "-1"), "not -1"),
+        (("run", "central", "--diagram", "picture.bmp"), ".svg"),
+        (("run", "central", "--diagram", "no/such/folder/x.svg"), "No such file or directory"),
+        (("run", "central", "--sed", "1"), "--seed"),
+        (("scenario", "central-thre"), "did you mean central-three?"),
+        (("scenario", "--all", "central-three"), "--all takes no name"),
+        (("algorithms", "centrl"), "did you mean central?"),
+        (("replay", "missing.json"), "does not exist"),
+        (("rn", "central"), "did you mean run?"),
+    ],
+)
+def test_bad_input_gets_one_line(habemus: Habemus, arguments: tuple[str, ...], said: str) -> None:
+    done = habemus(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert done.stderr.startswith("habemus: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_replay_gives_the_same_events(habemus: Habemus, tmp_path: Path) -> None:
+    assert habemus("run", "central", "--seed", "5", "--loss", "0.1", "--diagram", "run.json").returncode in (0, 1)
+    done = habemus("replay", "run.json", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["same"] is True
+    trace = tmp_path / "run.json"
+    changed = trace.read_text().replace('"seed":5', '"seed":6')
+    assert changed != trace.read_text()
+    trace.write_text(changed)
+    assert habemus("replay", "run.json").returncode == 1
+
+
+@pytest.mark.parametrize("content", ["", "not json\n", '{"habemus":1}\n', '{"habemus":99}\n', "[1,2]\n", "\x00\xff"])
+def test_a_malformed_trace_is_refused(habemus: Habemus, tmp_path: Path, content: str) -> None:
+    (tmp_path / "bad.json").write_bytes(content.encode("latin-1"))
+    done = habemus("replay", "bad.json")
+    assert done.returncode == 2
+    assert done.stderr.startswith("habemus: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_scenario_and_its_pictures(habemus: Habemus, tmp_path: Path) -> None:
+    pictures = ["s.svg", "s.png", "s.md", "s.mmd", "s.json", "s.shiviz"]
+    done = habemus("scenario", "central-holder-slow", "--json", *(word for name in pictures for word in ("--diagram", name)))
+    outcome = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert outcome["violated"] == ["ME1"]
+    assert outcome["as_expected"] is True
+    assert "while 2 was inside since 9 ms and paused" in outcome["why"]
+    assert all((tmp_path / name).stat().st_size > 200 for name in pictures)
+
+
+def test_lists(habemus: Habemus) -> None:
+    listed = json.loads(habemus("algorithms", "--json").stdout)
+    assert [each["id"] for each in listed] == list(entries())
+    assert all({"id", "problem", "assumes", "cost", "ensures", "source"} <= each.keys() for each in listed)
+    card = habemus("algorithms", "ricart-agrawala").stdout
+    assert "Ricart, Agrawala: An optimal algorithm" in card
+    assert "central-three" in habemus("scenario").stdout
+
+
+def test_every_command_has_help_with_an_example(habemus: Habemus) -> None:
+    from habemus.cli.app import habemus as program
+
+    for name, command in program.commands.items():
+        assert "xample: " in (command.epilog or ""), name
+        assert habemus(name, "--help").returncode == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(habemus: Habemus, shell: str) -> None:
+    assert "_HABEMUS_COMPLETE" in habemus("completion", shell).stdout
+
+
+def test_self_check(habemus: Habemus) -> None:
+    assert habemus("run", "token-ring", "--self-check", "--json").returncode == 0
