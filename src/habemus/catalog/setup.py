@@ -83,8 +83,10 @@ class Setup:
                 words += [word for kind, text in value for word in (f"--{kind}", text)]
             elif isinstance(value, tuple):
                 words += [word for text in value for word in (flag, text)]
+            elif isinstance(value, bool):
+                words.append(flag if value else f"--no-{each.name}")
             else:
-                words += {True: [flag], False: [f"--no-{each.name}"]}.get(value, [flag, str(value)])
+                words += [flag, str(value)]
         return shlex.join(words)
 
 

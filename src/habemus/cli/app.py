@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import sys
 from typing import Any, NoReturn
 
 import click
 
-from habemus.cli.algorithms import algorithms
-from habemus.cli.completion import completion
 from habemus.cli.output import Exit
-from habemus.cli.replay import replay
-from habemus.cli.run import run
-from habemus.cli.scenario import scenario
+
+
+COMMANDS = ("algorithms", "run", "scenario", "replay", "completion")
 
 
 class _Group(click.Group):
+    """Loads a command when it is called: starting up must not cost what a command does not need."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"habemus.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            near = difflib.get_close_matches(args[0], self.commands, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(self.commands))}"
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
             raise click.UsageError(f"there is no command {args[0]}; {hint}") from None
 
 
@@ -39,10 +50,6 @@ def habemus() -> None:
       habemus scenario central-holder-slow --diagram slow.svg
       habemus run ricart-agrawala -n 5
     """
-
-
-for command in (algorithms, run, scenario, replay, completion):
-    habemus.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,7 @@ table_option = click.option("--table/--no-table", default=None, help=f"Tell ever
 @json_option
 def run(diagrams: tuple[Path, ...], table: bool | None, as_json: bool, self_check: bool, **given: Any) -> int:
     """Simulate one run: what happened, what it cost, and which properties held."""
-    faults = tuple((kind, text) for kind in FAULTS for text in given.pop(kind))
-    setup = Setup(**given, faults=faults)
+    setup = setup_of(given)
     report = execute_with_progress(setup)
     if self_check and execute(setup, keep=False).digest != report.digest:
         raise click.ClickException("two runs of the same setup differ: the algorithm is not deterministic")
@@ -81,6 +81,12 @@ def run(diagrams: tuple[Path, ...], table: bool | None, as_json: bool, self_chec
     else:
         say_report(report, table)
     return EXIT_OF[report.verdict]
+
+
+def setup_of(given: Mapping[str, Any]) -> Setup:
+    """The setup that the options describe."""
+    faults = tuple((kind, text) for kind in FAULTS for text in given[kind])
+    return Setup(**{each.name: given[each.name] for each in fields(Setup) if each.name in given}, faults=faults)
 
 
 def execute_with_progress(setup: Setup) -> Report:
@@ -139,4 +145,4 @@ def _shown_costs(costs: dict[str, Any]) -> dict[str, str]:
     return shown
 
 
-__all__ = ["Exit", "diagram_option", "execute_with_progress", "run", "save_diagrams", "say_report", "table_option"]
+__all__ = ["Exit", "diagram_option", "execute_with_progress", "run", "save_diagrams", "say_report", "setup_of", "table_option"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from habemus.catalog.runs import Report, execute
@@ -33,7 +33,10 @@ class Scenario:
         return f"{', '.join(self.violates)} violated" if self.violates else "all hold"
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
-        return Outcome(self, execute(self.setup, progress=progress))
+        report = execute(self.setup, progress=progress)
+        if report.trace is not None:
+            report.trace = replace(report.trace, title=self.title)
+        return Outcome(self, report)
 
 
 @dataclass(frozen=True)

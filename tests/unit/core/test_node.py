@@ -620,16 +620,17 @@ def test_two_components_with_one_indication_need_of() -> None:
 
 @pytest.mark.xfail(strict=True, raises=AssertionError, reason="the reason says that there is no handler, not that its `of` is misspelt")
 def test_of_must_name_a_component() -> None:
-    class Misspelt(Process):
-        detector: Uses[Detector]
-
-        @upon(Suspected, of="detektor")
-        def lose(self, event: Suspected) -> None: ...
-
-        @upon(Restored)
-        def regain(self, event: Restored) -> None: ...
-
     with pytest.raises((MistakeInPlan, MistakeInAlgorithm)) as raised:
+
+        class Misspelt(Process):
+            detector: Uses[Detector]
+
+            @upon(Suspected, of="detektor")
+            def lose(self, event: Suspected) -> None: ...
+
+            @upon(Restored)
+            def regain(self, event: Restored) -> None: ...
+
         Stack(Misspelt(detector=Simple()))
     assert "detektor" in str(raised.value)
 
@@ -661,5 +662,4 @@ def test_two_messages_of_one_name_in_a_stack_are_kept_apart_or_refused() -> None
         stack = Stack(Both(below=another()()))
     except MistakeInPlan:
         return
-    assert stack.values["Vote"] is Vote
-    assert Vote in [kind for part in stack.parts for kind in type(part.plan).__behaviour__.values.values()]
+    assert len([kind for kind in stack.values.values() if kind.__name__ == "Vote"]) == 2

@@ -15,7 +15,6 @@ Differs  The first tree is a star around 1, which has the token; the paper lets 
          lost token, which the authors describe apart, is left out.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from habemus.core import Message, ProcessId, System, upon, whenever
@@ -79,11 +78,7 @@ class NaimiTrehel(Mutex):
         self.has_token = False
         self.send(Token(), to=to)
 
-    # What the catalog needs to know.
-
-    def awaits(self) -> Sequence[ProcessId]:
-        """Whoever has the token.  The process does not know who that is, nor who stands before it in the queue."""
-        return self.peers if self.wanted and not self.has_token else ()
+    # What the catalog needs to know.  It has no awaits(): a process knows who stands behind it in the queue, never who before it.
 
     def costs(self, size: int) -> Costs:
         return Costs(sync_delay=1)

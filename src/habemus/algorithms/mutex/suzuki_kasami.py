@@ -12,7 +12,6 @@ Differs  The paper tries to pass the token on in two places, on leaving and on a
          both.  Numbers that are still 0 are left out of the token.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from habemus.core import Message, ProcessId, System, upon, whenever
@@ -84,11 +83,7 @@ class SuzukiKasami(Mutex):
         self.served = {}
         self.queue = []
 
-    # What the catalog needs to know.
-
-    def awaits(self) -> Sequence[ProcessId]:
-        """Whoever has the token, and that may be anybody."""
-        return self.peers if self.wanted and not self.has_token else ()
+    # What the catalog needs to know.  It has no awaits(): who asks by broadcast does not know for whom it waits.
 
     def costs(self, size: int) -> Costs:
         return Costs(sync_delay=1)

@@ -1,0 +1,47 @@
+# Two commands set everything up from nothing: `make demo` and `make test`.
+# Each makes its own virtual environment; nothing is installed outside this folder.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench-sim docs clean
+
+demo: $(VENV)/.demo-ready
+	@mkdir -p build/demo
+	$(BIN)/habemus run ricart-agrawala -n 3 --diagram build/demo/ricart-agrawala.svg
+	@echo
+	$(BIN)/habemus scenario central-holder-slow --diagram build/demo/central-holder-slow.svg --diagram build/demo/central-holder-slow.png
+	@echo
+	@echo "Open build/demo/central-holder-slow.svg in a browser to see two processes inside at once."
+
+test: lint
+	$(BIN)/pytest -n auto
+
+lint: $(VENV)/.test-ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+# Long and noisy, so not a part of the tests.
+bench-sim: $(VENV)/.test-ready
+	$(BIN)/python benchmarks/sim/bench.py
+
+# Writes anew what is generated from the code: golden conversations, the catalog's pages, the README's pictures.
+docs: $(VENV)/.test-ready
+	$(BIN)/pytest -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "habemus needs Python 3.11 or newer; say which with PYTHON=python3.12"; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment could be made; on Debian: apt install python3-venv"; rm -rf $(VENV); exit 2; }
+
+$(VENV)/.demo-ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[png]'
+	@touch $@
+
+$(VENV)/.test-ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,225 @@
+"""Mutual exclusion by a token that goes round a ring and outlives crashes.
+
+The ring is a logical one: everybody can reach everybody.  The token is acknowledged, and if it is not acknowledged in time it goes
+to the next but one.  Whoever has not seen it for long sends an inquiry round the ring.  Whoever has the token stops the
+inquiry.  It cannot overtake the token, so if it comes back to its starter before the token does, there is no token any
+more, and the starter makes a new one.  Of several starters the one with the smallest id is elected: it stops the inquiries of the
+others.  Each token that may not be the only one has an epoch of its own, and a process refuses a token that is older than one it has seen.
+
+Source   Le Lann: Distributed systems, towards a formal approach, IFIP 1977 (a lost token is replaced through an election);
+         Chang, Roberts: An improved algorithm for decentralized extrema-finding, CACM 22(5), 1979 (which inquiries are stopped).
+Assumes  reliable links; a bound: a message and its acknowledgement take no longer than `patience`, so a process that does not
+         answer by then is down.  Any number may crash, also inside or with the token on its way, and come back with their stable memory.
+Cost     2 messages each time the token moves, so 2 per entry when everybody wants in, without bound when nobody does; a new token costs
+         2N and more.  A crashed process costs a wait of `patience` in every round.
+Ensures  ME1, ME2; ME1 only while the bound holds: a process inside that is slower than `patience` is taken for dead, and
+         another enters (scenario ring-repair-slow).  Its token then dies by its epoch, and the order is restored when it has left.
+Differs  The sources leave open how a process is found dead, what becomes of the old token and how a process comes back: the
+         acknowledgements, the epochs, and that a process which comes back first keeps quiet for `patience`, are additions.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from habemus.core import Const, Durable, Message, ProcessId, Span, Timer, upon, whenever
+from habemus.problems.mutex import Mutex
+
+Epoch: TypeAlias = tuple[int, ProcessId]
+"""A number and who began it, so that no two tokens have the same."""
+
+
+class Token(Message):
+    epoch: Epoch
+    hop: int  # how often it has moved: tells one passage from the next
+
+
+class Taken(Message):
+    token: Token
+
+
+class Inquiry(Message):
+    starter: ProcessId
+    number: int  # tells an inquiry from one that the starter began before a crash
+    newest: Epoch  # that anybody on the way has seen
+
+
+class Heard(Message):
+    inquiry: Inquiry
+
+
+class NotTaken(Timer):
+    to: ProcessId
+    token: Token
+
+
+class NotHeard(Timer):
+    to: ProcessId
+    inquiry: Inquiry
+
+
+class Silence(Timer):
+    """The token has not been here for long."""
+
+
+class Settled(Timer):
+    """Whatever was sent before the crash has arrived."""
+
+
+class TokenRingRepair(Mutex):
+    name = "token-ring-repair"
+
+    patience: Const[Span] = 20_000  # how long to wait for an acknowledgement
+    silence: Const[Span] = 100_000  # how long to wait for the token before asking for it
+    epoch: Durable[Epoch] = (0, 0)  # the newest that this process has seen
+    inquiries: Durable[int] = 0
+    hop: int = 0  # of the token, when it was last here
+    has_token: bool = False
+    passing: bool = False  # it has been sent on and is not acknowledged yet
+    asking: bool = False  # an inquiry of this process is on its way
+    absent: bool = False  # just back from a crash
+    wanted: bool = False
+    inside: bool = False
+
+    def on_start(self) -> None:
+        self.has_token = self.me == min((self.me, *self.peers))
+        self.set_timer(Silence(), after=self.silence)
+
+    def after(self, process: ProcessId) -> ProcessId:
+        """Who comes next in the ring."""
+        around = sorted((self.me, *self.peers))
+        return around[(around.index(process) + 1) % len(around)]
+
+    # Entering and leaving, as in the plain ring.
+
+    def acquire(self) -> None:
+        self.wanted = True
+
+    def may_enter(self) -> bool:
+        return self.has_token and self.wanted and not self.inside
+
+    @whenever(may_enter)
+    def enter(self) -> None:
+        self.inside = True
+        self.granted()
+
+    def release(self) -> None:
+        self.wanted = False
+        self.inside = False
+
+    # The token.
+
+    def has_no_use_for_it(self) -> bool:
+        return self.has_token and not self.wanted and bool(self.peers)
+
+    @whenever(has_no_use_for_it)
+    def pass_on(self) -> None:
+        self.has_token = False
+        self.passing = True
+        self.send_token(to=self.after(self.me))
+
+    def send_token(self, to: ProcessId) -> None:
+        self.hop += 1
+        token = Token(self.epoch, self.hop)
+        self.send(token, to=to)
+        self.set_timer(NotTaken(to, token), after=self.patience)
+
+    @upon(Token)
+    def take_token(self, sender: ProcessId, token: Token) -> None:
+        if self.absent:
+            return
+        # Before anything else: if this process crashes when it has sent the token on, its sender must not send another.
+        self.send(Taken(token), to=sender)
+        if (token.epoch, token.hop) > (self.epoch, self.hop):
+            self.epoch, self.hop = token.epoch, token.hop
+            self.has_token = True
+            self.passing = False
+            self.asking = False
+            self.set_timer(Silence(), after=self.silence)
+
+    def is_last_sent(self, token: Token) -> bool:
+        return self.passing and token == Token(self.epoch, self.hop)
+
+    @upon(Taken)
+    def forget_token(self, sender: ProcessId, taken: Taken) -> None:
+        self.cancel_timer(NotTaken(sender, taken.token))
+        if self.is_last_sent(taken.token):
+            self.passing = False
+
+    @upon(NotTaken)
+    def skip_with_token(self, missed: NotTaken) -> None:
+        if not self.is_last_sent(missed.token):
+            return
+        # Should the one that did not answer have the token after all, then that is the old one from now on.
+        self.epoch = (self.epoch[0] + 1, self.me)
+        following = self.after(missed.to)
+        if following != self.me:
+            self.send_token(to=following)
+        else:
+            self.passing = False
+            self.has_token = True
+
+    # The search for a lost token.
+
+    @upon(Silence)
+    def inquire(self, _: Silence) -> None:
+        self.set_timer(Silence(), after=self.silence)
+        if self.has_token or self.passing:
+            return
+        if not self.asking:
+            self.asking = True
+            self.inquiries += 1
+        self.send_inquiry(Inquiry(self.me, self.inquiries, self.epoch), to=self.after(self.me))
+
+    def send_inquiry(self, inquiry: Inquiry, to: ProcessId) -> None:
+        self.send(inquiry, to=to)
+        self.set_timer(NotHeard(to, inquiry), after=self.patience)
+
+    @upon(Inquiry)
+    def stop_or_send_on(self, sender: ProcessId, inquiry: Inquiry) -> None:
+        if self.absent:
+            return
+        self.send(Heard(inquiry), to=sender)
+        if self.has_token or self.passing:
+            return
+        if inquiry.starter == self.me:
+            self.make_token(inquiry)
+        elif not self.asking or inquiry.starter < self.me:
+            self.asking = False
+            self.set_timer(Silence(), after=self.silence)
+            seen = Inquiry(inquiry.starter, inquiry.number, max(inquiry.newest, self.epoch))
+            self.send_inquiry(seen, to=self.after(self.me))
+
+    def make_token(self, inquiry: Inquiry) -> None:
+        if self.asking and inquiry.number == self.inquiries:
+            self.asking = False
+            self.epoch = (max(inquiry.newest, self.epoch)[0] + 1, self.me)
+            self.has_token = True
+
+    @upon(Heard)
+    def forget_inquiry(self, sender: ProcessId, heard: Heard) -> None:
+        self.cancel_timer(NotHeard(sender, heard.inquiry))
+
+    @upon(NotHeard)
+    def skip_with_inquiry(self, missed: NotHeard) -> None:
+        if missed.to != missed.inquiry.starter:  # without its starter an inquiry is of no use
+            self.send_inquiry(missed.inquiry, to=self.after(missed.to))
+
+    # Coming back.
+
+    def on_recover(self) -> None:
+        """What it had is lost, so it must not answer an inquiry while a token that it sent on is still on its way."""
+        self.absent = True
+        self.set_timer(Settled(), after=self.patience)
+
+    @upon(Settled)
+    def rejoin(self, _: Settled) -> None:
+        self.absent = False
+        self.set_timer(Silence(), after=self.silence)
+
+    # What the catalog needs to know.
+
+    def awaits(self) -> Sequence[ProcessId]:
+        if not self.wanted or self.has_token:
+            return ()
+        around = sorted((self.me, *self.peers))
+        return [around[around.index(self.me) - 1]]

@@ -1,0 +1,102 @@
+"""The documents say what is true: their commands run, their code runs, and what is generated is up to date."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from habemus.catalog.entries import SECTIONS, entries
+from habemus.scenarios import find, scenarios
+from habemus.traces import svg
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    found = []
+    for document in DOCUMENTS:
+        for block in re.findall(rf"^```{language}\n(.*?)^```", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            found.append((document.name, block))
+    return found
+
+
+def commands() -> list[tuple[str, str]]:
+    lines = [(name, line[2:]) for name, block in blocks("console") for line in block.splitlines() if line.startswith("$ habemus")]
+    return list(dict.fromkeys(lines))
+
+
+def test_there_are_commands_in_the_documents() -> None:
+    assert len(commands()) > 5
+
+
+@pytest.mark.parametrize(("document", "command"), commands())
+def test_command_of_the_documents(document: str, command: str, tmp_path: Path) -> None:
+    """Each command is understood and ends with a verdict, whatever it is."""
+    words = shlex.split(command, comments=True)
+    while words:
+        one, words = (words[: words.index("&&")], words[words.index("&&") + 1 :]) if "&&" in words else (words, [])
+        done = subprocess.run([sys.executable, "-m", *one], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), f"{document}: {command}: {done.stderr}"
+
+
+@pytest.mark.parametrize(("document", "code"), [block for block in blocks("python") if "import" in block[1]])
+def test_code_of_the_documents(document: str, code: str) -> None:
+    exec(compile(code, document, "exec"), {})
+
+
+def generated() -> dict[Path, str]:
+    """What is made from the code and committed."""
+    pages = {ROOT / "docs" / "algorithms.md": _catalog_page()}
+    for name in ("central-holder-slow",):
+        trace = find(name).run().report.trace
+        assert trace is not None
+        pages[ROOT / "docs" / "images" / f"{name}.svg"] = svg(trace)
+    return pages
+
+
+def _catalog_page() -> str:
+    lines = ["# The algorithms", "", "This page is generated from the files of the algorithms; `make docs` writes it anew.", ""]
+    for problem in dict.fromkeys(entry.problem.title for entry in entries().values()):
+        lines += [f"## {problem[0].upper()}{problem[1:]}", ""]
+        for entry in entries().values():
+            if entry.problem.title != problem:
+                continue
+            lines += [f"### `{entry.name}`", "", f"{entry.box.title}", ""]
+            lines += [entry.box.idea, ""] if entry.box.idea else []
+            lines += ["| | |", "|---|---|"]
+            lines += [f"| {section} | {_cell(entry.box.sections[section])} |" for section in SECTIONS if section in entry.box.sections and section != "Unsafe"]
+            if entry.unsafe:
+                lines.append(f"| **Unsafe** | see it broken: `habemus scenario {entry.unsafe}` |")
+            if entry.options:
+                lines.append(f"| Options | {', '.join(f'`{name}={_cell(default)}`' for name, default in entry.options.items())} |")
+            lines.append("")
+    lines += ["## Scenarios", "", "| name | what happens | outcome |", "|---|---|---|"]
+    lines += [f"| `{each.name}` | {_cell(each.title)} | {each.expected} |" for each in scenarios().values()]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def test_generated_documents_are_up_to_date(request: pytest.FixtureRequest) -> None:
+    for file, text in generated().items():
+        if request.config.getoption("--rewrite"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert file.exists() and file.read_text(encoding="utf-8") == text, f"{file.name} is out of date; run make docs"
+
+
+@pytest.mark.parametrize("name", [entry.unsafe for entry in entries().values() if entry.unsafe])
+def test_what_is_called_unsafe_is_seen_broken(name: str) -> None:
+    assert find(name).violates
+
+
+def test_links_of_the_documents_lead_somewhere() -> None:
+    for document in [*DOCUMENTS, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+            assert target.startswith("http") or (document.parent / target).exists(), f"{document.name}: {target}"
