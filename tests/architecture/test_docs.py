@@ -68,7 +68,11 @@ def _catalog_page() -> str:
             lines += [f"### `{entry.name}`", "", f"{entry.box.title}", ""]
             lines += [entry.box.idea, ""] if entry.box.idea else []
             lines += ["| | |", "|---|---|"]
-            lines += [f"| {section} | {_cell(entry.box.sections[section])} |" for section in SECTIONS if section in entry.box.sections and section != "Unsafe"]
+            lines += [
+                f"| {section} | {_cell(entry.box.sections[section])} |"
+                for section in SECTIONS
+                if section in entry.box.sections and section != "Unsafe"
+            ]
             if entry.unsafe:
                 lines.append(f"| **Unsafe** | see it broken: `habemus scenario {entry.unsafe}` |")
             if entry.options:

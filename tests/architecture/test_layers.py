@@ -16,7 +16,13 @@ FORBIDDEN_CALLS = {"open", "print", "input", "id", "hash", "exec", "eval", "seta
 
 
 def test_imports_run_one_way() -> None:
-    done = subprocess.run([sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -27,7 +33,8 @@ def test_the_pure_side_is_pure(file: Path) -> None:
 
 def mistakes_in(tree: ast.AST) -> list[str]:
     found = []
-    sets = {node.target.id for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_unordered(node.annotation)}
+    sets = {name for name, kind in _variables(tree) if kind.startswith(("set[", "dict[", "frozenset["))}
+    mutable = {name: kind for name, kind in _variables(tree) if kind.startswith(("list[", "set[", "dict["))}
     for node in ast.walk(tree):
         if isinstance(node, ast.Global | ast.Nonlocal):
             found.append(f"line {node.lineno}: global or nonlocal")
@@ -36,16 +43,26 @@ def mistakes_in(tree: ast.AST) -> list[str]:
                 found.append(f"line {node.lineno}: {node.func.id}()")
             if any(isinstance(argument, ast.Name) and argument.id == "self" for argument in node.args):
                 found.append(f"line {node.lineno}: passes bare self")
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Attribute)
+            and _is_self(node.value.value)
+            and node.value.attr in mutable
+        ):
+            found.append(f"line {node.lineno}: two names for one {mutable[node.value.attr]}; copy it")
         loops = [node.iter] if isinstance(node, ast.For) else [each.iter for each in getattr(node, "generators", [])]
         for looped in loops:
-            if isinstance(looped, ast.Set | ast.SetComp) or (isinstance(looped, ast.Attribute) and looped.attr in sets and _is_self(looped.value)):
+            if isinstance(looped, ast.Set | ast.SetComp) or (
+                isinstance(looped, ast.Attribute) and looped.attr in sets and _is_self(looped.value)
+            ):
                 found.append(f"line {looped.lineno}: loops over a set or dict without sorted()")
     return found
 
 
-def _is_unordered(annotation: ast.expr) -> bool:
-    text = ast.unparse(annotation)
-    return text.removeprefix("Durable[").startswith(("set[", "dict[", "frozenset["))
+def _variables(tree: ast.AST) -> list[tuple[str, str]]:
+    """The declared variables and their types."""
+    declared = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
+    return [(ast.unparse(node.target), ast.unparse(node.annotation).removeprefix("Durable[")) for node in declared]
 
 
 def _is_self(node: ast.expr) -> bool:
@@ -61,6 +78,7 @@ def _is_self(node: ast.expr) -> bool:
         "class C:\n    replies: dict[int, int] = {}\n    def f(self):\n        return [x for x in self.replies]",
         "def f():\n    global x\n    x = 1",
         "for x in {1, 2}: pass",
+        "class C:\n    a: list[int] = []\n    b: list[int] = []\n    def f(self):\n        self.a = self.b",
     ],
 )
 def test_the_check_itself_finds_mistakes(code: str) -> None:
@@ -71,5 +89,9 @@ def test_no_float_is_a_time() -> None:
     """No division gives a float where algorithms compute: integers only, or // ."""
     for file in PURE:
         if "algorithms" in file.parts:
-            divisions = [node.lineno for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)]
+            divisions = [
+                node.lineno
+                for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            ]
             assert divisions == [], f"{file.name}, lines {divisions}"

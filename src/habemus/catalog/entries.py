@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 import habemus.algorithms
+from habemus.catalog.detector import DETECTOR
 from habemus.catalog.election import ELECTION
 from habemus.catalog.mutex import MUTEX
 from habemus.catalog.problems import Problem
@@ -24,7 +25,7 @@ from habemus.core.process import MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
-PROBLEMS: tuple[Problem, ...] = (MUTEX, ELECTION)
+PROBLEMS: tuple[Problem, ...] = (MUTEX, ELECTION, DETECTOR)
 
 
 class UnknownAlgorithm(LookupError):
@@ -43,7 +44,7 @@ class Box:
     def ensures(self) -> tuple[str, ...]:
         """The properties that the first clause of `Ensures` names.  What comes after a semicolon is explanation."""
         clause = re.split(r"[;.]", self.sections.get("Ensures", ""), maxsplit=1)[0]
-        return tuple(re.findall(r"\b(?:ME[1-4]|E[1-4]|FENCE)\b", clause))
+        return tuple(re.findall(r"\b(?:ME[1-4]|E[1-4]|FENCE|completeness|accuracy)\b", clause))
 
     @classmethod
     def of(cls, docstring: str) -> Box:

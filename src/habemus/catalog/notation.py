@@ -2,7 +2,8 @@
 
 times     5000, 5000us, 5ms, 2s            microseconds unless the unit is given
 spans     1000, 500..1500, 1ms..2ms
-delays    a span, exp:1ms (memoryless), heavy:1ms (heavy-tailed)
+delays    a span, exp:1ms (memoryless), heavy:1ms (heavy-tailed),
+          gst:50ms:heavy:1ms:500..1500 (wild until 50 ms, bounded after; gst:50ms is the same)
 chances   0.3, 30%
 when      5ms, send#3 (the third message it sends), Granted#1, 2.acquire#1 (at another process)
 crash     P@WHEN        recover, amnesia  P@WHEN      pause  P@WHEN+DURATION
@@ -24,7 +25,7 @@ from typing import Any
 from habemus.core.process import ProcessId, Span
 from habemus.problems.mutex import Ask
 from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Nth, Pause, Recover, Skew, Slow, When, between, both_ways, one_way
-from habemus.runtimes.sim.network import MILLION, Delay, Exponential, HeavyTail, Uniform
+from habemus.runtimes.sim.network import MILLION, Delay, Exponential, HeavyTail, Uniform, UntilGst
 
 
 class BadNotation(ValueError):
@@ -59,6 +60,8 @@ def span(text: str) -> Span:
 
 def delay(text: str) -> Delay:
     kind, colon, rest = text.partition(":")
+    if kind == "gst" and colon:
+        return _until_gst(text, rest)
     shapes: dict[str, Callable[[int], Delay]] = {"exp": Exponential, "heavy": HeavyTail}
     if colon and kind not in shapes:
         raise BadNotation(f"{text!r} is not a delay; write for example 1ms, 500..1500, exp:1ms or heavy:1ms")
@@ -71,6 +74,17 @@ def delay(text: str) -> Delay:
         raise
     except ValueError as reason:
         raise BadNotation(str(reason)) from None
+
+
+def _until_gst(text: str, rest: str) -> Delay:
+    moment, *how = rest.split(":")
+    if not how:
+        return UntilGst(gst=time(moment))
+    if len(how) < 2:
+        raise BadNotation(
+            f"{text!r} says how long messages take before or after, but not both; write for example gst:50ms:heavy:1ms:500..1500"
+        )
+    return UntilGst(delay(":".join(how[:-1])), delay(how[-1]), time(moment))
 
 
 def chance(text: str) -> int:

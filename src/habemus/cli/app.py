@@ -12,7 +12,6 @@ import click
 
 from habemus.cli.output import Exit
 
-
 COMMANDS = ("algorithms", "run", "scenario", "replay", "completion")
 
 

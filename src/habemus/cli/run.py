@@ -117,7 +117,8 @@ def say_report(report: Report, table: bool | None) -> None:
     click.echo()
     for name, value in _shown_costs(report.costs).items():
         click.echo(f"  {name:24} {value}")
-    click.echo(f"  {'ended':24} {_ENDINGS[report.ending.reason]}, at {report.ending.time / 1000:g} ms after {report.ending.delivered:,} events")
+    ending = report.ending
+    click.echo(f"  {'ended':24} {_ENDINGS[ending.reason]}, at {ending.time / 1000:g} ms after {ending.delivered:,} events")
     click.echo(f"  {'digest':24} {report.digest}")
 
 

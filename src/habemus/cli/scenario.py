@@ -44,7 +44,7 @@ def scenario(name: str | None, run_all: bool, diagrams: tuple[Path, ...], table:
 def _list(as_json: bool) -> None:
     known = scenarios().values()
     if as_json:
-        say_json([{"scenario": each.name, "title": each.title, "expected": each.expected, "command": each.setup.command()} for each in known])
+        say_json([{"scenario": one.name, "title": one.title, "expected": one.expected, "command": one.setup.command()} for one in known])
         return
     width = max(len(each.name) for each in known)
     for each in known:

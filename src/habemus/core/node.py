@@ -10,7 +10,7 @@ handler is never entered while another one of the same node runs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from habemus.core.process import RULE_LIMIT, MistakeInAlgorithm, MistakeInPlan, Process, ProcessId, Span, T
@@ -74,6 +74,14 @@ class Part(NamedTuple):
     initial: tuple[Any, ...]
 
 
+class Known(dict[str, type[Value]]):
+    """Value types by name; `inside` are those that may stand in a field of one of them."""
+
+    def __init__(self, values: Mapping[str, type[Value]], inside: Mapping[str, type[Value]]) -> None:
+        super().__init__(values)
+        self.inside = inside
+
+
 class Stack:
     """The parts of a plan, checked once for all the nodes that are made from it."""
 
@@ -82,9 +90,6 @@ class Stack:
         self.parts: list[Part] = []
         self._add(plan, "", None, "")
         self.initial: State = tuple(part.initial for part in self.parts)
-        self.values: dict[str, type[Value]] = {}
-        for part in self.parts:
-            self.values.update(type(part.plan).__behaviour__.values)
         self.durable = any(variable.kind == "durable" for part in self.parts for variable in type(part.plan).__variables__.values())
 
     def _add(self, plan: Process, path: str, above: int | None, name: str) -> None:
@@ -98,6 +103,18 @@ class Stack:
         for variable in cls.__variables__.values():
             if variable.kind == "uses":
                 self._add(getattr(plan, variable.name), f"{path}.{variable.name}", port, variable.name)
+        self._check_of(port, plan)
+
+    def _check_of(self, port: int, plan: Process) -> None:
+        """An indication that two components send is handled for each of them by name, or nobody knows which one spoke."""
+        handled = type(plan).__behaviour__.upon
+        below = [part for part in self.parts if part.above == port]
+        for kind, of in handled:
+            if of is None and issubclass(kind, Indication):
+                senders = [part.name for part in below if kind in type(part.plan).indications and (kind, part.name) not in handled]
+                if len(senders) > 1:
+                    of_each = " and ".join(f"of={name!r}" for name in senders)
+                    raise MistakeInPlan(f"{type(plan).__name__} hears {kind.__name__} from two components: use @upon with {of_each}")
 
     @staticmethod
     def _check_indications(plan: Process, above: Process, name: str) -> None:
@@ -108,6 +125,15 @@ class Stack:
             if (indication, name) not in handled and (indication, None) not in handled:
                 lacking = f"{type(above).__name__} has no @upon({indication.__name__}) for it"
                 raise MistakeInPlan(f"{type(plan).__name__} may indicate {indication.__name__}, and {lacking}")
+
+    def known_at(self, port: int) -> Known:
+        """The values that a part may get, by name; two parts may use one name for different values.
+
+        What a message of the links carries is a value of the part above them.
+        """
+        part = self.parts[port]
+        values = type(part.plan).__behaviour__.values
+        return Known(values, self.known_at(part.above) if part.name == "links" and part.above is not None else values)
 
     def spawn(self, me: ProcessId, peers: tuple[ProcessId, ...]) -> list[Process]:
         """Fresh processes for one node, in their initial state, without effects yet."""
@@ -185,10 +211,10 @@ class Node:
         self.stack = stack
         self.parts = stack.spawn(me, peers)
         self.effects: list[Effect] = []
-        raised: deque[tuple[int, Indication]] = deque()
+        self._raised: deque[tuple[int, Indication]] = deque()
         for part, process in zip(stack.parts, self.parts, strict=True):
-            self._give_effects(process, part, raised, choose)
-        self._settle = settle_together(stack, self.parts, raised)
+            self._give_effects(process, part, self._raised, choose)
+        self._settle = settle_together(stack, self.parts, self._raised)
 
     def _give_effects(
         self, process: Process, part: Part, raised: deque[tuple[int, Indication]], choose: Callable[[Sequence[Any]], Any]
@@ -253,6 +279,9 @@ class Node:
         return self._stepped()
 
     def request(self, name: str, *arguments: Any) -> list[Effect]:
+        cls = type(self.parts[0])
+        if name not in cls.__behaviour__.requests:
+            raise MistakeInPlan(f"{cls.__name__} has no request {name}; it has {', '.join(cls.__behaviour__.requests) or 'none'}")
         getattr(self.parts[0], name)(*arguments)
         return self._stepped()
 
@@ -262,5 +291,8 @@ class Node:
         return tuple(type(process).__capture__(process) for process in self.parts)
 
     def restore(self, state: State) -> None:
+        # A step may have ended in the middle; what it had done by then is not part of any state.
+        self.effects.clear()
+        self._raised.clear()
         for process, values in zip(self.parts, state, strict=True):
             type(process).__restore__(process, values)

@@ -32,7 +32,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar, dataclass_transform
 
-from habemus.core.shapes import Shape, UnsupportedType, shape_of
+from habemus.core.shapes import Shape, UnsupportedType, is_of, shape_of, shown
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
 
 ProcessId: TypeAlias = int
@@ -71,6 +71,12 @@ class MistakeInPlan(ValueError):
 
 def upon(*kinds: type[Value], of: str | None = None) -> Callable[[F], F]:
     """Marks the handler of a message, timer or indication; `of` names the component when several send it."""
+
+    for kind in kinds or (None,):
+        if not (isinstance(kind, type) and issubclass(kind, Value)):
+            raise MistakeInAlgorithm("@upon takes the messages, timers or indications that the handler is for, as in @upon(Request)")
+        if of is not None and not issubclass(kind, Indication):
+            raise MistakeInAlgorithm(f"@upon({kind.__name__}, of={of!r}): only indications come from components")
 
     def mark(handler: F) -> F:
         handler.__upon__ = (kinds, of)  # type: ignore[attr-defined]  # a mark on a function
@@ -125,12 +131,14 @@ class Behaviour(NamedTuple):
 
 
 _REQUIRED: Any = object()
+_GIVEN: list[str] = []  # the names of what the runtime gives to every process
 
 
 class ProcessType(ABCMeta):
     """Makes process classes: slots and variables from the annotations, behaviour from the marks."""
 
     __variables__: dict[str, Variable]
+    __own__: dict[str, Variable]  # those that this class declares, or gives a new default
     __behaviour__: Behaviour
     __state_names__: tuple[str, ...]
     __capture__: Callable[[Any], tuple[Any, ...]]
@@ -138,24 +146,26 @@ class ProcessType(ABCMeta):
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> ProcessType:
         own = declared_names(namespace)
-        inherited: dict[str, Variable] = {}
-        for base in reversed(bases):
-            inherited.update(getattr(base, "__variables__", {}))
+        known = {variable for base in bases for variable in getattr(base, "__variables__", {})}
         if not any(isinstance(base, ProcessType) for base in bases):
             namespace["__slots__"] = tuple(own)  # Process itself: what the runtime gives to every process
-            return _finish(super().__new__(mcls, name, bases, namespace), {})
+            _GIVEN.extend(own)
+            return _finish(super().__new__(mcls, name, bases, namespace), {}, {})
+        for variable in own:
+            if variable in _GIVEN:
+                raise MistakeInAlgorithm(f"{name}.{variable}: every process has {variable} from its runtime; use another name")
         # A name of a variable given a value without a type is a new default, not a class attribute over the slot.
-        defaults = {variable: namespace.pop(variable) for variable in (*own, *inherited) if variable in namespace}
-        namespace["__slots__"] = tuple(variable for variable in own if variable not in inherited)
+        defaults = {variable: namespace.pop(variable) for variable in (*own, *sorted(known)) if variable in namespace}
+        namespace["__slots__"] = tuple(variable for variable in own if variable not in known)
         cls = super().__new__(mcls, name, bases, namespace)
         hints = hints_of(cls, sys._getframe(1))
-        variables = dict(inherited)
-        for variable in own:
-            default = defaults.get(variable, _REQUIRED)
-            variables[variable] = _variable(name, variable, hints[variable], default)
-        for variable in defaults.keys() - set(own):
-            variables[variable] = inherited[variable]._replace(default=defaults[variable])
-        return _finish(cls, variables)
+        # In the order of the ancestors, as Python resolves every other name.
+        inherited = {each: found for base in reversed(cls.__mro__[1:]) for each, found in base.__dict__.get("__own__", {}).items()}
+        changed = {variable: _variable(name, variable, hints[variable], defaults.get(variable, _REQUIRED)) for variable in own}
+        for variable, default in defaults.items():
+            if variable not in changed:
+                changed[variable] = inherited[variable]._replace(default=default)
+        return _finish(cls, {**inherited, **changed}, changed)
 
 
 def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:
@@ -173,8 +183,9 @@ def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:
         raise UnsupportedType(f"{owner}.{name}: {reason}") from None
 
 
-def _finish(cls: ProcessType, variables: dict[str, Variable]) -> ProcessType:
+def _finish(cls: ProcessType, variables: dict[str, Variable], own: dict[str, Variable]) -> ProcessType:
     cls.__variables__ = variables
+    cls.__own__ = own
     cls.__state_names__ = tuple(name for name, variable in variables.items() if variable.kind in ("state", "durable"))
     cls.__capture__, cls.__restore__ = _capture_and_restore(cls)
     cls.__behaviour__ = _behaviour(cls)
@@ -212,24 +223,34 @@ def _behaviour(cls: ProcessType) -> Behaviour:
                 guards[name] = member.__whenever__
             if hasattr(member, "__request__") and name not in requests:
                 requests.append(name)
+    for name, guard in guards.items():
+        if not isinstance(inspect.getattr_static(cls, guard, None), types.FunctionType):
+            raise MistakeInAlgorithm(f"{cls.__name__}.{name}: the guard of a rule is a method of the class, written above the rule")
     rules = tuple(Rule(name, getattr(cls, guard), getattr(cls, name)) for name, guard in guards.items())
+    components = {"links", *(name for name, variable in cls.__variables__.items() if variable.kind == "uses")}
     upon_table: dict[tuple[type[Value], str | None], Callable[..., None]] = {}
     settled: dict[tuple[type[Value], str | None], Callable[..., None]] = {}
     for name, (kinds, of) in marks.items():
         handler = getattr(cls, name)
+        if of is not None and of not in components:
+            raise MistakeInAlgorithm(f"{cls.__name__}.{name}: of={of!r} names no component; there are {', '.join(sorted(components))}")
         for kind in kinds:
             _check_arity(cls, name, handler, kind)
             if (kind, of) in upon_table and upon_table[kind, of].__name__ != name:
                 raise MistakeInAlgorithm(f"{cls.__name__}: both {upon_table[kind, of].__name__} and {name} handle {kind.__name__}")
             upon_table[kind, of] = handler
             settled[kind, of] = _followed_by_rules(cls, handler, rules)
+    values: dict[str, type[Value]] = {}
+    for kind, _ in upon_table:
+        if values.setdefault(kind.__name__, kind) is not kind:
+            raise MistakeInAlgorithm(f"{cls.__name__} handles two types named {kind.__name__}, which could not be told apart when read")
     return Behaviour(
         rules,
         upon_table,
         settled,
         {name: _followed_by_rules(cls, getattr(cls, name), rules) for name in requests},
         _fixpoint(cls, rules),
-        {kind.__name__: kind for kind, _ in upon_table},
+        values,
     )
 
 
@@ -253,7 +274,8 @@ def _followed_by_rules(cls: ProcessType, handler: Callable[..., None], rules: tu
     settle = _fixpoint(cls, affected)
     # One rule is the usual case, and its guard rarely holds: look before anything else is called.
     may_apply = affected[0].guard if len(affected) == 1 else _always
-    parameters = len(inspect.signature(handler).parameters)
+    parameters = inspect.signature(handler).parameters.values()
+    fixed = all(each.kind is each.POSITIONAL_OR_KEYWORD and each.default is each.empty for each in parameters)
 
     def receive(self: Any, sender: ProcessId, message: Message) -> None:
         handler(self, sender, message)
@@ -270,9 +292,9 @@ def _followed_by_rules(cls: ProcessType, handler: Callable[..., None], rules: tu
         if may_apply(self):
             settle(self)
 
-    if parameters == 3:
+    if fixed and len(parameters) == 3:
         return receive
-    return call if parameters == 1 else handle
+    return call if fixed and len(parameters) == 1 else handle
 
 
 def _always(_: Any) -> bool:
@@ -325,6 +347,14 @@ def _may_affect(cls: ProcessType, handler: _Use, guard: _Use) -> bool:
     return not changed.isdisjoint(guard.mentioned)
 
 
+_BY_COMPUTED_NAME = frozenset(
+    (
+        *("setattr", "delattr", "getattr", "vars", "super", "eval", "exec", "locals"),
+        *("__dict__", "__setattr__", "__delattr__", "__getattribute__"),
+    )
+)
+
+
 def _uses_of(cls: type, function: Callable[..., Any]) -> _Use:
     """What a handler stores and mentions of its process, through every method of the class that it names."""
     stored: set[str] = set()
@@ -333,20 +363,34 @@ def _uses_of(cls: type, function: Callable[..., Any]) -> _Use:
     seen: set[str] = set()
     frontier = [function]
     while frontier:
-        for code in _codes(frontier.pop().__code__):
-            mentioned.update(code.co_names)
-            stored.update(str(each.argval) for each in dis.get_instructions(code) if each.opname in ("STORE_ATTR", "DELETE_ATTR"))
-            opaque = opaque or _passes_itself_on(code)
-            for name in code.co_names:
+        code = frontier.pop().__code__
+        if not code.co_argcount:
+            opaque = True  # a wrapper such as `def inner(*arguments)`, which has the process without naming it
+            continue
+        itself = code.co_varnames[0]
+        for part in _codes(code):
+            mentioned.update(part.co_names)
+            stored.update(str(each.argval) for each in dis.get_instructions(part) if each.opname in ("STORE_ATTR", "DELETE_ATTR"))
+            opaque = opaque or _passes_on(part, itself)
+            for name in part.co_names:
                 if name not in seen:
                     seen.add(name)
                     member = inspect.getattr_static(cls, name, None)
-                    if isinstance(member, property) and member.fget is not None:
-                        frontier.append(member.fget)
+                    if isinstance(member, property):
+                        frontier += [each for each in (member.fget, member.fset, member.fdel) if each is not None]
                     elif isinstance(member, types.FunctionType):
                         frontier.append(member)
-    opaque = opaque or not mentioned.isdisjoint({"setattr", "delattr", "getattr", "vars", "super", "__dict__"})
-    return _Use(frozenset(stored), frozenset(mentioned), opaque)
+                    elif hasattr(member, "__get__") and not isinstance(member, _HARMLESS):
+                        opaque = True  # a partial method, a cached property, somebody's own descriptor
+    return _Use(frozenset(stored), frozenset(mentioned), opaque or not mentioned.isdisjoint(_BY_COMPUTED_NAME))
+
+
+# What the class has under a name without running code on the process: slots, functions that get no process, and
+# the built-in methods of object, of which those that reach attributes are named above.
+_HARMLESS = (
+    *(types.MemberDescriptorType, types.GetSetDescriptorType, staticmethod, classmethod, type),
+    *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType),
+)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -356,20 +400,26 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-_ATTRIBUTE_OPS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "COPY")
+_ATTRIBUTE_OPS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR")
 
 
-def _passes_itself_on(code: types.CodeType) -> bool:
-    """Whether `self` is used other than as `self.something`."""
-    if not (code.co_varnames or code.co_freevars):
-        return False
+def _passes_on(code: types.CodeType, itself: str) -> bool:
+    """Whether the process is used other than as `self.something`."""
     instructions = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOT_TAKEN")]
     for index, each in enumerate(instructions):
-        loaded = each.argval if isinstance(each.argval, tuple) else (each.argval,)
-        if not each.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) or "self" not in loaded:
+        if not ("LOAD_FAST" in each.opname or ("LOAD" in each.opname and "DEREF" in each.opname)):
             continue
-        if "self" in loaded[:-1] or instructions[index + 1].opname not in _ATTRIBUTE_OPS:
+        # Python 3.13 joins two steps into one instruction, and of STORE_FAST_LOAD_FAST only the second loads.
+        names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+        loaded = names[1:] if each.opname.startswith("STORE_FAST") else names
+        if itself in loaded[:-1]:
             return True
+        if itself in loaded:
+            following = [after.opname for after in instructions[index + 1 : index + 3]]
+            if following[0] == "COPY":  # self.count += 1 uses it twice; a walrus or a match copies it as well
+                following.pop(0)
+            if following[0] not in _ATTRIBUTE_OPS:
+                return True
     return False
 
 
@@ -432,6 +482,8 @@ class Process(metaclass=ProcessType):
             if variable.kind == "uses" and not isinstance(value, variable.declared):
                 raise MistakeInPlan(f"{cls.__name__}.{name} must be a {variable.declared.__name__}, not {type(value).__name__}")
             shape = variable.shape
+            if shape is not None and not is_of(variable.declared, value):
+                raise MistakeInPlan(f"{cls.__name__}.{name} is a {shape.name}, and {shown(value)} is none")
             setattr(self, name, value if shape is None else shape.thawed(shape.frozen(value)))
 
     def on_start(self) -> None:

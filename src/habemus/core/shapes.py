@@ -8,10 +8,13 @@ variable's name, and not at the first hash in the middle of a search.
 
 from __future__ import annotations
 
+import reprlib
 import types
 import typing
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, Flag, IntEnum
+from itertools import combinations
 from typing import Annotated, Any, NamedTuple
 
 Convert = Callable[[Any], Any]
@@ -34,6 +37,9 @@ class Shape(NamedTuple):
     thaw: Convert | None
     plain: Convert | None  # to what JSON can hold; None where the value already is
     parse: Callable[[Any, Mapping[str, type]], Any]  # from what JSON holds; may raise Malformed
+    written: str  # the kind of JSON that it becomes, by which the members of a union are told apart
+    equals: str  # the kind of values that it may be equal to: True == 1, and an IntEnum is an int
+    ordered: bool = True  # whether < puts any two of its values in order
 
     def frozen(self, value: Any) -> Any:
         return value if self.freeze is None else self.freeze(value)
@@ -93,7 +99,12 @@ def shape_of(declared: Any) -> Shape:
 
 def _expect(condition: bool, expected: str, found: Any) -> None:
     if not condition:
-        raise Malformed(f"expected {expected}, found {str(found)[:60]!r}")
+        raise Malformed(f"expected {expected}, found {shown(found)}")
+
+
+def shown(found: Any) -> str:
+    """What was found, cut short; never the whole of it, which may be large or nested without end."""
+    return reprlib.repr(found)[:60]
 
 
 def _atom(name: str, kind: type) -> Shape:
@@ -101,35 +112,44 @@ def _atom(name: str, kind: type) -> Shape:
         _expect(type(found) is kind, name, found)  # not isinstance: True is an int, and must not pass for one
         return found
 
-    return Shape(name, False, None, None, None, parse)
+    return Shape(name, False, None, None, None, parse, name, "int" if kind is bool else name)
 
 
 def _choice(allowed: tuple[Any, ...]) -> Shape:
     name = " | ".join(map(repr, allowed))
+    kind = type(allowed[0])
+    if kind not in (int, str, bool) or any(type(each) is not kind for each in allowed):
+        raise UnsupportedType(f"Literal[{name}]: use literals of one type, int, str or bool")
 
     def parse(found: Any, _: Mapping[str, type]) -> Any:
-        _expect(found in allowed, name, found)
+        _expect(type(found) is kind and found in allowed, name, found)
         return found
 
-    return Shape(name, False, None, None, None, parse)
+    return Shape(name, False, None, None, None, parse, kind.__name__, "int" if kind is bool else kind.__name__)
 
 
 def _enum(declared: type[Enum]) -> Shape:
+    if issubclass(declared, Flag):
+        raise UnsupportedType(f"{declared.__name__}: flags combine to values that have no name; use frozenset of an Enum")
+
     def parse(found: Any, _: Mapping[str, type]) -> Any:
         _expect(isinstance(found, str) and found in declared.__members__, declared.__name__, found)
         return declared[found]
 
-    return Shape(declared.__name__, False, None, None, lambda member: member.name, parse)
+    bases = [kind.__name__ for kind in (int, str) if kind in declared.__mro__]
+    equals = bases[0] if bases else declared.__qualname__
+    return Shape(declared.__name__, False, None, None, lambda member: member.name, parse, "str", equals, equals in ("int", "str"))
 
 
 def _value(declared: type) -> Shape:
     # Called through the module, because the value types replace these functions.
     def parse(found: Any, known: Mapping[str, type]) -> Any:
-        value = decode_value(found, known)
+        # What stands inside a value may be of the declared type itself, which nobody handles, or come from another part.
+        value = decode_value(found, ChainMap({declared.__name__: declared}, dict(getattr(known, "inside", known))))
         _expect(isinstance(value, declared), declared.__name__, found)
         return value
 
-    return Shape(declared.__name__, False, None, None, lambda value: encode_value(value), parse)
+    return Shape(declared.__name__, False, None, None, lambda value: encode_value(value), parse, declared.__name__, declared.__name__)
 
 
 def _immutable(declared: Any, inside: str) -> Shape:
@@ -152,7 +172,9 @@ def _list(arguments: tuple[Any, ...]) -> Shape:
         _expect(isinstance(found, list), f"a list of {item.name}", found)
         return [item.parse(each, known) for each in found]
 
-    return Shape(f"list[{item.name}]", True, _each(item.freeze, tuple), _each(item.thaw, list), _each(item.plain, list), parse)
+    return Shape(
+        f"list[{item.name}]", True, _each(item.freeze, tuple), _each(item.thaw, list), _each(item.plain, list), parse, "list", "list"
+    )
 
 
 def _set(arguments: tuple[Any, ...]) -> Shape:
@@ -162,12 +184,15 @@ def _set(arguments: tuple[Any, ...]) -> Shape:
         _expect(isinstance(found, list), f"a list of {item.name}", found)
         return {item.parse(each, known) for each in found}
 
-    return Shape(f"set[{item.name}]", True, frozenset, set, lambda values: [item.to_plain(each) for each in sorted(values)], parse)
+    in_order = _sorting(item)
+    plain = lambda values: [item.to_plain(each) for each in in_order(values)]  # noqa: E731
+    return Shape(f"set[{item.name}]", True, frozenset, set, plain, parse, "list", "set")
 
 
 def _dict(arguments: tuple[Any, ...]) -> Shape:
     key = _immutable(arguments[0], "the keys of a dict")
     item = shape_of(arguments[1])
+    in_order = _sorting(key)
 
     def parse(found: Any, known: Mapping[str, type]) -> Any:
         _expect(isinstance(found, list), "a list of pairs", found)
@@ -178,10 +203,12 @@ def _dict(arguments: tuple[Any, ...]) -> Shape:
         f"dict[{key.name}, {item.name}]",
         True,
         # Sorted, because two equal dicts may have been filled in different orders.
-        lambda values: tuple((name, item.frozen(values[name])) for name in sorted(values)),
+        lambda values: tuple((name, item.frozen(values[name])) for name in in_order(values)),
         lambda pairs: {name: item.thawed(each) for name, each in pairs},
-        lambda values: [[key.to_plain(name), item.to_plain(values[name])] for name in sorted(values)],
+        lambda values: [[key.to_plain(name), item.to_plain(values[name])] for name in in_order(values)],
         parse,
+        "list",
+        "dict",
     )
 
 
@@ -193,7 +220,7 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
             _expect(isinstance(found, list), f"a list of {item.name}", found)
             return tuple(item.parse(each, known) for each in found)
 
-        return Shape(f"tuple[{item.name}, ...]", False, None, None, _each(item.plain, list), parse_all)
+        return Shape(f"tuple[{item.name}, ...]", False, None, None, _each(item.plain, list), parse_all, "list", "tuple", item.ordered)
     items = [_immutable(each, "a tuple") for each in arguments]
 
     def parse(found: Any, known: Mapping[str, type]) -> Any:
@@ -203,7 +230,8 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
     def plain(values: Any) -> Any:
         return [item.to_plain(each) for item, each in zip(items, values, strict=True)]
 
-    return Shape(f"tuple[{', '.join(item.name for item in items)}]", False, None, None, plain, parse)
+    name = f"tuple[{', '.join(item.name for item in items)}]"
+    return Shape(name, False, None, None, plain, parse, "list", "tuple", all(item.ordered for item in items))
 
 
 def _frozenset(arguments: tuple[Any, ...]) -> Shape:
@@ -213,12 +241,19 @@ def _frozenset(arguments: tuple[Any, ...]) -> Shape:
         _expect(isinstance(found, list), f"a list of {item.name}", found)
         return frozenset(item.parse(each, known) for each in found)
 
-    return Shape(f"frozenset[{item.name}]", False, None, None, lambda values: [item.to_plain(each) for each in sorted(values)], parse)
+    in_order = _sorting(item)
+    plain = lambda values: [item.to_plain(each) for each in in_order(values)]  # noqa: E731
+    return Shape(f"frozenset[{item.name}]", False, None, None, plain, parse, "list", "set", ordered=False)
 
 
 def _union(arguments: tuple[Any, ...]) -> Shape:
     members = [_immutable(each, "a union") for each in arguments]
     name = " | ".join(member.name for member in members)
+    for one, other in combinations(members, 2):
+        if one.written == other.written:
+            raise UnsupportedType(f"{one.name} | {other.name}: they are written alike and could not be told apart when read")
+        if one.equals == other.equals:
+            raise UnsupportedType(f"{one.name} | {other.name}: some of their values are equal, as True and 1, and would be one state")
 
     def parse(found: Any, known: Mapping[str, type]) -> Any:
         for member in members:
@@ -226,9 +261,52 @@ def _union(arguments: tuple[Any, ...]) -> Shape:
                 return member.parse(found, known)
             except Malformed:
                 continue
-        raise Malformed(f"expected {name}, found {str(found)[:60]!r}")
+        raise Malformed(f"expected {name}, found {shown(found)}")
 
-    return Shape(name, False, None, None, plain_of, parse)
+    return Shape(name, False, None, None, plain_of, parse, name, name, ordered=False)
+
+
+def is_of(declared: Any, value: Any) -> bool:
+    """Whether a value that a plan gives is of the declared type; a tuple may stand for a list, a frozenset for a set."""
+    while typing.get_origin(declared) is Annotated:
+        declared = typing.get_args(declared)[0]
+    origin, arguments = typing.get_origin(declared), typing.get_args(declared)
+    if declared is None:
+        return value is None
+    if isinstance(declared, type) and origin is None:
+        exact = declared in (int, str, bool)  # True must not pass for an int
+        return type(value) is declared or (not exact and isinstance(value, declared)) or (declared is int and isinstance(value, IntEnum))
+    if origin is typing.Literal:
+        return value in arguments
+    if origin in (typing.Union, types.UnionType):
+        return any(is_of(each, value) for each in arguments)
+    if origin is dict:
+        return isinstance(value, dict) and all(is_of(arguments[0], key) and is_of(arguments[1], each) for key, each in value.items())
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return isinstance(value, tuple) and len(value) == len(arguments) and all(map(is_of, arguments, value))
+    kinds = {list: (list, tuple), set: (set, frozenset), tuple: (tuple,), frozenset: (frozenset,)}.get(origin or object, ())
+    return isinstance(value, kinds) and all(is_of(arguments[0], each) for each in value)
+
+
+def order_of(value: Any) -> Any:
+    """A key that puts any immutable values in one order, also where `<` does not: None, enums, frozensets."""
+    if isinstance(value, Enum):
+        return (3, type(value).__qualname__, list(type(value)).index(value))
+    if value is None:
+        return (0,)
+    if isinstance(value, int):
+        return (1, value)
+    if isinstance(value, str):
+        return (2, value)
+    if isinstance(value, tuple):
+        return (4, tuple(map(order_of, value)))
+    if isinstance(value, frozenset):
+        return (5, sorted(map(order_of, value)))
+    return (6, value)
+
+
+def _sorting(item: Shape) -> Callable[[Iterable[Any]], list[Any]]:
+    return sorted if item.ordered else lambda values: sorted(values, key=order_of)
 
 
 def plain_of(value: Any) -> Any:
@@ -240,5 +318,5 @@ def plain_of(value: Any) -> Any:
     if isinstance(value, tuple):
         return [plain_of(each) for each in value]
     if isinstance(value, frozenset):
-        return [plain_of(each) for each in sorted(value)]
+        return [plain_of(each) for each in sorted(value, key=order_of)]
     return encode_value(value)

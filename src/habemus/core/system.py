@@ -18,6 +18,12 @@ class Topology:
     def __init__(self, name: str, neighbours: Mapping[ProcessId, tuple[ProcessId, ...]]) -> None:
         self.name = name
         self.neighbours = dict(neighbours)
+        for process, others in self.neighbours.items():
+            for other in others:
+                if other not in self.neighbours:
+                    raise MistakeInPlan(f"process {process} has the neighbour {other}, which is no process")
+                if other == process or others.count(other) > 1:
+                    raise MistakeInPlan(f"process {process} has {'itself' if other == process else f'{other} twice'} as a neighbour")
 
     @property
     def processes(self) -> tuple[ProcessId, ...]:
@@ -38,7 +44,7 @@ class Topology:
 
     @classmethod
     def of_edges(cls, name: str, processes: Iterable[ProcessId], edges: Edges) -> Topology:
-        near: dict[ProcessId, set[ProcessId]] = {process: set() for process in processes}
+        near: dict[ProcessId, set[ProcessId]] = {process: set() for process in _listed(processes)}
         for one, other in edges:
             for process in (one, other):
                 if process not in near:
@@ -50,32 +56,42 @@ class Topology:
         return cls(name, {process: tuple(sorted(others)) for process, others in near.items()})
 
 
+def _listed(processes: Iterable[ProcessId]) -> tuple[ProcessId, ...]:
+    listed = tuple(processes)
+    if not listed:
+        raise MistakeInPlan("a topology needs at least one process")
+    for process in listed:
+        if listed.count(process) > 1:
+            raise MistakeInPlan(f"process {process} is named twice")
+    return listed
+
+
 def complete(processes: Iterable[ProcessId]) -> Topology:
-    everybody = tuple(processes)
+    everybody = _listed(processes)
     return Topology("complete", {me: tuple(other for other in everybody if other != me) for me in everybody})
 
 
 def ring(processes: Iterable[ProcessId]) -> Topology:
     """Each has its predecessor and its successor, in this order; in a ring of two these are the same."""
-    around = tuple(processes)
+    around = _listed(processes)
     size = len(around)
     neighbours = {me: tuple(dict.fromkeys((around[index - 1], around[(index + 1) % size]))) for index, me in enumerate(around)}
     return Topology("ring", neighbours if size > 1 else {around[0]: ()})
 
 
 def line(processes: Iterable[ProcessId]) -> Topology:
-    along = tuple(processes)
+    along = _listed(processes)
     return Topology.of_edges("line", along, pairwise(along))
 
 
 def star(processes: Iterable[ProcessId]) -> Topology:
-    centre, *rays = processes
+    centre, *rays = _listed(processes)
     return Topology.of_edges("star", (centre, *rays), ((centre, ray) for ray in rays))
 
 
 def grid(processes: Iterable[ProcessId]) -> Topology:
     """Rows of equal length, as near to a square as the number allows; the last row may be shorter."""
-    cells = tuple(processes)
+    cells = _listed(processes)
     width = max(1, round(len(cells) ** 0.5))
     sideways = ((cells[i], cells[i + 1]) for i in range(len(cells) - 1) if (i + 1) % width)
     downwards = ((cells[i], cells[i + width]) for i in range(len(cells) - width))
@@ -84,14 +100,14 @@ def grid(processes: Iterable[ProcessId]) -> Topology:
 
 def tree(processes: Iterable[ProcessId]) -> Topology:
     """A binary tree, filled level by level."""
-    nodes = tuple(processes)
+    nodes = _listed(processes)
     return Topology.of_edges("tree", nodes, ((nodes[(i - 1) // 2], nodes[i]) for i in range(1, len(nodes))))
 
 
 def random_connected(processes: Iterable[ProcessId], seed: int = 0, extra: int | None = None) -> Topology:
     """A random tree and some more edges (as many as there are processes, unless told): always connected."""
     draw = random.Random(seed)
-    nodes = list(processes)
+    nodes = _listed(processes)
     size = len(nodes)
     edges = {(draw.randrange(i), i) for i in range(1, size)}
     wanted = min(len(edges) + (size if extra is None else extra), size * (size - 1) // 2)

@@ -10,17 +10,20 @@ fields, never written, so no field can be forgotten.
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import types
 import typing
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, ClassVar, NoReturn, dataclass_transform
 
 from habemus.core import shapes
-from habemus.core.shapes import Malformed, Shape, UnsupportedType, shape_of
+from habemus.core.shapes import Malformed, Shape, UnsupportedType, order_of, shape_of, shown
 
 _REQUIRED: Any = object()
+_DERIVED = ("__init__", "__eq__", "__hash__", "__lt__", "__repr__", "__reduce__")
 
 
 def declared_names(namespace: Mapping[str, Any]) -> list[str]:
@@ -43,8 +46,11 @@ def _is_class_variable(declared: Any) -> bool:
 
 def hints_of(cls: type, definition: types.FrameType | None) -> dict[str, Any]:
     """The declared types of a class, with names of the place of its definition in sight."""
+    # Only the names of this class: those of its bases were resolved where the bases stand, and may not be known here.
+    own = type(cls.__name__, (), {"__annotations__": inspect.get_annotations(cls), "__module__": cls.__module__})
+    inside = {name: member for name, member in cls.__dict__.items() if isinstance(member, type)}
     try:
-        return typing.get_type_hints(cls, localns=dict(definition.f_locals) if definition else None, include_extras=True)
+        return typing.get_type_hints(own, localns={**(definition.f_locals if definition else {}), **inside}, include_extras=True)
     except NameError as error:
         raise UnsupportedType(f"{cls.__qualname__}: {error}; define it above the class that uses it") from None
 
@@ -57,6 +63,10 @@ class ValueType(type):
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> ValueType:
         own = declared_names(namespace)
         defaults = {field: namespace.pop(field) for field in own if field in namespace}
+        if any(isinstance(base, ValueType) for base in bases):
+            for method in _DERIVED:
+                if method in namespace:
+                    raise TypeError(f"{name} defines {method}, which follows from the fields of a value and is not written by hand")
         namespace["__slots__"] = tuple(own)
         cls = super().__new__(mcls, name, bases, namespace)
         fields: dict[str, Shape] = {}
@@ -71,6 +81,10 @@ class ValueType(type):
             if fields[field].mutable:
                 raise UnsupportedType(f"{name}.{field}: {fields[field].name} can change; a value holds tuple, frozenset or other values")
         inherited = {key: value for base in reversed(cls.__mro__[1:]) for key, value in base.__dict__.get("__defaults__", {}).items()}
+        given = {**inherited, **defaults}
+        for before, after in pairwise(fields):
+            if before in given and after not in given:
+                raise TypeError(f"{name}.{after} has no default and follows {before}, which has one")
         type.__setattr__(cls, "__fields__", fields)
         type.__setattr__(cls, "__defaults__", {**inherited, **defaults})
         type.__setattr__(cls, "__match_args__", tuple(fields))
@@ -82,26 +96,30 @@ class ValueType(type):
 def _methods(cls: ValueType, fields: dict[str, Shape], defaults: dict[str, Any]) -> dict[str, Any]:
     """Writes the methods that the fields determine, as straight code: they are on every runtime's hot path."""
     scope: dict[str, Any] = {"cls": cls, "required": _REQUIRED}
-    scope |= {f"set_{field}": getattr(cls, field).__set__ for field in fields}
-    scope |= {f"default_{field}": value for field, value in defaults.items()}
-    parameters = "".join(f", {field}" + (f"=default_{field}" if field in defaults else "") for field in fields)
-    assignments = "; ".join(f"set_{field}(self, {field})" for field in fields) or "pass"
+    # A field may have any name, so these names have a form that no field has.
+    scope |= {f"__set_{field}__": getattr(cls, field).__set__ for field in fields}
+    scope |= {f"__default_{field}__": value for field, value in defaults.items()}
+    parameters = "".join(f", {field}" + (f"=__default_{field}__" if field in defaults else "") for field in fields)
+    assignments = "; ".join(f"__set_{field}__(self, {field})" for field in fields) or "pass"
     equal = "".join(f" and self.{field} == other.{field}" for field in fields)
     values = "".join(f"self.{field}, " for field in fields)
-    others = "".join(f"other.{field}, " for field in fields)
+    keys = [("{}" if shape.ordered else "order_of({})", field) for field, shape in fields.items()]
+    mine, others = ("".join(form.format(f"{who}.{field}") + ", " for form, field in keys) for who in ("self", "other"))
+    scope |= {"order_of": order_of, "Value": cls.__mro__[-2]}
     shown = ", ".join(f"{field}={{self.{field}!r}}" for field in fields)
     source = f"""
 def __init__(self{parameters}): {assignments}
 def __eq__(self, other): return self.__class__ is other.__class__{equal}
 def __hash__(self): return hash((cls, {values}))
 def __lt__(self, other):
-    if self.__class__ is other.__class__: return ({values}) < ({others})
-    return self.__class__.__qualname__ < other.__class__.__qualname__
+    if self.__class__ is other.__class__: return ({mine}) < ({others})
+    if not isinstance(other, Value): return NotImplemented
+    return (self.__class__.__qualname__, self.__class__.__module__) < (other.__class__.__qualname__, other.__class__.__module__)
 def __repr__(self): return f"{cls.__name__}({shown})"
 def __reduce__(self): return (cls, ({values}))
 """
     exec(compile(source, f"<value {cls.__qualname__}>", "exec"), scope)
-    return {name: scope[name] for name in ("__init__", "__eq__", "__hash__", "__lt__", "__repr__", "__reduce__")}
+    return {name: scope[name] for name in _DERIVED}
 
 
 @dataclass_transform(frozen_default=True, eq_default=True)
@@ -137,14 +155,17 @@ def _encode(value: Value) -> Any:
 
 def _decode(found: Any, known: Mapping[str, type]) -> Value:
     if not (isinstance(found, dict) and len(found) == 1):
-        raise Malformed(f"expected one named value, found {str(found)[:60]!r}")
+        raise Malformed(f"expected one named value, found {shown(found)}")
     [(name, fields)] = found.items()
     cls = known.get(name)
     if cls is None or not issubclass(cls, Value):
         raise Malformed(f"unknown value {str(name)[:60]!r}; known are {', '.join(sorted(known)) or 'none'}")
     if not isinstance(fields, dict) or set(fields) != set(cls.__fields__):
-        raise Malformed(f"{name} has the fields {', '.join(cls.__fields__) or 'none'}, found {str(fields)[:60]!r}")
-    result: Value = cls(**{field: shape.parse(fields[field], known) for field, shape in cls.__fields__.items()})
+        raise Malformed(f"{name} has the fields {', '.join(cls.__fields__) or 'none'}, found {shown(fields)}")
+    try:
+        result: Value = cls(**{field: shape.parse(fields[field], known) for field, shape in cls.__fields__.items()})
+    except RecursionError:
+        raise Malformed(f"{name} is nested too deep") from None
     return result
 
 

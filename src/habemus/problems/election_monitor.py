@@ -13,11 +13,8 @@ for ever, E1 is violated as well.
 E4 is violated when a process turns from the settled leader to another while that leader is *in office*: up, not paused,
 and none of its links cut.
 
-The end.  When nothing can happen any more, the last word of every process is final.  Processes that never come to rest
-need a planned end, and then the rule is: what was so during the whole last quarter of the run counts as final.  So E2, E3
-and an eventual E1 hold if they are true at a planned end and no leader was named anew in the last quarter; they are
-violated if they are false at a planned end and neither a leader was named anew nor a fault happened in the last quarter;
-and in all other cases they are undecided.  An eventual E4 looks only at the last quarter.
+E2, E3 and an eventual E1 are about the end of the run and follow the rule of `finality`, where a change is a process that
+names another leader than before.  An eventual E4 looks only at the last quarter of the run.
 """
 
 from __future__ import annotations
@@ -28,6 +25,7 @@ from dataclasses import dataclass, field
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Property, Verdict
+from habemus.problems.finality import FAULTS, Finality, in_ms, is_late
 
 E1 = Property("E1", Kind.ALWAYS, "never two leaders, in the scope that the algorithm claims: ever, per term, or eventually")
 E2 = Property("E2", Kind.EVENTUALLY, "every process that stays up ends up with a leader")
@@ -36,9 +34,6 @@ E4 = Property("E4", Kind.ALWAYS, "no new leader while the leader is up")
 ELECTED = Property("elected", Kind.SOMETIMES, "somebody is elected")
 
 PROPERTIES = (E1, E2, E3, E4)
-
-_FAULTS = ("crash", "recover", "pause", "resume", "cut", "heal", "slow")
-
 
 @dataclass
 class Claim:
@@ -79,6 +74,8 @@ class ElectionMonitor:
     _opened: int | None = field(default=0, init=False, repr=False)  # since when an election is on
     _called: bool = field(default=False, init=False, repr=False)
     _closed: int | None = field(default=None, init=False, repr=False)  # when the last process named the settled leader
+    _answered: set[ProcessId] = field(default_factory=set, init=False, repr=False)  # who has named a leader since the election is on
+    _is_complete: bool = field(default=False, init=False, repr=False)  # all have
     _violated: dict[str, Finding] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -97,7 +94,7 @@ class ElectionMonitor:
                 self._opened = event.time  # the first call, not the start, begins the first election
             self._called = True
             self._open()
-        elif kind in _FAULTS:
+        elif kind in FAULTS:
             self._last_fault = event.time
             self._suffer(event)
 
@@ -106,7 +103,7 @@ class ElectionMonitor:
         self._now = time
         for (old, new), since in sorted(self._take_overs.items()):
             if time > since + self.handover:
-                self._note_two(old, new, since, f"and both still did at {_ms(since + self.handover)}, when the news had had time to arrive")
+                self._note_two(old, new, since, f"and both still did at {in_ms(since + self.handover)}, when the news had had time to arrive")
                 del self._take_overs[old, new]
 
     def _suffer(self, event: Event) -> None:
@@ -148,6 +145,7 @@ class ElectionMonitor:
         else:
             self._resign(process)
         if leader is not None:
+            self._answered.add(process)
             self._settle()
 
     def _claim(self, process: ProcessId, term: int) -> None:
@@ -161,7 +159,7 @@ class ElectionMonitor:
         if self.scope == "term":
             winner = self._winners.setdefault(term, process)
             if winner != process and "E1" not in self._violated:
-                why = f"at {_ms(self._now)} {self.label(process)} became leader of term {term}, which {self.label(winner)} had won before"
+                why = f"at {in_ms(self._now)} {self.label(process)} became leader of term {term}, which {self.label(winner)} had won before"
                 self._violated["E1"] = Finding("E1", Verdict.VIOLATED, why, self._now, (winner, process))
         elif self.scope == "ever":
             for other, claim in sorted(self.claims.items()):
@@ -182,7 +180,7 @@ class ElectionMonitor:
         if "E1" in self._violated:
             return
         state = " and paused" if old in self._paused else ""
-        why = f"at {_ms(time)} {self.label(new)} became leader while {self.label(old)} led since {_ms(self.claims[old].since)}{state}"
+        why = f"at {in_ms(time)} {self.label(new)} became leader while {self.label(old)} led since {in_ms(self.claims[old].since)}{state}"
         self._violated["E1"] = Finding("E1", Verdict.VIOLATED, f"{why}{', ' + more if more else ''}", time, (old, new))
 
     def _settle(self) -> None:
@@ -195,17 +193,19 @@ class ElectionMonitor:
         self.claims[leader].settled = True
         self.settled = leader
         self._was_settled = True
-        self._closed = self._now
+        if not self._is_complete:
+            self._closed = self._now
+            self._is_complete = self._answered >= self.up
 
     def _in_office(self, leader: ProcessId) -> bool:
         return leader in self.up and leader not in self._paused and not any(leader in link for link in self._cut)
 
     def _leave_settled(self, process: ProcessId, leader: ProcessId) -> None:
         assert self.settled is not None
-        counts = self.scope != "eventually" or self._is_late(self._now)
+        counts = self.scope != "eventually" or is_late(self._now, self.planned_end)
         if counts and self._in_office(self.settled) and "E4" not in self._violated:
             turned = "made itself leader" if leader == process else f"turned to {self.label(leader)}"
-            why = f"at {_ms(self._now)} {self.label(process)} {turned} while {self.label(self.settled)}, whom all had named, was in office"
+            why = f"at {in_ms(self._now)} {self.label(process)} {turned} while {self.label(self.settled)}, whom all had named, was in office"
             self._violated["E4"] = Finding("E4", Verdict.VIOLATED, why, self._now, (self.settled, process))
         self._open()
         self.settled = None
@@ -217,6 +217,8 @@ class ElectionMonitor:
         if self._closed is not None:
             self._close()
             self._opened = self._now
+            self._answered.clear()
+            self._is_complete = False
 
     def _close(self) -> None:
         if self._opened is not None and self._closed is not None:
@@ -231,10 +233,6 @@ class ElectionMonitor:
 
     # The end.
 
-    def _is_late(self, time: int) -> bool:
-        """Whether a moment lies in the last quarter of a run with a planned end."""
-        return self.planned_end is not None and 4 * time > 3 * self.planned_end
-
     def findings(self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]] | None = None) -> list[Finding]:
         """What became of each property when the run ended as it did: `quiescent`, `done`, `time` or `events`."""
         if ending == "time" and self.planned_end is not None:
@@ -244,21 +242,8 @@ class ElectionMonitor:
         return [self._judge_e1(ending), self._judge_e2(ending, awaits or {}), self._judge_e3(ending), self._judge_e4()]
 
     def _final(self, name: str, ending: str, is_true: bool, why: str, processes: tuple[ProcessId, ...] = ()) -> Finding:
-        """The verdict on what must be so in the end, by the rule that the module states."""
-        if ending in ("quiescent", "done"):
-            is_final = True
-        elif ending == "time" and self.planned_end is not None:
-            is_final = not self._is_late(self._last_change) and (is_true or not self._is_late(self._last_fault))
-            if is_final:
-                calm = self._last_change if is_true else max(self._last_change, self._last_fault)
-                why += f"; nothing changed from {_ms(calm)} to the end at {_ms(self.planned_end)}"
-        else:
-            is_final = False
-        if not is_final:
-            return Finding(name, Verdict.UNDECIDED, f"{why}, but the run was cut off before that was final")
-        if is_true:
-            return Finding(name, Verdict.HOLDS, why)
-        return Finding(name, Verdict.VIOLATED, why, max(self._last_change, self._last_fault), processes)
+        final = Finality(ending, self.planned_end, self._last_change, self._last_fault)
+        return final.finding(name, is_true, why, processes)
 
     def _judge_e1(self, ending: str) -> Finding:
         if "E1" in self._violated:
@@ -310,6 +295,3 @@ class ElectionMonitor:
     def _labels(self, processes: Sequence[ProcessId]) -> str:
         return " and ".join(map(self.label, processes))
 
-
-def _ms(time: int) -> str:
-    return f"{time / 1000:g} ms"

@@ -56,7 +56,8 @@ class Replay:
             done = [text for effect in effects for text in self._described(event.process, effect)]
             recorded = [_recorded(each) for each in following if each.kind in ("send", "indicate")]
             if done != recorded:
-                raise Divergence(f"at {event.time}, process {event.process} on {event.kind} {event.described()}: did {done}, the trace has {recorded}")
+                step = f"at {event.time}, process {event.process} on {event.kind} {event.described()}"
+                raise Divergence(f"{step}: did {done}, the trace has {recorded}")
             yield event, self.nodes[event.process].capture()
 
     def _step(self, event: Event, following: Sequence[Event]) -> list[Effect] | None:
@@ -89,7 +90,7 @@ class Replay:
     def _value(self, process: ProcessId, event: Event) -> Value:
         if isinstance(event.value, Value):
             return event.value
-        return from_plain({event.name: dict(event.fields())}, self._stacks[process].values)
+        return from_plain({event.name: dict(event.fields())}, self._stacks[process].known_at(self._ports[event.part]))
 
     def _described(self, process: ProcessId, effect: Effect) -> list[str]:
         paths = [part.path for part in self._stacks[process].parts]

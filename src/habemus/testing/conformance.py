@@ -62,7 +62,8 @@ def check_determinism(entry: Entry) -> None:
     again.reset(7)
     fresh.run(events=5_000)
     again.run(events=5_000)
-    assert [event.line() for event in fresh.drained()] == [event.line() for event in again.drained()], "a reset run differs from a fresh one"
+    lines = [[event.line() for event in simulation.drained()] for simulation in (fresh, again)]
+    assert lines[0] == lines[1], "a reset run differs from a fresh one"
 
 
 def _workload(entry: Entry) -> Clients | None:
@@ -97,7 +98,8 @@ def check_rules(entry: Entry) -> None:
                 for process in parts:
                     for rule in type(process).__behaviour__.rules:
                         looked += 1
-                        assert not rule.guard(process), f"{type(process).__name__}.{rule.name} was not applied although its guard holds"
+                        holds = rule.guard(process)
+                        assert not holds, f"{type(process).__name__}.{rule.name} was not applied although its guard holds"
     assert looked or not any(type(part).__behaviour__.rules for part in _parts(entry)), "no rule was looked at"
 
 
@@ -145,7 +147,10 @@ def check_cost(entry: Entry) -> None:
         alone = Setup(entry.name, size, workload="in-turn")
         # One enters and stays while all others ask: each hand-over is then one from a holder to a known waiter.
         crowded = Setup(entry.name, size, workload="burst", hold="50ms")
-        for setup, costs in ((alone, {"messages": "messages_per_entry", "client_delay": "client_delay"}), (crowded, {"sync_delay": "sync_delay"})):
+        runs = [(alone, {"messages": "messages_per_entry", "client_delay": "client_delay"})]
+        if "ME2" in entry.box.ensures:  # one that may deadlock has no hand-over to measure
+            runs.append((crowded, {"sync_delay": "sync_delay"}))
+        for setup, costs in runs:
             report = execute(setup, entry=entry, keep=False)
             assert report.costs["entries"] >= size, f"{setup.command()}: {report.costs['entries']} entries"
             for name, cost in costs.items():

@@ -103,7 +103,9 @@ def test_no_text_breaks_a_reader(text: str) -> None:
 
 
 def test_setup_survives_json() -> None:
-    setup = Setup("central", 4, seed=7, options=("acknowledged",), asks=("1@1ms",), faults=(("crash", "2@5ms"), ("pause", "1@2ms+3ms")), loss="0.1")
+    setup = Setup(
+        "central", 4, seed=7, options=("acknowledged",), asks=("1@1ms",), faults=(("crash", "2@5ms"), ("pause", "1@2ms+3ms")), loss="0.1"
+    )
     assert Setup.from_plain(json.loads(json.dumps(setup.plain()))) == setup
     assert setup.command() == (
         "habemus run central -n 4 --seed 7 --option acknowledged --ask 1@1ms --loss 0.1 --crash 2@5ms --pause 1@2ms+3ms"

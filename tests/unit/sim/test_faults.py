@@ -53,7 +53,9 @@ class Counting(Process):
         self.got.append(number.value)
 
 
-def simulate(plans: dict[ProcessId, Process], *faults: Fault, network: Network | None = None, seed: int = 0) -> tuple[Simulation, list[Event]]:
+def simulate(
+    plans: dict[ProcessId, Process], *faults: Fault, network: Network | None = None, seed: int = 0
+) -> tuple[Simulation, list[Event]]:
     system = System(plans, complete(plans), ())
     simulation = Simulation(system, network=network, faults=faults, seed=seed, record=Record.CLOCKS)
     simulation.run(until=1_000_000)

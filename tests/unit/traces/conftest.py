@@ -201,6 +201,17 @@ def election_story() -> Trace:
     return story.told("Bully: the strongest comes back", Finding("E1", Verdict.VIOLATED, why, 12_000, (3, 4)))
 
 
+def deadlock_story() -> Trace:
+    """Three who wait for each other, for ever."""
+    story = Story(1, 2, 3)
+    for process, following in ((1, 2), (2, 3), (3, 1)):
+        own = story.at(process * 400).asks(process).sends(process, process, "Vote")
+        story.at(process * 400 + 1).arrives(own)
+        story.sends(process, following, "Request", stamp=process)
+    finding = Finding("ME2-deadlock", Verdict.VIOLATED, "1 waits for 2, 2 for 3 and 3 for 1", 1_201, (1, 2, 3))
+    return story.told("Voting sets in a cycle", finding)
+
+
 def simulated_run(size: int, rounds: int, seed: int = 1, *, faults: bool = False, constant: bool = False) -> Trace:
     """Ricart and Agrawala in the simulator."""
     plan = RicartAgrawala()
@@ -236,6 +247,7 @@ STORIES: dict[str, Callable[[], Trace]] = {
     "links": links_story,
     "faults": faults_story,
     "election": election_story,
+    "deadlock": deadlock_story,
     "simulated": lambda: simulated_run(3, 1),
     "simulated-faults": lambda: simulated_run(4, 2, faults=True),
 }

@@ -106,6 +106,12 @@ def test_names_do_not_break_the_diagram(hostile: str) -> None:
     assert page.startswith("# ")
 
 
+def test_whoever_is_inside_at_the_end_is_led_out() -> None:
+    """An older Mermaid draws nothing of a stay that does not end."""
+    lines = check(mermaid(Trace({}, (1,), {}, (Event(0, 1, "indicate", "Granted"), Event(1, 1, "pause")))))
+    assert lines[1:] == ["Note over p1: enters", "activate p1", "Note over p1: pauses", "deactivate p1"]
+
+
 def test_an_empty_label_is_replaced() -> None:
     assert "participant p1 as p1" in mermaid(Trace({}, (1,), {1: ""}, ()))
 

@@ -55,6 +55,15 @@ def test_a_stroke_crosses_a_box_if_a_point_of_it_is_inside(box: Box, x1: float, 
         assert layout.crossings(box) == 0
 
 
+def test_a_slanted_box_may_reach_into_the_corner_of_another_ones_surroundings() -> None:
+    """Only a line along the side of the slanted box runs between these two."""
+    layout = Layout()
+    layout.add(Box(0, 0, 20, 20))
+    slanted = Box(30, 30, 40, 5, -math.pi / 4)
+    assert layout.is_free(slanted)
+    assert not layout.is_free(slanted._replace(x=22, y=22))
+
+
 def test_far_apart_is_free() -> None:
     layout = Layout()
     assert layout.is_free(Box(0, 0, 10, 5))

@@ -8,25 +8,28 @@ Source   Garcia-Molina: Elections in a distributed computing system, IEEE Trans.
 Assumes  reliable links and a synchronous system: `timeout` is longer than any round trip and `patience` longer than that and
          two messages more.  The application calls an election when the leader is gone.  Processes may crash and come
          back, but not come back in the middle of an election.
-Cost     best case n-2 messages to processes that are up (the second largest calls), worst case O(n^2).
+Cost     best case n-2 messages to processes that are up (the second largest calls after the largest has crashed), worst
+         case O(n^2): n(n-1) + 2n-3 when all are up and the smallest calls.
 Ensures  E1, E2, E3; not E4 (a larger process that comes back takes over from a healthy leader), and no E1 if a round trip
          may be longer than `timeout` (bully-impatient) or links are cut.
 Differs  What the listing of the notes leaves out and their example needs: whoever answers Ok calls an election of its own,
          unless it has one going; after an Ok without a Coordinator in time, the election is called again; the largest of
-         all announces itself at once.  What both leave open: a process that is told of a smaller coordinator
-         calls an election, and an Ok that comes too late is ignored.  The key is `keys`, one for each
-         process, known to all; the id breaks ties.  The original paper first halts the smaller processes, so that the old
+         all announces itself at once.  What they leave open: a process that is told of a smaller coordinator
+         calls an election; an Ok that comes too late is ignored; whoever has just learned of a coordinator does not call
+         on behalf of a smaller one (or else the messages that cross multiply without bound), and a new
+         coordinator tells again the one whose Elect has crossed its announcement.  The key is `keys`, one for each process,
+         known to all; the id breaks ties.  The original paper first halts the smaller processes, so that the old
          leader has stopped before the new one begins; here, as in the notes, the news takes the time of one message.
 """
 
 from collections.abc import Sequence
 
 from habemus.core import Const, Message, ProcessId, Span, Timer, upon
-from habemus.problems.election import Election, Leader
+from habemus.problems.election import Costs, Election, Leader
 
 
 class Elect(Message):
-    pass
+    key: tuple[int, ...]
 
 
 class Ok(Message):
@@ -34,7 +37,7 @@ class Ok(Message):
 
 
 class Coordinator(Message):
-    pass
+    key: tuple[int, ...]
 
 
 class Unanswered(Timer):
@@ -45,6 +48,10 @@ class Unfinished(Timer):
     """Somebody larger has answered, but no coordinator has come of it in time."""
 
 
+class Stale(Timer):
+    """The last announcement is no longer news."""
+
+
 class Bully(Election):
     name = "bully"
 
@@ -53,12 +60,19 @@ class Bully(Election):
     patience: Const[Span] = 50_000
     calling: bool = False  # this process has an election going
     leader: ProcessId | None = None
+    is_fresh: bool = False  # the leader has announced itself a moment ago
 
-    def rank(self, process: ProcessId) -> tuple[int, ProcessId]:
-        return (self.keys[process - 1] if self.keys else 0, process)
+    def key_of(self, process: ProcessId) -> tuple[int, ...]:
+        return (self.keys[process - 1],) if self.keys else ()
 
-    def larger(self) -> list[ProcessId]:
-        return [peer for peer in self.peers if self.rank(peer) > self.rank(self.me)]
+    def key(self) -> tuple[int, ...]:
+        return self.key_of(self.me)
+
+    def outranks(self, key: tuple[int, ...], process: ProcessId) -> bool:
+        return (self.key(), self.me) > (key, process)
+
+    def rivals(self) -> list[ProcessId]:
+        return [peer for peer in self.peers if not self.outranks(self.key_of(peer), peer)]
 
     def on_recover(self) -> None:
         self.call()
@@ -70,17 +84,23 @@ class Bully(Election):
         if self.calling:
             return
         self.calling = True
-        for peer in self.larger():
-            self.send(Elect(), to=peer)
-        if self.larger():
+        rivals = self.rivals()
+        for rival in rivals:
+            self.send(Elect(self.key()), to=rival)
+        if rivals:
             self.set_timer(Unanswered(), after=self.timeout)
         else:
             self.announce()
 
     @upon(Elect)
-    def bully_the_smaller(self, sender: ProcessId, _: Elect) -> None:
+    def bully_the_smaller(self, sender: ProcessId, elect: Elect) -> None:
+        if not self.outranks(elect.key, sender):
+            return
         self.send(Ok(), to=sender)
-        self.call()
+        if not self.is_fresh:
+            self.call()
+        elif self.leader == self.me:
+            self.send(Coordinator(self.key()), to=sender)
 
     @upon(Ok)
     def stand_back(self, sender: ProcessId, _: Ok) -> None:
@@ -94,7 +114,7 @@ class Bully(Election):
 
     def announce(self) -> None:
         self.follow(self.me)
-        self.broadcast(Coordinator())
+        self.broadcast(Coordinator(self.key()))
 
     @upon(Unfinished)
     def call_again(self, _: Unfinished) -> None:
@@ -102,20 +122,29 @@ class Bully(Election):
         self.call()
 
     @upon(Coordinator)
-    def obey_or_object(self, sender: ProcessId, _: Coordinator) -> None:
-        if self.rank(sender) > self.rank(self.me):
-            self.follow(sender)
-        else:
+    def obey_or_object(self, sender: ProcessId, coordinator: Coordinator) -> None:
+        if self.outranks(coordinator.key, sender):
             self.call()
+        else:
+            self.follow(sender)
 
     def follow(self, leader: ProcessId) -> None:
         self.calling = False
         self.cancel_timer(Unanswered())
         self.cancel_timer(Unfinished())
         self.leader = leader
+        self.is_fresh = True
+        self.set_timer(Stale(), after=self.timeout)
         self.indicate(Leader(leader))
+
+    @upon(Stale)
+    def doubt_again(self, _: Stale) -> None:
+        self.is_fresh = False
 
     # What the catalog needs to know.
 
     def awaits(self) -> Sequence[ProcessId]:
-        return self.larger() if self.calling else []
+        return self.rivals() if self.calling else []
+
+    def costs(self, size: int) -> Costs:
+        return Costs(messages=size * (size - 1) + 2 * size - 3, turnaround=2) if size > 1 else Costs(0, 0)

@@ -1,16 +1,19 @@
 """Mutual exclusion by a queue that everybody has a copy of: Lamport.
 
-Whoever wants to enter puts its request into its own copy of the queue and sends it to all others, who put it into theirs and
-acknowledge it.  The queue is in order of (stamp, id), the same everywhere.  A process enters when its request is the first in
-its copy and everybody has sent it something later: then no earlier request can still be under way, because links keep the order.
+Whoever wants to enter puts its request into its own copy of the queue and sends it to all others, who put it
+into theirs and acknowledge it.  The queue is in order of (stamp, id), the same everywhere.  A process enters
+when its request is the first in its copy and everybody has sent it something later: then no earlier request can
+still be under way, because links keep the order.
 
 Source   Lamport: Time, clocks, and the ordering of events in a distributed system, CACM 21(7), 1978.
 Assumes  reliable links that keep the order (FIFO); no process crashes.
 Cost     3(N-1) messages per entry: request, acknowledgement, release.
 Ensures  ME1, ME2, ME3.
-Differs  Lamport lets a process save the acknowledgement when it has sent a later message anyway; here each request is acknowledged.
+Differs  Lamport lets a process save the acknowledgement when it has sent a later message anyway; here each
+         request is acknowledged.
          Lecture notes call it tolerant of one failure.  It is not: one crashed process blocks all others.
-         On links that do not keep the order an acknowledgement can overtake a request, and two enter: scenario lamport-not-fifo.
+         On links that do not keep the order an acknowledgement can overtake a request, and two enter: scenario
+         lamport-not-fifo.
 """
 
 from collections.abc import Sequence

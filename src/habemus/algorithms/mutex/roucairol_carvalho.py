@@ -1,15 +1,17 @@
 """Mutual exclusion by permissions that are kept: Roucairol and Carvalho.
 
-As with Ricart and Agrawala, whoever wants to enter needs the permission of everybody else.  But a permission, once given, stays
-good until the giver asks for it.  So a process asks only those whose permission it lacks, and one that enters again before anybody
-else wants to asks nobody.
+As with Ricart and Agrawala, whoever wants to enter needs the permission of everybody else.  But a permission,
+once given, stays good until the giver asks for it.  So a process asks only those whose permission it lacks, and
+one that enters again before anybody else wants to asks nobody.
 
 Between any two processes there is at most one permission, and it is with one of them.  That alone gives ME1.
 
 Source   Carvalho, Roucairol: On mutual exclusion in computer networks, CACM 26(2), 1983.
 Assumes  reliable links, in any order; no process crashes.
-Cost     0 to 2(N-1) messages per entry: none for one that enters again, 2(N-1) when everybody else has been in since.
-Ensures  ME1, ME2; whoever has all permissions enters without asking, even if an earlier request is under way to it (no ME3).
+Cost     0 to 2(N-1) messages per entry: none for one that enters again, 2(N-1) when everybody else has been in
+         since.
+Ensures  ME1, ME2; whoever has all permissions enters without asking, even if an earlier request is under way to
+         it (no ME3).
 """
 
 from collections.abc import Sequence

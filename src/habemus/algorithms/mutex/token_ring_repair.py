@@ -39,7 +39,7 @@ class Taken(Message):
 
 class Inquiry(Message):
     starter: ProcessId
-    number: int  # tells an inquiry from one that the starter began before a crash
+    number: int  # tells it from those that the starter began before it last had the token, or crashed
     newest: Epoch  # that anybody on the way has seen
 
 
@@ -62,21 +62,21 @@ class Silence(Timer):
 
 
 class Settled(Timer):
-    """Whatever was sent before the crash has arrived."""
+    """Whatever was under way when the process came back has arrived."""
 
 
 class TokenRingRepair(Mutex):
     name = "token-ring-repair"
 
-    patience: Const[Span] = 20_000  # how long to wait for an acknowledgement
+    patience: Const[int] = 20_000  # how long to wait for an acknowledgement
     silence: Const[Span] = 100_000  # how long to wait for the token before asking for it
     epoch: Durable[Epoch] = (0, 0)  # the newest that this process has seen
-    inquiries: Durable[int] = 0
+    inquiries: Durable[int] = 0  # how many this process has begun
     hop: int = 0  # of the token, when it was last here
     has_token: bool = False
     passing: bool = False  # it has been sent on and is not acknowledged yet
-    asking: bool = False  # an inquiry of this process is on its way
-    absent: bool = False  # just back from a crash
+    asking: int = 0  # the number of the first inquiry that is still of use; 0: none is
+    absent: bool = False  # back from a crash, and not yet to be relied on
     wanted: bool = False
     inside: bool = False
 
@@ -125,15 +125,14 @@ class TokenRingRepair(Mutex):
 
     @upon(Token)
     def take_token(self, sender: ProcessId, token: Token) -> None:
-        if self.absent:
-            return
         # Before anything else: if this process crashes when it has sent the token on, its sender must not send another.
         self.send(Taken(token), to=sender)
         if (token.epoch, token.hop) > (self.epoch, self.hop):
             self.epoch, self.hop = token.epoch, token.hop
             self.has_token = True
             self.passing = False
-            self.asking = False
+            self.asking = 0
+            self.absent = False
             self.set_timer(Silence(), after=self.silence)
 
     def is_last_sent(self, token: Token) -> bool:
@@ -160,14 +159,17 @@ class TokenRingRepair(Mutex):
 
     # The search for a lost token.
 
+    def may_be_here(self) -> bool:
+        """Whether the token is here, on its way from here, or on a way that this process has forgotten."""
+        return self.has_token or self.passing or self.absent
+
     @upon(Silence)
     def inquire(self, _: Silence) -> None:
         self.set_timer(Silence(), after=self.silence)
-        if self.has_token or self.passing:
+        if self.may_be_here():
             return
-        if not self.asking:
-            self.asking = True
-            self.inquiries += 1
+        self.inquiries += 1
+        self.asking = self.asking or self.inquiries
         self.send_inquiry(Inquiry(self.me, self.inquiries, self.epoch), to=self.after(self.me))
 
     def send_inquiry(self, inquiry: Inquiry, to: ProcessId) -> None:
@@ -176,22 +178,20 @@ class TokenRingRepair(Mutex):
 
     @upon(Inquiry)
     def stop_or_send_on(self, sender: ProcessId, inquiry: Inquiry) -> None:
-        if self.absent:
-            return
         self.send(Heard(inquiry), to=sender)
-        if self.has_token or self.passing:
+        if self.may_be_here():
             return
         if inquiry.starter == self.me:
             self.make_token(inquiry)
         elif not self.asking or inquiry.starter < self.me:
-            self.asking = False
+            self.asking = 0
             self.set_timer(Silence(), after=self.silence)
             seen = Inquiry(inquiry.starter, inquiry.number, max(inquiry.newest, self.epoch))
             self.send_inquiry(seen, to=self.after(self.me))
 
     def make_token(self, inquiry: Inquiry) -> None:
-        if self.asking and inquiry.number == self.inquiries:
-            self.asking = False
+        if 0 < self.asking <= inquiry.number:
+            self.asking = 0
             self.epoch = (max(inquiry.newest, self.epoch)[0] + 1, self.me)
             self.has_token = True
 
@@ -207,14 +207,14 @@ class TokenRingRepair(Mutex):
     # Coming back.
 
     def on_recover(self) -> None:
-        """What it had is lost, so it must not answer an inquiry while a token that it sent on is still on its way."""
+        """Waits until a token that it sent before the crash has arrived, and one that found it down has been sent to the next."""
         self.absent = True
-        self.set_timer(Settled(), after=self.patience)
+        self.set_timer(Settled(), after=2 * self.patience)
+        self.set_timer(Silence(), after=self.silence)
 
     @upon(Settled)
     def rejoin(self, _: Settled) -> None:
         self.absent = False
-        self.set_timer(Silence(), after=self.silence)
 
     # What the catalog needs to know.
 

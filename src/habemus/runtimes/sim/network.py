@@ -112,6 +112,36 @@ class HeavyTail:
         return draw
 
 
+@dataclass(frozen=True)
+class UntilGst:
+    """The partially synchronous model: wild until the global stabilisation time, which no process knows, and bounded after it.
+
+    A message that is still under way at that time arrives within the bound, counted from then.
+    """
+
+    before: Delay = HeavyTail()
+    after: Delay = Uniform(MESSAGE_TIME // 2, 3 * MESSAGE_TIME // 2)
+    gst: int = 50 * MESSAGE_TIME
+
+    def __post_init__(self) -> None:
+        if self.gst < 0:
+            raise ValueError(f"the stabilisation time is a moment of the run, not {self.gst}")
+
+    @property
+    def mean(self) -> int:
+        """Of the messages after the stabilisation: the unit in which delays are reported."""
+        return self.after.mean
+
+    @property
+    def longest(self) -> int:
+        return min(self.before.longest, self.gst + self.after.longest)
+
+    def sampler(self, bits: Bits) -> Sampler:
+        before, after = self.before.sampler(bits), self.after.sampler(bits)
+        gst, latest = self.gst, self.gst + self.after.longest
+        return lambda now: after(now) if now >= gst else min(before(now), latest - now)
+
+
 MILLION = 1_000_000
 
 
@@ -131,6 +161,6 @@ class Network:
                 raise ValueError(f"{name} is a chance from 0 to 1, not {chance / MILLION}")
 
     @property
-    def is_plain(self) -> bool:
-        """Whether every message takes the same kind of delay and nothing else can happen to it."""
-        return isinstance(self.delay, Uniform) and not (self.fifo or self.loss or self.duplication or self.links)
+    def is_steady(self) -> bool:
+        """Whether every message arrives once, with a delay of the same law on all links."""
+        return not (self.loss or self.duplication or self.links)

@@ -39,7 +39,6 @@ from habemus.runtimes.sim.recorder import Again, Lost, Queued, Recorder, Twice
 CONTROL = -1
 """The address of what is not a message: timers, requests of the application, faults."""
 
-TIE_BITS = (1 << 20) - 1
 BUCKET_BITS = 8
 """A bucket holds 256 microseconds: short against the delay of a message, so that few enter the current one."""
 
@@ -206,6 +205,7 @@ class Simulation:
         cuts: set[tuple[ProcessId, ProcessId]] = set()
         samplers: dict[tuple[ProcessId, ProcessId], Sampler] = {link: delay.sampler(bits) for link, delay in network.links.items()}
         last_arrival: dict[tuple[ProcessId, int], int] = {}
+        orders: list[dict[int, int]] = []  # the same for each sender that needs no more than that
         skews = {fault.process: fault.millionths for fault in self.faults if isinstance(fault, Skew)}
         watched = [fault for fault in self.faults if not isinstance(fault, Skew) and isinstance(fault.when, Nth)]
         seen: Counter[tuple[ProcessId, str]] = Counter()
@@ -235,10 +235,10 @@ class Simulation:
             nonlocal sequence
             sequence += 1
             # At least one instant later: nothing is ever added to the instant that is being worked on.
-            enqueue((now + (after if after > 0 else 1), bits(32) & TIE_BITS, CONTROL, sequence, control))
+            enqueue((now + (after if after > 0 else 1), bits(32), CONTROL, sequence, control))
             return sequence
 
-        # Sending.  `transmit` can do everything; plain networks get shorter functions below.
+        # Sending.  `transmit` can do everything; networks on which nothing goes wrong get shorter functions below.
 
         default_sampler = network.delay.sampler(bits)
         fifo, loss, duplication = network.fifo, network.loss, network.duplication
@@ -261,7 +261,7 @@ class Simulation:
                 if arrival <= last:
                     arrival = last + 1
                 last_arrival[link] = arrival
-            event = (arrival, bits(32) & TIE_BITS, address, sender, message)
+            event = (arrival, bits(32), address, sender, message)
             bucket = bucket_of(arrival >> BUCKET_BITS)
             if bucket is None:
                 enqueue(event)
@@ -270,34 +270,74 @@ class Simulation:
             if messages:
                 log(event)
             if duplication and bits(32) * MILLION >> 32 < duplication:
-                copy = (now + sampler(now), bits(32) & TIE_BITS, address, sender, message)
+                copy = (now + sampler(now), bits(32), address, sender, message)
                 enqueue(copy)
                 if messages:
                     log(Twice(event, copy))
 
         def send_to_itself(address: int, sender: ProcessId, message: Message) -> None:
-            event = (now + 1, bits(32) & TIE_BITS, address, sender, message)
+            event = (now + 1, bits(32), address, sender, message)
             enqueue(event)
             if messages:
                 log(event)
 
-        uniform = network.delay if isinstance(network.delay, Uniform) else Uniform()
-        low, span = uniform.low, uniform.high - uniform.low + 1
         reshaping = any(isinstance(fault, Cut | Slow) for fault in self.faults)
-        is_plain = network.is_plain and not reshaping and not watched
+        is_steady = network.is_steady and not reshaping and not watched
+        law = network.delay
+        constant = law.low if isinstance(law, Uniform) and law.low == law.high and not fifo else None
 
         def give_sending(process: Process, port: int) -> None:
             me, peers = process.me, process.peers
+            arrivals: dict[int, int] = {}  # the last one on each link, where links keep the order
+
+            def send_in_constant_time(message: Message, *, to: ProcessId) -> None:
+                nonlocal sent
+                if to == me:
+                    send_to_itself(to, me, message)
+                    return
+                sent += 1
+                arrival = now + constant  # type: ignore[operator]  # not None where this function is used
+                event = (arrival, bits(32), to, me, message)
+                bucket = bucket_of(arrival >> BUCKET_BITS)
+                if bucket is None:
+                    enqueue(event)
+                else:
+                    bucket.append(event)
+                if messages:
+                    log(event)
+
+            def broadcast_in_constant_time(message: Message) -> None:
+                nonlocal sent
+                if not peers:
+                    return
+                sent += len(peers)
+                arrival = now + constant  # type: ignore[operator]  # not None where this function is used
+                events = [(arrival, bits(32), to, me, message) for to in peers]
+                enqueue(events[0])
+                bucket = bucket_of(arrival >> BUCKET_BITS)
+                if bucket is None:  # the bucket is the current one
+                    for event in events[1:]:
+                        enqueue(event)
+                else:
+                    bucket += events[1:]
+                if messages:
+                    for event in events:
+                        log(event)
 
             def send(message: Message, *, to: ProcessId) -> None:
                 nonlocal sent
+                address = to * ports + port
                 if to == me:
-                    send_to_itself(to * ports + port, me, message)
+                    send_to_itself(address, me, message)
                     return
                 sent += 1
-                draw = bits(32)
-                arrival = now + low + (draw * span >> 32)
-                event = (arrival, draw & TIE_BITS, to * ports + port, me, message)
+                arrival = now + default_sampler(now)
+                if fifo:
+                    last = arrivals.get(to, 0)
+                    if arrival <= last:
+                        arrival = last + 1
+                    arrivals[to] = arrival
+                event = (arrival, bits(32), address, me, message)
                 bucket = bucket_of(arrival >> BUCKET_BITS)
                 if bucket is None:
                     enqueue(event)
@@ -307,19 +347,8 @@ class Simulation:
                     log(event)
 
             def broadcast(message: Message) -> None:
-                nonlocal sent
-                sent += len(peers)
                 for to in peers:
-                    draw = bits(32)
-                    arrival = now + low + (draw * span >> 32)
-                    event = (arrival, draw & TIE_BITS, to * ports + port, me, message)
-                    bucket = bucket_of(arrival >> BUCKET_BITS)
-                    if bucket is None:
-                        enqueue(event)
-                    else:
-                        bucket.append(event)
-                    if messages:
-                        log(event)
+                    send(message, to=to)
 
             def send_with_care(message: Message, *, to: ProcessId) -> None:
                 transmit(me, to, to * ports + port, message)
@@ -347,8 +376,11 @@ class Simulation:
                 process.send, process.broadcast = send_over_links, broadcast_over_links
             elif watched:
                 process.send, process.broadcast = post, post_to_all
-            elif is_plain:
+            elif is_steady and constant is not None and ports == 1:
+                process.send, process.broadcast = send_in_constant_time, broadcast_in_constant_time
+            elif is_steady:
                 process.send, process.broadcast = send, broadcast
+                orders.append(arrivals)
             else:
                 process.send, process.broadcast = send_with_care, broadcast_with_care
 
@@ -700,7 +732,7 @@ class Simulation:
             self.log.clear()
             if messages:
                 self._recorder = self._new_recorder()
-            for volatile in (buckets, epochs, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated):
+            for volatile in (buckets, epochs, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated, *orders):
                 volatile.clear()
             samplers.clear()
             samplers.update((link, delay.sampler(bits)) for link, delay in network.links.items())

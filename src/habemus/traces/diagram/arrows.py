@@ -19,6 +19,8 @@ STEEP = math.radians(52)
 """From this angle on a label stands level across its arrow; before, it runs along it."""
 CLEAR = 9.0
 """Between a label and a process line."""
+LOOP = 26.0
+"""How far a message to oneself goes out."""
 NAMES_FROM = 250
 """With so many messages labels are names only."""
 COMPONENT_NAMES_FROM = 30
@@ -139,7 +141,7 @@ def _loop(sheet: Sheet, arrow: Arrow, weight: float, dashes: str | None) -> str:
     """A message to oneself goes out to the right and comes back."""
     x, y1, y2 = arrow.stroke.x1, arrow.stroke.y1, arrow.stroke.y2
     half = sheet.half_width(arrow.flight.sender, y2)
-    reach = x + half + 26
+    reach = x + half + LOOP
     shape = f"M{ink.number(x)} {ink.number(y1)}C{ink.number(reach)} {ink.number(y1)} {ink.number(reach)} {ink.number(y2)} "
     shape += f"{ink.number(x + half + 4)} {ink.number(y2)}"
     body = ink.element("path", d=shape, fill="none", stroke=arrow.colour, stroke_width=weight, stroke_dasharray=dashes)
@@ -227,7 +229,7 @@ def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, 
     half = width(form, SIZE) / 2 + 1
     if arrow.flight.sender == arrow.flight.receiver:
         middle = (stroke.y1 + stroke.y2) / 2
-        x = stroke.x1 + sheet.half_width(arrow.flight.sender, stroke.y2) + 24 + half
+        x = stroke.x1 + sheet.half_width(arrow.flight.sender, stroke.y2) + LOOP - 2 + half
         yield 0.0, _Label(form, Box(x, middle, half, SIZE * 0.6), x, middle + SIZE * 0.35, 0.0)
         return
     left, right = (stroke.x1, stroke.y1), (stroke.x2, stroke.y2)

@@ -7,11 +7,15 @@ from itertools import pairwise
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.traces.diagram import ink
-from habemus.traces.diagram.lettering import BOLD, width
+from habemus.traces.diagram.lettering import BOLD, clipped, width
 from habemus.traces.diagram.placing import Box, Stroke
 from habemus.traces.diagram.sheet import BAR, Sheet
 from habemus.traces.network import KINDS_OF_CHANGE
 from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
+
+SIZE = 10.0
+LONGEST = 160.0
+"""Of the name of a property, on red."""
 
 
 def draw_lines(sheet: Sheet) -> None:
@@ -95,7 +99,7 @@ def draw_violations(sheet: Sheet) -> None:
         else:
             y = sheet.scale.at(finding.time)
             sheet.draw("bands", ink.line(sheet.columns.left, y, sheet.columns.last + 20, y, ink.VIOLATION, 1.6))
-            _tag(sheet, finding, sheet.columns.left, y)
+            _tag(sheet, finding, sheet.columns.left, y, begins=True)
 
 
 def _periods_at(sheet: Sheet, time: int, processes: tuple[ProcessId, ...], kind: str) -> list[Period]:
@@ -118,7 +122,7 @@ def _band(sheet: Sheet, finding: Finding, inside: list[Period]) -> None:
     for x in places:
         frame = ink.frame(x - BAR - 3, top, 2 * BAR + 6, bottom - top, ink.VIOLATION)
         sheet.draw("points", ink.element("g", ink.tooltip(sheet.told(finding)) + frame))
-    _tag(sheet, finding, left + 34, top + 18)
+    _tag(sheet, finding, left + 34, top + 18, begins=True)
 
 
 def _frames(sheet: Sheet, finding: Finding, waiting: list[Period]) -> None:
@@ -127,7 +131,7 @@ def _frames(sheet: Sheet, finding: Finding, waiting: list[Period]) -> None:
         x = sheet.x(period.process)
         frame = ink.frame(x - BAR - 3, top - 2, 2 * BAR + 6, bottom - top + 4, ink.VIOLATION)
         sheet.draw("points", ink.element("g", ink.tooltip(sheet.told(finding)) + frame))
-        _tag(sheet, finding, x - BAR - 3, top - 2)
+        _tag(sheet, finding, x, top - 2)
 
 
 def _rings(sheet: Sheet, finding: Finding) -> None:
@@ -143,17 +147,17 @@ def _rings(sheet: Sheet, finding: Finding) -> None:
     for x, y in places:
         ring = ink.element("circle", cx=x, cy=y, r=10, fill=ink.VIOLATION_TINT, stroke=ink.VIOLATION, stroke_width=2.4)
         sheet.draw("bands", ink.element("g", ink.tooltip(sheet.told(finding)) + ring))
-    _tag(sheet, finding, places[0][0] - 12, places[0][1] - 13)
+    _tag(sheet, finding, places[0][0], places[0][1] - 13)
 
 
-def _tag(sheet: Sheet, finding: Finding, x: float, y: float) -> None:
-    """The name of the property, on red, just above the place."""
-    wide = width(finding.name, 10) * BOLD + 10
-    for lift in (0, 16, -16, 32, 48):
-        box = Box(x + wide / 2, y - 8.5 - lift, wide / 2 + 1, 8)
-        if sheet.is_free(box):
-            break
+def _tag(sheet: Sheet, finding: Finding, x: float, y: float, *, begins: bool = False) -> None:
+    """The name of the property, on red, just above a place; it is centred there, or `begins` there."""
+    name = clipped(finding.name, SIZE * BOLD, LONGEST)
+    half = width(name, SIZE) * BOLD / 2 + 5
+    x = min(max(x + half if begins else x, sheet.columns.left + half + 3), sheet.columns.width - half - 4)
+    places = [Box(x, y - 8.5 - lift, half + 1, 8) for lift in (0, 16, -16, 32, 48)]
+    box = next(filter(sheet.is_free, places), places[0])
     sheet.layout.add(box)
-    shape = ink.rectangle(box.x - wide / 2, box.y - 7.5, wide, 15, ink.VIOLATION, corner=3)
-    shape += ink.text(box.x, box.y + 3.6, finding.name, size=10, fill=ink.PAPER, anchor="middle", weight="bold")
+    shape = ink.rectangle(box.x - half, box.y - 7.5, 2 * half, 15, ink.VIOLATION, corner=3)
+    shape += ink.text(box.x, box.y + 3.6, name, size=SIZE, fill=ink.PAPER, anchor="middle", weight="bold")
     sheet.draw("labels", ink.element("g", ink.tooltip(sheet.told(finding)) + shape))

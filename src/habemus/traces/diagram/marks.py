@@ -110,7 +110,7 @@ def _label(sheet: Sheet, mark: Mark) -> None:
     best: tuple[int, Box] | None = None
     for order, (side, drop) in enumerate((side, drop) for drop in (0.0, -9.0, 9.0, -15.0, 15.0) for side in (1, -1)):
         box = Box(x + side * (11 + half), y + drop, half + 1, SIZE * 0.58)
-        if box.x + half > sheet.columns.width - 4 or box.x - half < sheet.columns.left + 3 or not sheet.is_free(box):
+        if box.x - half < sheet.columns.left + 3 or not sheet.is_free(box):
             continue
         cost = order + 8 * sheet.layout.crossings(box)
         if best is None or cost < best[0]:

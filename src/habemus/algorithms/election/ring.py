@@ -1,0 +1,78 @@
+"""Rings: how processes stand in a circle, and in which order of their ids.  What all elections on rings share."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from habemus.core import Const, MistakeInPlan, ProcessId, System
+from habemus.core.system import ring
+from habemus.problems.election import Election
+
+Order: TypeAlias = Literal["increasing", "decreasing", "random"] | tuple[ProcessId, ...]
+"""Of the ids in the direction of travel: sorted, shuffled, or given one by one."""
+
+_64_BITS = (1 << 64) - 1
+
+
+class Ring(Election):
+    """Processes in a circle, each of which can speak to the next on its left and on its right.
+
+    Elections that use one direction only send to the right.
+    """
+
+    largest = 1_000_000
+
+    left: Const[ProcessId]
+    right: Const[ProcessId]
+
+    def around(self, size: int) -> Sequence[ProcessId]:
+        """The processes in the direction of travel."""
+        return range(1, size + 1)
+
+    def awaits(self) -> Sequence[ProcessId]:
+        return [self.left]
+
+    @classmethod
+    def system(cls, size: int, **options: Any) -> System:
+        """Participants 1 to N, arranged as the plan says."""
+        around = cls(left=0, right=0, **options).around(size)
+        plans = {me: cls(left=around[index - 1], right=around[(index + 1) % size], **options) for index, me in enumerate(around)}
+        return System(plans, ring(around), tuple(range(1, size + 1)))
+
+
+class RingOfIds(Ring):
+    """A ring in which it matters who stands where.  Another `arrangement` is another random order."""
+
+    order: Const[Order] = "random"
+    arrangement: Const[int] = 0
+
+    def around(self, size: int) -> Sequence[ProcessId]:
+        return arranged(size, self.order, self.arrangement)
+
+
+def arranged(size: int, order: Order, arrangement: int = 0) -> Sequence[ProcessId]:
+    """The ids 1 to N in the given order."""
+    if order == "increasing":
+        return range(1, size + 1)
+    if order == "decreasing":
+        return range(size, 0, -1)
+    if order == "random":
+        return shuffled(size, arrangement)
+    given = list(order) if isinstance(order, tuple | list) else []
+    if len(given) != size or set(given) != set(range(1, size + 1)):
+        raise MistakeInPlan(f"order is increasing, decreasing, random, or a list of the ids 1 to {size}; not {order!r}")
+    return given
+
+
+def shuffled(size: int, arrangement: int) -> Sequence[ProcessId]:
+    """The ids 1 to N, shuffled (Fisher and Yates) by the numbers of a small generator (SplitMix64): the same on every machine."""
+    if type(arrangement) is not int:
+        raise MistakeInPlan(f"arrangement is the number of a random order, not {arrangement!r}")
+    ids = list(range(1, size + 1))
+    state = arrangement & _64_BITS
+    for last in range(size - 1, 0, -1):
+        state = (state + 0x9E3779B97F4A7C15) & _64_BITS
+        mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _64_BITS
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _64_BITS
+        chosen = (mixed ^ (mixed >> 31)) * (last + 1) >> 64
+        ids[last], ids[chosen] = ids[chosen], ids[last]
+    return ids

@@ -1,0 +1,195 @@
+"""Election by terms: one vote per term, and more than half of the weight to lead.
+
+Time is cut into terms.  In each a process votes at most once, and stores its vote before it sends it; whoever has
+more than half of the weight leads for that term.  Two majorities of one term would share a process that voted twice, so there
+are never two leaders in one term, whatever the timing.  Leaders of different terms may overlap: the newer term wins
+wherever it is heard of.
+
+Source   Ongaro, Ousterhout: In search of an understandable consensus algorithm, USENIX ATC 2014, 5.2; Ongaro's thesis, 9.6 (pre-vote);
+         weighted votes after Gifford 1979.
+Assumes  stable memory; E1 needs nothing else.  E2, E3 and E4: more than half of the weight stays up and connected, and in the end
+         messages and heartbeats arrive within the shortest timeout.
+Cost     O(n) messages: 5(n-1) for an undisturbed election (3(n-1) without the pre-vote), then n-1 per heartbeat period.
+Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries and cuts.
+Differs  Only the election of the paper; there is no log that could make one candidate better than another.  An older term is
+         dropped without an answer: its sender learns of the newer one from the next heartbeat.  A process backs a
+         pre-vote if it knows of no leader, that is if its own patience has run out too.  A call of the application only asks for
+         the pre-vote; without pre-votes it goes straight to the vote.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+from habemus.core import Const, Durable, Message, ProcessId, Span, Timer, upon, whenever
+from habemus.problems.election import Election, Leader
+
+
+class Sounding(Message):
+    """Would you vote for me in that term?  Nobody changes anything for it."""
+
+    next_term: int
+
+
+class Backing(Message):
+    next_term: int
+
+
+class Candidacy(Message):
+    term: int
+
+
+class Vote(Message):
+    term: int
+
+
+class Heartbeat(Message):
+    term: int
+
+
+class Patience(Timer):
+    """Nothing has been heard of a leader for too long."""
+
+
+class Beat(Timer):
+    pass
+
+
+class Stage(IntEnum):
+    FOLLOWING = 0
+    SOUNDING = 1
+    STANDING = 2
+    LEADING = 3
+
+
+FOLLOWING, SOUNDING, STANDING, LEADING = Stage
+
+
+class Terms(Election):
+    name = "terms"
+    scope = "term"
+    callers = "none"
+    duration = 2_000_000
+
+    weights: Const[tuple[int, ...]] = ()  # of processes 1, 2, ...; none: all weigh the same
+    prevote: Const[bool] = True
+    patience: Const[Span] = (100_000, 200_000)
+    period: Const[Span] = 20_000
+    term: Durable[int] = 0
+    voted_for: Durable[ProcessId | None] = None  # in this term
+    stage: Stage = FOLLOWING
+    supporters: set[ProcessId] = set()  # of the own sounding or candidacy
+    leader: ProcessId | None = None
+
+    def weight_of(self, processes: Iterable[ProcessId]) -> int:
+        return sum(self.weights[process - 1] if self.weights else 1 for process in processes)
+
+    def has_majority(self) -> bool:
+        return 2 * self.weight_of(self.supporters) > self.weight_of((self.me, *self.peers))
+
+    def on_start(self) -> None:
+        self.set_timer(Patience(), after=self.patience)
+
+    # Calling an election.
+
+    def elect(self) -> None:
+        if self.stage != LEADING:
+            self.call()
+
+    @upon(Patience)
+    def give_up_leader(self, _: Patience) -> None:
+        self.set_timer(Patience(), after=self.patience)
+        self.follow(None)
+        self.call()
+
+    def call(self) -> None:
+        if self.prevote:
+            self.stage = SOUNDING
+            self.supporters = {self.me}
+            self.broadcast(Sounding(self.term + 1))
+        else:
+            self.stand()
+
+    @upon(Sounding)
+    def back_unless_led(self, sender: ProcessId, sounding: Sounding) -> None:
+        if sounding.next_term > self.term and self.leader is None:
+            self.send(Backing(sounding.next_term), to=sender)
+
+    @upon(Backing)
+    def count_backing(self, sender: ProcessId, backing: Backing) -> None:
+        if self.stage == SOUNDING and backing.next_term == self.term + 1:
+            self.supporters.add(sender)
+
+    def has_enough_backing(self) -> bool:
+        return self.stage == SOUNDING and self.has_majority()
+
+    @whenever(has_enough_backing)
+    def stand(self) -> None:
+        self.adopt(self.term + 1)
+        self.stage = STANDING
+        self.voted_for = self.me
+        self.supporters = {self.me}
+        self.broadcast(Candidacy(self.term))
+
+    # Voting.
+
+    @upon(Candidacy)
+    def vote_once(self, sender: ProcessId, candidacy: Candidacy) -> None:
+        if self.is_current(candidacy.term) and self.voted_for in (None, sender):
+            self.voted_for = sender
+            self.send(Vote(self.term), to=sender)
+
+    @upon(Vote)
+    def count_vote(self, sender: ProcessId, vote: Vote) -> None:
+        if self.is_current(vote.term) and self.stage == STANDING:
+            self.supporters.add(sender)
+
+    def has_won(self) -> bool:
+        return self.stage == STANDING and self.has_majority()
+
+    @whenever(has_won)
+    def lead(self) -> None:
+        self.stage = LEADING
+        self.cancel_timer(Patience())
+        self.follow(self.me)
+        self.beat(Beat())
+
+    # Leading and following.
+
+    @upon(Beat)
+    def beat(self, _: Beat) -> None:
+        self.broadcast(Heartbeat(self.term))
+        self.set_timer(Beat(), after=self.period)
+
+    @upon(Heartbeat)
+    def stay_loyal(self, sender: ProcessId, heartbeat: Heartbeat) -> None:
+        if self.is_current(heartbeat.term):
+            self.stage = FOLLOWING
+            self.follow(sender)
+            self.set_timer(Patience(), after=self.patience)
+
+    def follow(self, leader: ProcessId | None) -> None:
+        if self.leader != leader:
+            self.leader = leader
+            self.indicate(Leader(leader, self.term))
+
+    # Terms.
+
+    def is_current(self, term: int) -> bool:
+        """Adopts a newer term; says whether a message of this term is to be looked at."""
+        if term > self.term:
+            self.adopt(term)
+        return term == self.term
+
+    def adopt(self, term: int) -> None:
+        if self.stage == LEADING:
+            self.cancel_timer(Beat())
+            self.set_timer(Patience(), after=self.patience)
+        self.term = term
+        self.voted_for = None
+        self.stage = FOLLOWING
+        self.follow(None)
+
+    # What the catalog needs to know.
+
+    def awaits(self) -> Sequence[ProcessId]:
+        return [] if self.leader is not None else [peer for peer in self.peers if peer not in self.supporters]
