@@ -10,7 +10,7 @@ import pytest
 
 from habemus.catalog.entries import SECTIONS, entries
 from habemus.scenarios import find, scenarios
-from habemus.traces import svg
+from habemus.traces.diagram import svg
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -19,8 +19,8 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def blocks(language: str) -> list[tuple[str, str]]:
     found = []
     for document in DOCUMENTS:
-        for block in re.findall(rf"^```{language}\n(.*?)^```", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
-            found.append((document.name, block))
+        text = document.read_text(encoding="utf-8")
+        found += [(document.name, block) for block in re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)]
     return found
 
 
@@ -41,6 +41,13 @@ def test_command_of_the_documents(document: str, command: str, tmp_path: Path) -
         one, words = (words[: words.index("&&")], words[words.index("&&") + 1 :]) if "&&" in words else (words, [])
         done = subprocess.run([sys.executable, "-m", *one], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1), f"{document}: {command}: {done.stderr}"
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.name)
+def test_example(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", str(example)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
 
 
 @pytest.mark.parametrize(("document", "code"), [block for block in blocks("python") if "import" in block[1]])

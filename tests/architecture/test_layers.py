@@ -51,11 +51,7 @@ def mistakes_in(tree: ast.AST) -> list[str]:
         ):
             found.append(f"line {node.lineno}: two names for one {mutable[node.value.attr]}; copy it")
         loops = [node.iter] if isinstance(node, ast.For) else [each.iter for each in getattr(node, "generators", [])]
-        for looped in loops:
-            if isinstance(looped, ast.Set | ast.SetComp) or (
-                isinstance(looped, ast.Attribute) and looped.attr in sets and _is_self(looped.value)
-            ):
-                found.append(f"line {looped.lineno}: loops over a set or dict without sorted()")
+        found += [f"line {looped.lineno}: loops over a set or dict without sorted()" for looped in loops if _is_unordered(looped, sets)]
     return found
 
 
@@ -63,6 +59,11 @@ def _variables(tree: ast.AST) -> list[tuple[str, str]]:
     """The declared variables and their types."""
     declared = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
     return [(ast.unparse(node.target), ast.unparse(node.annotation).removeprefix("Durable[")) for node in declared]
+
+
+def _is_unordered(looped: ast.expr, sets: set[str]) -> bool:
+    of_self = isinstance(looped, ast.Attribute) and _is_self(looped.value) and looped.attr in sets
+    return of_self or isinstance(looped, ast.Set | ast.SetComp)
 
 
 def _is_self(node: ast.expr) -> bool:

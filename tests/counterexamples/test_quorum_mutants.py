@@ -4,15 +4,15 @@ Each mutant is caught within a bounded number of seeds, by the named property, a
 same runs as far as its card, or what is said next to the mutant, promises.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from random import Random
 
 import pytest
 
-from habemus.algorithms.mutex.maekawa import Maekawa, Release, Vote
-from habemus.algorithms.mutex.maekawa_sanders import Failed, Inquire, MaekawaSanders, Yield, Yielding
+from habemus.algorithms.mutex.maekawa import Maekawa
+from habemus.algorithms.mutex.maekawa_sanders import Failed, Inquire, MaekawaSanders, Yield
 from habemus.algorithms.mutex.maekawa_sanders import Request as StampedRequest
-from habemus.algorithms.mutex.maekawa_sanders import Vote as NumberedVote
 from habemus.algorithms.mutex.quorum import Claim, Grant, Quorum, QuorumDurable, QuorumRetry, Recovered
 from habemus.algorithms.mutex.quorum import Release as NumberedRelease
 from habemus.algorithms.mutex.quorum import Request as NumberedRequest
@@ -22,6 +22,7 @@ from habemus.catalog.entries import entry_of
 from habemus.catalog.runs import execute
 from habemus.catalog.setup import Setup
 from habemus.core import ProcessId
+from habemus.core.properties import Verdict
 from habemus.problems.mutex import Mutex
 
 # Of the quorum.
@@ -70,29 +71,31 @@ class DoesNotStoreGrants(QuorumDurable):
     holder: Claim | None = None
 
 
-class DoesNotStoreTheQueue(QuorumDurable):
-    """Whoever waited is forgotten, and nobody is asked what it wants."""
+class StoresOnlyGrants(QuorumDurable):
+    """The queue is lost, and a request that is said again is taken for one that is known."""
 
     queue: list[Claim] = []
 
-    def say_again(self, sender: ProcessId, _: Recovered) -> None:
-        pass
+    def enqueue(self, sender: ProcessId, request: NumberedRequest) -> None:
+        if request.number > self.ended.get(sender, 0):
+            self.ended[sender] = request.number
+            self.queue.append((sender, request.number))
 
 
 class DoesNotGrantAgain(QuorumDurable):
     """Takes it that a grant that is stored was also sent."""
 
-    def send_grant(self) -> None:
-        if self.holder is not None and self.holder[1] > self.ended.get(-self.holder[0], 0):
-            self.ended[-self.holder[0]] = self.holder[1]
-            self.send(Grant(self.holder[1]), to=self.holder[0])
+    def on_recover(self) -> None:
+        if self.number:
+            self.tell_coordinators(NumberedRelease(self.number))
+        self.broadcast(Recovered())
 
 
 class AsksNobodyAgain(QuorumDurable):
     """Takes it that nothing was lost while it was down."""
 
-    def on_recover(self) -> None:
-        self.send_grant()
+    def say_again(self, sender: ProcessId, _: Recovered) -> None:
+        pass
 
 
 class DoesNotStoreNumbers(QuorumDurable):
@@ -124,10 +127,14 @@ class TellsNobody(MaekawaSanders):
 class TellsOnlyNewcomers(MaekawaSanders):
     """Maekawa's omission, found by Sanders: whoever loses the first place in the queue is not told."""
 
-    def untold(self) -> list[tuple[int, ProcessId]]:
-        put_off = self.queue[1:] if self.first_is_earlier() else self.queue
-        untold = [claim for claim in put_off if claim not in self.told]
-        return [claim for claim in untold if self.voted_for is None or claim > self.voted_for]
+    def enqueue(self, sender: ProcessId, request: StampedRequest) -> None:
+        super().enqueue(sender, request)
+        if self.voted_for is not None and (request.stamp, sender) in self.untold():
+            self.told.add((request.stamp, sender))
+            self.send(Failed(request.stamp), to=sender)
+
+    def should_tell(self) -> bool:
+        return False
 
 
 class YieldsInside(MaekawaSanders):
@@ -158,35 +165,16 @@ class YieldsBeforeTheVote(MaekawaSanders):
 
 
 class AnswersLateInquiries(MaekawaSanders):
-    """Takes an INQUIRE of an earlier vote for one of the vote it has now, and a voter takes any YIELD."""
+    """Takes an INQUIRE of an earlier vote for one of the vote that it has now, gives that back, and the voter does not take it."""
 
     def wanted_back(self) -> list[ProcessId]:
-        return [voter for voter in sorted(self.votes) if self.inquiries.get(voter, 0)]
+        return [voter for voter in sorted(self.votes) if voter in self.inquiries]
 
     def yield_votes(self) -> None:
         for voter in self.wanted_back():
             self.votes.remove(voter)
+            self.failed.add(voter)
             self.send(Yield(self.inquiries.pop(voter)), to=voter)
-
-
-class TakesAnyYield(QuorumYield):
-    """Takes a YIELD of an old vote for one of the vote that was sent again after a restart."""
-
-    def pass_vote_on(self, sender: ProcessId, returned: Yield) -> None:
-        if self.voted_for is not None and self.voted_for[1] == sender:
-            self.queue.append(self.voted_for)
-            self.voted_for = None
-
-
-class CountsOldVotes(QuorumYield):
-    """Counts a vote that was sent before a restart and comes after the one that was sent again has been given back."""
-
-    def count_vote(self, sender: ProcessId, vote: NumberedVote) -> None:
-        self.newest[sender] = vote.number
-        super().count_vote(sender, vote)
-        if self.state == WANTED and vote.stamp == self.stamp:
-            self.votes.add(sender)
-            self.failed.discard(sender)
 
 
 class DoesNotStoreVotes(QuorumYield):
@@ -220,6 +208,111 @@ class KeepsOldVotes(Maekawa):
         self.votes = kept
 
 
-class VotesForNobodyNext(Maekawa):
-    def take_vote_back(self, sender: ProcessId, _: Release) -> None:
-        pass
+# The runs.
+
+
+def crowd(n: int = 3, requests: int = 4, options: tuple[str, ...] = (), hold: str = "1ms", delay: str = "exp:1ms") -> Iterator[Setup]:
+    """Everybody wants in, at once or a little apart, over links that reorder."""
+    for seed in range(SEEDS):
+        workload = "burst" if seed % 2 else "steady"
+        yield Setup("mutant", n, seed, options, workload=workload, requests=requests, hold=hold, delay=delay, until="20s")
+
+
+def pairs() -> Iterator[Setup]:
+    """Two of three ask at a time.  Two cannot split three grants so that both lack one, so everybody gets in."""
+    asking = [(1, 2), (2, 3), (2, 3), (1, 3), (1, 2), (2, 3), (1, 3), (1, 2)]
+    asks = tuple(f"{one}@{50 * turn + 1}ms+100us" for turn, both in enumerate(asking) for one in both)
+    for seed in range(SEEDS):
+        yield Setup("mutant", 3, seed, asks=asks, delay="exp:1ms", until="20s")
+
+
+def restarts(n: int = 2, victims: tuple[ProcessId, ...] = (101, 102, 103)) -> Iterator[Setup]:
+    """Some crash, between two steps or in the middle of one, and come back soon."""
+    for seed in range(SEEDS):
+        draw = Random(seed)
+        faults: list[tuple[str, str]] = []
+        for _ in range(4):
+            victim, moment = draw.choice(victims), draw.randrange(500, 20_000)
+            if seed % 2:
+                faults += [("crash", f"{victim}@{moment}us"), ("recover", f"{victim}@{moment + draw.randrange(100, 3_000)}us")]
+            else:
+                faults += [("crash", f"{victim}@send#{draw.randrange(1, 12)}"), ("recover", f"{victim}@{moment}us")]
+        faults += [("recover", f"{victim}@{moment}ms") for victim in victims for moment in (30, 60, 100, 200, 500)]
+        yield Setup("mutant", n, seed, requests=5, hold="6ms", delay="exp:1ms", faults=tuple(faults), until="20s")
+
+
+SEEDS = 60
+RUNS: dict[str, Callable[[], Iterator[Setup]]] = {
+    "two": lambda: crowd(2, requests=12),
+    "crowd": crowd,
+    "crowd of seven": lambda: crowd(7, requests=3),
+    "long stays": lambda: crowd(requests=8, hold="6ms"),
+    "reordered": lambda: crowd(requests=12, hold="3ms", delay="exp:3ms"),
+    "four coordinators": lambda: crowd(options=("coordinators=4",)),
+    "pairs": pairs,
+    "restarts": restarts,
+    "restarts in a crowd": lambda: restarts(4),
+    "restarts of participants": lambda: restarts(2, (1, 2)),
+}
+
+
+def first_violations(algorithm: type[Mutex], runs: str, until: str = "") -> dict[str, str]:
+    """Which properties are violated, with the first run that shows it; stops at the one that is looked for."""
+    found: dict[str, str] = {}
+    for setup in RUNS[runs]():
+        for finding in execute(setup, entry=entry_of(algorithm), keep=False).findings:
+            if finding.verdict is Verdict.VIOLATED:
+                found.setdefault(finding.name, f"{setup.command()}: {finding.why}")
+        if until in found:
+            break
+    return found
+
+
+@cache
+def violations(algorithm: type[Mutex], runs: str) -> dict[str, str]:
+    return first_violations(algorithm, runs)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "runs", "caught_by"),
+    [
+        (HalfIsEnough, "four coordinators", "ME1"),
+        (CountsOldGrants, "two", "ME1"),
+        (AnybodyFrees, "two", "ME1"),
+        (KeepsWhoHasLeft, "pairs", "ME2-deadlock"),
+        (ForgetsWhatHasEnded, "pairs", "ME2-deadlock"),
+        (DoesNotStoreGrants, "restarts", "ME1"),
+        (StoresOnlyGrants, "restarts", "ME2-deadlock"),
+        (DoesNotGrantAgain, "restarts", "ME2-deadlock"),
+        (AsksNobodyAgain, "restarts", "ME2-deadlock"),
+        (DoesNotStoreNumbers, "restarts of participants", "ME2-deadlock"),
+        (NeverGivesUp, "crowd", "ME2-deadlock"),
+        (IgnoresInquiries, "crowd", "ME2-deadlock"),
+        (TellsNobody, "crowd", "ME2-deadlock"),
+        (TellsOnlyNewcomers, "crowd", "ME2-deadlock"),
+        (YieldsInside, "long stays", "ME1"),
+        (KeepsWhatItYields, "crowd of seven", "ME1"),
+        (YieldsBeforeTheVote, "reordered", "ME1"),
+        (AnswersLateInquiries, "crowd of seven", "ME2-deadlock"),
+        (DoesNotStoreVotes, "restarts in a crowd", "ME1"),
+        (DoesNotVoteAgain, "restarts in a crowd", "ME2-deadlock"),
+        (OneVoteLess, "crowd", "ME1"),
+        (VotesTwice, "crowd", "ME1"),
+        (KeepsOldVotes, "crowd", "ME1"),
+    ],
+)
+def test_mutant_is_caught(mutant: type[Mutex], runs: str, caught_by: str) -> None:
+    assert caught_by in first_violations(mutant, runs, caught_by)
+    healthy = mutant.__mro__[1]
+    assert issubclass(healthy, Mutex)
+    assert caught_by not in violations(healthy, runs)
+
+
+def test_the_omission_that_sanders_found_deadlocks_in_the_shortest_run() -> None:
+    """2 has hopes at voter 3 until 1 comes, is not told, and so keeps its own vote, which 1 needs, for ever."""
+    asks = ("1@1ms", "2@1ms", "3@1ms")
+    setup = Setup("mutant", 3, options=("sets=[[1,2,3],[2,3],[1,3]]",), asks=asks, faults=(("slow", "1>3@0=1200us"),))
+    report = execute(setup, entry=entry_of(TellsOnlyNewcomers))
+    assert report.violated == ["ME2-deadlock"]
+    assert "cycle 1 -> 2 -> 1" in report.why or "cycle 1 -> 2 -> 3 -> 1" in report.why
+    assert execute(setup, entry=entry_of(MaekawaSanders)).verdict is Verdict.HOLDS

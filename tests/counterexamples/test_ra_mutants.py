@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 
 from habemus.algorithms.links.perfect import Numbered, PerfectLinks, Unacknowledged
-from habemus.algorithms.mutex.lamport import Lamport
+from habemus.algorithms.mutex.lamport import Acknowledgement, Lamport
 from habemus.algorithms.mutex.lamport import Release as LamportRelease
+from habemus.algorithms.mutex.lamport import Request as LamportRequest
 from habemus.algorithms.mutex.ra_majority import Claim, Inquire, RicartAgrawalaMajority, Vote, Yield
 from habemus.algorithms.mutex.ra_majority import Request as Candidacy
 from habemus.algorithms.mutex.ra_priority import PriorityRequest, RicartAgrawalaPriority
@@ -25,7 +26,7 @@ from habemus.core.system import complete
 from habemus.problems.link import Link
 from habemus.problems.mutex import Mutex
 
-SEEDS = 60
+SEEDS = 200
 
 # Ricart and Agrawala.
 
@@ -115,12 +116,13 @@ class PutsItselfFirst(Lamport):
         return min((stamp, process != self.me, process) for process, stamp in sorted(self.queue.items()))[2]
 
 
-class CountsEarlierMessages(Lamport):
-    """Takes anything that comes for something later than its own request."""
+class AcknowledgesTheStamp(Lamport):
+    """Sends the stamp of the request back, which is not later than the request."""
 
-    def hear(self, sender: ProcessId, stamp: int) -> None:
-        self.clock = max(self.clock, stamp) + 1
-        self.silent.discard(sender)
+    def enqueue(self, sender: ProcessId, request: LamportRequest) -> None:
+        self.hear(sender, request.stamp)
+        self.queue[sender] = request.stamp
+        self.send(Acknowledgement(request.stamp), to=sender)
 
 
 # Roucairol and Carvalho.
@@ -252,40 +254,35 @@ def over(links: Link, size: int) -> System:
     return System(dict.fromkeys(everybody, RicartAgrawala().over(links)), complete(everybody), tuple(everybody))
 
 
+DELAYS = ("exp:1ms", "heavy:1ms", "100..9000", "heavy:200")
+
+
 def setup_of(healthy: type[Mutex], seed: int) -> Setup:
-    """Three or four, calm or crowded; with priorities or on a bad network where that is what the algorithm is for."""
+    """Three or four, calm or crowded, their clocks apart; with priorities or on a bad network where that is what the algorithm is for."""
     size = 3 + seed % 2
+    everybody = range(1, size + 1)
     plain = {
         "algorithm": "mutant",
         "n": size,
         "seed": seed,
         "workload": "burst" if seed % 3 else "steady",
         "requests": 4,
-        "delay": "exp:1ms",
+        "hold": "0..10ms",
+        "delay": DELAYS[seed % 4],
+        "initial": [f"{process}.clock={(seed * process * 5) % 13}" for process in everybody],
+        "until": "60s",
     }
     if issubclass(healthy, RicartAgrawalaPriority):
-        plain["initial"] = [f"{process}.priority={(seed + process) % 3}" for process in range(1, size + 1)]
+        plain["initial"] = [f"{process}.priority={(seed + process) % 3}" for process in everybody]
     if issubclass(healthy, RicartAgrawalaReliable):
         plain |= {"loss": "30%", "duplicate": "30%"}
-    return Setup.from_plain({**plain, "until": "60s"})
-
-
-def violations(algorithm: type[Mutex], healthy: type[Mutex], seeds: int = SEEDS, wanted: str = "") -> dict[str, int]:
-    """Which properties are violated, with the first seed that shows it; stops when the wanted one is."""
-    found: dict[str, int] = {}
-    for seed in range(seeds):
-        report = execute(setup_of(healthy, seed), entry=entry_of(algorithm), keep=False)
-        for finding in report.findings:
-            if finding.verdict.value == "violated":
-                found.setdefault(finding.name, seed)
-        if wanted in found:
-            break
-    return found
+    return Setup.from_plain(plain)
 
 
 @cache
-def violations_of_the_healthy(algorithm: type[Mutex]) -> dict[str, int]:
-    return violations(algorithm, algorithm)
+def violations(algorithm: type[Mutex], healthy: type[Mutex], seed: int) -> tuple[str, ...]:
+    report = execute(setup_of(healthy, seed), entry=entry_of(algorithm), keep=False)
+    return tuple(finding.name for finding in report.findings if finding.verdict.value == "violated")
 
 
 @pytest.mark.parametrize(
@@ -301,15 +298,13 @@ def violations_of_the_healthy(algorithm: type[Mutex]) -> dict[str, int]:
         (IgnoresTheQueue, Lamport, "ME1"),
         (NeverDequeues, Lamport, "ME2-deadlock"),
         (PutsItselfFirst, Lamport, "ME1"),
-        (CountsEarlierMessages, Lamport, "ME1"),
+        (AcknowledgesTheStamp, Lamport, "ME2-deadlock"),
         (DoesNotAskAgain, RoucairolCarvalho, "ME2-deadlock"),
         (KeepsWhatItGave, RoucairolCarvalho, "ME1"),
         (VotesForAll, RicartAgrawalaMajority, "ME1"),
         (NeverYields, RicartAgrawalaMajority, "ME2-deadlock"),
         (CountsWhatItGaveBack, RicartAgrawalaMajority, "ME1"),
-        (YieldsWhatHasNotCome, RicartAgrawalaMajority, "ME1"),
         (MissesTheNumber, RicartAgrawalaMajority, "ME1"),
-        (ForgetsReleases, RicartAgrawalaMajority, "ME2-deadlock"),
         (OnlyComparesDifferently, RicartAgrawalaPriority, "ME1"),
         (WaitsWithoutAsking, RicartAgrawalaPriority, "ME2-deadlock"),
         (AsksAgainWithoutPriority, RicartAgrawalaPriority, "ME1"),
@@ -319,9 +314,34 @@ def violations_of_the_healthy(algorithm: type[Mutex]) -> dict[str, int]:
     ],
 )
 def test_mutant_is_caught(mutant: type[Mutex], healthy: type[Mutex], caught_by: str) -> None:
-    assert caught_by in violations(mutant, healthy, wanted=caught_by)
+    first = next((seed for seed in range(SEEDS) if caught_by in violations(mutant, healthy, seed)), None)
+    assert first is not None, f"{mutant.__name__} passes {SEEDS} runs"
     claimed = entry_of(healthy).box.ensures
-    assert not [name for name in violations_of_the_healthy(healthy) if name.partition("-")[0] in claimed]
+    for seed in range(max(first + 1, 20)):
+        assert not [name for name in violations(healthy, healthy, seed) if name.partition("-")[0] in claimed]
+
+
+# Bugs that chance hardly finds: each has a run of its own.
+
+
+def broken_by(setup: Setup, algorithm: type[Mutex]) -> list[str]:
+    return execute(setup, entry=entry_of(algorithm)).violated
+
+
+def test_a_vote_that_was_given_back_before_it_came_does_not_count() -> None:
+    """The request of 1 goes first.  It reaches 3 after that of 2, so 3 asks 2 for its vote back, and that inquiry overtakes the vote."""
+    faults = (("slow", "2>3@0=200us"), ("slow", "1>2@0=20ms"), ("slow", "3>2@0=10ms"), ("slow", "3>2@1500us=1ms"))
+    setup = Setup("mutant", 3, asks=("1@1ms+10ms", "2@1ms+10ms"), faults=faults)
+    assert broken_by(setup, YieldsWhatHasNotCome) == ["ME1"]
+    assert broken_by(setup, RicartAgrawalaMajority) == []
+
+
+def test_a_release_that_overtakes_its_request_is_remembered() -> None:
+    """1 enters with the votes of 1 and 2; its release reaches 3 before its request.  Later 3 is needed for a majority."""
+    faults = (("slow", "1>3@0=20ms"), ("slow", "1>3@2ms=1ms"), ("crash", "1@10ms"))
+    setup = Setup("mutant", 3, asks=("1@1ms", "2@30ms"), faults=faults)
+    assert broken_by(setup, ForgetsReleases) == ["ME2-deadlock"]
+    assert broken_by(setup, RicartAgrawalaMajority) == []
 
 
 @pytest.mark.parametrize("algorithm", [Lamport, RicartAgrawalaPriority, RicartAgrawalaPriorityAging])

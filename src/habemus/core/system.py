@@ -19,10 +19,11 @@ class Topology:
         self.name = name
         self.neighbours = dict(neighbours)
         for process, others in self.neighbours.items():
+            twice = _first_repeated(others)
             for other in others:
                 if other not in self.neighbours:
                     raise MistakeInPlan(f"process {process} has the neighbour {other}, which is no process")
-                if other == process or others.count(other) > 1:
+                if other in (process, twice):
                     raise MistakeInPlan(f"process {process} has {'itself' if other == process else f'{other} twice'} as a neighbour")
 
     @property
@@ -60,10 +61,17 @@ def _listed(processes: Iterable[ProcessId]) -> tuple[ProcessId, ...]:
     listed = tuple(processes)
     if not listed:
         raise MistakeInPlan("a topology needs at least one process")
-    for process in listed:
-        if listed.count(process) > 1:
-            raise MistakeInPlan(f"process {process} is named twice")
+    twice = _first_repeated(listed)
+    if twice is not None:
+        raise MistakeInPlan(f"process {twice} is named twice")
     return listed
+
+
+def _first_repeated(processes: tuple[ProcessId, ...]) -> ProcessId | None:
+    """The first that is named more than once.  Looked for only if there is one: rings may have a million processes."""
+    if len(set(processes)) == len(processes):
+        return None
+    return next(process for process in processes if processes.count(process) > 1)
 
 
 def complete(processes: Iterable[ProcessId]) -> Topology:

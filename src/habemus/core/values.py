@@ -184,9 +184,12 @@ def from_plain(found: Any, known: Mapping[str, type]) -> Value:
     return _decode(found, known)
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
+
+
 def canonical(plain: Any) -> str:
     """The one way in which a plain value is written as text; digests and sizes rest on it."""
-    return json.dumps(plain, separators=(",", ":"), ensure_ascii=True, sort_keys=False)
+    return _ENCODER.encode(plain)
 
 
 def size_of(value: Value) -> int:

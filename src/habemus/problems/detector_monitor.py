@@ -40,6 +40,7 @@ class DetectorMonitor:
     last_mistake: int | None = field(default=None, init=False)  # when the last one began or ended
 
     _mistaken: set[tuple[ProcessId, ProcessId]] = field(default_factory=set, init=False, repr=False)
+    _last_change: int = field(default=0, init=False, repr=False)  # of a suspicion of somebody that is up
     _last_detection: int = field(default=0, init=False, repr=False)
     _last_fault: int = field(default=0, init=False, repr=False)
 
@@ -67,7 +68,7 @@ class DetectorMonitor:
             self._last_detection = time
         else:
             self.mistakes += 1
-            self.last_mistake = time
+            self.last_mistake = self._last_change = time
             self._mistaken.add((who, whom))
 
     def _restore(self, time: int, who: ProcessId, whom: ProcessId) -> None:
@@ -77,12 +78,13 @@ class DetectorMonitor:
         if whom in self.down:
             self._last_detection = time
         else:
-            self.last_mistake = time
+            self._last_change = time
         if (who, whom) in self._mistaken:
             self._end_mistake(time, who, whom, since)
 
     def _end_mistake(self, time: int, who: ProcessId, whom: ProcessId, since: int) -> None:
         self._mistaken.discard((who, whom))
+        self.last_mistake = time
         self.mistake_durations.append(time - since)
 
     def _crash(self, time: int, process: ProcessId) -> None:
@@ -118,10 +120,11 @@ class DetectorMonitor:
 
     def _judge_accuracy(self, ending: str) -> Finding:
         wrong = sorted(pair for pair in self.suspicions if pair[1] not in self.down)
-        final = Finality(ending, self.planned_end, self.last_mistake or 0, self._last_fault)
+        final = Finality(ending, self.planned_end, self._last_change, self._last_fault)
         if not wrong:
-            last = f", the last until {in_ms(self.last_mistake)}" if self.last_mistake is not None else ""
-            return final.finding(ACCURACY.name, True, f"{self.mistakes} mistakes{last}")
+            count = "one mistake" if self.mistakes == 1 else f"{self.mistakes or 'no'} mistakes"
+            last = f", the last over at {in_ms(self.last_mistake)}" if self.last_mistake is not None else ""
+            return final.finding(ACCURACY.name, True, f"{count}{last}")
         who, whom = wrong[0]
         why = f"{self.label(who)} suspects {self.label(whom)} since {in_ms(self.suspicions[who, whom])}, and it is up"
         return final.finding(ACCURACY.name, False, why, (who, whom))

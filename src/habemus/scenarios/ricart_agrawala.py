@@ -70,7 +70,7 @@ SCENARIOS = (
     Scenario(
         "ra-priority-aging",
         "The same load, with a handicap instead of a rank",
-        "3 is placed 100 ticks later than its stamp.  After 30 entries of 1 and 2 their clocks have passed that, their "
+        "3 is placed 100 ticks later than its stamp.  After some 30 entries of 1 and 2 their clocks have passed that, their "
         "new requests come after it, and 3 enters; and so again, until all 360 requests have been served.",
         Setup("ra-priority-aging", 3, workload="burst", requests=120, initial=_LOAD, labels=_LOAD_LABELS),
         source=f"{_NOTES}, optimisation 2, with aging",

@@ -138,7 +138,7 @@ def test_pause_holds_messages_and_timers_back_in_order() -> None:
     assert got(simulation, 2) == [1, 2, 3, 4, 5]
     late = [event for event in events if event.process == 2 and event.kind in ("receive", "timer")]
     assert len(late) == 8
-    assert all(event.time > 20_050 for event in late)
+    assert all(event.time >= 20_050 for event in late)
 
 
 def test_crash_during_a_pause_ends_it() -> None:
@@ -286,3 +286,22 @@ def test_delays_are_integers_of_at_least_one_around_their_mean(law: Any) -> None
 def test_impossible_networks_are_refused(mistake: Any) -> None:
     with pytest.raises(ValueError, match=r"at least|chance"):
         mistake()
+
+
+def test_a_pause_keeps_the_order_of_links_that_keep_it() -> None:
+    """A message that arrives at the very instant of the resumption comes after those that waited."""
+    for seed in range(30):
+        simulation, _ = simulate(pair(60), Pause(2, 1_500, 2_000 + seed), network=Network(Uniform(900, 1_100), fifo=True), seed=seed)
+        assert got(simulation, 2) == list(range(1, 61))
+
+
+def test_copies_keep_the_order_of_links_that_keep_it() -> None:
+    simulation, _ = simulate(pair(200), network=Network(Uniform(1, 3_000), fifo=True, duplication=300_000))
+    assert got(simulation, 2) == sorted(got(simulation, 2))
+    assert len(got(simulation, 2)) > 220
+
+
+def test_the_limit_of_one_call_does_not_stop_the_next() -> None:
+    simulation = Simulation(RicartAgrawala.system(3), workload=Clients(5, think=(0, 2_000)))
+    assert simulation.run(until=9_000, events=3).reason == "events"
+    assert simulation.run().reason == "done"

@@ -13,10 +13,11 @@ import pytest
 
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Verdict
-from habemus.traces import ENGLISH, TooLargeToDraw, Trace, svg
-from habemus.traces.diagram import ink
+from habemus.traces import TooLargeToDraw, Trace
+from habemus.traces.diagram import ink, svg
 from habemus.traces.diagram.lettering import clipped, variants, width, wrapped
 from habemus.traces.flights import flights
+from habemus.traces.words import ENGLISH
 
 SVG = "{http://www.w3.org/2000/svg}"
 

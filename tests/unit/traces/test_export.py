@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from habemus.traces import ENDINGS, Trace, check_ending, markdown, mermaid, read, save, shiviz, svg
+from habemus.traces import Trace
+from habemus.traces.diagram import svg
+from habemus.traces.export import ENDINGS, check_ending, save
+from habemus.traces.file import read
+from habemus.traces.mermaid import markdown, mermaid
+from habemus.traces.shiviz import shiviz
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from habemus.core.events import KINDS, Event
 from habemus.core.properties import Finding, Verdict
-from habemus.traces import MalformedTrace, Trace, digest, read, write
+from habemus.traces import Trace, digest
 from habemus.traces import file as trace_file
-from habemus.traces.file import LONGEST_LINE, parsed, written
+from habemus.traces.file import LONGEST_LINE, MalformedTrace, parsed, read, write, written
 
 
 def from_text(text: str) -> Trace:

@@ -9,8 +9,9 @@ import pytest
 
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Verdict
-from habemus.traces import TooLargeToDraw, Trace, markdown, mermaid
+from habemus.traces import TooLargeToDraw, Trace
 from habemus.traces.flights import flights
+from habemus.traces.mermaid import markdown, mermaid
 
 TEXT = r"(?:[\w .,()/+=*'!?|\[\]-]|#\d+;)+"
 LINES = [

@@ -57,10 +57,13 @@ def test_a_stroke_crosses_a_box_if_a_point_of_it_is_inside(box: Box, x1: float, 
 
 def test_a_slanted_box_may_reach_into_the_corner_of_another_ones_surroundings() -> None:
     """Only a line along the side of the slanted box runs between these two."""
+    square, slanted = Box(0, 0, 20, 20), Box(30, 30, 40, 5, -math.pi / 4)
+    for placed, wanted in ((square, slanted), (slanted, square)):
+        layout = Layout()
+        layout.add(placed)
+        assert layout.is_free(wanted)
     layout = Layout()
-    layout.add(Box(0, 0, 20, 20))
-    slanted = Box(30, 30, 40, 5, -math.pi / 4)
-    assert layout.is_free(slanted)
+    layout.add(square)
     assert not layout.is_free(slanted._replace(x=22, y=22))
 
 

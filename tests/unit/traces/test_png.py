@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from habemus.traces import CannotDraw, TooLargeToDraw, Trace, png, svg
+from habemus.traces import TooLargeToDraw, Trace
+from habemus.traces.diagram import svg
+from habemus.traces.png import CannotDraw, png
 
 resvg = pytest.importorskip("resvg_py")
 module: Any = importlib.import_module("habemus.traces.png")

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from habemus.core.events import Event
-from habemus.traces import NoClocks, Trace, shiviz
+from habemus.traces import Trace
+from habemus.traces.shiviz import NoClocks, shiviz
 
 CLOCKED = {"start", "recover", "crash", "pause", "resume", "request", "indicate", "send", "receive", "timer", "choose"}
 

@@ -8,8 +8,8 @@ import pytest
 
 from habemus.core.events import KINDS, Event
 from habemus.core.properties import Finding, Verdict
-from habemus.traces import ENGLISH, Trace, in_words, one_line, table
-from habemus.traces.words import milliseconds, printable
+from habemus.traces import Trace, table
+from habemus.traces.words import ENGLISH, in_words, milliseconds, one_line, printable
 
 
 @pytest.mark.parametrize(

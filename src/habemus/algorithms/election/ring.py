@@ -49,7 +49,7 @@ class RingOfIds(Ring):
         return arranged(size, self.order, self.arrangement)
 
 
-def arranged(size: int, order: Order, arrangement: int = 0) -> Sequence[ProcessId]:
+def arranged(size: int, order: object, arrangement: int = 0) -> Sequence[ProcessId]:
     """The ids 1 to N in the given order."""
     if order == "increasing":
         return range(1, size + 1)
@@ -57,10 +57,9 @@ def arranged(size: int, order: Order, arrangement: int = 0) -> Sequence[ProcessI
         return range(size, 0, -1)
     if order == "random":
         return shuffled(size, arrangement)
-    given = list(order) if isinstance(order, tuple | list) else []
-    if len(given) != size or set(given) != set(range(1, size + 1)):
+    if not isinstance(order, tuple | list) or any(type(each) is not int for each in order) or sorted(order) != list(range(1, size + 1)):
         raise MistakeInPlan(f"order is increasing, decreasing, random, or a list of the ids 1 to {size}; not {order!r}")
-    return given
+    return order
 
 
 def shuffled(size: int, arrangement: int) -> Sequence[ProcessId]:

@@ -7,7 +7,7 @@ own, and both take office.  No deterministic algorithm does better, because iden
 Source   Lecture notes on coordination, first algorithm on rings; the impossibility: Angluin: Local and global properties in
          networks of processors, STOC 1980.
 Assumes  reliable links, in any order; no process crashes.  For a single leader: a single candidate.
-Cost     2n messages, however many candidates there are.
+Cost     2n messages, however many candidates there are; a few more where messages overtake each other.
 Ensures  E2; with a single candidate E1, E3 and E4 as well.
 Differs  What the notes leave open: a candidate that hears of somebody else's election stands back and passes the news on,
          else nobody would take office; and an election is held once, since nobody crashes.  The announcement carries the name

@@ -1,20 +1,21 @@
 """Election by terms: one vote per term, and more than half of the weight to lead.
 
 Time is cut into terms.  In each a process votes at most once, and stores its vote before it sends it; whoever has
-more than half of the weight leads for that term.  Two majorities of one term would share a process that voted twice, so there
-are never two leaders in one term, whatever the timing.  Leaders of different terms may overlap: the newer term wins
-wherever it is heard of.
+more than half of the weight leads for that term.  Two majorities of one term would share a process that voted twice,
+so there are never two leaders in one term, whatever the timing.  Leaders of different terms may overlap: the newer
+term wins wherever it is heard of.
 
-Source   Ongaro, Ousterhout: In search of an understandable consensus algorithm, USENIX ATC 2014, 5.2; Ongaro's thesis, 9.6 (pre-vote);
-         weighted votes after Gifford 1979.
-Assumes  stable memory; E1 needs nothing else.  E2, E3 and E4: more than half of the weight stays up and connected, and in the end
-         messages and heartbeats arrive within the shortest timeout.
-Cost     O(n) messages: 5(n-1) for an undisturbed election (3(n-1) without the pre-vote), then n-1 per heartbeat period.
+Source   Ongaro, Ousterhout: In search of an understandable consensus algorithm, USENIX ATC 2014, 5.2; Ongaro's
+         thesis, 9.6 (pre-vote); weighted votes after Gifford 1979.
+Assumes  stable memory; E1 needs nothing else.  E2, E3 and E4: more than half of the weight stays up and connected,
+         and in the end messages and heartbeats arrive within the shortest timeout.
+Cost     O(n) messages: 5(n-1) for an undisturbed election (3(n-1) without the pre-vote), then n-1 per heartbeat
+         period.
 Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries and cuts.
-Differs  Only the election of the paper; there is no log that could make one candidate better than another.  An older term is
-         dropped without an answer: its sender learns of the newer one from the next heartbeat.  A process backs a
-         pre-vote if it knows of no leader, that is if its own patience has run out too.  A call of the application only asks for
-         the pre-vote; without pre-votes it goes straight to the vote.
+Differs  Only the election of the paper; there is no log that could make one candidate better than another.  An older
+         term is dropped without an answer: its sender learns of the newer one from the next heartbeat.  A process
+         backs a pre-vote if it knows of no leader, that is if its own patience has run out too.  A call of the
+         application only asks for the pre-vote; without pre-votes it goes straight to the vote.
 """
 
 from collections.abc import Iterable, Sequence

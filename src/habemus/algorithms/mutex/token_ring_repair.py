@@ -194,6 +194,7 @@ class TokenRingRepair(Mutex):
             self.asking = 0
             self.epoch = (max(inquiry.newest, self.epoch)[0] + 1, self.me)
             self.has_token = True
+            self.set_timer(Silence(), after=self.silence)
 
     @upon(Heard)
     def forget_inquiry(self, sender: ProcessId, heard: Heard) -> None:

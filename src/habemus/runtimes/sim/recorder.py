@@ -119,7 +119,7 @@ class Recorder:
             self._down.discard(event.process)
         elif event.kind == "pause":
             self._paused.add(event.process)
-            self._held[event.process] = []
+            self._held.setdefault(event.process, [])
         elif event.kind == "resume":
             self._paused.discard(event.process)
         return self._clocked(event) if event.kind not in ("cut", "heal", "slow") else event

@@ -85,6 +85,7 @@ class _Resume(NamedTuple):
 
 class _Stop(NamedTuple):
     reason: str
+    run: int | None = None  # the call of run() that it belongs to; None: any
 
 
 class _Stopped(Exception):
@@ -195,6 +196,7 @@ class Simulation:
         delivered = 0
         sent = 0
         sequence = 0
+        run_number = 0
         stopping = False
         targets: dict[int, tuple[dict[type, Callable[..., None]], Any]] = {}
         tables: dict[int, dict[type, Callable[..., None]]] = {}  # those of the processes when they are up
@@ -254,13 +256,7 @@ class Simulation:
                     log(Lost(now, sender, address, message))
                 return
             sampler = samplers.get((sender, to), default_sampler) if samplers else default_sampler
-            arrival = now + sampler(now)
-            if fifo:
-                link = (sender, address)
-                last = last_arrival.get(link, 0)
-                if arrival <= last:
-                    arrival = last + 1
-                last_arrival[link] = arrival
+            arrival = arrival_of(sampler, (sender, address))
             event = (arrival, bits(32), address, sender, message)
             bucket = bucket_of(arrival >> BUCKET_BITS)
             if bucket is None:
@@ -270,10 +266,16 @@ class Simulation:
             if messages:
                 log(event)
             if duplication and bits(32) * MILLION >> 32 < duplication:
-                copy = (now + sampler(now), bits(32), address, sender, message)
+                copy = (arrival_of(sampler, (sender, address)), bits(32), address, sender, message)
                 enqueue(copy)
                 if messages:
                     log(Twice(event, copy))
+
+        def arrival_of(sampler: Sampler, link: tuple[ProcessId, int]) -> int:
+            arrival = now + sampler(now)
+            if fifo:
+                arrival = last_arrival[link] = max(arrival, last_arrival.get(link, 0) + 1)
+            return arrival
 
         def send_to_itself(address: int, sender: ProcessId, message: Message) -> None:
             event = (now + 1, bits(32), address, sender, message)
@@ -505,6 +507,8 @@ class Simulation:
                 witnessed(process, "request", name)
 
         def stop(_: None, __: int, control: _Stop) -> None:
+            if control.run not in (None, run_number):
+                return  # of an earlier call, which ended for another reason
             nothing_left = not epochs and not upcoming.__length_hint__()
             raise _Stopped("quiescent" if nothing_left and control.reason == "time" else control.reason)
 
@@ -518,11 +522,16 @@ class Simulation:
             for port in range(len(self.processes[process])):
                 address = process * ports + port
                 targets[address] = (tables[address], self.processes[process][port])
-            for order, (address, sender, message) in enumerate(waiting):
-                event = (now + 1, order, address, sender, message)
-                enqueue(event)
+            # In order and before anything else that comes at this instant, so that links that keep the order still do.
+            for address, sender, message in waiting:
+                if process in stored:
+                    return
                 if messages and address != CONTROL:
+                    event = (now, 0, address, sender, message)
                     log(Again(event))
+                    log(event)
+                table, part = targets[address]
+                table[type(message)](part, sender, message)
 
         # Faults.
 
@@ -598,6 +607,7 @@ class Simulation:
                 workload.recovered(process, drive)
 
         def pause(process: ProcessId, duration: int) -> None:
+            nonlocal sequence
             if process in paused or process in stored:
                 return
             backlog = paused[process] = []
@@ -605,7 +615,8 @@ class Simulation:
                 targets[process * ports + port] = (_Hold(process * ports + port, backlog), part)
             if requests:
                 log(Event(now, process, "pause"))
-            schedule(duration, _Resume(process))
+            sequence += 1
+            enqueue((now + max(1, duration), -1, CONTROL, sequence, _Resume(process)))  # first of its instant
 
         def stop_if_done() -> None:
             nonlocal stopping
@@ -698,11 +709,13 @@ class Simulation:
                 delivered += budget - left
 
         def run(until: int | None, events: int | None, progress: Callable[[int, int], None] | None) -> Ending:
+            nonlocal run_number
+            run_number += 1
             if not self._begun:
                 self._begun = True
                 begin()
             if until is not None:
-                schedule(until - now, _Stop("time"))
+                schedule(until - now, _Stop("time", run_number))
             reason = "events"
             left = events
             try:

@@ -59,7 +59,7 @@ def _sheet(trace: Trace, words: Words, steps: bool, wanted: int | None) -> tuple
     sent = [event for event in trace.events if event.kind == "send"]
     between = [text_width(variants(event.described(), event.name)[-2:][0], arrows.SIZE) for event in sent]
     last = trace.processes[-1] if trace.processes else None
-    beside = [min(text_width(mark.label, marks.SIZE), marks.LONGEST) for mark in marked if mark.event.process == last]
+    beside = [min(text_width(mark.label, marks.SIZE * BOLD), marks.LONGEST) for mark in marked if mark.event.process == last]
     beside += [text_width(event.described(), arrows.SIZE) + arrows.LOOP for event in sent if event.process == event.peer == last]
     notes = [named(change, trace.processes, trace.label, words) for change in changes(trace.events)]
     right = max(52.0, marks.note_width(notes) + 44 if notes else 0.0, max(beside, default=0.0) + 26)

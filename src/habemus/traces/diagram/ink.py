@@ -7,7 +7,7 @@ heads and crosses are therefore drawn, not referred to.
 from __future__ import annotations
 
 import re
-from xml.sax.saxutils import escape
+from html import escape
 
 FONT = "'Open Sans','Segoe UI','Helvetica Neue',Arial,'DejaVu Sans',sans-serif"
 
@@ -32,7 +32,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def escaped(text: str) -> str:
     """The text as XML can hold it; characters that it cannot hold at all become question marks in a box."""
-    return escape(_NOT_XML.sub("\ufffd", text), {'"': "&quot;"})
+    return escape(_NOT_XML.sub("\ufffd", text))
 
 
 def number(value: float) -> str:

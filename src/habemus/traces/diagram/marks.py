@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from habemus.core.events import Event
 from habemus.traces.diagram import ink
-from habemus.traces.diagram.lettering import clipped, width, wrapped
+from habemus.traces.diagram.lettering import BOLD, clipped, width, wrapped
 from habemus.traces.diagram.placing import Box
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.network import KINDS_OF_CHANGE, changes, named
@@ -105,8 +105,10 @@ _FILL = {"indication": ink.INDICATION, "request": ink.INDICATION, "timer": ink.M
 def _label(sheet: Sheet, mark: Mark) -> None:
     x, y = sheet.x(mark.event.process), sheet.scale.y(mark.at)
     room = min(LONGEST, sheet.columns.gap - 24)
-    text = clipped(mark.label, SIZE, max(room, 40))
-    half = width(text, SIZE) / 2
+    is_bold = mark.sign in ("indication", "crash")
+    size = SIZE * BOLD if is_bold else SIZE
+    text = clipped(mark.label, size, max(room, 40))
+    half = width(text, size) / 2
     best: tuple[int, Box] | None = None
     for order, (side, drop) in enumerate((side, drop) for drop in (0.0, -9.0, 9.0, -15.0, 15.0) for side in (1, -1)):
         box = Box(x + side * (11 + half), y + drop, half + 1, SIZE * 0.58)
@@ -121,7 +123,7 @@ def _label(sheet: Sheet, mark: Mark) -> None:
     sheet.layout.add(box)
     fill = _FILL.get(mark.sign, ink.TEXT)
     style = "italic" if mark.sign in ("timer", "pause") else None
-    weight = "bold" if mark.sign in ("indication", "crash") else None
+    weight = "bold" if is_bold else None
     shape = ink.text(box.x, box.y + SIZE * 0.35, text, size=SIZE, fill=fill, anchor="middle", style=style, weight=weight, halo=True)
     sheet.draw("labels", shape)
 
@@ -129,8 +131,9 @@ def _label(sheet: Sheet, mark: Mark) -> None:
 NOTE_WIDTH = 130.0
 
 
-def note_width(trace_labels: list[str]) -> float:
-    return max((min(width(label, SIZE), NOTE_WIDTH) for label in trace_labels), default=0.0)
+def note_width(notes: list[str]) -> float:
+    """The room that the names of changes take beside the last column."""
+    return max((min(width(note, SIZE * BOLD), NOTE_WIDTH) for note in notes), default=0.0)
 
 
 def draw_changes(sheet: Sheet) -> None:
@@ -141,8 +144,8 @@ def draw_changes(sheet: Sheet) -> None:
         y = sheet.scale.y(change.first)
         sheet.draw("ground", ink.line(sheet.columns.left, y, sheet.columns.last + 26, y, ink.NETWORK, 1.2, "7 4"))
         label = named(change, trace.processes, trace.label, sheet.words)
-        lines = wrapped(label, SIZE, NOTE_WIDTH, most=4)
-        half = max(width(line, SIZE) for line in lines) / 2
+        lines = wrapped(label, SIZE * BOLD, NOTE_WIDTH, most=4)
+        half = max(width(line, SIZE * BOLD) for line in lines) / 2
         for drop in (0.0, 14.0, 28.0, -14.0):
             box = Box(sheet.columns.last + 30 + half, y + drop + (len(lines) - 1) * 6.5, half + 1, len(lines) * 6.5)
             if sheet.is_free(box):
