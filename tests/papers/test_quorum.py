@@ -91,11 +91,17 @@ def test_two_quorums_share_2m_minus_n_coordinators_at_least() -> None:
         assert (plan.needed, len(plan.voters)) == (needed, coordinators)
 
 
-@pytest.mark.parametrize(("coordinators", "quorum"), [(3, 1), (4, 2), (3, 4), (7, 3), (-1, 0)])
+@pytest.mark.parametrize(("coordinators", "quorum"), [(3, 1), (4, 2), (3, 4), (7, 3), (0, 1)])
 @pytest.mark.parametrize("algorithm", [Quorum, QuorumYield])
 def test_half_is_no_quorum_and_more_than_all_neither(algorithm: type[Mutex], coordinators: int, quorum: int) -> None:
     with pytest.raises(MistakeInPlan, match="more than half"):
         algorithm.system(3, coordinators=coordinators, quorum=quorum)
+
+
+@pytest.mark.parametrize("option", ["coordinators=-1", "coordinators=many", "quorum=-2", "quorum=[1]"])
+def test_what_is_no_number_is_refused(option: str) -> None:
+    with pytest.raises(MistakeInPlan, match="must be numbers"):
+        execute(Setup("quorum", 3, options=(option,)))
 
 
 def test_participants_are_numbered_from_one_and_coordinators_are_told_apart() -> None:

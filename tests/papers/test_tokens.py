@@ -161,7 +161,7 @@ def test_plain_ring_dies_of_any_crash() -> None:
 @pytest.mark.parametrize("process", [1, 2, 3])
 def test_repaired_ring_survives_a_crash_at_every_step(process: int, back: bool) -> None:
     """Before each single message that it sends: as a bystander, inside, with the token, with the token under way to it or from it."""
-    recovery = tuple(("recover", f"{process}@{moment}ms") for moment in (12, 24, 36)) if back else ()
+    recovery = tuple(("recover", f"{process}@{moment}ms") for moment in (12, 24, 36, 48)) if back else ()
     crashes = recoveries = 0
     for count in range(2, 22):
         setup = Setup(

@@ -284,8 +284,9 @@ def is_of(declared: Any, value: Any) -> bool:
         return isinstance(value, dict) and all(is_of(arguments[0], key) and is_of(arguments[1], each) for key, each in value.items())
     if origin is tuple and arguments[-1] is not Ellipsis:
         return isinstance(value, tuple) and len(value) == len(arguments) and all(map(is_of, arguments, value))
-    kinds = {list: (list, tuple), set: (set, frozenset), tuple: (tuple,), frozenset: (frozenset,)}.get(origin or object, ())
-    return isinstance(value, kinds) and all(is_of(arguments[0], each) for each in value)
+    kinds: dict[Any, tuple[type, ...]] = {list: (list, tuple), set: (set, frozenset), tuple: (tuple,), frozenset: (frozenset,)}
+    items: Any = value
+    return isinstance(value, kinds.get(origin, ())) and all(is_of(arguments[0], each) for each in items)
 
 
 def order_of(value: Any) -> Any:

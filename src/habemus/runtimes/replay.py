@@ -124,7 +124,7 @@ def _with_own_effects(events: Sequence[Event]) -> Iterator[tuple[Event, list[Eve
     order: list[tuple[Event, list[Event]]] = []
     for event in events:
         if event.kind in _STEPS:
-            step = (event, [])
+            step: tuple[Event, list[Event]] = (event, [])
             open_steps[event.process] = step
             order.append(step)
         elif event.kind in ("send", "indicate", "choose") and event.process in open_steps:

@@ -20,7 +20,7 @@ RESTART_OF_THREE = Setup(
     "quorum",
     2,
     asks=("1@1ms+10ms", "2@1500us+3ms"),
-    faults=(*slow(1, (3,), "3ms"), *slow(2, (2,), "6ms"), ("crash", "102@4ms"), ("recover", "102@5ms")),
+    faults=(("crash", "102@4ms"), ("recover", "102@5ms"), *slow(1, (3,), "3ms"), *slow(2, (2,), "6ms")),
 )
 
 RESTART_OF_SEVEN = Setup(
@@ -29,11 +29,11 @@ RESTART_OF_SEVEN = Setup(
     options=("coordinators=7", "quorum=4"),
     asks=("1@1ms+10ms", "2@1ms+3ms"),
     faults=(
+        ("crash", "104@4ms"),
+        ("recover", "104@5ms"),
         *slow(1, range(5, 8), "3ms"),
         *slow(2, range(1, 4), "3ms"),
         *slow(2, (4,), "6ms"),
-        ("crash", "104@4ms"),
-        ("recover", "104@5ms"),
     ),
 )
 

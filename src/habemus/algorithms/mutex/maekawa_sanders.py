@@ -98,7 +98,7 @@ class Yielding(Mutex):
     def count_vote(self, sender: ProcessId, vote: Vote) -> None:
         self.clock = max(self.clock, vote.number)
         if vote.number <= self.newest.get(sender, 0):
-            return  # It has been given back since.
+            return  # This one or a newer one has come before, and may have been given back.
         self.newest[sender] = vote.number
         if self.state == WANTED and vote.stamp == self.stamp:
             self.votes.add(sender)

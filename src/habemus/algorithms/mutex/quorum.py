@@ -5,9 +5,10 @@ of them may enter: two such groups have a coordinator in common.  A coordinator 
 then that is no longer true.  And when each participant holds some grants and none has enough, all wait for ever.
 
 Source   Lecture notes on coordination, the section on quorums; Thomas, ACM TODS 4(2), 1979; Gifford, SOSP 1979.
-Assumes  reliable links, in any order, copies do no harm; nobody crashes; a coordinator that restarts forgets its grants.
+Assumes  reliable links, in any order, copies do no harm; nobody crashes.
 Cost     3n messages per entry, n the number of coordinators: request, grant, release.
-Ensures  ME1; not ME2 (grants can be split so that nobody has enough), no ME3.
+Ensures  ME1; no longer once a coordinator has restarted (quorum-amnesia-3, quorum-amnesia-7).
+         Not ME2 (grants can be split so that nobody has enough), no ME3.
 Differs  The notes only hint at numbering requests.  Here each has a number, and a coordinator remembers up to which number the
          requests of each process are over, because a release can overtake its own request.
          With `coordinators=0` the participants are the coordinators, and a message to oneself costs nothing: 3(N-1).
@@ -139,24 +140,23 @@ class Quorum(Mutex):
         return with_coordinators(cls, size, **options)
 
 
-def with_coordinators(
-    algorithm: type[Mutex], size: int, coordinators: int = COORDINATORS, quorum: int = MAJORITY, **options: Any
-) -> System:
+def with_coordinators(algorithm: type[Mutex], size: int, **options: Any) -> System:
     """Participants 1 to N and the coordinators 101, 102, ... called c1, c2, ..., unless the participants are the coordinators.
 
     Participants are connected to coordinators only, so that what a coordinator broadcasts reaches the participants.
     """
+    coordinators, quorum = options.get("coordinators", COORDINATORS), options.get("quorum", MAJORITY)
+    if not all(isinstance(number, int) and number >= 0 for number in (coordinators, quorum)):
+        raise MistakeInPlan(f"coordinators={coordinators} and quorum={quorum} must be numbers, from 0 on")
     participants = range(1, size + 1)
     first = 100
     while first < size:
         first *= 10
     voters = tuple(range(first + 1, first + coordinators + 1)) if coordinators else tuple(participants)
     needed = quorum or more_than_half(len(voters))
-    if coordinators < 0 or not len(voters) < 2 * needed <= 2 * len(voters):
-        raise MistakeInPlan(
-            f"{needed} of {len(voters)} coordinators are no quorum: it takes more than half of them, and there are no more than all"
-        )
-    plan = algorithm(coordinators=coordinators, quorum=quorum, voters=voters, needed=needed, **options)
+    if not len(voters) < 2 * needed <= 2 * len(voters):
+        raise MistakeInPlan(f"{needed} of {len(voters)} coordinators are no quorum: it takes more than half, and no more than all")
+    plan = algorithm(voters=voters, needed=needed, **options)
     if not coordinators:
         return System(dict.fromkeys(participants, plan), complete(participants), tuple(participants))
     everybody = (*participants, *voters)

@@ -1,21 +1,23 @@
 """Mutual exclusion by a token that goes round a ring and outlives crashes.
 
-The ring is a logical one: everybody can reach everybody.  The token is acknowledged, and if it is not acknowledged in time it goes
-to the next but one.  Whoever has not seen it for long sends an inquiry round the ring.  Whoever has the token stops the
-inquiry.  It cannot overtake the token, so if it comes back to its starter before the token does, there is no token any
-more, and the starter makes a new one.  Of several starters the one with the smallest id is elected: it stops the inquiries of the
-others.  Each token that may not be the only one has an epoch of its own, and a process refuses a token that is older than one it has seen.
+The ring is a logical one: everybody can reach everybody.  The token is acknowledged; if it is not, it goes to the next but
+one.  Whoever has not seen it for long sends an inquiry round the ring, and whoever has the token stops it.  An inquiry cannot
+overtake the token.  So when one comes back to its starter and the token has not, there is no token any more, and the starter
+makes a new one.  Of several starters the one with the smallest id is elected: it stops the inquiries of the others.
+
+No timeout can tell a slow process from a dead one.  So a token that may not be the only one gets an epoch of its own, and
+nobody takes a token that is older than one it has seen: the mistake comes to an end, though it cannot be prevented.
 
 Source   Le Lann: Distributed systems, towards a formal approach, IFIP 1977 (a lost token is replaced through an election);
          Chang, Roberts: An improved algorithm for decentralized extrema-finding, CACM 22(5), 1979 (which inquiries are stopped).
-Assumes  reliable links; a bound: a message and its acknowledgement take no longer than `patience`, so a process that does not
-         answer by then is down.  Any number may crash, also inside or with the token on its way, and come back with their stable memory.
-Cost     2 messages each time the token moves, so 2 per entry when everybody wants in, without bound when nobody does; a new token costs
-         2N and more.  A crashed process costs a wait of `patience` in every round.
-Ensures  ME1, ME2; ME1 only while the bound holds: a process inside that is slower than `patience` is taken for dead, and
-         another enters (scenario ring-repair-slow).  Its token then dies by its epoch, and the order is restored when it has left.
-Differs  The sources leave open how a process is found dead, what becomes of the old token and how a process comes back: the
-         acknowledgements, the epochs, and that a process which comes back first keeps quiet for `patience`, are additions.
+Assumes  reliable links, in any order, and a bound: a message and its acknowledgement together take less than `patience`, by
+         anybody's clock, so that whoever has not answered by then is down.  Any number may crash at any moment and come back with their stable memory.
+Cost     2 messages for each step of the token: 2 per entry when everybody wants in, without bound when nobody does.  A new
+         token costs 2N and more, a process that is down a wait of `patience` in every round.
+Ensures  ME1, ME2; ME1 only as long as the bound holds: a process that is slower inside than `patience` is taken for dead, and
+         a second one enters (scenario ring-repair-slow).  `silence` may be wrong: the holder stops an inquiry that was in vain.
+Differs  The sources say neither how a dead process is found, nor what becomes of the old token, nor how one comes back: the
+         acknowledgements, the epochs, and that one who comes back is not relied on for twice `patience`, are additions.
 """
 
 from collections.abc import Sequence
@@ -30,7 +32,7 @@ Epoch: TypeAlias = tuple[int, ProcessId]
 
 class Token(Message):
     epoch: Epoch
-    hop: int  # how often it has moved: tells one passage from the next
+    hop: int  # counts its steps, so that an acknowledgement of an earlier one is recognised
 
 
 class Taken(Message):

@@ -745,7 +745,8 @@ class Simulation:
             self.log.clear()
             if messages:
                 self._recorder = self._new_recorder()
-            for volatile in (buckets, epochs, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated, *orders):
+            volatiles: list[Any] = [buckets, epochs, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated, *orders]
+            for volatile in volatiles:
                 volatile.clear()
             samplers.clear()
             samplers.update((link, delay.sampler(bits)) for link, delay in network.links.items())

@@ -1,0 +1,124 @@
+"""Claims about the election by terms (Ongaro, Ousterhout 2014; Ongaro's thesis, 9.6), one test each."""
+
+import random
+
+import pytest
+
+from habemus.catalog.runs import Report, execute
+from habemus.catalog.setup import Setup
+from habemus.core.properties import Verdict
+from habemus.scenarios import find
+
+
+def verdicts(report: Report) -> dict[str, Verdict]:
+    return {finding.name: finding.verdict for finding in report.findings}
+
+
+def troubled(seed: int) -> Setup:
+    """Crashes and recoveries, pauses, cuts of both kinds, loss, duplication and wild delays; all healed in the end."""
+    draw = random.Random(seed)
+    size = draw.choice((3, 4, 5))
+    faults: list[tuple[str, str]] = []
+    for _ in range(draw.randrange(2, 7)):
+        who, moment = draw.randrange(1, size + 1), draw.randrange(0, 1_000)
+        match draw.choice(("crash", "pause", "cut", "one-way")):
+            case "crash":
+                faults += [("crash", f"{who}@{moment}ms"), ("recover", f"{who}@{moment + draw.randrange(1, 300)}ms")]
+            case "pause":
+                faults.append(("pause", f"{who}@{moment}ms+{draw.randrange(1, 400)}ms"))
+            case "cut":
+                everybody = list(range(1, size + 1))
+                draw.shuffle(everybody)
+                border = draw.randrange(1, size)
+                groups = "|".join(",".join(map(str, group)) for group in (everybody[:border], everybody[border:]))
+                faults += [("cut", f"{groups}@{moment}ms"), ("heal", f"all@{moment + draw.randrange(50, 500)}ms")]
+            case _:
+                other = draw.choice([each for each in range(1, size + 1) if each != who])
+                faults.append(("cut", f"{who}>{other}@{moment}ms"))
+    faults.append(("heal", "all@1400ms"))
+    return Setup(
+        "terms",
+        size,
+        seed=seed,
+        options=(() if draw.randrange(3) else ("prevote=false",)),
+        delay=draw.choice(("1ms", "exp:3ms", "heavy:1ms")),
+        loss=draw.choice(("0", "0.05")),
+        duplicate=draw.choice(("0", "0.1")),
+        faults=tuple(faults),
+        until="2600ms",
+    )
+
+
+def test_never_two_leaders_in_one_term() -> None:
+    elections = 0
+    for seed in range(200):
+        report = execute(troubled(seed), keep=False)
+        assert verdicts(report)["E1"] is Verdict.HOLDS, f"{troubled(seed).command()}: {report.why}"
+        assert verdicts(report)["E2"] is not Verdict.VIOLATED
+        elections += report.costs["elections"]
+    assert elections > 250, "more than one election in many of the runs, or little was shown"
+
+
+@pytest.mark.parametrize(("prevote", "rounds"), [("true", 5), ("false", 3)])
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_an_undisturbed_election_is_linear(size: int, prevote: str, rounds: int) -> None:
+    report = execute(Setup("terms", size, options=(f"prevote={prevote}",), asks=("1@1ms",), until="10ms"))
+    assert report.costs["leader"] == 1
+    assert report.costs["messages"] == rounds * (size - 1)
+    assert report.costs["turnaround"] == rounds
+
+
+def test_then_one_heartbeat_to_each_per_period() -> None:
+    costs = execute(Setup("terms", 4, asks=("1@1ms",), until="1s"), keep=False).costs
+    assert costs["messages_by_name"]["Heartbeat"] == 3 * (1 + (1_000 - 5) // 20)
+
+
+def test_the_minority_cannot_elect_and_the_old_term_is_refused() -> None:
+    report = find("terms-partition").run().report
+    assert report.trace is not None
+    named = [(event.time, event.process, event.fields()) for event in report.trace.events if event.kind == "indicate"]
+    during = [each for each in named if 300_000 < each[0] < 1_000_000]
+    assert not any(process in (1, 2) and fields["process"] in (1, 2) for _, process, fields in during), "nobody new on the minority side"
+    winner = next(fields for _, process, fields in during if fields["process"] == process)
+    assert winner["process"] in (3, 4, 5) and winner["term"] > 1
+    after = [each for each in named if each[0] >= 1_000_000]
+    assert {process for _, process, fields in after if fields["process"] == winner["process"]} == {1, 2}
+    assert not any(process in (3, 4, 5) for _, process, _ in after), "the heartbeats of the old term change nothing there"
+
+
+def test_the_prevote_keeps_a_healthy_leader() -> None:
+    kept, deposed = find("terms-rejoin").run().report, find("terms-rejoin-no-prevote").run().report
+    assert kept.costs["leader_changes"] == 0 and kept.costs["leader"] == 1
+    assert deposed.violated == ["E4"]
+
+
+def test_a_call_does_not_depose_a_healthy_leader() -> None:
+    report = execute(Setup("terms", 5, asks=("1@1ms", *(f"{who}@300ms" for who in (2, 3, 4, 5)))))
+    assert report.verdict is Verdict.HOLDS
+    assert report.costs["leader"] == 1 and report.costs["elections"] == 1
+
+
+def test_more_than_half_of_the_weight() -> None:
+    """1 weighs as much as all others together: without it nobody is elected, and with one other it leads."""
+    alone = Setup("terms", 4, options=("weights=[3, 1, 1, 1]",), faults=(("crash", "1@0"),))
+    report = execute(alone, keep=False)
+    assert report.costs["elections"] == 0 and report.violated == ["E2"]
+    two = Setup("terms", 4, options=("weights=[3, 1, 1, 1]",), faults=(("crash", "2@0"), ("crash", "3@0")))
+    assert execute(two, keep=False).costs["leader"] in (1, 4)
+    even = Setup("terms", 4, faults=(("cut", "1,2|3,4@0"),))
+    assert execute(even, keep=False).costs["elections"] == 0, "half is not more than half"
+
+
+def test_a_vote_that_is_stored_is_not_given_twice() -> None:
+    """The run of terms-amnesia, but with the memory kept."""
+    forgetful = find("terms-amnesia")
+    assert forgetful.run().report.violated == ["E1"]
+    setup = forgetful.setup
+    faults = tuple(("recover" if kind == "amnesia" else kind, text) for kind, text in setup.faults)
+    careful = Setup("terms", 3, options=setup.options, asks=setup.asks, faults=faults, until=setup.until)
+    assert verdicts(execute(careful))["E1"] is Verdict.HOLDS
+
+
+def test_one_alone_leads() -> None:
+    report = execute(Setup("terms", 1))
+    assert report.verdict is Verdict.HOLDS and report.costs["messages"] == 0
