@@ -53,8 +53,8 @@ def test_wrong_options_are_refused() -> None:
 
 
 def test_no_messages_but_those_of_the_detector() -> None:
-    omega = execute(Setup("omega", 4, until="1s"), keep=False).costs
-    detector = execute(Setup("eventually-perfect", 4, until="1s"), keep=False).costs
+    omega = execute(Setup("omega", 4, until="990ms"), keep=False).costs
+    detector = execute(Setup("eventually-perfect", 4, until="990ms"), keep=False).costs
     assert omega["messages"] == detector["messages"]
 
 

@@ -215,15 +215,19 @@ def label(text: str) -> tuple[ProcessId, str]:
 
 
 def option(text: str) -> tuple[str, Any]:
-    """`notices` means true; `timeout=5ms` is a span; anything else is JSON or a word."""
+    """`notices` means true; `timeout=5ms` is a span; anything else is JSON or a word.  Options never change, so lists are tuples."""
     name, given, value = text.partition("=")
     if not given:
         return name, True
     try:
-        return name, json.loads(value)
+        return name, _unchanging(json.loads(value))
     except json.JSONDecodeError:
         pass
     try:
         return name, span(value)
     except BadNotation:
         return name, value
+
+
+def _unchanging(value: Any) -> Any:
+    return tuple(_unchanging(each) for each in value) if isinstance(value, list) else value

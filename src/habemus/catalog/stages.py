@@ -19,6 +19,9 @@ from habemus.traces.trace import Trace
 Pair: TypeAlias = tuple[ProcessId, ProcessId]
 Label: TypeAlias = Callable[[ProcessId], str]
 
+MOST_NAMES = 14
+"""So many processes are named one by one."""
+
 
 class NoStages(ValueError):
     """An algorithm whose runs have no stages to draw, or a run without a trace."""
@@ -163,6 +166,8 @@ def franklin(trace: Trace, topology: Topology) -> list[Stage]:
 
 
 def _listed(processes: Sequence[ProcessId], label: Label) -> str:
+    if len(processes) > MOST_NAMES:
+        return f"{len(processes)} processes"
     names = [label(process) for process in processes]
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names) or "none"
 

@@ -183,6 +183,14 @@ def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:
         raise UnsupportedType(f"{owner}.{name}: {reason}") from None
 
 
+def _shape_if_plain(declared: Any) -> Shape | None:
+    """The shape of a constant's type, if it has one: constants may be of any type, for they are never captured."""
+    try:
+        return shape_of(declared)
+    except UnsupportedType:
+        return None
+
+
 def _finish(cls: ProcessType, variables: dict[str, Variable], own: dict[str, Variable]) -> ProcessType:
     cls.__variables__ = variables
     cls.__own__ = own
@@ -482,8 +490,9 @@ class Process(metaclass=ProcessType):
             if variable.kind == "uses" and not isinstance(value, variable.declared):
                 raise MistakeInPlan(f"{cls.__name__}.{name} must be a {variable.declared.__name__}, not {type(value).__name__}")
             shape = variable.shape
-            if shape is not None and not is_of(variable.declared, value):
-                raise MistakeInPlan(f"{cls.__name__}.{name} is a {shape.name}, and {shown(value)} is none")
+            expected = shape or (_shape_if_plain(variable.declared) if variable.kind == "const" else None)
+            if expected is not None and not is_of(variable.declared, value):
+                raise MistakeInPlan(f"{cls.__name__}.{name} is a {expected.name}, and {shown(value)} is none")
             setattr(self, name, value if shape is None else shape.thawed(shape.frozen(value)))
 
     def on_start(self) -> None:

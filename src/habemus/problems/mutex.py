@@ -71,10 +71,12 @@ class Clients:
 
     _left: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
     _busy: set[ProcessId] = field(default_factory=set, init=False, repr=False)
+    _thinking: set[ProcessId] = field(default_factory=set, init=False, repr=False)  # will ask, but has not yet
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
         self._left = dict.fromkeys(clients, self.rounds)
         self._busy = set()
+        self._thinking = set()
         for client in clients:
             self._next(client, drive)
 
@@ -82,10 +84,13 @@ class Clients:
         if self._left[client]:
             self._left[client] -= 1
             self._busy.add(client)
+            self._thinking.add(client)
             drive.ask(client, "acquire", after=self.think)
 
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
-        if request == "release":
+        if request == "acquire":
+            self._thinking.discard(process)
+        elif request == "release":
             self._busy.discard(process)
             self._next(process, drive)
 
@@ -95,6 +100,9 @@ class Clients:
 
     def crashed(self, process: ProcessId) -> None:
         self._busy.discard(process)
+        if process in self._thinking:
+            self._thinking.discard(process)
+            self._left[process] += 1  # the request that the crash overtook is still to be made
 
     def recovered(self, process: ProcessId, drive: Drive) -> None:
         if process in self._left:
@@ -127,6 +135,9 @@ class InTurn(Clients):
         if request == "release":
             self._next_turn(drive)
 
+    def crashed(self, process: ProcessId) -> None:
+        self._busy.discard(process)
+
     def recovered(self, process: ProcessId, drive: Drive) -> None:
         if not self._busy:
             self._next_turn(drive)
@@ -148,10 +159,12 @@ class Script:
 
     _left: dict[ProcessId, list[Ask]] = field(default_factory=dict, init=False, repr=False)
     _now: dict[ProcessId, Ask] = field(default_factory=dict, init=False, repr=False)
+    _made: set[ProcessId] = field(default_factory=set, init=False, repr=False)  # whose present request has been made
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
         self._left = {}
         self._now = {}
+        self._made = set()
         for ask in sorted(self.asks, key=lambda each: each.at):
             self._left.setdefault(ask.process, []).append(ask)
         for process in sorted(self._left):
@@ -159,12 +172,15 @@ class Script:
 
     def _next(self, process: ProcessId, drive: Drive) -> None:
         self._now.pop(process, None)
+        self._made.discard(process)
         if self._left.get(process):
             ask = self._now[process] = self._left[process].pop(0)
             drive.ask(process, "acquire", after=max(0, ask.at - drive.now))
 
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
-        if request == "release":
+        if request == "acquire":
+            self._made.add(process)
+        elif request == "release":
             self._next(process, drive)
 
     def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
@@ -172,7 +188,9 @@ class Script:
             drive.ask(process, "release", after=self._now[process].hold)
 
     def crashed(self, process: ProcessId) -> None:
-        self._now.pop(process, None)
+        overtaken = self._now.pop(process, None)
+        if overtaken is not None and process not in self._made:
+            self._left[process].insert(0, overtaken)
 
     def recovered(self, process: ProcessId, drive: Drive) -> None:
         self._next(process, drive)

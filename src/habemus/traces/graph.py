@@ -100,7 +100,8 @@ def graph(stages: Sequence[Stage], *, title: str = "", label: Callable[[ProcessI
         raise ValueError("there is no stage to draw")
     if len(processes) > MOST_PROCESSES:
         raise TooLargeToDraw(f"a network of {len(processes)} processes is too large for a picture, which shows {MOST_PROCESSES} at most")
-    points, wide, high = _on_paper(places(processes, [(link.one, link.other) for link in stages[0].links]))
+    pairs = [(link.one, link.other) for link in stages[0].links]
+    points, wide, high = _on_paper(places(processes, pairs), len(pairs))
     panel = max(wide + 2 * RADIUS + 36, 230.0)
     columns = max(1, min(len(stages), int((WIDEST - 2 * MARGIN + GAP) // (panel + GAP))))
     rows = [stages[first : first + columns] for first in range(0, len(stages), columns)]
@@ -137,9 +138,8 @@ def _drawn(stage: Stage, points: Mapping[ProcessId, Point], label: Callable[[Pro
     for process, role in sorted(stage.roles.items()):
         x, y = points[process]
         ink_of = ROLES[role]
-        shape = ink.circle(x, y, RADIUS, ink_of.fill, ink_of.edge, 2.6 if role in ("source", "leader", "active") else 1.6)
-        if role == "leader":
-            shape += ink.element("circle", cx=x, cy=y, r=RADIUS + 4, fill="none", stroke=ink_of.edge, stroke_width=1.6)
+        shape = ink.circle(x, y, RADIUS + 4, ink.PAPER, ink_of.edge, 1.6) if role == "leader" else ""
+        shape += ink.circle(x, y, RADIUS, ink_of.fill, ink_of.edge, 2.6 if role in ("source", "leader", "active") else 1.6)
         name = clipped(label(process), 12, 2 * RADIUS + 14)
         weight = "bold" if role in ("source", "leader", "active") else None
         shape += ink.text(x, y + 4.3, name, size=12, fill=ink_of.letters, anchor="middle", weight=weight)
@@ -243,6 +243,9 @@ def _assembled(shapes: Iterable[str], wide: float, high: float, title: str) -> s
 UNIT = 1_000
 """The length of a link, in the units of places."""
 
+CLOSEST = 650
+"""How near two processes may stand."""
+
 ROUNDS = 60
 BEGINNINGS = 8
 
@@ -259,7 +262,7 @@ def places(processes: Sequence[ProcessId], links: Sequence[tuple[ProcessId, Proc
         order = _order_from(
             processes[beginning * len(processes) // min(BEGINNINGS, len(processes))], near, processes, deep=beginning % 2 == 0
         )
-        settled = _settled(_circle(order), distances)
+        settled = _apart(_settled(_circle(order), distances))
         found.append((_faults(settled, links), beginning, settled))
     return min(found, key=lambda each: each[:2])[2]
 
@@ -292,25 +295,29 @@ def _order_from(
 
 
 _SINES = (0, 195, 383, 556, 707, 831, 924, 981, 1000)
-"""Of every sixteenth of half a circle, in thousandths: a table is the same everywhere."""
+"""Of every eighth of a right angle, in thousandths: a table is the same everywhere."""
+FULL = 3_200
+"""A full turn, in the units of angles."""
+
+
+def _sine(angle: int) -> int:
+    """In thousandths."""
+    quarter, rest = divmod(angle % FULL, 800)
+    rest = 800 - rest if quarter % 2 else rest
+    step, part = divmod(rest, 100)
+    value = _SINES[step] + ((_SINES[min(step + 1, 8)] - _SINES[step]) * part) // 100
+    return -value if quarter > 1 else value
+
+
+def _turned(place: Place, angle: int) -> Place:
+    (x, y), sine, cosine = place, _sine(angle), _sine(angle + FULL // 4)
+    return (x * cosine - y * sine) // 1_000, (x * sine + y * cosine) // 1_000
 
 
 def _circle(order: Sequence[ProcessId]) -> dict[ProcessId, Place]:
     """The processes round a circle, in this order."""
-    size = len(order)
-    radius = UNIT * max(size, 3) // 6
-
-    def sine(angle: int) -> int:  # in 3200ths of a circle
-        quarter, rest = divmod(angle % 3_200, 800)
-        rest = 800 - rest if quarter % 2 else rest
-        step, part = divmod(rest, 100)
-        value = _SINES[step] + ((_SINES[min(step + 1, 8)] - _SINES[step]) * part) // 100
-        return -value if quarter > 1 else value
-
-    return {
-        process: (radius * sine(3_200 * index // size) // 1_000, -radius * sine(3_200 * index // size + 800) // 1_000)
-        for index, process in enumerate(order)
-    }
+    radius = UNIT * max(len(order), 3) // 6
+    return {process: _turned((0, -radius), FULL * index // len(order)) for index, process in enumerate(order)}
 
 
 def _settled(begun: Mapping[ProcessId, Place], distances: Mapping[ProcessId, Mapping[ProcessId, int]]) -> dict[ProcessId, Place]:
@@ -338,6 +345,25 @@ def _settled(begun: Mapping[ProcessId, Place], distances: Mapping[ProcessId, Map
     return found
 
 
+def _apart(found: Mapping[ProcessId, Place]) -> dict[ProcessId, Place]:
+    """Pushes processes apart that stand too close to be told apart."""
+    places = dict(found)
+    for _ in range(ROUNDS):
+        calm = True
+        for one, other in combinations(places, 2):
+            (x1, y1), (x2, y2) = places[one], places[other]
+            away = isqrt((x1 - x2) ** 2 + (y1 - y2) ** 2)
+            if away < CLOSEST:
+                calm = False
+                step_x, step_y = (x2 - x1, y2 - y1) if away else (one, other)  # from the same place, in some direction
+                length = max(isqrt(step_x**2 + step_y**2), 1)
+                push_x, push_y = (step_x * (CLOSEST - away) // (2 * length), step_y * (CLOSEST - away) // (2 * length))
+                places[one], places[other] = (x1 - push_x - 1, y1 - push_y), (x2 + push_x + 1, y2 + push_y)
+        if calm:
+            break
+    return places
+
+
 def _faults(found: Mapping[ProcessId, Place], links: Sequence[tuple[ProcessId, ProcessId]]) -> int:
     """How hard it is to read: links that cross, and links that run through a process."""
     crossings = 0
@@ -360,12 +386,23 @@ def _cross(a: Place, b: Place, c: Place, d: Place) -> bool:
     return side(a, b, c) != side(a, b, d) and side(c, d, a) != side(c, d, b)
 
 
-def _on_paper(found: Mapping[ProcessId, Place]) -> tuple[dict[ProcessId, Point], float, float]:
-    """The places in pixels from the upper left corner, large enough that no two processes touch; lying rather than standing."""
-    xs, ys = [x for x, _ in found.values()], [y for _, y in found.values()]
-    if max(ys) - min(ys) > max(xs) - min(xs):
-        return _on_paper({process: (y, -x) for process, (x, y) in found.items()})
-    nearest = min((isqrt((x1 - x2) ** 2 + (y1 - y2) ** 2) for (x1, y1), (x2, y2) in combinations(found.values(), 2)), default=UNIT)
-    scale = max(72 / UNIT, min(NEAREST / max(nearest, 1), 130 / UNIT))
-    points = {process: ((x - min(xs)) * scale, (y - min(ys)) * scale) for process, (x, y) in found.items()}
+def _on_paper(found: Mapping[ProcessId, Place], links: int) -> tuple[dict[ProcessId, Point], float, float]:
+    """The places in pixels from the upper left corner, turned so that they need little paper; the more links, the larger."""
+    turned = min((_all_turned(found, angle) for angle in range(0, FULL // 2, FULL // 128)), key=_paper)
+    xs, ys = [x for x, _ in turned.values()], [y for _, y in turned.values()]
+    nearest = min((isqrt((x1 - x2) ** 2 + (y1 - y2) ** 2) for (x1, y1), (x2, y2) in combinations(turned.values(), 2)), default=UNIT)
+    wanted = NEAREST + 14 * max(0.0, min(links / len(found) - 1.3, 4.0))
+    scale = max(74 / UNIT, min(wanted / max(nearest, 1), 130 / UNIT))
+    points = {process: ((x - min(xs)) * scale, (y - min(ys)) * scale) for process, (x, y) in turned.items()}
     return points, (max(xs) - min(xs)) * scale, (max(ys) - min(ys)) * scale
+
+
+def _all_turned(found: Mapping[ProcessId, Place], angle: int) -> dict[ProcessId, Place]:
+    return {process: _turned(place, angle) for process, place in found.items()}
+
+
+def _paper(found: Mapping[ProcessId, Place]) -> tuple[int, int]:
+    """What a picture needs: first of all little room, then little height."""
+    xs, ys = [x for x, _ in found.values()], [y for _, y in found.values()]
+    wide, high = max(xs) - min(xs) + UNIT // 2, max(ys) - min(ys) + UNIT // 2
+    return wide * high * (2 if high > wide else 1), high

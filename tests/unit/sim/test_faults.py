@@ -7,6 +7,7 @@ import pytest
 
 from habemus.algorithms.mutex.central import Central
 from habemus.algorithms.mutex.ricart_agrawala import RicartAgrawala
+from habemus.algorithms.mutex.token_ring import TokenRing
 from habemus.catalog.notation import delay
 from habemus.core import Const, Durable, Message, MistakeInAlgorithm, MistakeInPlan, Process, ProcessId, System, Timer, upon
 from habemus.core.events import Event
@@ -305,3 +306,35 @@ def test_the_limit_of_one_call_does_not_stop_the_next() -> None:
     simulation = Simulation(RicartAgrawala.system(3), workload=Clients(5, think=(0, 2_000)))
     assert simulation.run(until=9_000, events=3).reason == "events"
     assert simulation.run().reason == "done"
+
+
+class TestApplicationsAndCrashes:
+    """A crash takes the application with it; what it still has to ask, it asks after the recovery."""
+
+    def ending(self, simulation: Simulation) -> tuple[str, list[str]]:
+        ending = simulation.run(until=10**7)
+        told = [f"{event.process} {event.name}" for event in simulation.drained() if event.kind in ("request", "indicate")]
+        return ending.reason, told
+
+    def test_what_a_crash_has_overtaken_is_not_asked_in_the_next_life(self) -> None:
+        faults = [Crash(1, 5_000), Recover(1, 6_000)]
+        simulation = Simulation(Central.system(1), workload=Script([Ask(1, at=1_000, hold=8_000)]), faults=faults)
+        assert self.ending(simulation) == ("done", ["1 acquire", "1 Granted"])
+
+    def test_a_request_of_the_future_survives_a_crash(self) -> None:
+        faults = [Crash(1, 1_000), Recover(1, 2_000)]
+        simulation = Simulation(Central.system(2), workload=Script([Ask(1, at=9_000)]), faults=faults)
+        assert self.ending(simulation) == ("done", ["1 acquire", "1 Granted", "1 release"])
+
+    def test_a_run_waits_for_those_who_will_recover(self) -> None:
+        faults = [Crash(1, 1_000), Crash(2, 9_000), Recover(2, 60_000), Recover(1, 70_000)]
+        simulation = Simulation(Central.system(2), workload=Clients(2, think=(2_000, 5_000)), faults=faults)
+        reason, told = self.ending(simulation)
+        assert reason == "done"
+        assert told.count("1 release") == 2
+        assert told.count("2 Granted") >= 1
+
+    def test_a_crash_at_the_start_does_not_end_the_run(self) -> None:
+        plans = TokenRing.system(3)
+        simulation = Simulation(plans, workload=Clients(1), faults=[Crash(1, Nth("send", 1))])
+        assert simulation.run(until=10**6).reason == "quiescent"

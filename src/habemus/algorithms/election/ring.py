@@ -21,8 +21,13 @@ class Ring(Election):
 
     largest = 1_000_000
 
-    left: Const[ProcessId]
-    right: Const[ProcessId]
+    @property
+    def left(self) -> ProcessId:
+        return self.peers[0] if self.peers else self.me
+
+    @property
+    def right(self) -> ProcessId:
+        return self.peers[-1] if self.peers else self.me
 
     def around(self, size: int) -> Sequence[ProcessId]:
         """The processes in the direction of travel."""
@@ -33,10 +38,10 @@ class Ring(Election):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, arranged as the plan says."""
-        around = cls(left=0, right=0, **options).around(size)
-        plans = {me: cls(left=around[index - 1], right=around[(index + 1) % size], **options) for index, me in enumerate(around)}
-        return System(plans, ring(around), tuple(range(1, size + 1)))
+        """Participants 1 to N, arranged as the plan says; all by the same plan, for there may be many."""
+        plan = cls(**options)
+        everybody = range(1, size + 1)
+        return System(dict.fromkeys(everybody, plan), ring(plan.around(size)), tuple(everybody))
 
 
 class RingOfIds(Ring):
@@ -49,7 +54,7 @@ class RingOfIds(Ring):
         return arranged(size, self.order, self.arrangement)
 
 
-def arranged(size: int, order: object, arrangement: int = 0) -> Sequence[ProcessId]:
+def arranged(size: int, order: Order, arrangement: int = 0) -> Sequence[ProcessId]:
     """The ids 1 to N in the given order."""
     if order == "increasing":
         return range(1, size + 1)
@@ -57,15 +62,13 @@ def arranged(size: int, order: object, arrangement: int = 0) -> Sequence[Process
         return range(size, 0, -1)
     if order == "random":
         return shuffled(size, arrangement)
-    if not isinstance(order, tuple | list) or any(type(each) is not int for each in order) or sorted(order) != list(range(1, size + 1)):
+    if sorted(order) != list(range(1, size + 1)):
         raise MistakeInPlan(f"order is increasing, decreasing, random, or a list of the ids 1 to {size}; not {order!r}")
     return order
 
 
 def shuffled(size: int, arrangement: int) -> Sequence[ProcessId]:
     """The ids 1 to N, shuffled (Fisher and Yates) by the numbers of a small generator (SplitMix64): the same on every machine."""
-    if type(arrangement) is not int:
-        raise MistakeInPlan(f"arrangement is the number of a random order, not {arrangement!r}")
     ids = list(range(1, size + 1))
     state = arrangement & _64_BITS
     for last in range(size - 1, 0, -1):

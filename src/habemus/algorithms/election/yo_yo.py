@@ -219,17 +219,13 @@ class YoYo(Election):
     def network(self, size: int) -> Topology:
         if self.edges:
             return self.given_network(size)
-        if str(self.topology) not in TOPOLOGIES:
+        if self.topology not in TOPOLOGIES:
             raise MistakeInPlan(f"there is no topology {self.topology!r}; there are {', '.join(TOPOLOGIES)}")
         ids = arranged(size, self.order, self.arrangement)
         return random_connected(ids, self.arrangement) if self.topology == "random" else TOPOLOGIES[self.topology](ids)
 
     def given_network(self, size: int) -> Topology:
-        try:
-            edges = [(int(one), int(other)) for one, other in self.edges]
-        except (TypeError, ValueError):
-            raise MistakeInPlan(f"edges are pairs of ids, such as [[1,2],[2,3]]; not {self.edges!r}") from None
-        topology = Topology.of_edges("edges", range(1, size + 1), edges)
+        topology = Topology.of_edges("edges", range(1, size + 1), self.edges)
         if not topology.is_connected():
             raise MistakeInPlan("these edges do not connect everybody; to see a network in two parts, cut links of one that was whole")
         return topology

@@ -11,7 +11,8 @@ nobody takes a token that is older than one it has seen: the mistake comes to an
 Source   Le Lann: Distributed systems, towards a formal approach, IFIP 1977 (a lost token is replaced through an election);
          Chang, Roberts: An improved algorithm for decentralized extrema-finding, CACM 22(5), 1979 (which inquiries are stopped).
 Assumes  reliable links, in any order, and a bound: a message and its acknowledgement together take less than `patience`, by
-         anybody's clock, so that whoever has not answered by then is down.  Any number may crash at any moment and come back with their stable memory.
+         anybody's clock, so that whoever has not answered by then is down.  Any number may crash, at any moment, and come
+         back with their stable memory.
 Cost     2 messages for each step of the token: 2 per entry when everybody wants in, without bound when nobody does.  A new
          token costs 2N and more, a process that is down a wait of `patience` in every round.
 Ensures  ME1, ME2; ME1 only as long as the bound holds: a process that is slower inside than `patience` is taken for dead, and

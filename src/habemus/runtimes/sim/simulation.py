@@ -73,6 +73,7 @@ class _Ask(NamedTuple):
     process: ProcessId
     request: str
     arguments: tuple[Any, ...]
+    life: int  # of the process that is to be asked: what a crash has overtaken is not asked any more
 
 
 class _Strike(NamedTuple):
@@ -197,12 +198,14 @@ class Simulation:
         sent = 0
         sequence = 0
         run_number = 0
+        begun = False  # the workload has asked its first questions
         stopping = False
         targets: dict[int, tuple[dict[type, Callable[..., None]], Any]] = {}
         tables: dict[int, dict[type, Callable[..., None]]] = {}  # those of the processes when they are up
         timers: dict[tuple[int, Timer], int] = {}
         settles: dict[ProcessId, Callable[[], None]] = {}
         stored: dict[ProcessId, State] = {}  # what crashed processes come back with
+        lives = dict.fromkeys(stacks, 0)  # how often each process has crashed
         paused: dict[ProcessId, list[tuple[int, int, Any]]] = {}
         cuts: set[tuple[ProcessId, ProcessId]] = set()
         samplers: dict[tuple[ProcessId, ProcessId], Sampler] = {link: delay.sampler(bits) for link, delay in network.links.items()}
@@ -237,7 +240,12 @@ class Simulation:
             nonlocal sequence
             sequence += 1
             # At least one instant later: nothing is ever added to the instant that is being worked on.
-            enqueue((now + (after if after > 0 else 1), bits(32), CONTROL, sequence, control))
+            arrival = now + (after if after > 0 else 1)
+            bucket = bucket_of(arrival >> BUCKET_BITS)
+            if bucket is None:
+                enqueue((arrival, bits(32), CONTROL, sequence, control))
+            else:
+                bucket.append((arrival, bits(32), CONTROL, sequence, control))
             return sequence
 
         # Sending.  `transmit` can do everything; networks on which nothing goes wrong get shorter functions below.
@@ -489,8 +497,8 @@ class Simulation:
             handler(part, control.timer)
 
         def ask(_: None, number: int, control: _Ask) -> None:
-            process, name, arguments = control
-            if process in stored or (paused and hold_if_paused(process, number, control)):
+            process, name, arguments, life = control
+            if process in stored or life != lives[process] or (paused and hold_if_paused(process, number, control)):
                 return
             if requests:
                 log(Event(now, process, "request", name, note(arguments) if arguments else None))
@@ -506,9 +514,19 @@ class Simulation:
             if watched:
                 witnessed(process, "request", name)
 
+        def recoveries_ahead() -> bool:
+            due = [
+                fault.process for fault in self.faults if isinstance(fault, Recover) and isinstance(fault.when, int) and fault.when >= now
+            ]
+            return any(process in stored for process in due)
+
         def stop(_: None, __: int, control: _Stop) -> None:
+            nonlocal stopping
             if control.run not in (None, run_number):
                 return  # of an earlier call, which ended for another reason
+            if control.reason == "done" and workload is not None and (not workload.is_done() or recoveries_ahead()):
+                stopping = False  # somebody has recovered and goes on asking, or will
+                return
             nothing_left = not epochs and not upcoming.__length_hint__()
             raise _Stopped("quiescent" if nothing_left and control.reason == "time" else control.reason)
 
@@ -579,6 +597,7 @@ class Simulation:
             if process in stored:
                 return
             processes = self.processes[process]
+            lives[process] += 1
             stored[process] = stacks[process].forget(tuple(type(part).__capture__(part) for part in processes))
             paused.pop(process, None)
             outboxes.pop(process, None)
@@ -605,6 +624,7 @@ class Simulation:
             perform(process, "on_recover")
             if workload is not None:
                 workload.recovered(process, drive)
+                stop_if_done()
 
         def pause(process: ProcessId, duration: int) -> None:
             nonlocal sequence
@@ -620,14 +640,16 @@ class Simulation:
 
         def stop_if_done() -> None:
             nonlocal stopping
-            if workload is not None and not stopping and workload.is_done():
+            if begun and workload is not None and not stopping and workload.is_done():
                 stopping = True
                 schedule(10 * max(network.delay.longest, 1), _Stop("done"))  # let the last messages arrive
 
         # The application.
 
+        new_tuple = tuple.__new__  # what the class itself does, without its detour
+
         def ask_later(process: ProcessId, request: str, *arguments: Any, after: Span) -> None:
-            schedule(drawn(after), _Ask(process, request, arguments))
+            schedule(after if after.__class__ is int else drawn(after), new_tuple(_Ask, (process, request, arguments, lives[process])))
 
         drive = _Drive(lambda: now, ask_later)
 
@@ -653,6 +675,7 @@ class Simulation:
         targets[CONTROL] = ({_Fire: fire, _Ask: ask, _Strike: strike, _Resume: resume, _Stop: stop}, None)
 
         def begin() -> None:
+            nonlocal begun
             for fault in self.faults:
                 if not isinstance(fault, Skew) and isinstance(fault.when, int):
                     schedule(fault.when, _Strike(fault))
@@ -662,6 +685,7 @@ class Simulation:
                 perform(me, "on_start")
             if workload is not None:
                 workload.begin(system.clients, drive)
+                begun = True
                 stop_if_done()
 
         def advance(budget: int) -> bool:
@@ -734,9 +758,10 @@ class Simulation:
             return Ending(reason, now, delivered, sent)
 
         def reset(seed: int) -> None:
-            nonlocal now, delivered, sent, sequence, stopping, epoch, current, upcoming
+            nonlocal now, delivered, sent, sequence, stopping, begun, epoch, current, upcoming
             now = delivered = sent = sequence = 0
-            stopping = False
+            stopping = begun = False
+            lives.update(dict.fromkeys(stacks, 0))
             epoch = -1
             current = []
             upcoming = iter(current)
