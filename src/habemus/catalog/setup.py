@@ -13,6 +13,12 @@ from typing import Any
 WORKLOADS = ("steady", "burst", "in-turn")
 EVENT_LIMIT = 10_000_000
 
+FAULTS = ("crash", "recover", "amnesia", "pause", "cut", "heal", "slow", "skew")
+
+
+def _position(kind: str) -> int:
+    return FAULTS.index(kind) if kind in FAULTS else len(FAULTS)
+
 
 class BadSetup(ValueError):
     """A description that does not describe a run."""
@@ -38,6 +44,10 @@ class Setup:
     faults: tuple[tuple[str, str], ...] = ()
     until: str | None = None
     events: int = EVENT_LIMIT
+
+    def __post_init__(self) -> None:
+        # In one order, so that a setup and its command are the same run.
+        object.__setattr__(self, "faults", tuple(sorted(self.faults, key=lambda fault: _position(fault[0]))))
 
     def plain(self) -> dict[str, Any]:
         """As JSON can hold it; what is not said is as usual."""

@@ -104,7 +104,7 @@ def _yo_yo_stage(run: _YoYoRun, topology: Topology, number: int, label: Label) -
     roles = {process: _role(process, bool(above[process]), bool(below[process]), run) for process in topology.processes}
     sources = [process for process in topology.processes if roles[process] == "source"]
     lost = [process for process in sources if "NO" in below[process]]
-    told = f"{_counted(len(sources), 'source')}: {_listed(sorted(sources), label)}."
+    told = f"{_counted(len(sources), 'source')}" + (f": {_listed(sorted(sources), label)}." if len(sources) <= MOST_NAMES else ".")
     if lost:
         told += f"  {_listed(sorted(lost), label)} {'loses' if len(lost) == 1 else 'lose'}."
     if left:

@@ -77,7 +77,7 @@ LINKS = {
     "cut": _Line("#c4161c", 1.2, "2 4", False, "cut"),
 }
 
-MOST_PROCESSES = 60
+MOST_PROCESSES = 40
 RADIUS = 15.0
 MARGIN = 20.0
 GAP = 26.0
@@ -85,7 +85,7 @@ TITLE_SIZE = 16.0
 HEADING_SIZE = 13.0
 SIZE = 11.0
 LEADING = 15.0
-WIDEST = 1_180.0
+WIDEST = 1_260.0
 NEAREST = 46.0
 """Between the middles of two processes."""
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from habemus.catalog import notation
 from habemus.catalog.notation import BadNotation
-from habemus.catalog.setup import BadSetup, Setup
+from habemus.catalog.setup import FAULTS, BadSetup, Setup
 from habemus.problems.mutex import Ask
 from habemus.runtimes.sim.faults import Crash, Cut, Heal, Nth, Pause, Recover, Skew, Slow, between
 from habemus.runtimes.sim.network import Exponential, HeavyTail, Uniform
@@ -130,3 +130,9 @@ def test_setup_survives_json() -> None:
 def test_a_description_that_is_none_is_refused(plain: dict[str, object]) -> None:
     with pytest.raises(BadSetup):
         Setup.from_plain(plain)
+
+
+def test_every_fault_has_a_place_in_the_order() -> None:
+    assert tuple(notation.FAULTS) == FAULTS
+    shuffled = Setup("central", 2, faults=(("recover", "1@2"), ("crash", "1@1"), ("crash", "1@3")))
+    assert shuffled.faults == (("crash", "1@1"), ("crash", "1@3"), ("recover", "1@2"))

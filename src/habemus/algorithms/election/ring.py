@@ -63,7 +63,7 @@ def arranged(size: int, order: Order, arrangement: int = 0) -> Sequence[ProcessI
     if order == "random":
         return shuffled(size, arrangement)
     if sorted(order) != list(range(1, size + 1)):
-        raise MistakeInPlan(f"order is increasing, decreasing, random, or a list of the ids 1 to {size}; not {order!r}")
+        raise MistakeInPlan(f"order is increasing, decreasing, random, or a list with each of the ids 1 to {size} once")
     return order
 
 

@@ -1,0 +1,138 @@
+"""The run that belongs to a seed of a sweep: the seed decides size, workload, delays and crashes, within what the card allows."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+from habemus.analysis.ranges import Sizes
+from habemus.analysis.tolerance import Tolerance, stands_copies, stands_late_messages, stands_loss, tolerates
+from habemus.catalog.entries import Entry
+from habemus.catalog.runs import system_of
+from habemus.catalog.setup import BadSetup, Setup
+from habemus.core.process import MistakeInPlan, ProcessId
+
+DELAYS = ("exp:1ms", "100..3000")
+LATE_DELAYS = ("heavy:100us",)
+"""Half of the messages are fast, and one in a thousand takes a hundred times as long."""
+
+EVENTS = 200_000
+"""A run of a sweep that has not ended after so many events is cut off, and shows that much less."""
+
+REQUESTS = 3
+MOMENTS_US = 25_000
+"""Crashes at a time come within it: most runs are as long, in microseconds."""
+LATE_RETURN = "10s"
+"""When whoever crashed at an event is back at the latest: all the rest has happened by then."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is to be drawn from."""
+
+    sizes: Sizes
+    delay: str | None = None  # None: several
+    crashes: bool = False
+
+    def sizes_for(self, entry: Entry) -> Sizes:
+        """Those of the sizes that the algorithm runs with, or `BadSetup` if there are none."""
+        fewest = max(self.sizes.low, getattr(entry.algorithm, "fewest", 1))
+        most = min(self.sizes.high, getattr(entry.algorithm, "largest", self.sizes.high))
+        if fewest > most:
+            raise BadSetup(f"{entry.name} runs with other numbers of participants than {self.sizes.low}..{self.sizes.high}")
+        return Sizes(fewest, most)
+
+    def setup(self, entry: Entry, seed: int) -> Setup:
+        """Odd seeds ask all at once, even ones now and then; the sizes take turns."""
+        rng = random.Random(f"{entry.name} {seed}")  # of its own, so that a change of one algorithm does not change the others
+        low, high = self.sizes_for(entry)
+        setup = Setup(
+            entry.name,
+            low + seed // 2 % (high - low + 1),
+            seed=seed,
+            workload="burst" if seed % 2 else "steady",
+            requests=REQUESTS,
+            delay=self.delay or rng.choice(DELAYS + (LATE_DELAYS if stands_late_messages(entry) else ())),
+            loss=rng.choice(("0", "0.1", "0.3")) if stands_loss(entry) else "0",
+            duplicate=rng.choice(("0", "0.2")) if stands_copies(entry) else "0",
+            events=EVENTS,
+        )
+        return _with_crashes(setup, entry, rng) if self.crashes else setup
+
+    def check(self, entry: Entry) -> None:
+        """Refuses what no run can be made of, before many are begun."""
+        low, high = self.sizes_for(entry)
+        for size in {low, high}:
+            try:
+                system_of(replace(self.setup(entry, 0), n=size), entry)
+            except MistakeInPlan as reason:
+                raise BadSetup(f"{entry.name}, {size} participants: {reason}") from None
+
+
+def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
+    tolerance = tolerates(entry)
+    system = system_of(setup, entry)
+    everybody, participants = list(system.plans), list(system.clients)
+    match tolerance:
+        case Tolerance.NOBODY:
+            return setup
+        case Tolerance.BYSTANDERS:
+            victims = _some(participants, (len(participants) - 1) // 2, rng)
+            return replace(setup, faults=tuple(("crash", f"{each}@release#{rng.randint(1, REQUESTS)}") for each in victims))
+        case Tolerance.OUTSIDERS:
+            moments = (f"release#{rng.randint(1, REQUESTS)}", f"acquire#{rng.randint(1, REQUESTS)}")
+            victims = _some(participants, len(participants) - 1, rng)
+            return replace(setup, faults=tuple(("crash", f"{each}@{rng.choice(moments)}") for each in victims))
+        case Tolerance.BETWEEN:
+            return _between_elections(setup, participants, rng)
+        case Tolerance.FOR_GOOD:
+            victims = _some(everybody, len(everybody) - 1, rng)
+            return replace(setup, faults=tuple(("crash", f"{each}@{rng.randrange(1, MOMENTS_US)}") for each in victims))
+    down = {Tolerance.RETURNING: 0, Tolerance.MINORITY: (len(everybody) - 1) // 2, Tolerance.ANYBODY: len(everybody) - 1}[tolerance]
+    victims = _some(everybody, len(everybody), rng)[:3]
+    faults: list[tuple[str, str]] = []
+    for each in victims:
+        stays_down = down > 0 and rng.random() < 0.5
+        down -= stays_down
+        faults += _crash(each, stays_down, rng)
+    return replace(setup, faults=tuple(faults))
+
+
+def _some(processes: list[ProcessId], most: int, rng: random.Random) -> list[ProcessId]:
+    """At least one of them, unless there are none to take."""
+    return rng.sample(processes, rng.randint(1, most)) if most > 0 else []
+
+
+def _crash(process: ProcessId, stays_down: bool, rng: random.Random) -> list[tuple[str, str]]:
+    """At a time, in the middle of a step, or on entering and leaving; and when it comes back."""
+    if rng.random() < 0.5:
+        moment = rng.randrange(1, MOMENTS_US)
+        back = str(moment + rng.randrange(1, MOMENTS_US))
+        when = str(moment)
+    else:
+        event = rng.choice(("send", "send", "receive", "acquire", "Granted", "release"))
+        when = f"{event}#{rng.randint(1, 10 if event in ('send', 'receive') else REQUESTS)}"
+        back = LATE_RETURN
+    return [("crash", f"{process}@{when}")] + ([] if stays_down else [("recover", f"{process}@{back}")])
+
+
+_AN_ELECTION_US = 2_000_000
+"""Longer than any election takes, so that the next fault or call comes between two of them."""
+
+
+def _between_elections(setup: Setup, participants: list[ProcessId], rng: random.Random) -> Setup:
+    """One calls; then somebody crashes, and one who is up calls; then somebody comes back or crashes, and so on."""
+    up, down = list(participants), list[ProcessId]()
+    asks, faults = [f"{rng.choice(up)}@1ms"], list[tuple[str, str]]()
+    for turn in range(1, 1 + REQUESTS):
+        moment = turn * _AN_ELECTION_US
+        if down and (len(up) == 1 or rng.random() < 0.5):
+            process = down.pop(rng.randrange(len(down)))
+            faults.append(("recover", f"{process}@{moment}"))
+            up.append(process)
+        elif len(up) > 1:
+            process = up.pop(rng.randrange(len(up)))
+            faults.append(("crash", f"{process}@{moment}"))
+            down.append(process)
+            asks.append(f"{rng.choice(up)}@{moment + 100_000}")
+    return replace(setup, workload="steady", asks=tuple(asks), faults=tuple(faults))

@@ -1,0 +1,22 @@
+"""Tables in the terminal: columns as wide as they need to be, numbers to the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+
+def say_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+    """The first `left` columns are text; the others are numbers."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    click.echo(click.style(_line(heads, widths, left), bold=True))
+    for row in rows:
+        click.echo(_line(row, widths, left))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], left: int) -> str:
+    aligned = [
+        cell.ljust(width) if column < left else cell.rjust(width) for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(aligned).rstrip()
