@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from habemus.analysis.ranges import Sizes
 from habemus.analysis.tolerance import Tolerance, stands_copies, stands_late_messages, stands_loss, tolerates
 from habemus.catalog.entries import Entry
+from habemus.catalog.mutex import MUTEX
 from habemus.catalog.runs import system_of
 from habemus.catalog.setup import BadSetup, Setup
 from habemus.core.process import MistakeInPlan, ProcessId
@@ -21,7 +22,9 @@ EVENTS = 200_000
 
 REQUESTS = 3
 MOMENTS_US = 25_000
-"""Crashes at a time come within it: most runs are as long, in microseconds."""
+"""Crashes come within it, and returns within as much again: most runs of mutual exclusion are as long."""
+LONG_MOMENTS_US = 500_000
+"""The same for processes that never come to rest, whose runs are longer."""
 LATE_RETURN = "10s"
 """When whoever crashed at an event is back at the latest: all the rest has happened by then."""
 
@@ -87,14 +90,14 @@ def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
             return _between_elections(setup, participants, rng)
         case Tolerance.FOR_GOOD:
             victims = _some(everybody, len(everybody) - 1, rng)
-            return replace(setup, faults=tuple(("crash", f"{each}@{rng.randrange(1, MOMENTS_US)}") for each in victims))
+            return replace(setup, faults=tuple(("crash", f"{each}@{rng.randrange(1, LONG_MOMENTS_US)}") for each in victims))
     down = {Tolerance.RETURNING: 0, Tolerance.MINORITY: (len(everybody) - 1) // 2, Tolerance.ANYBODY: len(everybody) - 1}[tolerance]
     victims = _some(everybody, len(everybody), rng)[:3]
     faults: list[tuple[str, str]] = []
     for each in victims:
         stays_down = down > 0 and rng.random() < 0.5
         down -= stays_down
-        faults += _crash(each, stays_down, rng)
+        faults += _crash(each, stays_down, entry.problem is MUTEX, rng)
     return replace(setup, faults=tuple(faults))
 
 
@@ -103,11 +106,12 @@ def _some(processes: list[ProcessId], most: int, rng: random.Random) -> list[Pro
     return rng.sample(processes, rng.randint(1, most)) if most > 0 else []
 
 
-def _crash(process: ProcessId, stays_down: bool, rng: random.Random) -> list[tuple[str, str]]:
+def _crash(process: ProcessId, stays_down: bool, comes_to_rest: bool, rng: random.Random) -> list[tuple[str, str]]:
     """At a time, in the middle of a step, or on entering and leaving; and when it comes back."""
-    if rng.random() < 0.5:
-        moment = rng.randrange(1, MOMENTS_US)
-        back = str(moment + rng.randrange(1, MOMENTS_US))
+    if not comes_to_rest or rng.random() < 0.5:
+        within = MOMENTS_US if comes_to_rest else LONG_MOMENTS_US
+        moment = rng.randrange(1, within)
+        back = str(moment + rng.randrange(1, within))
         when = str(moment)
     else:
         event = rng.choice(("send", "send", "receive", "acquire", "Granted", "release"))
@@ -121,18 +125,20 @@ _AN_ELECTION_US = 2_000_000
 
 
 def _between_elections(setup: Setup, participants: list[ProcessId], rng: random.Random) -> Setup:
-    """One calls; then somebody crashes, and one who is up calls; then somebody comes back or crashes, and so on."""
-    up, down = list(participants), list[ProcessId]()
-    asks, faults = [f"{rng.choice(up)}@1ms"], list[tuple[str, str]]()
+    """One calls; then somebody crashes or comes back, and the same one calls; and so on.
+
+    The one that calls stays up: what an application has planned to ask for is forgotten in a crash.
+    """
+    caller = rng.choice(participants)
+    up, down = [each for each in participants if each != caller], list[ProcessId]()
+    asks, faults = [f"{caller}@1ms"], list[tuple[str, str]]()
     for turn in range(1, 1 + REQUESTS):
         moment = turn * _AN_ELECTION_US
-        if down and (len(up) == 1 or rng.random() < 0.5):
-            process = down.pop(rng.randrange(len(down)))
-            faults.append(("recover", f"{process}@{moment}"))
-            up.append(process)
-        elif len(up) > 1:
-            process = up.pop(rng.randrange(len(up)))
-            faults.append(("crash", f"{process}@{moment}"))
-            down.append(process)
-            asks.append(f"{rng.choice(up)}@{moment + 100_000}")
+        returns = bool(down) and (not up or rng.random() < 0.5)
+        origin, target = (down, up) if returns else (up, down)
+        if origin:
+            process = origin.pop(rng.randrange(len(origin)))
+            target.append(process)
+            faults.append(("recover" if returns else "crash", f"{process}@{moment}"))
+            asks.append(f"{caller}@{moment + _AN_ELECTION_US // 2}")
     return replace(setup, workload="steady", asks=tuple(asks), faults=tuple(faults))

@@ -74,6 +74,7 @@ class MutexMonitor:
     _triggers: dict[ProcessId, _Trigger] = field(default_factory=dict, init=False, repr=False)
     # Which requests each process knows to have happened: its vector clock, cut down to what ME3 is about.
     _known: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
+    _pending: int = field(default=0, init=False, repr=False)  # the requests of those who wait, as a set of bits
     _under_way: dict[int, _Carried] = field(default_factory=dict, init=False, repr=False)
     _copied: set[int] = field(default_factory=set, init=False, repr=False)
     _messages_seen: bool = field(default=False, init=False, repr=False)
@@ -109,7 +110,7 @@ class MutexMonitor:
                 self.crashed_inside.append(event.process)
             self.inside.pop(event.process, None)
         if kind == "crash":
-            self.waiting.pop(event.process, None)
+            self._no_longer_waiting(event.process)
             self.down.add(event.process)
         elif kind == "recover":
             self.down.discard(event.process)
@@ -133,10 +134,17 @@ class MutexMonitor:
         before = self._known.get(event.process, 0)
         self.waiting[event.process] = Waiting(event.time, self._total, self.requests, before)
         self._known[event.process] = before | 1 << self.requests
+        self._pending |= 1 << self.requests
         self.requests += 1
 
+    def _no_longer_waiting(self, process: ProcessId) -> Waiting | None:
+        waiting = self.waiting.pop(process, None)
+        if waiting is not None:
+            self._pending &= ~(1 << waiting.number)
+        return waiting
+
     def _enters(self, event: Event) -> None:
-        mine = self.waiting.pop(event.process, None)
+        mine = self._no_longer_waiting(event.process)
         if self.inside:
             self._note_two_inside(event)
         self.inside[event.process] = event.time
@@ -168,6 +176,8 @@ class MutexMonitor:
     def _check_order(self, event: Event, mine: Waiting) -> None:
         """Whoever still waits although its request happened before this one's has been overtaken unjustly."""
         if "ME3" in self._violated:
+            return
+        if not mine.before & self._pending:
             return
         for process, other in sorted(self.waiting.items()):
             if mine.before >> other.number & 1:
@@ -283,7 +293,8 @@ class MutexMeter:
     sync_delays: list[int] = field(default_factory=list, init=False)
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
 
-    _waiting: dict[ProcessId, tuple[int, bool]] = field(default_factory=dict, init=False, repr=False)
+    _waiting: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # since when
+    _alone: ProcessId | None = field(default=None, init=False, repr=False)  # who waits and has met nobody else so far
     _inside: set[ProcessId] = field(default_factory=set, init=False, repr=False)
     _last_exit: int | None = field(default=None, init=False, repr=False)
     _sizes: dict[Value, int] = field(default_factory=dict, init=False, repr=False)
@@ -297,10 +308,8 @@ class MutexMeter:
         elif event.part:
             return
         elif kind == "request" and event.name == "acquire":
-            alone = not self._inside and not self._waiting
-            for process, (since, _) in self._waiting.items():
-                self._waiting[process] = (since, False)
-            self._waiting[event.process] = (event.time, alone)
+            self._alone = None if self._inside or self._waiting else event.process
+            self._waiting[event.process] = event.time
         elif kind == "indicate" and event.name == "Granted":
             self._enters(event)
         elif kind == "request" and event.name == "release":
@@ -312,8 +321,8 @@ class MutexMeter:
             self._last_exit = None
 
     def _enters(self, event: Event) -> None:
-        since, alone = self._waiting.pop(event.process, (event.time, False))
-        if alone:
+        since = self._waiting.pop(event.process, event.time)
+        if self._alone == event.process:
             self.client_delays.append(event.time - since)
         elif self._last_exit is not None and not self._inside and since <= self._last_exit - self.settled:
             self.sync_delays.append(event.time - self._last_exit)

@@ -110,6 +110,8 @@ class YoYo(Election):
                 self.incoming.add(sender)
             else:
                 self.outgoing.add(sender)
+        if not self.unknown:
+            self.cancel_timer(Silent())
 
     @upon(Silent)
     def give_up_the_silent(self, _: Silent) -> None:
