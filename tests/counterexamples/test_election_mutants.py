@@ -4,6 +4,7 @@ Every mutant is run in setups in which the healthy algorithm keeps everything, a
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -210,7 +211,8 @@ class ExpectsTheLastOne(Adaptive):
     """The next heartbeat is expected when the last one came."""
 
     def note_arrival(self, sender: ProcessId, number: int) -> None:
-        super().note_arrival(sender, number - 1)
+        super().note_arrival(sender, number)
+        self.deadlines[sender] -= self.period
 
 
 class WaitsForTheImpossible(PhiAccrual):
@@ -278,12 +280,12 @@ ASKED_TWICE = Setup(
 HALVES = Setup("terms", 4, asks=("1@1ms", "3@1ms"), faults=(("cut", "1,2|3,4@0"), ("heal", "all@500ms")))
 REJOIN = Setup("terms", 5, asks=("1@1ms",), faults=(("cut", "1,2,3,4|5@300ms"), ("heal", "all@1s")))
 PARTITION = Setup("terms", 5, asks=("1@1ms",), faults=(("cut", "1,2|3,4,5@300ms"), ("heal", "all@1s")))
-# 1 stands in term 1; the votes come when it stands in term 2 already, in which the others vote for 3.
+# 1 stands in term 1; the vote of 2 comes when it stands in term 2 already, in which 2 votes for 3.
 LATE_VOTES = Setup(
     "terms",
     3,
     options=("prevote=false", "patience=[30000, 30000]"),
-    asks=("1@1ms", "1@4ms", "3@3500us"),
+    asks=("1@1ms", "1@4ms", "3@3500us", "3@4500us"),
     faults=(("slow", "2>1@0=4ms"), ("slow", "1>2@3ms=20ms"), ("cut", "1-3@0"), ("heal", "all@100ms")),
 )
 WILD = Setup("eventually-perfect", 3, delay="gst:200ms:heavy:4ms:500..1500", faults=(("crash", "3@400ms"),), until="2s")
@@ -300,9 +302,9 @@ UNSTABLE = Setup(
 RECOVERY_CRASH = Setup("omega-recovery", 3, faults=(("crash", "1@100ms"),))
 
 CASES: list[tuple[type[Process], type[Process], Setup, tuple[str, ...]]] = [
-    (AnswersAndRests, Bully, LEADER_DIES, ("E2", "E3")),
+    (AnswersAndRests, Bully, LEADER_DIES, ("E3",)),
     (WaitsForEver, Bully, WINNER_DIES, ("E2", "E3")),
-    (ObeysAnybody, Bully, RETURN, ("E1", "E3")),
+    (ObeysAnybody, Bully, RETURN, ("E3",)),
     (ComesBackQuietly, Bully, BACK, ("E2",)),
     (IgnoresOk, Bully, LEADER_DIES, ("E1",)),
     (TellsNobody, Bully, CALM, ("E2",)),
@@ -333,6 +335,8 @@ CASES: list[tuple[type[Process], type[Process], Setup, tuple[str, ...]]] = [
 
 def runs(algorithm: type[Process], setup: Setup, seeds: int = 5) -> list[Report]:
     entry = entry_of(algorithm)
+    if setup.until is None and entry.problem.name == "election" and getattr(algorithm, "duration", None) is None:
+        setup = replace(setup, until="500ms")  # a mutant may never come to rest
     return [execute(Setup.from_plain({**setup.plain(), "seed": seed}), entry=entry) for seed in range(seeds)]
 
 
@@ -352,7 +356,7 @@ def test_the_unstable_process_leads_without_incarnations() -> None:
 
 
 def test_messages_that_cross_multiply_without_the_fresh_leader() -> None:
-    setup = Setup("bully", 8, workload="in-turn")
+    setup = Setup("bully", 8, workload="in-turn", until="200ms")
     healthy, mutant = (execute(setup, entry=entry_of(each), keep=False) for each in (Bully, DoubtsAtOnce))
     assert healthy.costs["messages"] == healthy.costs["formula"]["messages"]
     assert mutant.costs["messages"] > 2 * healthy.costs["messages"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from habemus.catalog import notation
+from habemus.catalog.ending import planned_end
 from habemus.catalog.problems import Problem, exact
 from habemus.catalog.setup import BadSetup, Setup
 from habemus.core.application import Workload
@@ -13,6 +14,7 @@ from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.core.system import System
+from habemus.problems.fencing import FENCE, FenceMonitor
 from habemus.problems.mutex import Clients, InTurn, Mutex, Script
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK, ME2_STARVATION, PROPERTIES, MutexMeter, MutexMonitor
 from habemus.runtimes.sim.network import Network
@@ -41,15 +43,21 @@ class MutexJudge:
         self._setup = setup
         self._system = system
         self._network = network
-        self.monitor = MutexMonitor(system.topology.processes, system.label)
-        self.meter = MutexMeter(settled=2 * network.delay.longest)
+        plan = system.plans[system.clients[0]]
+        assert isinstance(plan, Mutex)
+        self._plan = plan
+        self.monitor = MutexMonitor(system.topology.processes, system.label, planned_end=planned_end(setup, type(plan)))
+        self.meter = MutexMeter(2 * network.delay.longest, plan.upkeep)
+        self.fence = FenceMonitor(system.label)
 
     def observe(self, event: Event) -> None:
         self.monitor.observe(event)
         self.meter.observe(event)
+        self.fence.observe(event)
 
     def findings(self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> list[Finding]:
-        return self.monitor.findings(ending, awaits)
+        fence = self.fence.finding()
+        return self.monitor.findings(ending, awaits) + ([] if fence is None else [fence])
 
     def costs(self, ending: Ending) -> dict[str, Any]:
         meter, clients, unit = self.meter, self._system.clients, self._network.delay.mean
@@ -58,15 +66,14 @@ class MutexJudge:
         def in_message_times(delays: list[int]) -> float | None:
             return exact(sum(delays), len(delays) * unit) if delays else None
 
-        plan = self._system.plans[clients[0]]
-        assert isinstance(plan, Mutex)
         fairness = meter.fairness(clients)
         return {
             "entries": entries,
             "messages": meter.messages,
             "bytes": meter.bytes,
-            "messages_per_entry": exact(meter.messages, entries) if entries else None,
-            "bytes_per_entry": exact(meter.bytes, entries) if entries else None,
+            "messages_per_entry": exact(meter.messages - meter.upkeep_messages, entries) if entries else None,
+            "bytes_per_entry": exact(meter.bytes - meter.upkeep_bytes, entries) if entries else None,
+            "upkeep_messages": meter.upkeep_messages,
             "client_delay": in_message_times(meter.client_delays),
             "sync_delay": in_message_times(meter.sync_delays),
             "throughput": round(entries * unit / ending.time, 6) if ending.time else None,
@@ -74,7 +81,8 @@ class MutexJudge:
             "uninvited_entries": self.monitor.uninvited,
             "fairness": None if fairness is None else round(fairness, 6),
             "entries_by_process": {str(client): meter.entries[client] for client in clients},
-            "formula": plan.costs(self._setup.n)._asdict(),
+            "formula": self._plan.costs(self._setup.n)._asdict(),
+            **({"writes": {"accepted": self.fence.accepted, "refused": self.fence.refused}} if self.fence.tokens else {}),
         }
 
 
@@ -82,7 +90,7 @@ MUTEX = Problem(
     "mutex",
     "mutual exclusion",
     Mutex,
-    PROPERTIES,
+    (*PROPERTIES, FENCE),
     (ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name),
     workload,
     MutexJudge,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import click
 
@@ -11,11 +12,21 @@ from habemus.cli.completion import complete_algorithm
 from habemus.cli.output import json_option, say_json
 
 
-@click.command(epilog="Example: habemus algorithms ricart-agrawala")
+@click.command(epilog="Examples: habemus algorithms ricart-agrawala; habemus algorithms maekawa --sets 13 --diagram sets.svg")
 @click.argument("name", required=False, shell_complete=complete_algorithm)
+@click.option("--sets", type=int, metavar="N", help="Its voting sets for N participants, where it has such sets.")
+@click.option("--how", type=click.Choice(["grid", "plane", "majority"]), help="How they are formed.  [default: as the algorithm does]")
+@click.option("--diagram", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.svg|.png", help="Draw the voting sets.")
 @json_option
-def algorithms(name: str | None, as_json: bool) -> None:
-    """List the algorithms, or show the card of one."""
+def algorithms(name: str | None, sets: int | None, how: str | None, diagram: Path | None, as_json: bool) -> None:
+    """List the algorithms, or show the card of one, or the voting sets that it would use."""
+    if sets is not None:
+        if name is None:
+            raise click.UsageError("--sets needs the name of an algorithm, such as maekawa")
+        _say_sets(find(name), sets, how, diagram, as_json)
+        return
+    if how or diagram:
+        raise click.UsageError("--how and --diagram go with --sets N")
     if name is None:
         known = entries()
         if as_json:
@@ -29,6 +40,21 @@ def algorithms(name: str | None, as_json: bool) -> None:
         say_json(entry.plain())
     else:
         _say_card(entry)
+
+
+def _say_sets(entry: Entry, size: int, how: str | None, diagram: Path | None, as_json: bool) -> None:
+    from habemus.analysis.voting import in_words, save, voting_of
+
+    voting = voting_of(entry, size, how)
+    if diagram is not None:
+        save(voting, diagram)
+        click.echo(f"saved {diagram}", err=True)
+    if as_json:
+        say_json({"algorithm": entry.name, **voting.plain()})
+    elif diagram is None:
+        click.echo(in_words(voting))
+    else:
+        click.echo("\n".join([voting.title(), *(f"  {remark}" for remark in voting.remarks())]))
 
 
 def _say_list(listed: list[Entry]) -> None:

@@ -18,8 +18,12 @@ class Drive(Protocol):
     @property
     def now(self) -> int: ...
 
-    def ask(self, process: ProcessId, request: str, *arguments: Any, after: Span) -> None:
-        """Call a request of the process on top, later; nothing happens if it is down by then."""
+    def ask(self, process: ProcessId, request: str, *arguments: Any, after: Span, lasting: bool = False) -> None:
+        """Call a request of the process on top, later; nothing happens if it is down by then.
+
+        Unless it is lasting, nothing happens either if it has crashed in the meantime and come back: the application that
+        meant to ask has died with it.
+        """
 
 
 class Workload(Protocol):

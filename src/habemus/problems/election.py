@@ -78,7 +78,7 @@ class Calls:
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
         for call in self.calls:
-            drive.ask(call.process, "elect", after=call.after)
+            drive.ask(call.process, "elect", after=call.after, lasting=True)
 
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
         pass

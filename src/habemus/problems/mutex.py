@@ -19,7 +19,7 @@ class Granted(Indication):
 class Costs(NamedTuple):
     """What one uncontended entry and exit costs by the formula; delays in message times.  None: it depends."""
 
-    messages: int | None = None
+    messages: float | None = None  # a whole number, unless it is an average over participants that pay differently
     client_delay: int | None = None
     sync_delay: int | None = None
 
@@ -34,6 +34,10 @@ class Mutex(Process):
     """Whether it is only right over links that keep the order."""
     largest: ClassVar[int] = 3_000
     """How many participants a run may have; everybody knows everybody, so memory grows with the square."""
+    upkeep: ClassVar[tuple[str, ...]] = ()
+    """The messages that no entry causes, by name.  They are counted apart, as are those of components other than links."""
+    duration: ClassVar[int | None] = None
+    """How long a run lasts, counted from its last fault, when the processes never come to rest and the run does not say."""
 
     @request
     @abstractmethod
@@ -44,6 +48,10 @@ class Mutex(Process):
     @abstractmethod
     def release(self) -> None:
         """The application leaves the critical section."""
+
+    @request
+    def write(self, term: int, count: int) -> None:
+        """The application writes to the resource and shows its token.  That is between the two of them; the trace has it."""
 
     def granted(self) -> None:
         """Lets the application in."""
@@ -59,6 +67,33 @@ class Mutex(Process):
         plan = cls(**options)
         everybody = range(1, size + 1)
         return System(dict.fromkeys(everybody, plan), complete(everybody), tuple(everybody))
+
+
+@dataclass
+class Visits:
+    """What applications do inside: they stay for a while, and those that have a token write on entering and before they leave."""
+
+    _tokens: dict[ProcessId, tuple[int, int]] = field(default_factory=dict, init=False)
+    _holds: dict[ProcessId, Span] = field(default_factory=dict, init=False)  # of those that have not written yet
+
+    def begin(self, process: ProcessId, indication: Granted, hold: Span, drive: Drive) -> None:
+        token = getattr(indication, "token", None)  # only some locks give one
+        if token is None:
+            drive.ask(process, "release", after=hold)
+        else:
+            self._tokens[process] = token
+            self._holds[process] = hold
+            drive.ask(process, "write", *token, after=0)
+
+    def wrote(self, process: ProcessId, drive: Drive) -> None:
+        if process in self._holds:
+            drive.ask(process, "write", *self._tokens[process], after=self._holds.pop(process))
+        elif self._tokens.pop(process, None) is not None:
+            drive.ask(process, "release", after=0)
+
+    def end(self, process: ProcessId) -> None:
+        self._tokens.pop(process, None)
+        self._holds.pop(process, None)
 
 
 @dataclass
@@ -120,6 +155,7 @@ class InTurn(Clients):
         self._turns: list[ProcessId] = []
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
+        self._visits = Visits()
         self._turns = [client for _ in range(self.rounds) for client in clients]
         self._next_turn(drive)
 
@@ -132,7 +168,9 @@ class InTurn(Clients):
             self._busy = set()
 
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
-        if request == "release":
+        if request == "write":
+            self._visits.wrote(process, drive)
+        elif request == "release":
             self._next_turn(drive)
 
     def crashed(self, process: ProcessId) -> None:

@@ -15,6 +15,7 @@ from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Property, Verdict
 from habemus.core.values import Value, size_of
+from habemus.problems.finality import FAULTS, Finality
 
 ME1 = Property("ME1", Kind.ALWAYS, "at most one process is in the critical section at any moment")
 ME2_DEADLOCK = Property("ME2-deadlock", Kind.EVENTUALLY, "somebody who asks always gets in, if nobody stays in for ever")
@@ -58,6 +59,7 @@ class MutexMonitor:
     label: Callable[[ProcessId], str] = str
     bound: int | None = None  # of ME4, where one is claimed
     patience: int = PATIENCE
+    planned_end: int | None = None  # of a run that never comes to rest
 
     inside: dict[ProcessId, int] = field(default_factory=dict, init=False)  # since when
     waiting: dict[ProcessId, Waiting] = field(default_factory=dict, init=False)
@@ -69,6 +71,8 @@ class MutexMonitor:
     overtaking: int = field(default=0, init=False)  # the largest seen
     uninvited: int = field(default=0, init=False)  # entries of processes whose application had not asked
 
+    _last_change: int = field(default=0, init=False, repr=False)  # somebody asked, entered or left
+    _last_fault: int = field(default=0, init=False, repr=False)
     _total: int = field(default=0, init=False, repr=False)
     _violated: dict[str, Finding] = field(default_factory=dict, init=False, repr=False)
     _triggers: dict[ProcessId, _Trigger] = field(default_factory=dict, init=False, repr=False)
@@ -99,13 +103,17 @@ class MutexMonitor:
             self._under_way.pop(event.number or 0, None)
         elif kind == "duplicate":
             self._copied.add(event.number or 0)
+        if kind in FAULTS:
+            self._last_fault = event.time
         if event.part:
             return
+        if event.name in ("acquire", "Granted", "release", "LockLost"):
+            self._last_change = event.time
         if kind == "request" and event.name == "acquire":
             self._asks(event)
         elif kind == "indicate" and event.name == "Granted":
             self._enters(event)
-        elif (kind == "request" and event.name == "release") or kind == "crash":
+        elif (kind == "request" and event.name == "release") or (kind == "indicate" and event.name == "LockLost") or kind == "crash":
             if event.process in self.inside and kind == "crash":
                 self.crashed_inside.append(event.process)
             self.inside.pop(event.process, None)
@@ -218,6 +226,11 @@ class MutexMonitor:
         passed = {process: self._total - self.waiting[process].entries_before for process in stuck}
         starved = [process for process in stuck if passed[process] > self.patience]
         still = f"the run was cut off while {', '.join(map(self.label, stuck))} waited"
+        if not self.inside:
+            why = f"nobody is inside; waiting: {self.explain_waiting(awaits)}"
+            final = Finality(ending, self.planned_end, self._last_change, self._last_fault).finding(deadlock, False, why, tuple(stuck))
+            if final.verdict is Verdict.VIOLATED:
+                return final, Finding(starvation, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock")
         if starved:
             worst = max(starved, key=lambda process: passed[process])
             why = f"{self.label(worst)} has waited since {_ms(self.waiting[worst].since)} while others entered {passed[worst]} times"
@@ -286,9 +299,12 @@ class MutexMeter:
     """Measures what entries cost.  Delays are sums of microseconds, to be divided by the usual delay of a message."""
 
     settled: int  # how long one must have waited before an exit for its hand-over to count as a synchronisation delay
+    upkeep: tuple[str, ...] = ()  # the names of messages that no entry causes
 
     messages: int = field(default=0, init=False)
     bytes: int = field(default=0, init=False)
+    upkeep_messages: int = field(default=0, init=False)  # of all messages, those that no entry causes
+    upkeep_bytes: int = field(default=0, init=False)
     client_delays: list[int] = field(default_factory=list, init=False)
     sync_delays: list[int] = field(default_factory=list, init=False)
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
@@ -303,8 +319,13 @@ class MutexMeter:
         kind = event.kind
         if kind == "send":
             if event.peer != event.process:  # a message to oneself costs nothing
+                size = self._size(event)
                 self.messages += 1
-                self.bytes += self._size(event)
+                self.bytes += size
+                # A component solves a problem of its own, whether anybody enters or not; links carry what others say.
+                if event.name in self.upkeep or (event.part and event.part.replace(".links", "")):
+                    self.upkeep_messages += 1
+                    self.upkeep_bytes += size
         elif event.part:
             return
         elif kind == "request" and event.name == "acquire":
@@ -312,7 +333,7 @@ class MutexMeter:
             self._waiting[event.process] = event.time
         elif kind == "indicate" and event.name == "Granted":
             self._enters(event)
-        elif kind == "request" and event.name == "release":
+        elif (kind == "request" and event.name == "release") or (kind == "indicate" and event.name == "LockLost"):
             self._inside.discard(event.process)
             self._last_exit = event.time
         elif kind == "crash":

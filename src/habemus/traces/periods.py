@@ -27,7 +27,8 @@ def enters(event: Event) -> bool:
 
 
 def leaves(event: Event) -> bool:
-    return event.kind == "request" and event.name == "release" and not event.part
+    """Of its own will, or because it is told that it has lost the lock."""
+    return (event.kind, event.name) in (("request", "release"), ("indicate", "LockLost")) and not event.part
 
 
 def _begun(event: Event) -> str | None:

@@ -53,7 +53,7 @@ class Talk:
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
         for number, (time, process, to) in enumerate(self.words, start=1):
-            drive.ask(process, "say", number, to, after=time)
+            drive.ask(process, "say", number, to, after=time, lasting=True)
 
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None: ...
     def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None: ...

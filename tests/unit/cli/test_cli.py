@@ -52,7 +52,7 @@ def test_run_in_words(habemus: Habemus) -> None:
 
 
 def test_exit_codes_say_what_became_of_it(habemus: Habemus) -> None:
-    violated = habemus("run", "central-timeout", "-n", "3", "--workload", "burst", "--pause", "1@Granted#1+50ms", "--json")
+    violated = habemus("run", "central-timeout", "--ask", "1@1ms", "--ask", "2@2ms", "--pause", "1@Granted#1+50ms", "--json")
     assert violated.returncode == 1
     assert json.loads(violated.stdout)["violated"] == ["ME1"]
     undecided = habemus("run", "central", "-n", "3", "--until", "3ms", "--workload", "burst", "--json")

@@ -30,7 +30,7 @@ class Arrivals(Detector):
     now: int = 0  # in ticks
     lives: dict[ProcessId, int] = {}  # of the others, as far as heard
     numbers: dict[ProcessId, int] = {}  # the largest that has come
-    arrivals: dict[ProcessId, tuple[int, ...]] = {}  # the last ones, in ticks, as `kept` wants them
+    arrivals: dict[ProcessId, tuple[int, ...]] = {}  # the last ones, in ticks
     deadlines: dict[ProcessId, int] = {}  # at this tick the silence has lasted too long
     suspected: set[ProcessId] = set()
 

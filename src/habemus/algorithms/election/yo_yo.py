@@ -9,13 +9,14 @@ links: the smallest id.  It is announced along the tree of the links by which th
 Source   Santoro: Design and Analysis of Distributed Algorithms, 2007, 3.8.3; lecture notes on coordination.
 Assumes  reliable links, in any order; no process crashes; a connected network.  If links may be cut from the start, `patience`
          must be longer than the way to a neighbour and back; and a network that is cut in two elects two (yo-yo-cut).
-Cost     on m links: 2m messages to exchange ids, at most 2m in each of O(log n) stages, and n-1 to announce.
+Cost     on m links: 2m messages to exchange ids, at most 2m in each of at most 1 + 1.44 log2 n stages (a stage has at least as many
+         sources as the next two together), and n-1 to announce.
 Ensures  E1, E2, E3, E4.
 Differs  The notes leave out the pruning and so never end.  Here a process with nothing below it that gets one value only leaves
          the game, in the same stage as those below it; and of several links that bring the same value all but one are pruned.  A
-         pruned link carries no vote: were it a no, the process above might be left without a link that leads to it and
-         become a source again.  The notes let a process vote yes as soon as one vote from below is yes; Santoro wants
-         all, else a source that has lost goes on.  A process that did not call is woken by the first message.  With
+         pruned link carries no vote: were it a no, the process above might be left without a link that leads to it, and be a
+         source again for a stage.  The notes let a process vote yes as soon as one vote from below is yes; Santoro wants
+         all, else a source that has lost may go on for another stage.  A process that did not call is woken by the first message.  With
          `patience`, a neighbour that is silent for so long is taken for cut off; without, everybody waits for it.  An
          election is held once, since nobody crashes.
 """

@@ -73,7 +73,7 @@ class _Ask(NamedTuple):
     process: ProcessId
     request: str
     arguments: tuple[Any, ...]
-    life: int  # of the process that is to be asked: what a crash has overtaken is not asked any more
+    life: int | None  # of the process that is to be asked; None: in whichever it is
 
 
 class _Strike(NamedTuple):
@@ -498,7 +498,7 @@ class Simulation:
 
         def ask(_: None, number: int, control: _Ask) -> None:
             process, name, arguments, life = control
-            if process in stored or life != lives[process] or (paused and hold_if_paused(process, number, control)):
+            if process in stored or (life is not None and life != lives[process]) or (paused and hold_if_paused(process, number, control)):
                 return
             if requests:
                 log(Event(now, process, "request", name, note(arguments) if arguments else None))
@@ -648,8 +648,11 @@ class Simulation:
 
         new_tuple = tuple.__new__  # what the class itself does, without its detour
 
-        def ask_later(process: ProcessId, request: str, *arguments: Any, after: Span) -> None:
-            schedule(after if after.__class__ is int else drawn(after), new_tuple(_Ask, (process, request, arguments, lives[process])))
+        def ask_later(process: ProcessId, request: str, *arguments: Any, after: Span, lasting: bool = False) -> None:
+            schedule(
+                after if after.__class__ is int else drawn(after),
+                new_tuple(_Ask, (process, request, arguments, None if lasting else lives[process])),
+            )
 
         drive = _Drive(lambda: now, ask_later)
 

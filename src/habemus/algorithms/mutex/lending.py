@@ -1,0 +1,246 @@
+"""Lending: what a participant of elected-coordinator does, whoever the coordinator is.
+
+A coordinator lends the lock: each loan has a token, and a process to which the lock is lent by that token.  Every message
+carries the term of its sender.  A process drops what is older than the newest term it has heard of, and it stores that term: an
+answer to the coordinator of a term is a promise to take no more notice of earlier ones.
+
+A process that waits repeats its request now and then; one that is inside by a lease does the same, and the answer to it renews
+the lease.  Each repetition is numbered, and a lease counts from the moment at which the request was sent that the grant answers.
+So it runs out for the one who has it before it runs out for the coordinator, which began to count later: no matter how long
+messages are under way, as long as clocks run equally fast and nobody stands still.
+"""
+
+from abc import abstractmethod
+
+from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Standing
+from habemus.core import Const, Durable, Message, ProcessId, Timer, Uses, Value, upon
+from habemus.problems.election import Election, Leader
+from habemus.problems.fencing import Granted, LockLost, Token
+from habemus.problems.mutex import Mutex
+
+
+class Loan(Value):
+    """The lock in somebody's hands.  The newer of two loans is the one recorded in a later term, then that with the larger token."""
+
+    term: int  # in which it was recorded; a later coordinator may record it anew
+    token: Token
+    borrower: ProcessId
+    number: int  # of the request that it answers
+
+
+class Request(Message):
+    term: int
+    number: int  # of the request, counted by the process that asks
+    attempt: int  # how often that process has asked
+
+
+class Queued(Message):
+    """Heard, but it is somebody else's turn.  Answers repeated requests only."""
+
+    term: int
+    number: int
+    attempt: int
+
+
+class Grant(Message):
+    term: int
+    number: int
+    attempt: int
+    token: Token
+
+
+class Release(Message):
+    term: int
+    number: int  # this request is over, and so are all earlier ones
+
+
+class Inquire(Message):
+    """A coordinator asks what a process knows, and what it wants."""
+
+    term: int
+
+
+class Answer(Message):
+    term: int
+    loan: Loan | None  # the newest that it has recorded, or has in its hands
+    number: int
+    attempt: int
+    state: Standing
+
+
+class Record(Message):
+    term: int
+    loan: Loan
+    attempt: int
+
+
+class Recorded(Message):
+    term: int
+    token: Token
+    attempt: int
+
+
+class Repeat(Timer):
+    number: int
+
+
+class RunOut(Timer):
+    """The lease that a grant of this attempt gives has run out."""
+
+    number: int
+    attempt: int
+
+
+def newer(one: Loan | None, other: Loan | None) -> Loan | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
+
+
+class Participant(Mutex):
+    indications = (Granted, LockLost)
+
+    election: Uses[Election]
+    lease: Const[int] = 0  # how long a grant is good for; 0: until the release
+    patience: Const[int] = 50_000  # how long to wait before saying something again
+
+    term: Durable[int] = 0  # the newest heard of
+    coordinator: ProcessId | None = None  # of that term, if this process has heard who it is
+    loan: Durable[Loan | None] = None  # the newest recorded here
+
+    state: Standing = RELEASED
+    number: Durable[int] = 0  # of its latest request
+    attempt: int = 0  # how often it has asked
+    answered: int = 0  # the latest attempt that was answered
+    granted_at: int = 0  # the attempt that the latest grant answers
+    run_out_at: int = 0  # the latest attempt from which on a lease would have run out by now
+    token: Token = (0, 0)  # of its latest grant
+
+    def on_start(self) -> None:
+        if self.me == min((self.me, *self.peers)):
+            self.election.elect()  # somebody must call the first election, and all at once would be in each other's way
+
+    def on_recover(self) -> None:
+        """Whatever it wanted, or was in, is over; the coordinator learns that when it asks."""
+
+    # Asking.
+
+    def acquire(self) -> None:
+        self.state = WANTED
+        self.number += 1
+        self.attempt = self.answered = self.granted_at = self.run_out_at = 0
+        self.ask()
+
+    def ask(self) -> None:
+        self.begin_attempt()
+        if self.coordinator is not None:
+            self.send(Request(self.term, self.number, self.attempt), to=self.coordinator)
+
+    def begin_attempt(self) -> None:
+        self.attempt += 1
+        self.set_timer(Repeat(self.number), after=self.lease // 3 or self.patience)
+        if self.lease:
+            self.set_timer(RunOut(self.number, self.attempt), after=self.lease)
+
+    def needs_an_answer(self) -> bool:
+        """Whether it waits, or has a lease to renew."""
+        return self.state == WANTED or (self.state == HELD and self.lease > 0)
+
+    @upon(Repeat)
+    def ask_again(self, repeat: Repeat) -> None:
+        if repeat.number != self.number or not self.needs_an_answer():
+            return
+        # To the first request the answer may be long in coming; to a repeated one it comes at once, if there is a coordinator.
+        if self.attempt > max(self.answered, 1):
+            self.election.elect()
+        self.ask()
+
+    @upon(Queued)
+    def wait_on(self, sender: ProcessId, queued: Queued) -> None:
+        if self.is_from_coordinator(sender, queued.term) and queued.number == self.number:
+            self.answered = max(self.answered, queued.attempt)
+
+    # Entering and leaving.
+
+    @upon(Grant)
+    def enter_or_renew(self, sender: ProcessId, grant: Grant) -> None:
+        if not self.is_from_coordinator(sender, grant.term):
+            return
+        if grant.number != self.number or self.state == RELEASED:
+            self.send(Release(self.term, grant.number), to=sender)  # of a request that is over, or was made in an earlier life
+        elif self.state == HELD and grant.token != self.token:
+            self.lose()  # it was lent to others in between
+        elif grant.attempt > self.run_out_at:
+            self.answered = max(self.answered, grant.attempt)
+            self.granted_at = max(self.granted_at, grant.attempt)
+            if self.state == WANTED:
+                self.enter(grant.token)
+
+    def enter(self, token: Token) -> None:
+        self.state = HELD
+        self.token = token
+        self.loan = newer(self.loan, Loan(self.term, token, self.me, self.number))
+        self.indicate(Granted(token))
+
+    def release(self) -> None:
+        """Leaves, or stops waiting.  If nobody hears of it, the coordinator will ask."""
+        if self.state != RELEASED:
+            self.state = RELEASED
+            self.cancel_timer(Repeat(self.number))
+            if self.coordinator is not None:
+                self.send(Release(self.term, self.number), to=self.coordinator)
+
+    @upon(RunOut)
+    def notice_the_end_of_the_lease(self, run_out: RunOut) -> None:
+        if run_out.number == self.number:
+            self.run_out_at = run_out.attempt
+            if self.state == HELD and self.granted_at <= self.run_out_at:
+                self.lose()
+
+    def lose(self) -> None:
+        self.indicate(LockLost(self.token))
+        self.release()
+
+    # Remembering for the coordinator.
+
+    @upon(Record)
+    def record(self, sender: ProcessId, record: Record) -> None:
+        if self.is_from_coordinator(sender, record.term):
+            self.loan = newer(self.loan, record.loan)
+            self.send(Recorded(self.term, record.loan.token, record.attempt), to=sender)
+
+    @upon(Inquire)
+    def answer(self, sender: ProcessId, inquire: Inquire) -> None:
+        if self.is_from_coordinator(sender, inquire.term):
+            if self.needs_an_answer():
+                self.begin_attempt()
+            self.send(Answer(self.term, self.loan, self.number, self.attempt, self.state), to=sender)
+
+    # Terms and coordinators.
+
+    def is_current(self, term: int) -> bool:
+        """Adopts a newer term; says whether a message of this term is to be looked at."""
+        if term > self.term:
+            self.term = term
+            self.coordinator = None
+        return term == self.term
+
+    def is_from_coordinator(self, sender: ProcessId, term: int) -> bool:
+        current = self.is_current(term)
+        if current and self.coordinator is None:
+            self.coordinator = sender
+        return current
+
+    @upon(Leader)
+    def follow(self, leader: Leader) -> None:
+        if not self.is_current(leader.term) or leader.process == self.coordinator:
+            return
+        self.coordinator = leader.process
+        if self.coordinator == self.me:
+            self.take_over()
+        if self.coordinator is not None and self.needs_an_answer():
+            self.ask()
+
+    @abstractmethod
+    def take_over(self) -> None:
+        """This process is the coordinator from now on."""
