@@ -123,8 +123,8 @@ def fibonacci_graph(wanted: int) -> tuple[int, Edges]:
 def test_the_number_of_sources_may_fall_as_slowly_as_fibonacci(wanted: int) -> None:
     """At most 1 + log n to the base of the golden ratio, which these graphs come near to.
 
-    The usual claim, that a stage loses at least half of the sources, is not true: one source may lose to many.  But then
-    these meet in the next stage, where it was.
+    It is often said that every stage loses at least half of the sources.  That is not so: one source may lose to many.  But
+    then these meet in the next stage, where it was.
     """
     size, edges = fibonacci_graph(wanted)
     report = run(size, as_option(edges))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, NamedTuple
 
+from habemus.algorithms.mutex.maekawa import PLANE_OR_GRID, voting_sets
 from habemus.analysis.ranges import BadRange, Loads, Sizes
 from habemus.analysis.workers import results
 from habemus.catalog import notation
@@ -263,8 +264,8 @@ def mean_messages_of_voting(entry: Entry, size: int) -> float | None:
     """3(K-1) on average over voting sets of different sizes, where the algorithm has such sets."""
     if "sets" not in entry.options:
         return None
-    plans = system_of(Setup(entry.name, size), entry).plans.values()
-    voters = sum(len(plan.voters) for plan in plans)  # type: ignore[attr-defined]  # whoever has the option has them
+    sets = voting_sets(size, PLANE_OR_GRID)
+    voters = sum(map(len, sets.values()))
     return exact(3 * (voters - size), size)
 
 

@@ -94,10 +94,12 @@ def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
     down = {Tolerance.RETURNING: 0, Tolerance.MINORITY: (len(everybody) - 1) // 2, Tolerance.ANYBODY: len(everybody) - 1}[tolerance]
     victims = _some(everybody, len(everybody), rng)[:3]
     faults: list[tuple[str, str]] = []
-    for each in victims:
+    for place, each in enumerate(victims):
         stays_down = down > 0 and rng.random() < 0.5
         down -= stays_down
-        faults += _crash(each, stays_down, entry.problem is MUTEX, rng)
+        # One at most is struck at an event.  Of two, the second could come when the first is back, and so never come back itself.
+        at_event = place == 0 and entry.problem is MUTEX and rng.random() < 0.6
+        faults += _crash(each, stays_down, at_event, MOMENTS_US if entry.problem is MUTEX else LONG_MOMENTS_US, rng)
     return replace(setup, faults=tuple(faults))
 
 
@@ -106,10 +108,9 @@ def _some(processes: list[ProcessId], most: int, rng: random.Random) -> list[Pro
     return rng.sample(processes, rng.randint(1, most)) if most > 0 else []
 
 
-def _crash(process: ProcessId, stays_down: bool, comes_to_rest: bool, rng: random.Random) -> list[tuple[str, str]]:
+def _crash(process: ProcessId, stays_down: bool, at_event: bool, within: int, rng: random.Random) -> list[tuple[str, str]]:
     """At a time, in the middle of a step, or on entering and leaving; and when it comes back."""
-    if not comes_to_rest or rng.random() < 0.5:
-        within = MOMENTS_US if comes_to_rest else LONG_MOMENTS_US
+    if not at_event:
         moment = rng.randrange(1, within)
         back = str(moment + rng.randrange(1, within))
         when = str(moment)

@@ -25,7 +25,8 @@ QUIET_ASKS = ("1@1ms+3ms", "3@20ms", "4@30ms")
 """Nobody asks while 1 is inside, so that the token is then with somebody who does not need it."""
 BACK = "25ms"
 """When the struck process comes back, if it does: before the later ones ask."""
-EVENTS = 20_000
+EVENTS = 2_000
+"""Where processes never come to rest, the run is cut off: as much as a picture can show, and long enough for any of their timeouts."""
 
 ROLES = ("holder", "center", "waiting", "bystander")
 TITLES = {
@@ -49,6 +50,7 @@ class Struck(NamedTuple):
 
     process: int
     crash: str
+    title: str
     asks: tuple[str, ...] = ASKS
 
 
@@ -58,6 +60,7 @@ class Cell:
 
     algorithm: str
     role: str
+    title: str  # who crashed
     process: str  # as it is called
     others: str  # what those do who are up: one of the words
     properties: dict[str, str]
@@ -89,31 +92,37 @@ def check(entry: Entry) -> None:
 def cells(entry: Entry, recover: bool) -> list[Cell]:
     """One for each role that the algorithm has."""
     struck = {
-        "holder": Struck(HOLDER, f"{HOLDER}@Granted#1"),
+        "holder": Struck(HOLDER, f"{HOLDER}@Granted#1", TITLES["holder"]),
         "center": _center(entry),
-        "waiting": Struck(WAITING, f"{WAITING}@acquire#1"),
-        "bystander": Struck(BYSTANDER, f"{BYSTANDER}@{HOLDER}.Granted#1"),
+        "waiting": Struck(WAITING, f"{WAITING}@acquire#1", TITLES["waiting"]),
+        "bystander": Struck(BYSTANDER, f"{BYSTANDER}@{HOLDER}.Granted#1", TITLES["bystander"]),
     }
     return [_cell(entry, role, one, recover) for role, one in struck.items() if one is not None]
 
 
 def _center(entry: Entry) -> Struck | None:
-    """A coordinator if there are any, else whoever has the token when nobody needs it; None where all are alike."""
+    """A coordinator if there is one, else whoever has the token when nobody needs it; None where all are alike."""
     system = system_of(Setup(entry.name, PARTICIPANTS), entry)
     coordinators = sorted(set(system.plans) - set(system.clients))
     if coordinators:
-        return Struck(coordinators[0], f"{coordinators[0]}@{HOLDER}.Granted#1")
+        which = "the coordinator" if len(coordinators) == 1 else "a coordinator"
+        return Struck(coordinators[0], f"{coordinators[0]}@{HOLDER}.Granted#1", which)
     trace = _run(entry, QUIET_ASKS).trace
     assert trace is not None
+    granting = {event.process for event in trace.events if event.kind == "send" and event.name == "Grant"}
+    if len(granting) == 1:  # one of the participants was elected
+        [coordinator] = granting
+        return Struck(coordinator, f"{coordinator}@{HOLDER}.release#1", "the coordinator", QUIET_ASKS)
     if not any(event.name == "Token" for event in trace.events):
         return None
+    owner = "the owner of the token"
     left = next(event.time for event in trace.events if event.name == "release")
     passed = [event for event in trace.events if _is_passing(event) and left <= event.time < left + 5_000]
     if not passed:
-        return Struck(HOLDER, f"{HOLDER}@release#1", QUIET_ASKS)
+        return Struck(HOLDER, f"{HOLDER}@release#1", owner, QUIET_ASKS)
     # At its first event with a token it would send it on: it is struck before that, with the token in its hands.
     receiver = passed[0].peer
-    return Struck(receiver or HOLDER, f"{receiver}@Token#1", QUIET_ASKS)
+    return Struck(receiver or HOLDER, f"{receiver}@Token#1", owner, QUIET_ASKS)
 
 
 def _is_passing(event: Event) -> bool:
@@ -131,10 +140,10 @@ def _cell(entry: Entry, role: str, struck: Struck, recover: bool) -> Cell:
     report = _run(entry, struck.asks, tuple(faults))
     assert report.trace is not None
     back = " and comes back" if recover else ""
-    trace = replace(report.trace, title=f"{entry.name}: {TITLES[role]} crashes{back}")
+    trace = replace(report.trace, title=f"{entry.name}: {struck.title} crashes{back}")
     properties = {finding.name: finding.verdict.value for finding in report.findings}
     name = report.system.label(struck.process)
-    return Cell(entry.name, role, name, _others(report), properties, report.why, report.setup.command(), trace)
+    return Cell(entry.name, role, struck.title, name, _others(report), properties, report.why, report.setup.command(), trace)
 
 
 def _others(report: Report) -> str:
@@ -202,8 +211,8 @@ def page(names: Iterable[str] | None = None) -> str:
 
 _EXPLAINED = (
     "Four participants: 1 enters and stays for a while, 3 asks meanwhile and waits, 4 asks later, then 1 once more; 2 never asks.",
-    "Then one of them crashes: the one inside (1, on entering), the coordinator (the first of them, when 1 enters) or the owner of the token",
-    "(when nobody needs it), the one that waits (3, having asked), or the one that does not ask (2, when 1 enters).",
+    "Then one of them crashes: the one inside (1, on entering), the coordinator (the first of them, when 1 enters) or the owner of the",
+    "token (when nobody needs it), the one that waits (3, having asked), or the one that does not ask (2, when 1 enters).",
     "A dash: there is no such role, all are alike. The cell says what the others do then:",
 )
 

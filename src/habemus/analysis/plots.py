@@ -14,7 +14,7 @@ COLUMNS = 4
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d5563")
 """Of Okabe and Ito, which colour-blind people can tell apart; beyond that, the marks tell the lines apart."""
 MARKS = "os^Dv"
-UNITS = dict.fromkeys(("client_delay", "sync_delay", "wait", "turnaround"), ", message times") | {"throughput": ", entries per message time"}
+UNITS = dict.fromkeys(("client_delay", "sync_delay", "wait", "turnaround"), ", message times")
 AXES = {"n": "participants", "load": "load"}
 
 
@@ -58,7 +58,7 @@ def _title(comparison: Comparison) -> str:
     if comparison.is_election:
         return "one election, called by the first participant"
     fixed = f"{comparison.sizes.low} participants" if comparison.axis == "load" else f"load {(comparison.loads or DEFAULT_LOAD).low}"
-    return f"{fixed}, {comparison.requests} requests each; dashed: the formula for an entry without contention; crossed: a property was violated"
+    return f"{fixed}, {comparison.requests} requests each; dashed: the formula for an entry without contention; x: it stood still"
 
 
 def _draw(axes: Any, comparison: Comparison, quantity: Quantity, rows: Sequence[Row]) -> None:

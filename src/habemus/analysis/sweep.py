@@ -117,14 +117,14 @@ class Piece(NamedTuple):
     algorithm: str
     draw: Draw
     first: int
-    count: int
+    size: int  # how many seeds
 
 
 def tally_of(piece: Piece) -> Tally:
     """Makes the runs of a piece."""
     entry = find(piece.algorithm)
     tally = Tally(entry.name)
-    for seed in range(piece.first, piece.first + piece.count):
+    for seed in range(piece.first, piece.first + piece.size):
         setup = piece.draw.setup(entry, seed)
         tally.runs += 1
         tally.with_crashes += any(kind == "crash" for kind, _ in setup.faults)
@@ -146,7 +146,8 @@ def _note(tally: Tally, seed: int, setup: Setup, report: Report) -> None:
             tally.unclaimed[finding.name] += 1
     violated = [finding for finding in claimed if finding.verdict is Verdict.VIOLATED]
     # A run that came to its end without showing a property, because nobody entered for example, leaves nothing to wait for.
-    open_ = [finding for finding in claimed if finding.verdict is Verdict.UNDECIDED and report.ending.cut_off]
+    is_open = report.ending.cut_off and not violated
+    open_ = [finding for finding in claimed if finding.verdict is Verdict.UNDECIDED and is_open]
     for wrong, failures in ((violated, tally.failures), (open_, tally.open)):
         if wrong:
             why = "; ".join(f"{finding.name}: {finding.why}" for finding in wrong)

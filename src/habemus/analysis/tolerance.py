@@ -35,6 +35,7 @@ _ASSUMPTIONS: tuple[tuple[str, Tolerance], ...] = (
     (r"whoever crashes comes back with its stable memory", Tolerance.RETURNING),
     (r"any number may crash.* come back with their stable memory", Tolerance.ANYBODY),
     (r"more than half of the weight stays up", Tolerance.MINORITY),
+    (r"stable memory; (?:me1|fence) needs nothing else", Tolerance.RETURNING),  # ME2 needs them back in the end
     (r"may crash and come back, but not come back in the middle of an election", Tolerance.BETWEEN),
     (r"as `bully`", Tolerance.BETWEEN),
     (r"crashes; a process that comes back may lead again", Tolerance.FOR_GOOD),  # and so its coming back may unseat a leader
@@ -55,11 +56,13 @@ def mentions_crashes(entry: Entry) -> bool:
     return "crash" in entry.box.sections.get("Assumes", "").lower()
 
 
+_BOUNDED = ("bound", "synchron", "as `bully`", "heartbeats arrive", "delays that differ", "settles in the end")
+
+
 def stands_late_messages(entry: Entry) -> bool:
     """Whether the card assumes no bound on how long a message takes, so that a rare very late one must do no harm."""
     assumes = entry.box.sections.get("Assumes", "").lower()
-    bounded = any(word in assumes for word in ("bound", "synchron", "as `bully`", "heartbeats arrive", "delays that differ"))
-    return not bounded
+    return not any(words in assumes for words in _BOUNDED)
 
 
 def stands_copies(entry: Entry) -> bool:

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import islice
 from typing import TypeVar
 
 Task = TypeVar("Task")
@@ -34,7 +35,7 @@ def results(work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int) ->
     try:
         while True:
             # Few at a time are handed out, so that few are left to wait for if it is broken off.
-            while len(under_way) < 2 * jobs and (task := next(left, None)) is not None:
+            for task in islice(left, 2 * jobs - len(under_way)):
                 under_way[pool.submit(work, task)] = task
             if not under_way:
                 return

@@ -43,10 +43,12 @@ def algorithms(name: str | None, sets: int | None, how: str | None, diagram: Pat
 
 
 def _say_sets(entry: Entry, size: int, how: str | None, diagram: Path | None, as_json: bool) -> None:
-    from habemus.analysis.voting import in_words, save, voting_of
+    from habemus.analysis.voting import in_words, voting_of
 
     voting = voting_of(entry, size, how)
     if diagram is not None:
+        from habemus.analysis.voting_picture import save
+
         save(voting, diagram)
         click.echo(f"saved {diagram}", err=True)
     if as_json:

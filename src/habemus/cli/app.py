@@ -12,7 +12,7 @@ import click
 
 from habemus.cli.output import Exit
 
-COMMANDS = ("algorithms", "run", "scenario", "compare", "faults", "sweep", "replay", "completion")
+COMMANDS = ("algorithms", "run", "scenario", "compare", "faults", "detectors", "sweep", "replay", "completion")
 
 
 class _Group(click.Group):

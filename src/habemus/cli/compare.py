@@ -20,7 +20,9 @@ from habemus.cli.tables import say_table
 @click.command(epilog="Example: habemus compare ricart-agrawala maekawa-sanders -n 2..20 --plot growth.svg")
 @click.argument("algorithms", nargs=-1, shell_complete=complete_algorithm)
 @click.option("-n", "n", default="5", show_default=True, metavar="N|LOW..HIGH", help="Numbers of participants.")
-@click.option("--load", metavar="L|LOW..HIGH", help="How much of the time somebody wants in: mean think time = hold * N / load.  [default: 0.5]")
+@click.option(
+    "--load", metavar="L|LOW..HIGH", help="How much of the time somebody wants in: mean think time = hold * N / load.  [default: 0.5]"
+)
 @click.option("--points", type=click.IntRange(2, 100), default=8, show_default=True, help="Of a range so many are measured.")
 @click.option("--requests", type=int, default=20, show_default=True, help="How often each participant asks.")
 @click.option("--hold", default=Setup.hold, show_default=True, help="Time inside.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from habemus.analysis.faults import BLOCKED, GO_ON, ROLES, SOME_WAIT, TITLES, TWO_INSIDE, WORDS, Cell, cells, check, mutexes
+from habemus.analysis.faults import BLOCKED, GO_ON, ROLES, SOME_WAIT, TWO_INSIDE, WORDS, Cell, cells, check, mutexes
 from habemus.catalog.entries import find
 from habemus.cli.completion import complete_algorithm
 from habemus.cli.output import Exit, json_option, progress, say_json
@@ -56,7 +56,9 @@ def _save(every: list[Cell], folder: Path) -> None:
 def _say(table: dict[str, dict[str, Cell]], every: list[Cell]) -> None:
     width = max(len("algorithm"), *map(len, table))
     columns = {role: max(len(_HEADS[role]), *(len(word) for word in WORDS)) for role in ROLES}
-    click.echo(click.style("  ".join(["algorithm".ljust(width), *(_HEADS[role].ljust(columns[role]) for role in ROLES)]).rstrip(), bold=True))
+    click.echo(
+        click.style("  ".join(["algorithm".ljust(width), *(_HEADS[role].ljust(columns[role]) for role in ROLES)]).rstrip(), bold=True)
+    )
     for name, row in table.items():
         told = [_word(row[role], columns[role]) if role in row else "-".ljust(columns[role]) for role in ROLES]
         click.echo("  ".join([name.ljust(width), *told]).rstrip())
@@ -68,7 +70,7 @@ def _say(table: dict[str, dict[str, Cell]], every: list[Cell]) -> None:
         click.echo("\nName algorithms to see the run behind each cell.")
         return
     for cell in every:
-        click.echo(f"\n{click.style(cell.algorithm, bold=True)}, {TITLES[cell.role]} ({cell.process}) crashes: {_word(cell, 0)}")
+        click.echo(f"\n{click.style(cell.algorithm, bold=True)}, {cell.title} ({cell.process}) crashes: {_word(cell, 0)}")
         click.echo("  " + ", ".join(f"{name} {verdict}" for name, verdict in cell.properties.items()))
         click.echo(f"  {cell.why}")
         click.echo(f"  {cell.command}")

@@ -13,7 +13,7 @@ from habemus.catalog.notation import FAULTS
 from habemus.catalog.runs import Report, execute
 from habemus.catalog.setup import EVENT_LIMIT, WORKLOADS, Setup
 from habemus.cli.completion import complete_algorithm
-from habemus.cli.output import EXIT_OF, Exit, json_option, progress, say_findings, say_json, verdict_text
+from habemus.cli.output import EXIT_OF, json_option, progress, say_findings, say_json, verdict_text
 
 TABLE_UP_TO = 80
 """Runs of so many events are told event by event, unless asked otherwise."""
@@ -43,6 +43,11 @@ diagram_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Save the run; the ending decides: .svg, .png, .md or .mmd (Mermaid), .json (the trace), .shiviz.",
 )
+stages_option = click.option(
+    "--stages",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Save the graph itself, stage by stage (yo-yo, franklin): .svg or .png.",
+)
 table_option = click.option("--table/--no-table", default=None, help=f"Tell every event (default: up to {TABLE_UP_TO}).")
 
 
@@ -67,15 +72,16 @@ table_option = click.option("--table/--no-table", default=None, help=f"Tell ever
 @click.option("--events", type=click.IntRange(min=1), default=EVENT_LIMIT, show_default=True, help="Stop after so many events.")
 @click.option("--self-check", is_flag=True, help="Run twice and compare the digests.")
 @diagram_option
+@stages_option
 @table_option
 @json_option
-def run(diagrams: tuple[Path, ...], table: bool | None, as_json: bool, self_check: bool, **given: Any) -> int:
+def run(diagrams: tuple[Path, ...], stages: Path | None, table: bool | None, as_json: bool, self_check: bool, **given: Any) -> int:
     """Simulate one run: what happened, what it cost, and which properties held."""
     setup = setup_of(given)
     report = execute_with_progress(setup)
     if self_check and execute(setup, keep=False).digest != report.digest:
         raise click.ClickException("two runs of the same setup differ: the algorithm is not deterministic")
-    save_diagrams(report, diagrams)
+    save_diagrams(report, diagrams, stages)
     if as_json:
         say_json(report.plain())
     else:
@@ -94,8 +100,8 @@ def execute_with_progress(setup: Setup) -> Report:
         return execute(setup, progress=lambda now, events: update(events, f"{events:,} events, {now / 1000:,.0f} ms of virtual time"))
 
 
-def save_diagrams(report: Report, paths: tuple[Path, ...]) -> None:
-    if not paths:
+def save_diagrams(report: Report, paths: tuple[Path, ...], stages: Path | None) -> None:
+    if not paths and stages is None:
         return
     from habemus.traces.export import save
 
@@ -104,6 +110,23 @@ def save_diagrams(report: Report, paths: tuple[Path, ...]) -> None:
     for path in paths:
         save(report.trace, path)
         click.echo(f"saved {path}", err=True)
+    if stages is not None:
+        _save_stages(report, stages)
+
+
+def _save_stages(report: Report, path: Path) -> None:
+    from habemus.catalog.stages import picture
+
+    if path.suffix not in (".svg", ".png"):
+        raise click.UsageError(f"the stages are drawn as .svg or .png, not as {path.suffix or path.name}")
+    drawn = picture(report, report.trace.title if report.trace else "")
+    if path.suffix == ".svg":
+        path.write_text(drawn, encoding="utf-8")
+    else:
+        from habemus.traces.png import png
+
+        path.write_bytes(png(drawn))
+    click.echo(f"saved {path}", err=True)
 
 
 def say_report(report: Report, table: bool | None) -> None:
@@ -144,6 +167,3 @@ def _shown_costs(costs: dict[str, Any]) -> dict[str, str]:
         unit = " message times" if name.endswith("_delay") else ""
         shown[name.replace("_", " ")] = f"{value:,}{unit}" + (f"   (formula, uncontended: {expected})" if expected is not None else "")
     return shown
-
-
-__all__ = ["Exit", "diagram_option", "execute_with_progress", "run", "save_diagrams", "say_report", "setup_of", "table_option"]

@@ -9,7 +9,7 @@ import click
 
 from habemus.cli.completion import complete_scenario
 from habemus.cli.output import Exit, json_option, progress, say_json
-from habemus.cli.run import diagram_option, save_diagrams, say_report, table_option
+from habemus.cli.run import diagram_option, save_diagrams, say_report, stages_option, table_option
 from habemus.scenarios import Outcome, find, scenarios
 
 
@@ -17,19 +17,20 @@ from habemus.scenarios import Outcome, find, scenarios
 @click.argument("name", required=False, shell_complete=complete_scenario)
 @click.option("--all", "run_all", is_flag=True, help="Run them all and say which did not come out as expected.")
 @diagram_option
+@stages_option
 @table_option
 @json_option
-def scenario(name: str | None, run_all: bool, diagrams: tuple[Path, ...], table: bool | None, as_json: bool) -> int:
+def scenario(name: str | None, run_all: bool, diagrams: tuple[Path, ...], stages: Path | None, table: bool | None, as_json: bool) -> int:
     """List the scenarios, or run one and compare its outcome with the known one."""
     if run_all:
-        if name or diagrams:
-            raise click.UsageError("--all takes no name and no --diagram")
+        if name or diagrams or stages:
+            raise click.UsageError("--all takes no name and no picture")
         return _run_all(as_json)
     if name is None:
         _list(as_json)
         return Exit.AS_WANTED
     outcome = find(name).run()
-    save_diagrams(outcome.report, diagrams)
+    save_diagrams(outcome.report, diagrams, stages)
     if as_json:
         say_json(outcome.plain())
     else:

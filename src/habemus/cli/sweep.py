@@ -55,7 +55,9 @@ def _say(made: Sweep) -> None:
     if made.draw.crashes and (spared := without_crashes(made.algorithms)):
         click.echo(f"\nno crash was drawn for these, whose cards allow none: {', '.join(spared)}")
     if made.broken_off:
-        click.echo(click.style(f"\n{made.broken_off}: {made.made:,} of {made.planned:,} runs were made; the rest shows nothing", fg="yellow"))
+        click.echo(
+            click.style(f"\n{made.broken_off}: {made.made:,} of {made.planned:,} runs were made; the rest shows nothing", fg="yellow")
+        )
     click.echo(f"\n{made.made:,} runs, {made.made // max(1, len(made.algorithms)):,} of each algorithm: {verdict_text(made.verdict)}")
 
 

@@ -27,7 +27,7 @@ class Costs(NamedTuple):
 class Mutex(Process):
     """At most one process at a time is in the critical section."""
 
-    indications = (Granted,)
+    indications: ClassVar[tuple[type[Indication], ...]] = (Granted,)
     name: ClassVar[str] = ""
     """Under which the catalog lists the algorithm."""
     needs_fifo: ClassVar[bool] = False
@@ -107,8 +107,10 @@ class Clients:
     _left: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
     _busy: set[ProcessId] = field(default_factory=set, init=False, repr=False)
     _thinking: set[ProcessId] = field(default_factory=set, init=False, repr=False)  # will ask, but has not yet
+    _visits: Visits = field(default_factory=Visits, init=False, repr=False)
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
+        self._visits = Visits()
         self._left = dict.fromkeys(clients, self.rounds)
         self._busy = set()
         self._thinking = set()
@@ -125,16 +127,19 @@ class Clients:
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
         if request == "acquire":
             self._thinking.discard(process)
+        elif request == "write":
+            self._visits.wrote(process, drive)
         elif request == "release":
             self._busy.discard(process)
             self._next(process, drive)
 
     def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
         if isinstance(indication, Granted):
-            drive.ask(process, "release", after=self.hold)
+            self._visits.begin(process, indication, self.hold, drive)
 
     def crashed(self, process: ProcessId) -> None:
         self._busy.discard(process)
+        self._visits.end(process)
         if process in self._thinking:
             self._thinking.discard(process)
             self._left[process] += 1  # the request that the crash overtook is still to be made
@@ -175,6 +180,7 @@ class InTurn(Clients):
 
     def crashed(self, process: ProcessId) -> None:
         self._busy.discard(process)
+        self._visits.end(process)
 
     def recovered(self, process: ProcessId, drive: Drive) -> None:
         if not self._busy:
@@ -198,8 +204,10 @@ class Script:
     _left: dict[ProcessId, list[Ask]] = field(default_factory=dict, init=False, repr=False)
     _now: dict[ProcessId, Ask] = field(default_factory=dict, init=False, repr=False)
     _made: set[ProcessId] = field(default_factory=set, init=False, repr=False)  # whose present request has been made
+    _visits: Visits = field(default_factory=Visits, init=False, repr=False)
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
+        self._visits = Visits()
         self._left = {}
         self._now = {}
         self._made = set()
@@ -218,14 +226,17 @@ class Script:
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
         if request == "acquire":
             self._made.add(process)
+        elif request == "write":
+            self._visits.wrote(process, drive)
         elif request == "release":
             self._next(process, drive)
 
     def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
         if isinstance(indication, Granted) and process in self._now:
-            drive.ask(process, "release", after=self._now[process].hold)
+            self._visits.begin(process, indication, self._now[process].hold, drive)
 
     def crashed(self, process: ProcessId) -> None:
+        self._visits.end(process)
         overtaken = self._now.pop(process, None)
         if overtaken is not None and process not in self._made:
             self._left[process].insert(0, overtaken)

@@ -258,7 +258,9 @@ class MutexMonitor:
             return " (inside)" if process in self.inside else ""
 
         told = []
-        for process in sorted(self.waiting):
+        # A process may stand between without wanting to enter itself, such as a coordinator.
+        between = {other for process in self.waiting for other in awaits.get(process, ()) if awaits.get(other)} - self.waiting.keys()
+        for process in [*sorted(self.waiting), *sorted(between)]:
             others = awaits.get(process, ())
             whom = " and ".join(self.label(other) + state(other) for other in others)
             told.append(f"{self.label(process)} for {whom}" if whom else self.label(process))

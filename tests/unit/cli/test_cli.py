@@ -127,6 +127,15 @@ def test_scenario_and_its_pictures(habemus: Habemus, tmp_path: Path) -> None:
     assert all((tmp_path / name).stat().st_size > 200 for name in pictures)
 
 
+def test_stages_of_a_graph(habemus: Habemus, tmp_path: Path) -> None:
+    assert habemus("scenario", "yo-yo-graph", "--stages", "graph.svg", "--no-table").returncode == 0
+    assert (tmp_path / "graph.svg").read_text().startswith("<svg")
+    refused = habemus("scenario", "central-three", "--stages", "graph.svg")
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    assert habemus("scenario", "yo-yo-graph", "--stages", "graph.txt").returncode == 2
+
+
 def test_lists(habemus: Habemus) -> None:
     listed = json.loads(habemus("algorithms", "--json").stdout)
     assert [each["id"] for each in listed] == list(entries())

@@ -69,6 +69,7 @@ class ElectedCoordinator(Participant):
     duration: ClassVar[int | None] = 60_000_000
 
     elected_by: Const[str] = Terms.name  # which election the catalog puts below
+    election_options: Const[dict[str, Any]] = {}  # and with which options
     recording: Const[str] = "majority"  # who records a loan before it is granted: a majority, or "none"
 
     answers: set[ProcessId] = set()  # who has said what it knows, in this term
@@ -209,9 +210,10 @@ class ElectedCoordinator(Participant):
 
     @upon(Recorded)
     def count(self, sender: ProcessId, recorded: Recorded) -> None:
-        if self.is_for_coordinator(recorded.term) and self.lending and self.loan is not None:
-            if (recorded.token, recorded.attempt) == (self.loan.token, self.lent_at):
-                self.recorders.add(sender)
+        if not self.is_for_coordinator(recorded.term) or not self.lending or self.loan is None:
+            return
+        if (recorded.token, recorded.attempt) == (self.loan.token, self.lent_at):
+            self.recorders.add(sender)
 
     def is_recorded(self) -> bool:
         enough = self.majority() if self.recording == "majority" else 1
@@ -223,6 +225,7 @@ class ElectedCoordinator(Participant):
         self.lending = self.lapsed = False
         self.prompt = sorted(self.recorders)
         self.send(Grant(self.term, self.loan.number, self.lent_at, self.loan.token), to=self.loan.borrower)
+        self.set_timer(Remind(self.term), after=self.patience)
         if self.lease:
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
 
@@ -276,7 +279,10 @@ class ElectedCoordinator(Participant):
             raise MistakeInPlan(f"a loan is recorded by a majority or by none, not by {recording}")
         if not (isinstance(lease, int) and (lease == 0 or lease >= 100)):
             raise MistakeInPlan(f"a lease is 0 (for none) or at least 100 microseconds, not {lease}")
-        plan = cls(election=ELECTIONS[elected_by].system(size).plans[1], **options)
+        spans = {name: tuple(each) if isinstance(each, list) else each for name, each in options.get("election_options", {}).items()}
+        election = ELECTIONS[elected_by].system(size, **spans).plans[1]
+        assert isinstance(election, Election)
+        plan = cls(election=election, **options)
         everybody = range(1, size + 1)
         return System(dict.fromkeys(everybody, plan), complete(everybody), tuple(everybody))
 

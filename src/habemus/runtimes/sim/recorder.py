@@ -1,8 +1,9 @@
 """Turns the simulator's raw log into events.
 
-While it runs, the simulator only appends: the queued tuple of a message when it is sent and again when it is
-taken from the queue, and a ready event for everything else, which is rare.  What that means is worked out
-here, later, in order: which number a message has, whether it reached anybody, and the vector clocks.
+While it runs, the simulator only appends: the time when it moves on, the queued tuple of a message when it is
+sent and again when it is taken from the queue, and a ready event for everything else, which is rare.  What that
+means is worked out here, later, in order: which number a message has, whether it reached anybody, and the vector
+clocks.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.values import Message
 
-Queued: TypeAlias = tuple[int, int, int, ProcessId, Any]
-"""A message under way: time of arrival, tie (drawn, so that the seed orders one instant), address, sender, message."""
+Queued: TypeAlias = tuple[int, int, ProcessId, Any]
+"""A message under way: tie (drawn, so that the seed orders one instant), address, sender, message."""
 
 
 class Lost(NamedTuple):
@@ -60,12 +61,14 @@ class Recorder:
         for entry in log:
             kind = entry.__class__
             if kind is tuple:
-                if entry[2] == self._control:
-                    self._now = entry[0]
-                elif id(entry) in self._under_way:
+                if entry[1] == self._control:
+                    continue
+                if id(entry) in self._under_way:
                     yield from self._taken(entry)
                 else:
                     yield self._sent(entry)
+            elif kind is int:
+                self._now = entry
             elif kind is Event:
                 yield self._local(entry)
             elif kind is Lost:
@@ -74,14 +77,14 @@ class Recorder:
                 number = self._under_way[id(entry.first)]
                 self._under_way[id(entry.second)] = number
                 self._copied.add(number)
-                process, port = divmod(entry.first[2], self._ports)
-                _, _, _, sender, message = entry.first
+                process, port = divmod(entry.first[1], self._ports)
+                _, _, sender, message = entry.first
                 yield Event(self._now, sender, "duplicate", type(message).__name__, message, process, number, self._paths[port])
             else:
-                self._under_way[id(entry.event)] = self._held[entry.event[2] // self._ports].pop(0)
+                self._under_way[id(entry.event)] = self._held[entry.event[1] // self._ports].pop(0)
 
     def _sent(self, entry: Queued) -> Event:
-        _, _, address, sender, message = entry
+        _, address, sender, message = entry
         process, port = divmod(address, self._ports)
         self._number += 1
         self._under_way[id(entry)] = self._number
@@ -91,7 +94,7 @@ class Recorder:
         return event
 
     def _taken(self, entry: Queued) -> Iterator[Event]:
-        self._now, _, address, sender, message = entry
+        _, address, sender, message = entry
         process, port = divmod(address, self._ports)
         number = self._under_way.pop(id(entry))
         if process in self._paused:

@@ -8,22 +8,20 @@ gets), none for timers and faults (they are events for an address of their own),
 processes send with are made for the features of this run.  All share the variables of `_wire`, which is
 therefore one long function; read it from its end.
 
-What is under way lies in a calendar: a tuple goes unsorted into the bucket of its time, and a bucket is sorted
-once, when its time has come.  With a million messages under way this is far faster than a heap, and with ten it
-is not slower.  The order is that of the tuples, so it depends on the seed and never on who came first.
+What is under way lies in a calendar: a list of tuples for each instant, unsorted until its time has come, and a
+heap of the instants.  Messages are many and instants are few, so this is faster than a heap of messages.  The
+order within an instant is that of the tuples, so it depends on the seed and never on who came first.
 """
 
 from __future__ import annotations
 
 import gc
 import random
-from bisect import insort
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush
-from itertools import islice
 from typing import Any, NamedTuple
 
 from habemus.core.application import Workload
@@ -39,8 +37,8 @@ from habemus.runtimes.sim.recorder import Again, Lost, Queued, Recorder, Twice
 CONTROL = -1
 """The address of what is not a message: timers, requests of the application, faults."""
 
-BUCKET_BITS = 8
-"""A bucket holds 256 microseconds: short against the delay of a message, so that few enter the current one."""
+TIE = 30
+"""Random bits that order one instant: as many as make a small integer, of which comparisons are fast."""
 
 CHUNK = 50_000
 """Events between two looks at the clock, the progress bar and the log."""
@@ -185,14 +183,12 @@ class Simulation:
         system, network, workload, ports = self.system, self.network, self.workload, self._ports
         bits = self._random.getrandbits
         log: Callable[[Any], None] = self.log.append
+        log_all = self.log.extend
         messages = self.record >= Record.MESSAGES
         requests = self.record >= Record.REQUESTS
-        buckets: dict[int, list[Queued]] = {}
-        bucket_of = buckets.get
-        epochs: list[int] = []  # a heap of the times that have a bucket
-        epoch = -1  # whose bucket is current
-        current: list[Queued] = []
-        upcoming: Any = iter(current)
+        calendar: defaultdict[int, list[Queued]] = defaultdict(list)
+        take = calendar.pop
+        instants: list[int] = []  # a heap of those that are in the calendar
         now = 0
         delivered = 0
         sent = 0
@@ -217,16 +213,12 @@ class Simulation:
         outboxes: dict[ProcessId, list[tuple[int, ProcessId, Message]]] = {}  # messages of the step that is going on
         indicated: dict[ProcessId, list[str]] = {}  # its indications to the application
 
-        def enqueue(event: Queued) -> None:
-            time = event[0] >> BUCKET_BITS
-            bucket = bucket_of(time)
-            if bucket is not None:
-                bucket.append(event)
-            elif time == epoch:
-                insort(current, event)
-            else:
-                buckets[time] = [event]
-                heappush(epochs, time)
+        def enqueue(arrival: int, event: Queued) -> None:
+            """Enters an event in the calendar.  What runs for each message does these three lines itself."""
+            events = calendar[arrival]
+            if not events:
+                heappush(instants, arrival)
+            events.append(event)
 
         # Delays and draws.
 
@@ -241,11 +233,10 @@ class Simulation:
             sequence += 1
             # At least one instant later: nothing is ever added to the instant that is being worked on.
             arrival = now + (after if after > 0 else 1)
-            bucket = bucket_of(arrival >> BUCKET_BITS)
-            if bucket is None:
-                enqueue((arrival, bits(32), CONTROL, sequence, control))
-            else:
-                bucket.append((arrival, bits(32), CONTROL, sequence, control))
+            events = calendar[arrival]
+            if not events:
+                heappush(instants, arrival)
+            events.append((bits(TIE), CONTROL, sequence, control))
             return sequence
 
         # Sending.  `transmit` can do everything; networks on which nothing goes wrong get shorter functions below.
@@ -265,17 +256,13 @@ class Simulation:
                 return
             sampler = samplers.get((sender, to), default_sampler) if samplers else default_sampler
             arrival = arrival_of(sampler, (sender, address))
-            event = (arrival, bits(32), address, sender, message)
-            bucket = bucket_of(arrival >> BUCKET_BITS)
-            if bucket is None:
-                enqueue(event)
-            else:
-                bucket.append(event)
+            event = (bits(TIE), address, sender, message)
+            enqueue(arrival, event)
             if messages:
                 log(event)
             if duplication and bits(32) * MILLION >> 32 < duplication:
-                copy = (arrival_of(sampler, (sender, address)), bits(32), address, sender, message)
-                enqueue(copy)
+                copy = (bits(TIE), address, sender, message)
+                enqueue(arrival_of(sampler, (sender, address)), copy)
                 if messages:
                     log(Twice(event, copy))
 
@@ -286,8 +273,8 @@ class Simulation:
             return arrival
 
         def send_to_itself(address: int, sender: ProcessId, message: Message) -> None:
-            event = (now + 1, bits(32), address, sender, message)
-            enqueue(event)
+            event = (bits(TIE), address, sender, message)
+            enqueue(now + 1, event)
             if messages:
                 log(event)
 
@@ -307,12 +294,11 @@ class Simulation:
                     return
                 sent += 1
                 arrival = now + constant  # type: ignore[operator]  # not None where this function is used
-                event = (arrival, bits(32), to, me, message)
-                bucket = bucket_of(arrival >> BUCKET_BITS)
-                if bucket is None:
-                    enqueue(event)
-                else:
-                    bucket.append(event)
+                events = calendar[arrival]
+                if not events:
+                    heappush(instants, arrival)
+                event = (bits(TIE), to, me, message)
+                events.append(event)
                 if messages:
                     log(event)
 
@@ -322,17 +308,13 @@ class Simulation:
                     return
                 sent += len(peers)
                 arrival = now + constant  # type: ignore[operator]  # not None where this function is used
-                events = [(arrival, bits(32), to, me, message) for to in peers]
-                enqueue(events[0])
-                bucket = bucket_of(arrival >> BUCKET_BITS)
-                if bucket is None:  # the bucket is the current one
-                    for event in events[1:]:
-                        enqueue(event)
-                else:
-                    bucket += events[1:]
+                events = calendar[arrival]
+                if not events:
+                    heappush(instants, arrival)
+                copies = [(bits(TIE), to, me, message) for to in peers]
+                events += copies
                 if messages:
-                    for event in events:
-                        log(event)
+                    log_all(copies)
 
             def send(message: Message, *, to: ProcessId) -> None:
                 nonlocal sent
@@ -347,12 +329,11 @@ class Simulation:
                     if arrival <= last:
                         arrival = last + 1
                     arrivals[to] = arrival
-                event = (arrival, bits(32), address, me, message)
-                bucket = bucket_of(arrival >> BUCKET_BITS)
-                if bucket is None:
-                    enqueue(event)
-                else:
-                    bucket.append(event)
+                events = calendar[arrival]
+                if not events:
+                    heappush(instants, arrival)
+                event = (bits(TIE), address, me, message)
+                events.append(event)
                 if messages:
                     log(event)
 
@@ -527,8 +508,7 @@ class Simulation:
             if control.reason == "done" and workload is not None and (not workload.is_done() or recoveries_ahead()):
                 stopping = False  # somebody has recovered and goes on asking, or will
                 return
-            nothing_left = not epochs and not upcoming.__length_hint__()
-            raise _Stopped("quiescent" if nothing_left and control.reason == "time" else control.reason)
+            raise _Stopped(control.reason)
 
         def resume(_: None, __: int, control: _Resume) -> None:
             process = control.process
@@ -545,7 +525,7 @@ class Simulation:
                 if process in stored:
                     return
                 if messages and address != CONTROL:
-                    event = (now, 0, address, sender, message)
+                    event = (0, address, sender, message)
                     log(Again(event))
                     log(event)
                 table, part = targets[address]
@@ -636,7 +616,7 @@ class Simulation:
             if requests:
                 log(Event(now, process, "pause"))
             sequence += 1
-            enqueue((now + max(1, duration), -1, CONTROL, sequence, _Resume(process)))  # first of its instant
+            enqueue(now + max(1, duration), (-1, CONTROL, sequence, _Resume(process)))  # first of its instant
 
         def stop_if_done() -> None:
             nonlocal stopping
@@ -693,47 +673,46 @@ class Simulation:
 
         def advance(budget: int) -> bool:
             """Works on so many events; says whether any are left."""
-            nonlocal now, delivered, epoch, current, upcoming
+            nonlocal now, delivered
             message: Any = None
             sender = address = CONTROL
             left = budget
-            taken = len(current) - upcoming.__length_hint__()  # of the current bucket, before this call
+            upcoming: Iterator[Queued] = iter(())  # of the present instant
             try:
-                while True:
-                    # A bucket that may hold more than is wanted is taken with care; most are not near the limit.
-                    turns = upcoming if left > 2 * len(current) else islice(upcoming, left)
+                while instants and left > 0:
+                    now = heappop(instants)
+                    events = take(now)
+                    events.sort()
+                    if len(events) > left:
+                        put_back(events[left:])
+                        del events[left:]
+                    left -= len(events)
+                    upcoming = iter(events)
                     if messages:
-                        for event in turns:
+                        log(now)
+                        for event in upcoming:
                             log(event)
-                            now, _, address, sender, message = event
+                            _, address, sender, message = event
                             table, process = targets[address]
                             table[message.__class__](process, sender, message)
                     else:
-                        for now, _, address, sender, message in turns:  # noqa: B007  # read by everything that runs meanwhile
+                        for _, address, sender, message in upcoming:
                             table, process = targets[address]
                             table[message.__class__](process, sender, message)
-                    if turns is not upcoming and upcoming.__length_hint__():
-                        return True
-                    left -= len(current) - taken
-                    taken = 0
-                    epoch = -1  # the bucket is used up and takes no more events
-                    current = []
-                    upcoming = iter(current)
-                    if not epochs:
-                        return False
-                    if left <= 0:
-                        return True
-                    epoch = heappop(epochs)
-                    current = buckets.pop(epoch)
-                    current.sort()
-                    upcoming = iter(current)
+                return bool(instants)
             except (_Stopped, MistakeInAlgorithm, MistakeInPlan):
                 raise
             except Exception as error:
                 raise MistakeInAlgorithm(_explain(error, targets, address, sender, message, now)) from error
             finally:
-                left -= len(current) - upcoming.__length_hint__() - taken
-                delivered += budget - left
+                rest = list(upcoming)  # empty, unless the run was stopped in the middle of an instant
+                put_back(rest)
+                delivered += budget - left - len(rest)
+
+        def put_back(events: list[Queued]) -> None:
+            if events:
+                calendar[now] = events + calendar[now]
+                heappush(instants, now)
 
         def run(until: int | None, events: int | None, progress: Callable[[int, int], None] | None) -> Ending:
             nonlocal run_number
@@ -756,24 +735,21 @@ class Simulation:
                     if progress is not None:
                         progress(now, delivered)
             except _Stopped as stopped:
-                reason = str(stopped)
+                reason = "quiescent" if str(stopped) == "time" and not instants else str(stopped)
             self._drain_to_observers()
             return Ending(reason, now, delivered, sent)
 
         def reset(seed: int) -> None:
-            nonlocal now, delivered, sent, sequence, stopping, begun, epoch, current, upcoming
+            nonlocal now, delivered, sent, sequence, stopping, begun
             now = delivered = sent = sequence = 0
             stopping = begun = False
             lives.update(dict.fromkeys(stacks, 0))
-            epoch = -1
-            current = []
-            upcoming = iter(current)
             self._random.seed(seed)
             self._begun = False
             self.log.clear()
             if messages:
                 self._recorder = self._new_recorder()
-            volatiles: list[Any] = [buckets, epochs, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated, *orders]
+            volatiles: list[Any] = [calendar, instants, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated, *orders]
             for volatile in volatiles:
                 volatile.clear()
             samplers.clear()
