@@ -148,8 +148,8 @@ def say_report(report: Report, table: bool | None) -> None:
 _ENDINGS = {
     "quiescent": "nothing more can happen",
     "done": "everything asked was done",
-    "time": "cut off by --until",
-    "events": "cut off by --events",
+    "time": "its time is over",
+    "events": "cut off after so many events",
 }
 
 

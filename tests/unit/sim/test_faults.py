@@ -317,17 +317,17 @@ class TestApplicationsAndCrashes:
         return ending.reason, told
 
     def test_what_a_crash_has_overtaken_is_not_asked_in_the_next_life(self) -> None:
-        faults = [Crash(1, 5_000), Recover(1, 6_000)]
+        faults: list[Fault] = [Crash(1, 5_000), Recover(1, 6_000)]
         simulation = Simulation(Central.system(1), workload=Script([Ask(1, at=1_000, hold=8_000)]), faults=faults)
         assert self.ending(simulation) == ("done", ["1 acquire", "1 Granted"])
 
     def test_a_request_of_the_future_survives_a_crash(self) -> None:
-        faults = [Crash(1, 1_000), Recover(1, 2_000)]
+        faults: list[Fault] = [Crash(1, 1_000), Recover(1, 2_000)]
         simulation = Simulation(Central.system(2), workload=Script([Ask(1, at=9_000)]), faults=faults)
         assert self.ending(simulation) == ("done", ["1 acquire", "1 Granted", "1 release"])
 
     def test_a_run_waits_for_those_who_will_recover(self) -> None:
-        faults = [Crash(1, 1_000), Crash(2, 9_000), Recover(2, 60_000), Recover(1, 70_000)]
+        faults: list[Fault] = [Crash(1, 1_000), Crash(2, 9_000), Recover(2, 60_000), Recover(1, 70_000)]
         simulation = Simulation(Central.system(2), workload=Clients(2, think=(2_000, 5_000)), faults=faults)
         reason, told = self.ending(simulation)
         assert reason == "done"
