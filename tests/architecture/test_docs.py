@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from habemus.analysis import faults
 from habemus.catalog.entries import SECTIONS, entries
 from habemus.scenarios import find, scenarios
 from habemus.traces.diagram import svg
@@ -57,7 +58,7 @@ def test_code_of_the_documents(document: str, code: str) -> None:
 
 def generated() -> dict[Path, str]:
     """What is made from the code and committed."""
-    pages = {ROOT / "docs" / "algorithms.md": _catalog_page()}
+    pages = {ROOT / "docs" / "algorithms.md": _catalog_page(), ROOT / "docs" / "faults.md": faults.page()}
     for name in ("central-holder-slow",):
         trace = find(name).run().report.trace
         assert trace is not None

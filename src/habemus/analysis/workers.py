@@ -19,6 +19,15 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+WORTH_IT = 12
+"""Fewer pieces of work than this are done before workers have started."""
+
+
+def jobs_for(pieces: int, wanted: int | None) -> int:
+    """How many workers to start, if the user does not say."""
+    return wanted or (cores() if pieces > WORTH_IT else 1)
+
+
 def results(work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Result]]:
     """Each task with its result, in the order in which they are finished.  `work` is a function of a module.
 

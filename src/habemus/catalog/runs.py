@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from habemus.algorithms.links.perfect import PerfectLinks
 from habemus.catalog import notation
 from habemus.catalog.ending import planned_end
 from habemus.catalog.entries import Entry, find
@@ -19,6 +20,9 @@ from habemus.runtimes.sim.faults import Fault
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending, Record, Simulation
 from habemus.traces import Digest, Trace
+
+LINKS: dict[str, Process] = {"perfect": PerfectLinks(), "perfect-fifo": PerfectLinks(fifo=True)}
+"""What a run can put under its processes."""
 
 KEEP_LIMIT = 200_000
 """So many events are kept in memory for a picture or a file; longer runs are judged as they go."""
@@ -44,7 +48,9 @@ class Report:
     @property
     def counted(self) -> list[Finding]:
         """The findings that make the verdict: safety and liveness always, an order only if the algorithm claims it."""
-        names = (*self.entry.problem.always_counted, *self.entry.box.ensures)
+        # Links acknowledge, and an acknowledgement makes one event happen before another without the algorithm knowing of it.
+        claimed = [name for name in self.entry.box.ensures if not (self.setup.over and name == "ME3")]
+        names = (*self.entry.problem.always_counted, *claimed)
         return [finding for finding in self.findings if finding.name in names]
 
     @property
@@ -138,6 +144,8 @@ def system_of(setup: Setup, entry: Entry) -> System:
     if changes:
         plans: dict[ProcessId, Process] = {me: plan.but(**changes[me]) if me in changes else plan for me, plan in system.plans.items()}
         system = replace(system, plans=plans)
+    if setup.over:
+        system = replace(system, plans=_over_links(system.plans, setup.over))
     labels = dict(notation.label(text) for text in setup.labels)
     return replace(system, labels={**system.labels, **labels}) if labels else system
 
@@ -150,6 +158,18 @@ def _initial_value(plan: Process, name: str, value: Any) -> Any:
         return variable.shape.parse(value, {})
     except Malformed as reason:
         raise BadSetup(f"{name}: {reason}") from None
+
+
+def _over_links(plans: Mapping[ProcessId, Process], name: str) -> dict[ProcessId, Process]:
+    """The same plans with links under them, which their files know nothing of; those that have links already keep them."""
+    if name not in LINKS:
+        raise BadSetup(f"there are no links {name}; there are {', '.join(LINKS)}")
+    links = LINKS[name]
+    of_plan: dict[int, Process] = {}  # one plan stays one plan
+    for plan in plans.values():
+        if id(plan) not in of_plan:
+            of_plan[id(plan)] = plan if plan.links is not None else plan.over(links)
+    return {process: of_plan[id(plan)] for process, plan in plans.items()}
 
 
 def faults_of(setup: Setup) -> list[Fault]:

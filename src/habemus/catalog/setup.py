@@ -41,6 +41,7 @@ class Setup:
     fifo: bool | None = None  # None: as the algorithm needs
     loss: str = "0"
     duplicate: str = "0"
+    over: str = ""  # links under every process: perfect, or perfect-fifo
     faults: tuple[tuple[str, str], ...] = ()
     until: str | None = None
     events: int = EVENT_LIMIT

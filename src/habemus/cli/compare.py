@@ -9,7 +9,7 @@ import click
 
 from habemus.analysis import ranges
 from habemus.analysis.compare import Comparison, Crossing, Row, crossings, safe_mutexes
-from habemus.analysis.workers import cores
+from habemus.analysis.workers import jobs_for
 from habemus.catalog.entries import find
 from habemus.catalog.setup import Setup
 from habemus.cli.completion import complete_algorithm
@@ -56,8 +56,9 @@ def compare(
         from habemus.analysis.plots import check_plot
 
         check_plot(comparison, plot)
-    with progress("compare", len(comparison.tasks())) as update:
-        rows = comparison.measure(jobs or cores(), update)
+    runs = len(comparison.tasks())
+    with progress("compare", runs) as update:
+        rows = comparison.measure(jobs_for(runs, jobs), update)
     found = crossings(comparison, rows)
     if plot is not None:
         from habemus.analysis.plots import save_plot
@@ -100,7 +101,8 @@ def _crossing(crossing: Crossing) -> str:
         return "nowhere in this range" if size is None else f"from N = {size} on"
 
     name = f"{crossing.cheaper} needs fewer messages than {crossing.than}"
-    return f"{name}: by the formulas {since(crossing.by_formula)}, measured {since(crossing.measured)}"
+    known = "3 sqrt(N) = 2(N-1) at N = 4"
+    return f"{name}: by the formulas {since(crossing.by_formula)} ({known}), measured {since(crossing.measured)}"
 
 
 def _number(value: float | None) -> str:

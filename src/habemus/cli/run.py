@@ -64,6 +64,7 @@ table_option = click.option("--table/--no-table", default=None, help=f"Tell ever
 @click.option("--fifo/--no-fifo", default=None, help="Links keep the order (default: only if the algorithm needs it).")
 @click.option("--loss", default="0", show_default=True, help="Chance that a message is lost.")
 @click.option("--duplicate", default="0", show_default=True, help="Chance that a message comes twice.")
+@click.option("--over", type=click.Choice(["perfect", "perfect-fifo"]), default="", help="Links that retransmit, under every process.")
 @_fault_options
 @click.option("-o", "--option", "options", multiple=True, metavar="NAME[=VALUE]", help="An option of the algorithm, see its card.")
 @click.option("--set", "initial", multiple=True, metavar="P.VAR=VALUE", help="The initial value of a variable of one process.")

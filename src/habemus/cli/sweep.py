@@ -7,7 +7,7 @@ import click
 from habemus.analysis.draws import Draw
 from habemus.analysis.ranges import sizes
 from habemus.analysis.sweep import Sweep, Tally, without_crashes
-from habemus.analysis.workers import cores
+from habemus.analysis.workers import jobs_for
 from habemus.catalog import notation
 from habemus.catalog.entries import entries, find
 from habemus.cli.completion import complete_algorithm
@@ -39,7 +39,7 @@ def sweep(
         notation.delay(delay)
     made = Sweep(names, Draw(sizes(n), delay, crashes), seeds, first)
     with progress("sweep", made.planned) as update:
-        made.run(jobs or cores(), update)
+        made.run(jobs_for(len(made.pieces()), jobs), update)
     if as_json:
         say_json(made.plain())
     else:

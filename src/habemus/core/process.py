@@ -281,23 +281,26 @@ def _followed_by_rules(cls: ProcessType, handler: Callable[..., None], rules: tu
         return handler
     settle = _fixpoint(cls, affected)
     # One rule is the usual case, and its guard rarely holds: look before anything else is called.
-    may_apply = affected[0].guard if len(affected) == 1 else _always
+    may_apply, first = affected[0][1:] if len(affected) == 1 else (_always, _nothing)
     parameters = inspect.signature(handler).parameters.values()
     fixed = all(each.kind is each.POSITIONAL_OR_KEYWORD and each.default is each.empty for each in parameters)
 
     def receive(self: Any, sender: ProcessId, message: Message) -> None:
         handler(self, sender, message)
         if may_apply(self):
+            first(self)
             settle(self)
 
     def call(self: Any) -> None:
         handler(self)
         if may_apply(self):
+            first(self)
             settle(self)
 
     def handle(self: Any, *event: Any) -> None:
         handler(self, *event)
         if may_apply(self):
+            first(self)
             settle(self)
 
     if fixed and len(parameters) == 3:
@@ -307,6 +310,10 @@ def _followed_by_rules(cls: ProcessType, handler: Callable[..., None], rules: tu
 
 def _always(_: Any) -> bool:
     return True
+
+
+def _nothing(_: Any) -> None:
+    pass
 
 
 def _fixpoint(cls: type, rules: tuple[Rule, ...]) -> Callable[[Any], bool]:

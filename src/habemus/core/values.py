@@ -119,7 +119,9 @@ def __repr__(self): return f"{cls.__name__}({shown})"
 def __reduce__(self): return (cls, ({values}))
 """
     exec(compile(source, f"<value {cls.__qualname__}>", "exec"), scope)
-    return {name: scope[name] for name in _DERIVED}
+    if not fields:
+        del scope["__init__"]  # that of object does as little, and faster
+    return {name: scope[name] for name in _DERIVED if name in scope}
 
 
 @dataclass_transform(frozen_default=True, eq_default=True)

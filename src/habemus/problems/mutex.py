@@ -115,23 +115,24 @@ class Clients:
         self._busy = set()
         self._thinking = set()
         for client in clients:
-            self._next(client, drive)
+            if self._next(client, drive):
+                self._busy.add(client)
 
-    def _next(self, client: ProcessId, drive: Drive) -> None:
-        if self._left[client]:
-            self._left[client] -= 1
-            self._busy.add(client)
+    def _next(self, client: ProcessId, drive: Drive) -> bool:
+        left = self._left[client]
+        if left:
+            self._left[client] = left - 1
             self._thinking.add(client)
             drive.ask(client, "acquire", after=self.think)
+        return left > 0
 
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
         if request == "acquire":
             self._thinking.discard(process)
         elif request == "write":
             self._visits.wrote(process, drive)
-        elif request == "release":
+        elif request == "release" and not self._next(process, drive):
             self._busy.discard(process)
-            self._next(process, drive)
 
     def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
         if isinstance(indication, Granted):
@@ -145,8 +146,8 @@ class Clients:
             self._left[process] += 1  # the request that the crash overtook is still to be made
 
     def recovered(self, process: ProcessId, drive: Drive) -> None:
-        if process in self._left:
-            self._next(process, drive)
+        if process in self._left and self._next(process, drive):
+            self._busy.add(process)
 
     def is_done(self) -> bool:
         return not self._busy

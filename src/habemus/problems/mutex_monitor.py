@@ -257,15 +257,15 @@ class MutexMonitor:
                 return " (crashed)"
             return " (inside)" if process in self.inside else ""
 
-        told = []
+        cycle = wait_cycle({process: awaits.get(process, ()) for process in awaits if process not in self.down}, sorted(self.waiting))
         # A process may stand between without wanting to enter itself, such as a coordinator.
         between = {other for process in self.waiting for other in awaits.get(process, ()) if awaits.get(other)} - self.waiting.keys()
-        for process in [*sorted(self.waiting), *sorted(between)]:
+        told = []
+        for process in [*sorted(self.waiting), *([] if cycle else sorted(between))]:
             others = awaits.get(process, ())
             whom = " and ".join(self.label(other) + state(other) for other in others)
             told.append(f"{self.label(process)} for {whom}" if whom else self.label(process))
         explained = ", ".join(told)
-        cycle = wait_cycle({process: awaits.get(process, ()) for process in awaits if process not in self.down}, sorted(self.waiting))
         if cycle:
             explained += f"; cycle {' -> '.join(map(self.label, cycle))}"
         if self.crashed_inside:

@@ -25,7 +25,7 @@ FENCED = Setup(
     5,
     seed=5,
     options=(*CALM, "lease=60ms"),
-    asks=("2@10ms+30ms", "4@30ms+70ms"),
+    asks=("2@10ms+30ms", "4@30ms+110ms"),
     faults=(("pause", "2@20ms+200ms"), CUT),
 )
 

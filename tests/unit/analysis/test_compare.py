@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from habemus.analysis.compare import Comparison, Crossing, Row, crossings, formula_of, jain, row_of, safe_mutexes, think
+from habemus.analysis.compare import Comparison, Crossing, Row, crossings, formula_of, jain, safe_mutexes, think
 from habemus.analysis.plots import check_plot, save_plot
 from habemus.analysis.ranges import BadRange, Sizes, loads
 from habemus.catalog.entries import entries, find
@@ -54,13 +54,10 @@ def test_overtaking_and_fairness() -> None:
 
 
 def test_fairness_is_taken_while_all_still_ask() -> None:
-    """In the end all have entered equally often, whoever had to wait."""
-    comparison = Comparison(("ra-priority",), Sizes(3, 3), loads("100"), requests=30)
-    [task] = comparison.tasks()
-    [fair] = comparison.measure(1)
-    unfair = row_of(task._replace(setup=replace(task.setup, options=("priority=0",), initial=())))
-    assert fair.measured["fairness"] == unfair.measured["fairness"]
-    assert (fair.measured["fairness"] or 0) < 1, "one was the first to have its last"
+    """In the end all have entered equally often, whoever had to wait: an index of all entries would always be 1."""
+    [row] = Comparison(("ra-priority",), Sizes(3, 3), loads("100")).measure(1)
+    assert row.entries == 60
+    assert 0.9 < (row.measured["fairness"] or 0) < 1
 
 
 def test_the_same_seed_gives_the_same_rows_whoever_works() -> None:
@@ -126,19 +123,16 @@ def test_only_one_thing_varies() -> None:
         Comparison(("central",), Sizes(2, 5), loads("1..2")).check()
 
 
-@pytest.mark.parametrize("ending", ["svg", "png"])
-def test_plots(tmp_path: Path, ending: str) -> None:
+def test_plots(tmp_path: Path) -> None:
     comparison = Comparison(("central", "maekawa"), FIVE, loads("0.1..10"), points=3, requests=5)
     rows = comparison.measure(1)
-    first, second = tmp_path / f"one.{ending}", tmp_path / f"two.{ending}"
-    for path in (first, second):
-        check_plot(comparison, path)
-        save_plot(comparison, rows, path)
-    assert first.stat().st_size > 5_000
-    assert first.read_bytes() == second.read_bytes()
-    if ending == "svg":
-        text = first.read_text()
-        assert "maekawa" in text and "sync delay" in text and "5 participants" in text
+    for name in ("one.svg", "two.svg", "one.png"):
+        check_plot(comparison, tmp_path / name)
+        save_plot(comparison, rows, tmp_path / name)
+    text = (tmp_path / "one.svg").read_text()
+    assert text == (tmp_path / "two.svg").read_text()
+    assert "maekawa" in text and "sync delay" in text and "5 participants" in text
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_plots_of_elections(tmp_path: Path) -> None:

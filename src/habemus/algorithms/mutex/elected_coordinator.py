@@ -193,6 +193,7 @@ class ElectedCoordinator(Participant):
         self.lapsed = False
         self.lending = True
         self.recorders = {self.me}
+        self.set_timer(Remind(self.term), after=self.patience)
         if self.recording == "majority":
             others = [other for other in self.prompt if other != self.me]
             self.have_recorded_by(others[: self.majority() - 1])
@@ -225,7 +226,6 @@ class ElectedCoordinator(Participant):
         self.lending = self.lapsed = False
         self.prompt = sorted(self.recorders)
         self.send(Grant(self.term, self.loan.number, self.lent_at, self.loan.token), to=self.loan.borrower)
-        self.set_timer(Remind(self.term), after=self.patience)
         if self.lease:
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from habemus.core.application import Workload
 from habemus.core.events import Event, note
@@ -67,11 +67,8 @@ class _Fire(NamedTuple):
     timer: Timer
 
 
-class _Ask(NamedTuple):
-    process: ProcessId
-    request: str
-    arguments: tuple[Any, ...]
-    life: int | None  # of the process that is to be asked; None: in whichever it is
+_Ask: TypeAlias = tuple[ProcessId, str, tuple[Any, ...], int | None]
+"""Process, request, arguments, and in which of its lives (None: any).  By far the most frequent of these, so a plain tuple."""
 
 
 class _Strike(NamedTuple):
@@ -181,6 +178,8 @@ class Simulation:
     def _wire(self, stacks: dict[ProcessId, Stack]) -> None:
         # The variables of the run.
         system, network, workload, ports = self.system, self.network, self.workload, self._ports
+        faults = self.faults
+        asked, indicated_to, is_done = (workload.asked, workload.indicated, workload.is_done) if workload is not None else _NOBODY
         bits = self._random.getrandbits
         log: Callable[[Any], None] = self.log.append
         log_all = self.log.extend
@@ -283,6 +282,18 @@ class Simulation:
         law = network.delay
         constant = law.low if isinstance(law, Uniform) and law.low == law.high and not fifo else None
 
+        # With one delay for all, what is sent in one instant arrives in one instant, whose list is looked up only once.
+        outgoing: list[Queued] = []
+        outgoing_since: int | None = None
+
+        def open_outgoing() -> None:
+            nonlocal outgoing, outgoing_since
+            outgoing_since = now
+            arrival = now + constant  # type: ignore[operator]  # not None where this function is used
+            outgoing = calendar[arrival]
+            if not outgoing:
+                heappush(instants, arrival)
+
         def give_sending(process: Process, port: int) -> None:
             me, peers = process.me, process.peers
             arrivals: dict[int, int] = {}  # the last one on each link, where links keep the order
@@ -293,12 +304,10 @@ class Simulation:
                     send_to_itself(to, me, message)
                     return
                 sent += 1
-                arrival = now + constant  # type: ignore[operator]  # not None where this function is used
-                events = calendar[arrival]
-                if not events:
-                    heappush(instants, arrival)
                 event = (bits(TIE), to, me, message)
-                events.append(event)
+                if now is not outgoing_since:
+                    open_outgoing()
+                outgoing.append(event)
                 if messages:
                     log(event)
 
@@ -307,12 +316,10 @@ class Simulation:
                 if not peers:
                     return
                 sent += len(peers)
-                arrival = now + constant  # type: ignore[operator]  # not None where this function is used
-                events = calendar[arrival]
-                if not events:
-                    heappush(instants, arrival)
+                if now is not outgoing_since:
+                    open_outgoing()
                 copies = [(bits(TIE), to, me, message) for to in peers]
-                events += copies
+                outgoing.extend(copies)
                 if messages:
                     log_all(copies)
 
@@ -329,17 +336,33 @@ class Simulation:
                     if arrival <= last:
                         arrival = last + 1
                     arrivals[to] = arrival
-                events = calendar[arrival]
-                if not events:
-                    heappush(instants, arrival)
                 event = (bits(TIE), address, me, message)
-                events.append(event)
+                if arrival in calendar:
+                    calendar[arrival].append(event)
+                else:  # with drawn delays nearly every message has an instant of its own
+                    calendar[arrival] = [event]
+                    heappush(instants, arrival)
                 if messages:
                     log(event)
 
             def broadcast(message: Message) -> None:
-                for to in peers:
-                    send(message, to=to)
+                nonlocal sent
+                sent += len(peers)
+                for to in peers:  # as in send, without a call for each
+                    arrival = now + default_sampler(now)
+                    if fifo:
+                        last = arrivals.get(to, 0)
+                        if arrival <= last:
+                            arrival = last + 1
+                        arrivals[to] = arrival
+                    event = (bits(TIE), to * ports + port, me, message)
+                    if arrival in calendar:
+                        calendar[arrival].append(event)
+                    else:
+                        calendar[arrival] = [event]
+                        heappush(instants, arrival)
+                    if messages:
+                        log(event)
 
             def send_with_care(message: Message, *, to: ProcessId) -> None:
                 transmit(me, to, to * ports + port, message)
@@ -400,8 +423,7 @@ class Simulation:
             def indicate_to_application(indication: Indication) -> None:
                 if requests:
                     log(Event(now, me, "indicate", type(indication).__name__, indication))
-                if workload is not None:
-                    workload.indicated(me, indication, drive)
+                indicated_to(me, indication, drive)
                 if watched:
                     indicated.setdefault(me, []).append(type(indication).__name__)
 
@@ -479,7 +501,9 @@ class Simulation:
 
         def ask(_: None, number: int, control: _Ask) -> None:
             process, name, arguments, life = control
-            if process in stored or (life is not None and life != lives[process]) or (paused and hold_if_paused(process, number, control)):
+            if faults and (
+                process in stored or life not in (None, lives[process]) or (paused and hold_if_paused(process, number, control))
+            ):
                 return
             if requests:
                 log(Event(now, process, "request", name, note(arguments) if arguments else None))
@@ -487,11 +511,11 @@ class Simulation:
                 perform(process, name, *arguments)
             else:
                 part, request = requesting[process]
-                request[name](part, *arguments)
-            if workload is not None and process not in stored:
-                workload.asked(process, name, drive)
-                if not stopping:
-                    stop_if_done()
+                request[name](part, *arguments) if arguments else request[name](part)
+            if process not in stored:
+                asked(process, name, drive)
+                if not stopping and is_done():
+                    wind_up()
             if watched:
                 witnessed(process, "request", name)
 
@@ -619,20 +643,18 @@ class Simulation:
             enqueue(now + max(1, duration), (-1, CONTROL, sequence, _Resume(process)))  # first of its instant
 
         def stop_if_done() -> None:
+            if begun and not stopping and is_done():
+                wind_up()
+
+        def wind_up() -> None:
             nonlocal stopping
-            if begun and workload is not None and not stopping and workload.is_done():
-                stopping = True
-                schedule(10 * max(network.delay.longest, 1), _Stop("done"))  # let the last messages arrive
+            stopping = True
+            schedule(10 * max(network.delay.longest, 1), _Stop("done"))  # let the last messages arrive
 
         # The application.
 
-        new_tuple = tuple.__new__  # what the class itself does, without its detour
-
         def ask_later(process: ProcessId, request: str, *arguments: Any, after: Span, lasting: bool = False) -> None:
-            schedule(
-                after if after.__class__ is int else drawn(after),
-                new_tuple(_Ask, (process, request, arguments, None if lasting else lives[process])),
-            )
+            schedule(after if after.__class__ is int else drawn(after), (process, request, arguments, None if lasting else lives[process]))
 
         drive = _Drive(lambda: now, ask_later)
 
@@ -655,7 +677,7 @@ class Simulation:
                 tables[address] = table
                 targets[address] = (table, process)
         requesting = {me: (parts[0], type(parts[0]).__behaviour__.requests) for me, parts in self.processes.items()}
-        targets[CONTROL] = ({_Fire: fire, _Ask: ask, _Strike: strike, _Resume: resume, _Stop: stop}, None)
+        targets[CONTROL] = ({_Fire: fire, tuple: ask, _Strike: strike, _Resume: resume, _Stop: stop}, None)
 
         def begin() -> None:
             nonlocal begun
@@ -682,14 +704,26 @@ class Simulation:
                 while instants and left > 0:
                     now = heappop(instants)
                     events = take(now)
-                    events.sort()
-                    if len(events) > left:
-                        put_back(events[left:])
-                        del events[left:]
-                    left -= len(events)
-                    upcoming = iter(events)
+                    count = len(events)
                     if messages:
                         log(now)
+                    if count == 1:  # nothing to order and nothing to put back: nearly always so when delays are drawn
+                        left -= 1
+                        event = events[0]
+                        if messages:
+                            log(event)
+                        _, address, sender, message = event
+                        table, process = targets[address]
+                        table[message.__class__](process, sender, message)
+                        continue
+                    events.sort()
+                    if count > left:
+                        put_back(events[left:])
+                        del events[left:]
+                        count = left
+                    left -= count
+                    upcoming = iter(events)
+                    if messages:
                         for event in upcoming:
                             log(event)
                             _, address, sender, message = event
@@ -740,11 +774,12 @@ class Simulation:
             return Ending(reason, now, delivered, sent)
 
         def reset(seed: int) -> None:
-            nonlocal now, delivered, sent, sequence, stopping, begun
+            nonlocal now, delivered, sent, sequence, stopping, begun, outgoing_since
+            outgoing_since = None
             now = delivered = sent = sequence = 0
             stopping = begun = False
             lives.update(dict.fromkeys(stacks, 0))
-            self._random.seed(seed)
+            super(random.Random, self._random).seed(seed)  # the same for an integer, and faster
             self._begun = False
             self.log.clear()
             if messages:
@@ -767,6 +802,10 @@ class Simulation:
     _reset: Callable[[int], None]
     _run: Callable[[int | None, int | None, Callable[[int, int], None] | None], Ending]
     is_up: Callable[[ProcessId], bool]
+
+
+_NOBODY: tuple[Callable[..., None], Callable[..., None], Callable[[], bool]] = (lambda *_: None, lambda *_: None, lambda: False)
+"""What a workload does when there is none."""
 
 
 class _Drop(dict[type, Callable[..., None]]):

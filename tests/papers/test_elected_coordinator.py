@@ -1,0 +1,288 @@
+"""Claims about the elected coordinator (spec: its two options and the card of each combination), one test each."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from habemus.catalog import entries as catalog
+from habemus.catalog import notation
+from habemus.catalog.mutex import MutexJudge, workload
+from habemus.catalog.runs import Report, execute, faults_of, system_of
+from habemus.catalog.setup import Setup
+from habemus.core import MistakeInPlan
+from habemus.core.events import Event
+from habemus.core.properties import Finding, Verdict
+from habemus.problems.fencing import Token
+from habemus.runtimes.sim.network import Network
+from habemus.runtimes.sim.simulation import Simulation
+from habemus.scenarios import find
+from habemus.traces import Trace
+
+RECORDED, LEASED, PLAIN, UNRECORDED = (f"elected-coordinator{suffix}" for suffix in ("", "-leased", "-plain", "-unrecorded"))
+
+
+def traced(report: Report) -> Trace:
+    assert report.trace is not None
+    return report.trace
+
+
+def verdicts(report: Report) -> dict[str, Verdict]:
+    return {finding.name: finding.verdict for finding in report.findings}
+
+
+def tokens(report: Report) -> list[tuple[int, Token]]:
+    """Of all entries, in their order: who entered, with which token."""
+    return [(event.process, tuple(event.fields()["token"])) for event in traced(report).events if event.name == "Granted"]
+
+
+def sent(report: Report) -> Counter[str]:
+    return Counter(event.name for event in traced(report).events if event.kind == "send" and event.peer != event.process and not event.part)
+
+
+def troubled(algorithm: str, seed: int, pauses: bool = True) -> Setup:
+    """Crashes at any moment and in the middle of every kind of step, recoveries, pauses, cuts of both kinds, loss, copies and wild
+    delays.  All is healed in the end, and everybody who has crashed by 1.2 s comes back."""
+    draw = random.Random(seed)
+    size = draw.choice((3, 4, 5))
+    faults: list[tuple[str, str]] = []
+    for _ in range(draw.randrange(2, 8)):
+        who, moment = draw.randrange(1, size + 1), draw.randrange(0, 900)
+        back = ("recover", f"{who}@{moment + draw.randrange(1, 400)}ms")
+        match draw.choice(("crash", "step", "entry", "pause", "cut", "one-way")):
+            case "crash":
+                faults += [("crash", f"{who}@{moment}ms"), back]
+            case "step":
+                step = draw.choice(("Record", "Recorded", "Inquire", "Answer", "Request", "Release", "send"))
+                faults += [("crash", f"{who}@{step}#{draw.randrange(1, 6)}"), back, ("recover", f"{who}@1200ms")]
+            case "entry":
+                faults += [("crash", f"{who}@Granted#{draw.randrange(1, 4)}"), back, ("recover", f"{who}@1200ms")]
+            case "pause" if pauses:
+                faults.append(("pause", f"{who}@{draw.choice((f'{moment}ms', 'Granted#1'))}+{draw.randrange(1, 500)}ms"))
+            case "cut":
+                everybody = list(range(1, size + 1))
+                draw.shuffle(everybody)
+                border = draw.randrange(1, size)
+                groups = "|".join(",".join(map(str, group)) for group in (everybody[:border], everybody[border:]))
+                faults += [("cut", f"{groups}@{moment}ms"), ("heal", f"all@{moment + draw.randrange(50, 600)}ms")]
+            case _:
+                other = draw.choice([each for each in range(1, size + 1) if each != who])
+                faults.append(("cut", f"{who}>{other}@{moment}ms"))
+    return Setup(
+        algorithm,
+        size,
+        seed=seed,
+        requests=draw.choice((2, 5)),
+        think=draw.choice(("0..10ms", "0..300ms")),
+        hold=draw.choice(("1ms", "20ms..150ms")),
+        delay=draw.choice(("1ms", "exp:3ms", "heavy:1ms")),
+        loss=draw.choice(("0", "0.05")),
+        duplicate=draw.choice(("0", "0.1")),
+        faults=(*faults, ("heal", "all@1200ms")),
+        until="3s",
+    )
+
+
+@dataclass
+class Run:
+    """A run without its trace, which three hundred of them have no use for."""
+
+    setup: Setup
+    judge: MutexJudge
+    tokens: dict[int, list[Token]] = field(default_factory=dict)  # of each process, in the order of its entries
+    down: set[int] = field(default_factory=set)  # who is down in the end
+    findings: dict[str, Finding] = field(default_factory=dict)
+
+    def observe(self, event: Event) -> None:
+        if event.kind == "indicate" and event.name == "Granted":
+            self.tokens.setdefault(event.process, []).append(event.fields()["token"])
+        elif event.kind in ("crash", "recover"):
+            (self.down.add if event.kind == "crash" else self.down.discard)(event.process)
+
+    def is_violated(self, name: str) -> bool:
+        return name in self.findings and self.findings[name].verdict is Verdict.VIOLATED
+
+    def told(self) -> str:
+        return f"{self.setup.command()}: {[finding.why for finding in self.findings.values()]}"
+
+
+def troubled_runs(algorithm: str, seeds: int) -> Iterator[Run]:
+    entry = catalog.find(algorithm)
+    for seed in range(seeds):
+        setup = troubled(algorithm, seed)
+        system = system_of(setup, entry)
+        network = Network(notation.delay(setup.delay), False, notation.chance(setup.loss), notation.chance(setup.duplicate))
+        simulation = Simulation(system, workload=workload(setup, system), network=network, faults=faults_of(setup), seed=seed)
+        run = Run(setup, MutexJudge(setup, system, network))
+        simulation.observers += [run.judge.observe, run.observe]
+        ending = simulation.run(3_000_000)
+        run.findings = {finding.name: finding for finding in run.judge.findings(ending.reason, {})}
+        yield run
+
+
+# The cost.
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 10])
+def test_a_recorded_entry_costs_three_messages_and_a_majority(size: int) -> None:
+    report = execute(Setup(RECORDED, size, asks=("2@50ms", f"{size}@150ms")))
+    assert report.costs["messages_per_entry"] == 3 + 2 * (size // 2)
+    assert report.costs["client_delay"] == 4
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 10])
+@pytest.mark.parametrize("algorithm", [PLAIN, UNRECORDED])
+def test_an_unrecorded_entry_costs_three_messages(algorithm: str, size: int) -> None:
+    report = execute(Setup(algorithm, size, asks=("2@50ms", f"{size}@150ms")))
+    assert report.costs["messages_per_entry"] == 3
+    assert report.costs["client_delay"] == 2
+
+
+def test_the_coordinator_itself_pays_for_the_records_only() -> None:
+    assert execute(Setup(RECORDED, 5, asks=("1@50ms",))).costs["messages_per_entry"] == 4
+    assert execute(Setup(PLAIN, 5, asks=("1@50ms",))).costs["messages_per_entry"] == 0
+
+
+@pytest.mark.parametrize(("algorithm", "delay"), [(RECORDED, 4), (LEASED, 4), (PLAIN, 2), (UNRECORDED, 2)])
+def test_synchronisation_delay(algorithm: str, delay: int) -> None:
+    assert execute(Setup(algorithm, 5, asks=("2@50ms+20ms", "3@55ms"))).costs["sync_delay"] == delay
+
+
+@pytest.mark.parametrize("algorithm", [RECORDED, PLAIN])
+def test_a_take_over_costs_a_question_and_an_answer_each(algorithm: str) -> None:
+    counted = sent(execute(Setup(algorithm, 5, asks=("2@10ms",))))
+    assert (counted["Inquire"], counted["Answer"]) == (4, 4)
+
+
+def test_a_renewal_is_recorded_like_a_grant() -> None:
+    """Inside for 300 ms by leases of 90 ms, renewed every 30 ms."""
+    report = execute(Setup(LEASED, 5, options=("lease=90ms",), asks=("2@10ms+300ms",)))
+    counted = sent(report)
+    assert verdicts(report)["ME1"] is Verdict.HOLDS and len(tokens(report)) == 1
+    renewals = counted["Request"] - 1
+    assert renewals == 10
+    assert counted["Grant"] == 1 + renewals and counted["Record"] == counted["Recorded"] == 2 * (1 + renewals)
+
+
+# Safety.
+
+
+def test_never_two_inside_whatever_happens() -> None:
+    """Recorded, without a lease: ME1 under any timing, and tokens that only grow."""
+    entries = takeovers = 0
+    for run in troubled_runs(RECORDED, 300):
+        check_that_nobody_believes_wrongly(run)
+        entries += len(run.judge.fence.tokens)
+        takeovers += len({term for term, _ in run.judge.fence.tokens}) - 1 if entries else 0
+    assert entries > 2_500 and takeovers > 100, "or little was shown"
+
+
+def test_never_two_inside_if_everybody_is_asked() -> None:
+    """Not recorded, without a lease."""
+    for run in troubled_runs(PLAIN, 60):
+        check_that_nobody_believes_wrongly(run)
+
+
+def check_that_nobody_believes_wrongly(run: Run) -> None:
+    granted = run.judge.fence.tokens
+    assert not run.is_violated("ME1") and not run.is_violated("FENCE"), run.told()
+    assert granted == sorted(set(granted)), f"{run.told()}: {granted}"
+    assert not run.judge.fence.refused
+    if not run.down:
+        assert run.findings["ME2-deadlock"].verdict is Verdict.HOLDS, run.told()
+
+
+@pytest.mark.parametrize("algorithm", [LEASED, UNRECORDED])
+def test_with_a_lease_two_may_believe_but_the_resource_is_not_deceived(algorithm: str) -> None:
+    two_inside = refused = 0
+    for run in troubled_runs(algorithm, 60):
+        assert not run.is_violated("FENCE"), run.told()
+        for process, own in run.tokens.items():
+            assert own == sorted(own), f"{run.told()}: the tokens of {process} are {own}"
+        granted = run.judge.fence.tokens
+        assert len(set(granted)) == len(granted), f"{run.told()}: a token was given twice"
+        two_inside += run.is_violated("ME1")
+        refused += run.judge.fence.refused
+    assert two_inside and refused, "nobody was late, so nothing was shown"
+
+
+def test_recorded_leases_keep_two_apart_as_long_as_nobody_stands_still() -> None:
+    """And no clock is slower than another by more than a tenth."""
+    for seed in range(60):
+        setup = troubled(LEASED, seed, pauses=False)
+        drift = (("skew", f"{1 + seed % 3}=+45000"), ("skew", f"{1 + (seed + 1) % 3}=-45000"))
+        report = execute(replace(setup, faults=(*setup.faults, *drift)), keep=False)
+        assert verdicts(report)["ME1"] is not Verdict.VIOLATED, f"{setup.command()}: {report.why}"
+
+
+def test_the_lock_moves_on_with_leases_as_long_as_a_majority_is_up() -> None:
+    for seed in range(20):
+        faults = (("crash", f"{1 + seed % 5}@Granted#1"), ("crash", f"{1 + (seed + 1) % 5}@{100 + 20 * seed}ms"))
+        report = execute(Setup(LEASED, 5, seed=seed, requests=3, hold="20ms", faults=faults), keep=False)
+        assert verdicts(report)["ME2-deadlock"] is Verdict.HOLDS, f"{seed}: {report.why}"
+
+
+# The required scenarios.
+
+
+def test_two_leaders_of_the_bully_give_the_same_token_twice() -> None:
+    report = find("split-brain-two-in").run().report
+    assert report.violated == ["ME1"]
+    assert tokens(report) == [(4, (0, 1)), (1, (0, 1))]
+    assert verdicts(report)["FENCE"] is Verdict.VIOLATED, "a token without a term does not help"
+
+
+def test_the_minority_side_waits() -> None:
+    outcome = find("split-brain-recorded").run()
+    assert outcome.as_expected
+    entered = {event.process: event.time for event in traced(outcome.report).events if event.name == "Granted"}
+    assert entered[4] < 25_000 < entered[3] < 160_000 < entered[2], "2 is cut off from the majority from 25 to 160 ms"
+    assert [token for _, token in tokens(outcome.report)] == [(1, 1), (2, 1), (2, 2)]
+
+
+def test_the_late_write_is_refused() -> None:
+    report = find("split-brain-fenced").run().report
+    assert report.violated == ["ME1"] and verdicts(report)["FENCE"] is Verdict.HOLDS
+    assert report.costs["writes"] == {"accepted": 3, "refused": 1}
+    [lost] = [event for event in traced(report).events if event.name == "LockLost"]
+    assert lost.process == 2 and lost.time == 220_000, "when it wakes up"
+
+
+def test_a_new_coordinator_goes_on_at_once() -> None:
+    """3 enters within four messages of the release, though the coordinator that let 2 in is gone."""
+    report = find("coordinator-crash-recorded").run().report
+    events = traced(report).events
+    left = next(event.time for event in events if event.name == "release")
+    entered = [event.time for event in events if event.name == "Granted"][-1]
+    assert entered - left <= 4_010
+
+
+# Details.
+
+
+def test_one_alone() -> None:
+    report = execute(Setup(RECORDED, 1, requests=3))
+    assert report.verdict is Verdict.HOLDS and report.costs["messages"] == 0
+
+
+@pytest.mark.parametrize("election", ["terms", "bully", "bully-stable", "omega", "omega-recovery"])
+def test_over_any_election(election: str) -> None:
+    report = execute(
+        Setup(RECORDED, 4, options=(f"elected_by={election}",), requests=3, faults=(("crash", "4@Granted#2"), ("recover", "4@400ms")))
+    )
+    assert report.verdict is Verdict.HOLDS, report.why
+
+
+@pytest.mark.parametrize("option", ["elected_by=lot", "recording=some", "lease=-1", "lease=50"])
+def test_options_that_make_no_sense_are_refused(option: str) -> None:
+    with pytest.raises(MistakeInPlan):
+        execute(Setup(RECORDED, 3, options=(option,)))
+
+
+def test_no_lease_is_granted_that_ran_out_in_the_queue() -> None:
+    """3 waits for far longer than a lease; when its turn comes the lease counts from its latest request."""
+    report = execute(Setup(LEASED, 3, options=("lease=30ms",), asks=("2@10ms+200ms", "3@20ms+100ms")))
+    assert report.verdict is Verdict.HOLDS
+    assert not [event for event in traced(report).events if event.name == "LockLost"]
