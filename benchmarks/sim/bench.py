@@ -23,7 +23,6 @@ from habemus.problems.mutex import Clients
 from habemus.runtimes.sim.network import Exponential, Network
 from habemus.runtimes.sim.simulation import Record, Simulation
 
-
 IDIOM = "SimPy, a Store per process"
 BARE = "SimPy, bare callbacks"
 OURS = "habemus"
@@ -103,7 +102,7 @@ def cases(quick: bool) -> list[Case]:
         ),
         Case(
             "Token ring, N = 10,000",
-            {IDIOM: lambda: idiom_ring(10_000, 50_000 * scale), OURS: our_ring(10_000, 50_000 * scale)},
+            {IDIOM: lambda: idiom_ring(10_000, 100_000 * scale), OURS: our_ring(10_000, 100_000 * scale)},
             (),
             rounds,
         ),

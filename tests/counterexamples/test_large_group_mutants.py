@@ -75,9 +75,10 @@ class StaysWithTheFirst(Probabilistic):
     """A better candidate does not replace the first one."""
 
     def hear(self, sender: ProcessId, rumour: Rumour) -> None:
-        before = self.best if self.election == rumour.election else None
-        super().hear(sender, rumour)
-        self.best = before or self.best
+        if self.election < rumour.election:
+            self.take_part(rumour.election)
+            self.best = self.best or rumour.best
+            self.pass_on()
 
 
 class KeepsItToItself(Probabilistic):
@@ -139,7 +140,7 @@ CASES: list[tuple[type[Process], type[Process], Setup, tuple[str, ...]]] = [
 
 
 def runs(algorithm: type[Process], setup: Setup, seeds: int = 5) -> list[Report]:
-    return [execute(replace(setup, seed=seed), entry=entry_of(algorithm), keep=False) for seed in range(seeds)]
+    return [execute(replace(setup, seed=seed, events=20_000), entry=entry_of(algorithm), keep=False) for seed in range(seeds)]
 
 
 @pytest.mark.parametrize(("mutant", "healthy", "setup", "caught"), CASES, ids=[case[0].__name__ for case in CASES])

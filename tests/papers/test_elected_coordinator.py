@@ -81,7 +81,7 @@ def troubled(algorithm: str, seed: int, pauses: bool = True) -> Setup:
         loss=draw.choice(("0", "0.05")),
         duplicate=draw.choice(("0", "0.1")),
         faults=(*faults, ("heal", "all@1200ms")),
-        until="3s",
+        until="5s",
     )
 
 
@@ -117,7 +117,7 @@ def troubled_runs(algorithm: str, seeds: int) -> Iterator[Run]:
         simulation = Simulation(system, workload=workload(setup, system), network=network, faults=faults_of(setup), seed=seed)
         run = Run(setup, MutexJudge(setup, system, network))
         simulation.observers += [run.judge.observe, run.observe]
-        ending = simulation.run(3_000_000)
+        ending = simulation.run(5_000_000)
         run.findings = {finding.name: finding for finding in run.judge.findings(ending.reason, {})}
         yield run
 

@@ -293,7 +293,7 @@ def crossings(comparison: Comparison, rows: Sequence[Row]) -> list[Crossing]:
     ]
 
 
-LONGEST_FORMULA = 300
+LONGEST_FORMULA = 100
 """Up to this size formulas are worked out for every size; beyond, the answer does not change any more."""
 
 

@@ -25,8 +25,8 @@ MOMENTS_US = 25_000
 """Crashes come within it, and returns within as much again: most runs of mutual exclusion are as long."""
 LONG_MOMENTS_US = 500_000
 """The same for processes that never come to rest, whose runs are longer."""
-LATE_RETURN = "10s"
-"""When whoever crashed at an event is back at the latest: all the rest has happened by then."""
+RETURNS = ("1s", "10s")
+"""When whoever crashed at an event comes back.  All the rest has mostly happened by the first, and certainly by the second."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,14 @@ def _some(processes: list[ProcessId], most: int, rng: random.Random) -> list[Pro
 
 def _crash(process: ProcessId, stays_down: bool, at_event: bool, within: int, rng: random.Random) -> list[tuple[str, str]]:
     """At a time, in the middle of a step, or on entering and leaving; and when it comes back."""
-    if not at_event:
-        moment = rng.randrange(1, within)
-        back = str(moment + rng.randrange(1, within))
-        when = str(moment)
-    else:
+    returns: tuple[str, ...] = RETURNS
+    if at_event:
         event = rng.choice(("send", "send", "receive", "acquire", "Granted", "release"))
         when = f"{event}#{rng.randint(1, 10 if event in ('send', 'receive') else REQUESTS)}"
-        back = LATE_RETURN
-    return [("crash", f"{process}@{when}")] + ([] if stays_down else [("recover", f"{process}@{back}")])
+    else:
+        moment = rng.randrange(1, within)
+        when, returns = str(moment), (str(moment + rng.randrange(1, within)),)
+    return [("crash", f"{process}@{when}"), *(("recover", f"{process}@{back}") for back in returns if not stays_down)]
 
 
 _AN_ELECTION_US = 2_000_000

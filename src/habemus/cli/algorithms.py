@@ -12,7 +12,7 @@ from habemus.cli.completion import complete_algorithm
 from habemus.cli.output import json_option, say_json
 
 
-@click.command(epilog="Examples: habemus algorithms ricart-agrawala; habemus algorithms maekawa --sets 13 --diagram sets.svg")
+@click.command(epilog="Example: habemus algorithms ricart-agrawala, or: habemus algorithms maekawa --sets 13 --diagram sets.svg")
 @click.argument("name", required=False, shell_complete=complete_algorithm)
 @click.option("--sets", type=int, metavar="N", help="Its voting sets for N participants, where it has such sets.")
 @click.option("--how", type=click.Choice(["grid", "plane", "majority"]), help="How they are formed.  [default: as the algorithm does]")

@@ -64,7 +64,7 @@ table_option = click.option("--table/--no-table", default=None, help=f"Tell ever
 @click.option("--fifo/--no-fifo", default=None, help="Links keep the order (default: only if the algorithm needs it).")
 @click.option("--loss", default="0", show_default=True, help="Chance that a message is lost.")
 @click.option("--duplicate", default="0", show_default=True, help="Chance that a message comes twice.")
-@click.option("--over", type=click.Choice(["perfect", "perfect-fifo"]), default="", help="Links that retransmit, under every process.")
+@click.option("--over", type=click.Choice(["perfect", "perfect-fifo"]), help="Links that retransmit, under every process.")
 @_fault_options
 @click.option("-o", "--option", "options", multiple=True, metavar="NAME[=VALUE]", help="An option of the algorithm, see its card.")
 @click.option("--set", "initial", multiple=True, metavar="P.VAR=VALUE", help="The initial value of a variable of one process.")
@@ -93,7 +93,8 @@ def run(diagrams: tuple[Path, ...], stages: Path | None, table: bool | None, as_
 def setup_of(given: Mapping[str, Any]) -> Setup:
     """The setup that the options describe."""
     faults = tuple((kind, text) for kind in FAULTS for text in given[kind])
-    return Setup(**{each.name: given[each.name] for each in fields(Setup) if each.name in given}, faults=faults)
+    said = {each.name: given[each.name] for each in fields(Setup) if given.get(each.name) is not None}
+    return Setup(**said, faults=faults)
 
 
 def execute_with_progress(setup: Setup) -> Report:

@@ -24,6 +24,11 @@ class Costs(NamedTuple):
     sync_delay: int | None = None
 
 
+def average(total: int, entries: int) -> float:
+    """Rounded as measurements are, so that the two can be compared."""
+    return round(total / entries, 6)
+
+
 class Mutex(Process):
     """At most one process at a time is in the critical section."""
 

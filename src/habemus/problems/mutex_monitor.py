@@ -226,7 +226,7 @@ class MutexMonitor:
         passed = {process: self._total - self.waiting[process].entries_before for process in stuck}
         starved = [process for process in stuck if passed[process] > self.patience]
         still = f"the run was cut off while {', '.join(map(self.label, stuck))} waited"
-        if not self.inside:
+        if not self.inside and not starved:
             why = f"nobody is inside; waiting: {self.explain_waiting(awaits)}"
             final = Finality(ending, self.planned_end, self._last_change, self._last_fault).finding(deadlock, False, why, tuple(stuck))
             if final.verdict is Verdict.VIOLATED:

@@ -9,8 +9,9 @@ SCENARIOS = (
     Scenario(
         "probabilistic-missed",
         "A rumour that did not reach everybody: two leaders",
-        "Eight processes, each of which tells only two others.  In the first round nobody stands; in the second three do, and the "
-        "rumour of the best one misses some: they take another for the leader, and one of them itself.",
+        "Eight processes, each of which tells only two others.  6 and 8 stand, but some never hear of them, go on to the next round "
+        "and draw others along; there again the better of two candidates is not heard of by all.  In the end 4 and 7 both lead, and one "
+        "process still follows the candidate of the first round.",
         Setup("probabilistic", 8, seed=1, options=("fanout=2", "candidates=3"), asks=("1@0",)),
         violates=("E1", "E3"),
         source=SOURCE,

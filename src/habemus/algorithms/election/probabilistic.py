@@ -124,12 +124,16 @@ class Probabilistic(Election):
 
     @upon(Patience)
     def decide(self, _: Patience) -> None:
-        if self.best is not None:
-            self.is_open = False
-            self.leader = self.best.process
-            self.indicate(Leader(self.leader))
+        if self.best is None:
+            self.try_again()
             return
-        name = self.election
-        self.take_part(Name(name.number, name.caller, name.nonce, name.round + 1))
+        self.is_open = False
+        self.leader = self.best.process
+        self.indicate(Leader(self.leader))
+
+    def try_again(self) -> None:
+        """Nobody stood, as far as heard: the next round of the same election, which all the others come to as well."""
+        last = self.election
+        self.take_part(Name(last.number, last.caller, last.nonce, last.round + 1))
         if self.best is not None:
             self.pass_on()

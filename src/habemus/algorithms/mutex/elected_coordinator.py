@@ -35,7 +35,7 @@ from habemus.core.quorums import more_than_half
 from habemus.core.system import complete
 from habemus.problems.election import Election
 from habemus.problems.fencing import Token
-from habemus.problems.mutex import Costs
+from habemus.problems.mutex import Costs, average
 
 ELECTIONS: dict[str, type[Election]] = {each.name: each for each in (Terms, Bully, BullyStable, Omega, OmegaRecovery)}
 RECORDINGS = ("majority", "none")
@@ -265,8 +265,7 @@ class ElectedCoordinator(Participant):
     def costs(self, size: int) -> Costs:
         """When all enter in turn: one of them is the coordinator, and what it tells itself is no message."""
         records = 2 * (size // 2) if self.recording == "majority" else 0
-        whole, part = divmod(3 * (size - 1), size)
-        return Costs(messages=records + (round(whole + part / size, 6) if part else whole))
+        return Costs(messages=average(3 * (size - 1) + records * size, size))
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:

@@ -773,27 +773,34 @@ class Simulation:
             self._drain_to_observers()
             return Ending(reason, now, delivered, sent)
 
+        # What a reset needs, worked out once: there may be thousands of runs.
+        volatiles: list[Any] = [calendar, instants, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated, *orders]
+        at_first = [
+            (type(process).__restore__, process, part.initial)
+            for me, stack in stacks.items()
+            for part, process in zip(stack.parts, self.processes[me], strict=True)
+        ]
+        at_their_places = dict(targets)
+
         def reset(seed: int) -> None:
             nonlocal now, delivered, sent, sequence, stopping, begun, outgoing_since
             outgoing_since = None
             now = delivered = sent = sequence = 0
             stopping = begun = False
-            lives.update(dict.fromkeys(stacks, 0))
             super(random.Random, self._random).seed(seed)  # the same for an integer, and faster
             self._begun = False
             self.log.clear()
             if messages:
                 self._recorder = self._new_recorder()
-            volatiles: list[Any] = [calendar, instants, timers, stored, paused, cuts, last_arrival, seen, outboxes, indicated, *orders]
             for volatile in volatiles:
                 volatile.clear()
-            samplers.clear()
-            samplers.update((link, delay.sampler(bits)) for link, delay in network.links.items())
-            for me, stack in stacks.items():
-                for part, process in zip(stack.parts, self.processes[me], strict=True):
-                    type(process).__restore__(process, part.initial)
-                    address = me * ports + part.port
-                    targets[address] = (tables[address], process)
+            for restore, process, initial in at_first:
+                restore(process, initial)
+            if faults:
+                lives.update(dict.fromkeys(stacks, 0))
+                targets.update(at_their_places)
+                samplers.clear()
+                samplers.update((link, delay.sampler(bits)) for link, delay in network.links.items())
 
         self._run = run
         self._reset = reset
