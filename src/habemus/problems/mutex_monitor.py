@@ -14,8 +14,8 @@ from typing import NamedTuple
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Property, Verdict
-from habemus.core.values import Value, size_of
 from habemus.problems.finality import FAULTS, Finality
+from habemus.problems.traffic import Sizes
 
 ME1 = Property("ME1", Kind.ALWAYS, "at most one process is in the critical section at any moment")
 ME2_DEADLOCK = Property("ME2-deadlock", Kind.EVENTUALLY, "somebody who asks always gets in, if nobody stays in for ever")
@@ -315,13 +315,13 @@ class MutexMeter:
     _alone: ProcessId | None = field(default=None, init=False, repr=False)  # who waits and has met nobody else so far
     _inside: set[ProcessId] = field(default_factory=set, init=False, repr=False)
     _last_exit: int | None = field(default=None, init=False, repr=False)
-    _sizes: dict[Value, int] = field(default_factory=dict, init=False, repr=False)
+    _sizes: Sizes = field(default_factory=Sizes, init=False, repr=False)
 
     def observe(self, event: Event) -> None:
         kind = event.kind
         if kind == "send":
             if event.peer != event.process:  # a message to oneself costs nothing
-                size = self._size(event)
+                size = self._sizes.of(event)
                 self.messages += 1
                 self.bytes += size
                 # A component solves a problem of its own, whether anybody enters or not; links carry what others say.
@@ -352,16 +352,6 @@ class MutexMeter:
         self._last_exit = None
         self._inside.add(event.process)
         self.entries[event.process] += 1
-
-    def _size(self, event: Event) -> int:
-        if not isinstance(event.value, Value):
-            return len(event.line())
-        size = self._sizes.get(event.value)
-        if size is None:
-            if len(self._sizes) > 100_000:
-                self._sizes.clear()
-            size = self._sizes[event.value] = size_of(event.value)
-        return size
 
     def fairness(self, clients: Sequence[ProcessId]) -> float | None:
         """Jain's index of the entries per client: 1 if all entered equally often, 1/N if only one did."""
