@@ -77,9 +77,10 @@ def _run(arguments: list[str] | None) -> int:
 
 def _user_mistakes() -> tuple[type[Exception], ...]:
     from habemus.core import MistakeInAlgorithm
+    from habemus.traces.png import CannotDraw
 
-    # Every mistake in what the user wrote is a ValueError or LookupError of ours with a message made to be read.
-    return (MistakeInAlgorithm, ValueError, LookupError, ModuleNotFoundError)
+    # Every other mistake in what the user wrote is a ValueError or LookupError of ours with a message made to be read.
+    return (MistakeInAlgorithm, CannotDraw, ValueError, LookupError, ModuleNotFoundError)
 
 
 def _fail(line: str, code: int = Exit.BAD_USE) -> int:

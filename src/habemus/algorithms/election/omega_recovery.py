@@ -14,7 +14,8 @@ Ensures  E1, E2, E3, E4; all in the end, when the intervals are long enough and 
 Differs  The listing's rule for a heartbeat only replaces an entry of the set of candidates, which starts empty, so
          that nobody would ever be elected: here a first heartbeat adds its sender.  It starts no timer on recovery;
          here it does.  Every process counts itself as a candidate without a message.  The interval grows by `step` up
-         to `longest`.  A call of the application changes nothing.
+         to `longest`.  A call of the application changes nothing.  Whoever comes back starts with the first interval
+         again, and if it hears of nobody in it, takes itself for the leader for that long.
 """
 
 from habemus.core import Const, Durable, Message, ProcessId, Timer, upon

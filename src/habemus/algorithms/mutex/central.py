@@ -3,7 +3,7 @@
 One process keeps a queue and hands out the only permission there is.
 
 Source   Coulouris et al., Distributed Systems, 5th ed., 15.2; lecture notes on coordination (queue and states).
-Assumes  reliable links, in any order; neither the coordinator nor the process inside crashes.
+Assumes  reliable links, in any order; neither the coordinator nor a process that waits or is inside crashes.
 Cost     3 messages per entry: request, grant, release; 4 with the release acknowledged.
 Ensures  ME1, ME2; entry in order of arrival, not of asking (no ME3).
 Differs  A release from anybody but the holder is ignored; the notes free the resource on any release.
