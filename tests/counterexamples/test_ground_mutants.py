@@ -115,7 +115,10 @@ class CopiesTheToken(TokenRing):
 def runs(crash: bool = False) -> Iterator[Setup]:
     for seed in range(SEEDS):
         faults = (("crash", "1@Granted#1"),) if crash else ()
-        yield Setup("mutant", 3, seed=seed, workload="burst" if seed % 2 else "steady", requests=3, delay="exp:1ms", faults=faults, until="1s")
+        workload = "burst" if seed % 2 else "steady"
+        yield Setup("mutant", 3, seed=seed, workload=workload, requests=3, delay="exp:1ms", faults=faults, until="1s")
+            "mutant", 3, seed=seed, workload="burst" if seed % 2 else "steady", requests=3, delay="exp:1ms", faults=faults, until="1s"
+        )
 
 
 def violations(algorithm: type[Mutex], crash: bool = False) -> dict[str, int]:
