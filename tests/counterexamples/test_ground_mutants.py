@@ -117,8 +117,6 @@ def runs(crash: bool = False) -> Iterator[Setup]:
         faults = (("crash", "1@Granted#1"),) if crash else ()
         workload = "burst" if seed % 2 else "steady"
         yield Setup("mutant", 3, seed=seed, workload=workload, requests=3, delay="exp:1ms", faults=faults, until="1s")
-            "mutant", 3, seed=seed, workload="burst" if seed % 2 else "steady", requests=3, delay="exp:1ms", faults=faults, until="1s"
-        )
 
 
 def violations(algorithm: type[Mutex], crash: bool = False) -> dict[str, int]:
