@@ -11,7 +11,8 @@ Assumes  stable memory; E1 needs nothing else.  E2, E3 and E4: more than half of
          and in the end messages and heartbeats arrive within the shortest timeout.
 Cost     O(n) messages: 5(n-1) for an undisturbed election (3(n-1) without the pre-vote), then n-1 per heartbeat
          period.
-Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries and cuts.
+Ensures  E1, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries and cuts.  Not E2: rarely, a
+         process whose candidacy was cut off stays in a term ahead of the leader's, drops its heartbeats and knows no leader.
 Differs  Only the election of the paper; there is no log that could make one candidate better than another.  An older
          term is dropped without an answer: its sender learns of the newer one from the next heartbeat.  A process
          backs a pre-vote if it knows of no leader, that is if its own patience has run out too.  A call of the
