@@ -67,7 +67,8 @@ def shape_of(declared: Any) -> Shape:
     """The shape of a declared type, or `UnsupportedType` with the reason."""
     while typing.get_origin(declared) is Annotated:
         declared = typing.get_args(declared)[0]
-    if isinstance(declared, typing.TypeAliasType) if hasattr(typing, "TypeAliasType") else False:
+    alias = getattr(typing, "TypeAliasType", None)  # of the statement `type X = ...`, which Python 3.11 does not have
+    if alias is not None and isinstance(declared, alias):
         return shape_of(declared.__value__)
     origin = typing.get_origin(declared)
     arguments = typing.get_args(declared)

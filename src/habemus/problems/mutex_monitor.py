@@ -22,7 +22,6 @@ ME2_DEADLOCK = Property("ME2-deadlock", Kind.EVENTUALLY, "somebody who asks alwa
 ME2_STARVATION = Property("ME2-starvation", Kind.EVENTUALLY, "everybody who asks gets in, if nobody stays in for ever")
 ME3 = Property("ME3", Kind.ALWAYS, "if one request happened before another, it is served first")
 ME4 = Property("ME4", Kind.ALWAYS, "no more than so many others enter between a request and its entry")
-ENTRY = Property("entry", Kind.SOMETIMES, "somebody enters")
 
 PROPERTIES = (ME1, ME2_DEADLOCK, ME2_STARVATION, ME3, ME4)
 
