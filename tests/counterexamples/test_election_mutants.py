@@ -168,6 +168,14 @@ class NeverGivesUp(Terms):
             super().call()
 
 
+class LeavesTheLeaderInTheDark(Terms):
+    """A heartbeat of an older term is dropped without an answer, and the one that drops it never follows anybody again."""
+
+    def stay_loyal(self, sender: ProcessId, heartbeat: TermHeartbeat) -> None:
+        if heartbeat.term >= self.term:
+            super().stay_loyal(sender, heartbeat)
+
+
 # Detectors.
 
 
@@ -288,6 +296,18 @@ LATE_VOTES = Setup(
     asks=("1@1ms", "1@4ms", "3@3500us", "3@4500us"),
     faults=(("slow", "2>1@0=4ms"), ("slow", "1>2@3ms=20ms"), ("cut", "1-3@0"), ("heal", "all@100ms")),
 )
+# Twice 3 is backed, and cut off before anybody hears that it stands; so 1 leads in the first term and 3 is in the second.
+AHEAD = Setup(
+    "terms",
+    3,
+    asks=("3@1ms", "3@6ms", "1@10ms"),
+    faults=(
+        *(("cut", f"3>{other}@2500us") for other in (1, 2)),
+        ("heal", "all@5ms"),
+        *(("cut", f"3>{other}@7500us") for other in (1, 2)),
+        ("heal", "all@300ms"),
+    ),
+)
 WILD = Setup("eventually-perfect", 3, delay="gst:200ms:heavy:4ms:500..1500", faults=(("crash", "3@400ms"),), until="2s")
 SLOW = Setup("eventually-perfect", 3, delay="16ms..24ms", until="3s")
 BEATS = Setup("heartbeat", 3, faults=(("crash", "3@400ms"),))
@@ -318,6 +338,7 @@ CASES: list[tuple[type[Process], type[Process], Setup, tuple[str, ...]]] = [
     (BacksAnybody, Terms, REJOIN, ("E4",)),
     (FollowsOldTerms, Terms, PARTITION, ("E3", "E4")),
     (NeverGivesUp, Terms, HALVES, ("E2",)),
+    (LeavesTheLeaderInTheDark, Terms, AHEAD, ("E2",)),
     (NeverGrows, EventuallyPerfect, SLOW, ("accuracy",)),
     (NeverSuspects, EventuallyPerfect, WILD, ("completeness",)),
     (NeverRestores, EventuallyPerfect, WILD, ("accuracy",)),

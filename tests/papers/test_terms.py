@@ -49,14 +49,22 @@ def troubled(seed: int) -> Setup:
     )
 
 
-def test_never_two_leaders_in_one_term() -> None:
+def test_never_two_leaders_in_one_term_and_one_in_the_end(times: int) -> None:
     elections = 0
-    for seed in range(200):
+    for seed in range(200 * times):
         report = execute(troubled(seed), keep=False)
         assert verdicts(report)["E1"] is Verdict.HOLDS, f"{troubled(seed).command()}: {report.why}"
-        assert verdicts(report)["E2"] is not Verdict.VIOLATED
+        # With heavy tails the first election may come so late that the run ends before it can be called final.
+        assert Verdict.VIOLATED not in (verdicts(report)["E2"], verdicts(report)["E3"]), f"{troubled(seed).command()}: {report.why}"
         elections += report.costs["elections"]
-    assert elections > 250, "more than one election in many of the runs, or little was shown"
+    assert elections > 250 * times, "more than one election in many of the runs, or little was shown"
+
+
+def test_a_process_that_is_ahead_of_the_leader_is_heard() -> None:
+    """Its candidacy was cut off, so it is in a newer term than the others; nobody backs it while they have a leader."""
+    report = execute(troubled(1902), keep=False)
+    assert verdicts(report)["E2"] is Verdict.HOLDS, report.why
+    assert report.costs["messages_by_name"]["Overtaken"] > 0
 
 
 @pytest.mark.parametrize(("prevote", "rounds"), [("true", 5), ("false", 3)])

@@ -11,10 +11,10 @@ Assumes  stable memory; E1 needs nothing else.  E2, E3 and E4: more than half of
          and in the end messages and heartbeats arrive within the shortest timeout.
 Cost     O(n) messages: 5(n-1) for an undisturbed election (3(n-1) without the pre-vote), then n-1 per heartbeat
          period.
-Ensures  E1, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries and cuts.  Not E2: rarely, a
-         process whose candidacy was cut off stays in a term ahead of the leader's, drops its heartbeats and knows no leader.
-Differs  Only the election of the paper; there is no log that could make one candidate better than another.  An older
-         term is dropped without an answer: its sender learns of the newer one from the next heartbeat.  A process
+Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries and cuts.
+Differs  Only the election of the paper; there is no log that could make one candidate better than another.  Of an older
+         term only a heartbeat is answered: a process whose candidacy was cut off is in a term ahead of the leader's, and
+         since nobody backs it, its answer is all that tells the leader of that term.  A process
          backs a pre-vote if it knows of no leader, that is if its own patience has run out too.  A call of the
          application only asks for the pre-vote; without pre-votes it goes straight to the vote.
 """
@@ -45,6 +45,12 @@ class Vote(Message):
 
 
 class Heartbeat(Message):
+    term: int
+
+
+class Overtaken(Message):
+    """The answer to a heartbeat of an older term: there has been a newer one since."""
+
     term: int
 
 
@@ -168,6 +174,12 @@ class Terms(Election):
             self.stage = FOLLOWING
             self.follow(sender)
             self.set_timer(Patience(), after=self.patience)
+        else:
+            self.send(Overtaken(self.term), to=sender)
+
+    @upon(Overtaken)
+    def step_down(self, _: ProcessId, overtaken: Overtaken) -> None:
+        self.is_current(overtaken.term)
 
     def follow(self, leader: ProcessId | None) -> None:
         if self.leader != leader:
