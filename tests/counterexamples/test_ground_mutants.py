@@ -55,7 +55,7 @@ class LosesTheTieBreak(RicartAgrawala):
     def reply_or_defer(self, sender: ProcessId, request: Ask) -> None:
         self.clock = max(self.clock, request.stamp) + 1
         if self.state == HELD or (self.state == WANTED and self.stamp < request.stamp):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
         else:
             self.send(Reply(self.clock), to=sender)
 
@@ -64,7 +64,7 @@ class RepliesWhileHeld(RicartAgrawala):
     def reply_or_defer(self, sender: ProcessId, request: Ask) -> None:
         self.clock = max(self.clock, request.stamp) + 1
         if self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
         else:
             self.send(Reply(self.clock), to=sender)
 
@@ -81,7 +81,7 @@ class StampsWithoutReceiving(RicartAgrawala):
 
     def reply_or_defer(self, sender: ProcessId, request: Ask) -> None:
         if self.state == HELD or (self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
         else:
             self.send(Reply(0), to=sender)
 

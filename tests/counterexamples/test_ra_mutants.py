@@ -37,7 +37,7 @@ class LosesTheTieBreak(RicartAgrawala):
     def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
         self.clock = max(self.clock, request.stamp) + 1
         if self.state == HELD or (self.state == WANTED and self.stamp <= request.stamp):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
         else:
             self.send(Reply(self.clock), to=sender)
 
@@ -48,7 +48,7 @@ class ComparesWithItsClock(RicartAgrawala):
     def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
         self.clock = max(self.clock, request.stamp) + 1
         if self.state == HELD or (self.state == WANTED and (self.clock, self.me) < (request.stamp, sender)):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
         else:
             self.send(Reply(self.clock), to=sender)
 
@@ -57,7 +57,7 @@ class RepliesWhileHeld(RicartAgrawala):
     def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
         self.clock = max(self.clock, request.stamp) + 1
         if self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
         else:
             self.send(Reply(self.clock), to=sender)
 
@@ -66,10 +66,10 @@ class ForgetsTheDeferral(RicartAgrawala):
     """Remembers only the last one that it put off."""
 
     def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
-        before = list(self.deferred)
+        before = set(self.deferred)
         super().reply_or_defer(sender, request)
         if len(self.deferred) > len(before):
-            self.deferred = [sender]
+            self.deferred = {sender}
 
 
 class ExpectsOneReplyFewer(RicartAgrawala):
@@ -82,7 +82,7 @@ class RepliesTwice(RicartAgrawala):
     """Does not forget whom it has replied to, so a second release replies once more, to a request that it has not seen."""
 
     def release(self) -> None:
-        deferred = list(self.deferred)
+        deferred = set(self.deferred)
         super().release()
         self.deferred = deferred
 
@@ -134,7 +134,7 @@ class DoesNotAskAgain(RoucairolCarvalho):
     def permit_or_defer(self, sender: ProcessId, request: Request) -> None:
         self.clock = max(self.clock, request.stamp) + 1
         if self.state == HELD or (self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
         else:
             self.permit(sender)
 

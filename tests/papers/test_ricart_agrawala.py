@@ -3,6 +3,7 @@
 import pytest
 
 from habemus.algorithms.mutex.ra_priority import RicartAgrawalaPriority
+from habemus.catalog.checks import Check, perform
 from habemus.catalog.entries import entry_of, find
 from habemus.catalog.runs import Report, execute
 from habemus.catalog.setup import Setup
@@ -321,3 +322,11 @@ def test_kept_permissions_do_not_keep_the_causal_order() -> None:
     assert "ME3" not in find("roucairol-carvalho").box.ensures
     runs = (execute(Setup("roucairol-carvalho", 4, seed=seed, requests=4, delay="heavy:1ms"), keep=False) for seed in range(100))
     assert any(found(report)["ME3"] is Verdict.VIOLATED for report in runs)
+
+
+def test_without_a_clock_in_the_replies_the_order_is_not_kept() -> None:
+    """In the paper only requests carry a number.  A process can then learn of a request by a reply, and ask with a smaller number."""
+    paper = perform(Check("ricart-agrawala", 3, options=("tick=0",), entries=2, order=True))
+    assert paper.violated == ["ME3"]
+    assert paper.stories["ME3"].steps == 13
+    assert perform(Check("ricart-agrawala", 2, entries=2, order=True)).verdict is Verdict.HOLDS

@@ -32,10 +32,11 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar, dataclass_transform
 
-from habemus.core.shapes import Shape, UnsupportedType, is_of, shape_of, shown
+from habemus.core.shapes import IS_PROCESS, Shape, UnsupportedType, is_of, shape_of, shown
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
 
-ProcessId: TypeAlias = int
+ProcessId: TypeAlias = Annotated[int, IS_PROCESS]
+"""An int; marked, so that a search can give processes other names."""
 Span: TypeAlias = int | tuple[int, int]
 """A delay in microseconds, or the range from which the runtime draws one."""
 
@@ -171,10 +172,12 @@ class ProcessType(ABCMeta):
 def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:
     kind = "state"
     if typing.get_origin(declared) is Annotated:
-        for mark in typing.get_args(declared)[1:]:
+        declared, *marks = typing.get_args(declared)
+        for mark in marks:
             if isinstance(mark, _Mark):
                 kind = mark.kind
-        declared = typing.get_args(declared)[0]
+        if IS_PROCESS in marks:
+            declared = Annotated[declared, IS_PROCESS]
     if kind in ("const", "uses"):
         return Variable(name, kind, declared, None, default)
     try:

@@ -18,6 +18,11 @@ from itertools import combinations
 from typing import Annotated, Any, NamedTuple
 
 Convert = Callable[[Any], Any]
+Names = Mapping[int, int]
+"""Ids of processes, and the ids that take their place."""
+
+IS_PROCESS = object()
+"""Marks an int that is the id of a process, in `Annotated[int, IS_PROCESS]`."""
 
 
 class UnsupportedType(TypeError):
@@ -40,6 +45,7 @@ class Shape(NamedTuple):
     written: str  # the kind of JSON that it becomes, by which the members of a union are told apart
     equals: str  # the kind of values that it may be equal to: True == 1, and an IntEnum is an int
     ordered: bool = True  # whether < puts any two of its values in order
+    renamed: Callable[[Any, Names], Any] | None = None  # a frozen value with other ids of processes in it; None: it has none
 
     def frozen(self, value: Any) -> Any:
         return value if self.freeze is None else self.freeze(value)
@@ -66,7 +72,9 @@ def decode_value(found: Any, known: Mapping[str, type]) -> Any:
 def shape_of(declared: Any) -> Shape:
     """The shape of a declared type, or `UnsupportedType` with the reason."""
     while typing.get_origin(declared) is Annotated:
-        declared = typing.get_args(declared)[0]
+        declared, *marks = typing.get_args(declared)
+        if IS_PROCESS in marks:
+            return shape_of(declared)._replace(renamed=lambda process, names: names.get(process, process))
     alias = getattr(typing, "TypeAliasType", None)  # of the statement `type X = ...`, which Python 3.11 does not have
     if alias is not None and isinstance(declared, alias):
         return shape_of(declared.__value__)
@@ -150,7 +158,35 @@ def _value(declared: type) -> Shape:
         _expect(isinstance(value, declared), declared.__name__, found)
         return value
 
-    return Shape(declared.__name__, False, None, None, lambda value: encode_value(value), parse, declared.__name__, declared.__name__)
+    return Shape(
+        declared.__name__,
+        False,
+        None,
+        None,
+        lambda value: encode_value(value),
+        parse,
+        declared.__name__,
+        declared.__name__,
+        renamed=renamed_value,
+    )
+
+
+def renamed_value(value: Any, names: Names) -> Any:
+    """A message, timer or indication with other ids of processes in its fields."""
+    fields: dict[str, Shape] = type(value).__fields__
+    if all(shape.renamed is None for shape in fields.values()):
+        return value
+    return type(value)(**{name: _renamed(shape, getattr(value, name), names) for name, shape in fields.items()})
+
+
+def _renamed(shape: Shape, value: Any, names: Names) -> Any:
+    return value if shape.renamed is None else shape.renamed(value, names)
+
+
+def _renaming(item: Shape, into: Callable[[Iterable[Any]], Any]) -> Callable[[Any, Names], Any] | None:
+    """For what holds many of one shape."""
+    rename = item.renamed
+    return None if rename is None else lambda values, names: into(rename(each, names) for each in values)
 
 
 def _immutable(declared: Any, inside: str) -> Shape:
@@ -174,7 +210,15 @@ def _list(arguments: tuple[Any, ...]) -> Shape:
         return [item.parse(each, known) for each in found]
 
     return Shape(
-        f"list[{item.name}]", True, _each(item.freeze, tuple), _each(item.thaw, list), _each(item.plain, list), parse, "list", "list"
+        f"list[{item.name}]",
+        True,
+        _each(item.freeze, tuple),
+        _each(item.thaw, list),
+        _each(item.plain, list),
+        parse,
+        "list",
+        "list",
+        renamed=_renaming(item, tuple),
     )
 
 
@@ -187,7 +231,7 @@ def _set(arguments: tuple[Any, ...]) -> Shape:
 
     in_order = _sorting(item)
     plain = lambda values: [item.to_plain(each) for each in in_order(values)]  # noqa: E731
-    return Shape(f"set[{item.name}]", True, frozenset, set, plain, parse, "list", "set")
+    return Shape(f"set[{item.name}]", True, frozenset, set, plain, parse, "list", "set", renamed=_renaming(item, frozenset))
 
 
 def _dict(arguments: tuple[Any, ...]) -> Shape:
@@ -200,6 +244,10 @@ def _dict(arguments: tuple[Any, ...]) -> Shape:
         _expect(all(isinstance(pair, list) and len(pair) == 2 for pair in found), "a list of pairs", found)
         return {key.parse(name, known): item.parse(each, known) for name, each in found}
 
+    def renamed(pairs: Any, names: Names) -> Any:
+        changed = {_renamed(key, name, names): _renamed(item, each, names) for name, each in pairs}
+        return tuple((name, changed[name]) for name in in_order(changed))
+
     return Shape(
         f"dict[{key.name}, {item.name}]",
         True,
@@ -210,6 +258,7 @@ def _dict(arguments: tuple[Any, ...]) -> Shape:
         parse,
         "list",
         "dict",
+        renamed=renamed if key.renamed or item.renamed else None,
     )
 
 
@@ -221,7 +270,18 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
             _expect(isinstance(found, list), f"a list of {item.name}", found)
             return tuple(item.parse(each, known) for each in found)
 
-        return Shape(f"tuple[{item.name}, ...]", False, None, None, _each(item.plain, list), parse_all, "list", "tuple", item.ordered)
+        return Shape(
+            f"tuple[{item.name}, ...]",
+            False,
+            None,
+            None,
+            _each(item.plain, list),
+            parse_all,
+            "list",
+            "tuple",
+            item.ordered,
+            _renaming(item, tuple),
+        )
     items = [_immutable(each, "a tuple") for each in arguments]
 
     def parse(found: Any, known: Mapping[str, type]) -> Any:
@@ -231,8 +291,12 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
     def plain(values: Any) -> Any:
         return [item.to_plain(each) for item, each in zip(items, values, strict=True)]
 
+    def renamed(values: Any, names: Names) -> Any:
+        return tuple(_renamed(item, each, names) for item, each in zip(items, values, strict=True))
+
     name = f"tuple[{', '.join(item.name for item in items)}]"
-    return Shape(name, False, None, None, plain, parse, "list", "tuple", all(item.ordered for item in items))
+    has_names = renamed if any(item.renamed for item in items) else None
+    return Shape(name, False, None, None, plain, parse, "list", "tuple", all(item.ordered for item in items), has_names)
 
 
 def _frozenset(arguments: tuple[Any, ...]) -> Shape:
@@ -244,7 +308,7 @@ def _frozenset(arguments: tuple[Any, ...]) -> Shape:
 
     in_order = _sorting(item)
     plain = lambda values: [item.to_plain(each) for each in in_order(values)]  # noqa: E731
-    return Shape(f"frozenset[{item.name}]", False, None, None, plain, parse, "list", "set", ordered=False)
+    return Shape(f"frozenset[{item.name}]", False, None, None, plain, parse, "list", "set", False, _renaming(item, frozenset))
 
 
 def _union(arguments: tuple[Any, ...]) -> Shape:
@@ -264,7 +328,12 @@ def _union(arguments: tuple[Any, ...]) -> Shape:
                 continue
         raise Malformed(f"expected {name}, found {shown(found)}")
 
-    return Shape(name, False, None, None, plain_of, parse, name, name, ordered=False)
+    def renamed(value: Any, names: Names) -> Any:
+        kind = "list" if isinstance(value, tuple | frozenset) else type(value).__name__
+        member = next((each for each in members if each.written in (kind, "None" if value is None else kind)), None)
+        return value if member is None else _renamed(member, value, names)
+
+    return Shape(name, False, None, None, plain_of, parse, name, name, False, renamed if any(each.renamed for each in members) else None)
 
 
 def is_of(declared: Any, value: Any) -> bool:

@@ -42,7 +42,7 @@ class RicartAgrawalaPriority(RicartAgrawala):
         self.clock = max(self.clock, request.stamp) + 1
         mine = self.place(self.priority, self.stamp, self.me)
         if self.state == HELD or (self.state == WANTED and mine < self.place(request.priority, request.stamp, sender)):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
         else:
             self.send(Reply(self.clock), to=sender)
             if self.state == WANTED and sender not in self.missing:

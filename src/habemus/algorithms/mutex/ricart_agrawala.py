@@ -7,7 +7,10 @@ Source   Ricart, Agrawala: An optimal algorithm for mutual exclusion in computer
 Assumes  reliable links, in any order; no process crashes.
 Cost     2(N-1) messages per entry: request and reply; 3(N-1) with release notices.
 Ensures  ME1, ME2, ME3.
-Differs  Release notices (`notices=True`) are an addition found in lecture notes, which therefore count
+Differs  Every event ticks and every message carries the clock, by Lamport's rule.  In the paper only requests have a number, and
+         the clock is the largest that was seen (`tick=0`).  Then ME3 is not kept: a process may learn of a request through a reply
+         and ask with a smaller number.
+         Release notices (`notices=True`) are an addition found in lecture notes, which therefore count
          3(N-1) messages.  They carry nothing that the algorithm needs; here they only move the clock.
          The same notes call it tolerant of one failure.  It is not: one crashed process blocks all others.
 """
@@ -44,11 +47,12 @@ class RicartAgrawala(Mutex):
     name = "ricart-agrawala"
 
     notices: Const[bool] = False
+    tick: Const[int] = 1  # what an event adds to the clock; 0: only requests carry a number, as in the paper
     clock: int = 0
     state: Standing = RELEASED
     stamp: int = 0  # of the own request
     missing: set[ProcessId] = set()  # who has not replied to it yet
-    deferred: list[ProcessId] = []  # who gets a reply when this process has left
+    deferred: set[ProcessId] = set()  # who gets a reply when this process has left
 
     def acquire(self) -> None:
         self.clock += 1
@@ -59,15 +63,15 @@ class RicartAgrawala(Mutex):
 
     @upon(Request)
     def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
-        self.clock = max(self.clock, request.stamp) + 1
+        self.clock = max(self.clock, request.stamp) + self.tick
         if self.state == HELD or (self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
         else:
-            self.send(Reply(self.clock), to=sender)
+            self.send(Reply(self.clock * self.tick), to=sender)
 
     @upon(Reply)
     def count_reply(self, sender: ProcessId, reply: Reply) -> None:
-        self.clock = max(self.clock, reply.stamp) + 1
+        self.clock = max(self.clock, reply.stamp) + self.tick
         self.missing.discard(sender)
 
     def has_every_reply(self) -> bool:
@@ -79,17 +83,17 @@ class RicartAgrawala(Mutex):
         self.granted()
 
     def release(self) -> None:
-        self.clock += 1
+        self.clock += self.tick
         self.state = RELEASED
-        for waiting in self.deferred:
-            self.send(Reply(self.clock), to=waiting)
+        for waiting in sorted(self.deferred):
+            self.send(Reply(self.clock * self.tick), to=waiting)
         self.deferred.clear()
         if self.notices:
             self.broadcast(Release(self.clock))
 
     @upon(Release)
     def note_release(self, sender: ProcessId, release: Release) -> None:
-        self.clock = max(self.clock, release.stamp) + 1
+        self.clock = max(self.clock, release.stamp) + self.tick
 
     # What the catalog needs to know.
 

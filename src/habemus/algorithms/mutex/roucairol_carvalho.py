@@ -28,7 +28,7 @@ class RoucairolCarvalho(Mutex):
     state: Standing = RELEASED
     stamp: int = 0  # of the own request
     permitted: set[ProcessId] = set()  # whose permission this process has
-    deferred: list[ProcessId] = []  # who gets its permission when it has left
+    deferred: set[ProcessId] = set()  # who gets its permission when it has left
 
     def acquire(self) -> None:
         self.clock += 1
@@ -42,7 +42,7 @@ class RoucairolCarvalho(Mutex):
     def permit_or_defer(self, sender: ProcessId, request: Request) -> None:
         self.clock = max(self.clock, request.stamp) + 1
         if self.state == HELD or (self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)):
-            self.deferred.append(sender)
+            self.deferred.add(sender)
             return
         kept = sender in self.permitted
         self.permit(sender)
@@ -71,7 +71,7 @@ class RoucairolCarvalho(Mutex):
     def release(self) -> None:
         self.clock += 1
         self.state = RELEASED
-        for waiting in self.deferred:
+        for waiting in sorted(self.deferred):
             self.permit(waiting)
         self.deferred.clear()
 
