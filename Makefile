@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench-sim campaign docs clean
+.PHONY: demo test lint bench-sim bench-check campaign sweep-campaign docs cards clean
 
 demo: $(VENV)/.demo-ready
 	@mkdir -p build/demo
@@ -27,15 +27,32 @@ lint: $(VENV)/.test-ready
 bench-sim: $(VENV)/.test-ready
 	$(BIN)/python benchmarks/sim/bench.py
 
+# Our search beside Spin.  Only here is anything installed outside this folder, and only by root: Spin and a C compiler, if absent.
+bench-check: $(VENV)/.test-ready
+	@{ command -v spin && command -v gcc; } >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq spin gcc libc6-dev >/dev/null; } \
+		|| { echo "this needs Spin and gcc; on Debian: sudo apt-get install spin gcc libc6-dev"; exit 2; }
+	$(BIN)/python benchmarks/check/bench.py
+
 # What the cards claim, over 10,000 seeds of each mutual exclusion and 1,000 to 10,000 of each election: an hour on two cores.
 campaign: $(VENV)/.test-ready
 	$(BIN)/pytest -n auto --times 50 tests/papers/test_terms.py tests/papers/test_omega.py tests/papers/test_detectors.py
 	$(BIN)/habemus sweep --seeds 10000
 	$(BIN)/habemus sweep --seeds 10000 --crashes
 
+# 100,000 runs killed half-way and resumed, and the same on a cluster that loses a worker: identical rows?  Ten minutes on two cores.
+sweep-campaign: $(VENV)/.test-ready
+	$(BIN)/python benchmarks/sweep/campaign.py benchmarks/sweep/campaign.toml
+
 # Writes anew what is generated from the code: golden conversations, the catalog's pages, the README's pictures.
 docs: $(VENV)/.test-ready
-	$(BIN)/pytest -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py
+	$(BIN)/pytest -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_chapters.py
+
+# Searches every algorithm under every fault model anew: some minutes on two cores.
+cards: $(VENV)/.test-ready
+	@mkdir -p build
+	$(BIN)/habemus cards --markdown --store build/cards.json > build/cards.md
+	mv build/cards.json src/habemus/catalog/cards.json
+	mv build/cards.md docs/cards.md
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "habemus needs Python 3.11 or newer; say which with PYTHON=python3.12"; exit 2; }

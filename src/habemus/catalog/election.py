@@ -12,11 +12,13 @@ from habemus.catalog.problems import Problem, exact
 from habemus.catalog.setup import BadSetup, Setup
 from habemus.core.application import Workload
 from habemus.core.events import Event
+from habemus.core.model import Observer, Use
 from habemus.core.process import ProcessId, Span
 from habemus.core.properties import Finding
 from habemus.core.system import System
 from habemus.problems.election import Call, Calls, Election
 from habemus.problems.election_monitor import PROPERTIES, ElectionMonitor
+from habemus.problems.election_observer import ElectionObserver, ElectionUse
 from habemus.problems.traffic import Traffic
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending
@@ -97,6 +99,14 @@ class ElectionJudge:
         }
 
 
+def model(calls: int | None, system: System) -> tuple[Mapping[ProcessId, Use], Observer]:
+    algorithm = _algorithm(system)
+    sees_to_it = algorithm.callers == "none"
+    return dict.fromkeys(system.plans, ElectionUse(0 if sees_to_it else calls)), ElectionObserver(
+        system.topology.processes, algorithm.scope, sees_to_it
+    )
+
+
 ELECTION = Problem(
     "election",
     "leader election",
@@ -105,4 +115,5 @@ ELECTION = Problem(
     tuple(each.name for each in PROPERTIES),
     workload,
     ElectionJudge,
+    model,
 )

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
+import sys
+import traceback
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeGuard
 
 import habemus.algorithms
 from habemus.catalog.detector import DETECTOR
@@ -136,15 +142,95 @@ def entry_of(cls: type[Process]) -> Entry:
         bases = " or ".join(each.base.__name__ for each in PROBLEMS)
         raise MistakeInPlan(f"{cls.__name__} solves no problem that is known: derive it from {bases}")
     module = inspect.getmodule(cls)
-    # A class with a docstring of its own has its own box: several algorithms may share a file.
-    docstring = cls.__dict__.get("__doc__") or (module.__doc__ if module else None) or cls.__name__
-    return Entry(getattr(cls, "name", "") or cls.__name__, problem, cls, Box.of(docstring))
+    # A class whose own docstring is a box has its own card: several algorithms may share a file.
+    own = Box.of(cls.__dict__.get("__doc__") or cls.__name__)
+    box = Box.of(module.__doc__) if module and module.__doc__ and not own.sections else own
+    return Entry(getattr(cls, "name", "") or cls.__name__, problem, cls, box)
 
 
 def find(name: str) -> Entry:
+    """The algorithm of that name, or the class of a file that a user wrote: `path/to/mine.py:MyMutex`."""
+    path, _, cls_name = name.rpartition(":")
+    if path.endswith(".py") or name.endswith(".py"):
+        return load(Path(path or name), cls_name if path else "")
+    entry = _found_alone(name)
+    if entry is not None:
+        return entry
     known = entries()
     if name not in known:
         near = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        if ":" in name:
+            hint = "a class of your own is written as path/to/mine.py:MyMutex"
         raise UnknownAlgorithm(f"there is no algorithm {name}; {hint}")
     return known[name]
+
+
+def _found_alone(name: str) -> Entry | None:
+    """The entry without looking at all the others: only the file that names it is imported."""
+    wanted = f'name = "{name}"'
+    for file in sorted(Path(habemus.algorithms.__path__[0]).glob("*/*.py")):
+        if wanted in file.read_text(encoding="utf-8"):
+            module = importlib.import_module(f"habemus.algorithms.{file.parent.name}.{file.stem}")
+            for cls in _own_classes(module).values():
+                if cls.__dict__.get("name") == name:
+                    return entry_of(cls)
+    return None
+
+
+def _is_process(member: object) -> TypeGuard[type[Process]]:
+    return isinstance(member, ProcessType)
+
+
+def _own_classes(module: ModuleType) -> dict[str, type[Process]]:
+    """The processes that a module defines, without those that it imports."""
+    return {name: each for name, each in vars(module).items() if _is_process(each) and each.__module__ == module.__name__}
+
+
+class CannotLoad(LookupError):
+    """A file that has no such algorithm."""
+
+
+def load(path: Path, cls_name: str) -> Entry:
+    """The algorithm of a user's own file.  Its name is where it is, so that it can be found again, by other processes too."""
+    if not path.is_file():
+        raise CannotLoad(f"there is no file {path}")
+    module = _module_of(path.resolve())
+    own = list(_own_classes(module))
+    cls = getattr(module, cls_name, None)
+    if not _is_process(cls):
+        near = difflib.get_close_matches(cls_name, own, n=1) or own[:1]
+        hint = f"did you mean {path}:{near[0]}?" if near else "no class in it derives from Mutex, Election or Detector"
+        raise CannotLoad(f"{path} has no algorithm {cls_name}; {hint}" if cls_name else f"which class of {path}? {hint}")
+    lacking = sorted(getattr(cls, "__abstractmethods__", ()))
+    if lacking:
+        raise CannotLoad(f"{path}: {cls_name} does not say what to do on {' and '.join(lacking)}; define {', '.join(lacking)}")
+    return replace(entry_of(cls), name=f"{path}:{cls_name}")
+
+
+@cache
+def _module_of(path: Path) -> ModuleType:
+    """The module of a file, imported once, whatever else is called the same; files beside it can be imported by it."""
+    spec = importlib.util.spec_from_file_location(f"habemus_user_{path.stem}_{zlib.crc32(bytes(path)):08x}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # a class looks its module up by this name
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as reason:
+        del sys.modules[spec.name]
+        raise CannotLoad(f"{path.name} cannot be imported: {_explained(reason, path)}") from None
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def _explained(reason: BaseException, path: Path) -> str:
+    """An exception of a user's file, with the line where it came from."""
+    if isinstance(reason, SyntaxError):
+        return f"{type(reason).__name__}: {reason}"  # which says the line itself
+    lines = [frame.lineno for frame in traceback.extract_tb(reason.__traceback__) if frame.filename == str(path)]
+    at = f"line {lines[-1]}: " if lines else ""
+    hint = "; import files beside it by their plain names" if "relative import" in str(reason) else ""
+    return f"{at}{type(reason).__name__}: {reason}{hint}"

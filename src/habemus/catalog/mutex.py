@@ -11,12 +11,14 @@ from habemus.catalog.problems import Problem, exact
 from habemus.catalog.setup import BadSetup, Setup
 from habemus.core.application import Workload
 from habemus.core.events import Event
+from habemus.core.model import Observer, Use
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.core.system import System
 from habemus.problems.fencing import FENCE, FenceMonitor
 from habemus.problems.mutex import Clients, InTurn, Mutex, Script
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK, ME2_STARVATION, PROPERTIES, MutexMeter, MutexMonitor
+from habemus.problems.mutex_observer import MutexObserver, MutexUse
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending
 
@@ -86,6 +88,10 @@ class MutexJudge:
         }
 
 
+def model(entries: int | None, system: System) -> tuple[Mapping[ProcessId, Use], Observer]:
+    return dict.fromkeys(system.plans, MutexUse(entries)), MutexObserver()
+
+
 MUTEX = Problem(
     "mutex",
     "mutual exclusion",
@@ -94,4 +100,5 @@ MUTEX = Problem(
     (ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name),
     workload,
     MutexJudge,
+    model,
 )

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from habemus.catalog.setup import Setup
 from habemus.core.application import Workload
 from habemus.core.events import Event
+from habemus.core.model import Observer, Use
 from habemus.core.process import Process, ProcessId
 from habemus.core.properties import Finding, Property
 from habemus.core.system import System
@@ -35,6 +36,8 @@ class Problem:
     always_counted: tuple[str, ...]  # make the verdict of every run; the others only where the algorithm claims them
     workload: Callable[[Setup, System], Workload]
     judge: Callable[[Setup, System, Network], Judge]
+    model: Callable[[int | None, System], tuple[Mapping[ProcessId, Use], Observer]] | None = None
+    """What a search needs, for so many requests of each client; None where a problem is about time."""
 
 
 def exact(numerator: int, denominator: int) -> float:

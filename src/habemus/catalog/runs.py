@@ -189,3 +189,13 @@ def _network_of(setup: Setup, entry: Entry) -> Network:
 def replayed(trace: Trace) -> Report:
     """Makes the run of a saved trace again."""
     return execute(Setup.from_plain(trace.run))
+
+
+def is_counterexample(run: Mapping[str, Any]) -> bool:
+    """Whether a trace was found by a check, which has no seed either."""
+    return "check" in run
+
+
+def is_live(run: Mapping[str, Any]) -> bool:
+    """Whether a trace was recorded by live nodes, which no seed can make do the same again."""
+    return run.get("live") is True

@@ -12,7 +12,10 @@ import click
 
 from habemus.cli.output import Exit
 
-COMMANDS = ("algorithms", "run", "scenario", "compare", "faults", "detectors", "sweep", "replay", "completion")
+COMMANDS = (
+    *("algorithms", "run", "check", "scenario", "compare", "faults", "cards", "detectors", "numbers", "sweep", "report", "replay", "new"),
+    *("trace", "config", "node", "completion"),
+)
 
 
 class _Group(click.Group):

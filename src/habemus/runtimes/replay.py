@@ -14,8 +14,9 @@ from habemus.core.events import Event
 from habemus.core.node import Broadcast, Effect, Indicate, Node, Send, Stack, State
 from habemus.core.process import ProcessId
 from habemus.core.shapes import plain_of
+from habemus.core.stable import Stable
 from habemus.core.system import System
-from habemus.core.values import Message, Timer, Value, from_plain
+from habemus.core.values import Message, Timer, Value, canonical, from_plain, to_plain
 
 
 class Divergence(AssertionError):
@@ -49,13 +50,13 @@ class Replay:
 
     def states(self, events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
         """Runs through the trace; raises `Divergence` where it and the processes differ."""
-        for event, following in _with_own_effects(list(events)):
+        for event, following, is_torn in _with_own_effects(list(events)):
             effects = self._step(event, following)
             if effects is None:
                 continue
             done = [text for effect in effects for text in self._described(event.process, effect)]
             recorded = [_recorded(each) for each in following if each.kind in ("send", "indicate")]
-            if done != recorded:
+            if (done[: len(recorded)] if is_torn else done) != recorded:
                 step = f"at {event.time}, process {event.process} on {event.kind} {event.described()}"
                 raise Divergence(f"{step}: did {done}, the trace has {recorded}")
             yield event, self.nodes[event.process].capture()
@@ -82,10 +83,18 @@ class Replay:
             case "request":
                 return node.request(event.name, *event.fields().get("value", ()))
             case "recover":
-                stack = self._stacks[process]
-                node.restore(stack.initial if event.fields().get("value") == "amnesia" else stack.forget(node.capture()))
+                node.restore(self._left_after_crash(process, event.fields()))
                 return node.recover()
         return None
+
+    def _left_after_crash(self, process: ProcessId, said: Mapping[str, Any]) -> State:
+        """With what a process comes back: a live node says what it found, for its last step may have been stored and never seen."""
+        stack = self._stacks[process]
+        if said.get("value") == "amnesia":
+            return stack.initial
+        if "stored" in said:
+            return Stable(stack).state(said["stored"])
+        return stack.forget(self.nodes[process].capture())
 
     def _value(self, process: ProcessId, event: Event) -> Value:
         if isinstance(event.value, Value):
@@ -95,40 +104,40 @@ class Replay:
     def _described(self, process: ProcessId, effect: Effect) -> list[str]:
         paths = [part.path for part in self._stacks[process].parts]
         if isinstance(effect, Send):
-            return [f"send {effect.message!r} to {effect.to} {paths[effect.port]}"]
+            return [_sent(effect.message, effect.to, paths[effect.port])]
         if isinstance(effect, Broadcast):
             peers = self.system.topology.neighbours[process]
-            return [f"send {effect.message!r} to {peer} {paths[effect.port]}" for peer in peers]
+            return [_sent(effect.message, peer, paths[effect.port]) for peer in peers]
         if isinstance(effect, Indicate):
-            return [f"indicate {effect.indication!r}"]
+            return [f"indicate {canonical(to_plain(effect.indication))}"]
         return []
 
 
+def _sent(message: Message, to: ProcessId, path: str) -> str:
+    return f"send {canonical(to_plain(message))} to {to} {path}"
+
+
 def _recorded(event: Event) -> str:
-    shown = repr(event.value) if isinstance(event.value, Value) else _rebuilt(event.name, event.fields())
-    if event.kind == "send":
-        return f"send {shown} to {event.peer} {event.part}"
-    return f"indicate {shown}"
-
-
-def _rebuilt(name: str, fields: Mapping[str, Any]) -> str:
-    return f"{name}({', '.join(f'{field}={value!r}' for field, value in fields.items())})"
+    """The same words for what the trace has, in memory or from a file."""
+    shown = canonical({event.name: dict(event.fields())})
+    return f"send {shown} to {event.peer} {event.part}" if event.kind == "send" else f"indicate {shown}"
 
 
 _STEPS = ("start", "receive", "timer", "request", "recover")
 
 
-def _with_own_effects(events: Sequence[Event]) -> Iterator[tuple[Event, list[Event]]]:
-    """Each event that begins a step, with the effects that its process recorded before its next step."""
-    open_steps: dict[ProcessId, tuple[Event, list[Event]]] = {}
-    order: list[tuple[Event, list[Event]]] = []
+def _with_own_effects(events: Sequence[Event]) -> Iterator[tuple[Event, list[Event], bool]]:
+    """Each event that begins a step, with the effects that its process recorded before its next step, and whether a crash cut it short."""
+    open_steps: dict[ProcessId, int] = {}
+    order: list[tuple[Event, list[Event], bool]] = []
     for event in events:
         if event.kind in _STEPS:
-            step: tuple[Event, list[Event]] = (event, [])
-            open_steps[event.process] = step
-            order.append(step)
+            open_steps[event.process] = len(order)
+            order.append((event, [], False))
         elif event.kind in ("send", "indicate", "choose") and event.process in open_steps:
-            open_steps[event.process][1].append(event)
-        elif event.kind == "crash":
-            open_steps.pop(event.process, None)
+            order[open_steps[event.process]][1].append(event)
+        elif event.kind == "crash" and event.process in open_steps:
+            position = open_steps.pop(event.process)
+            began, effects, _ = order[position]
+            order[position] = (began, effects, began.time == event.time)
     yield from order

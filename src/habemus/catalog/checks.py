@@ -1,0 +1,348 @@
+"""One exhaustive check, from its description to its report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from habemus.catalog.entries import Entry, find
+from habemus.catalog.mistakes import blaming
+from habemus.catalog.runs import system_of
+from habemus.catalog.setup import BadSetup, Setup
+from habemus.core.properties import Finding, Kind, Verdict, worst
+from habemus.core.system import System
+from habemus.problems.mutex_monitor import ME2_DEADLOCK, ME2_STARVATION
+from habemus.runtimes.checker.counterexample import STEP_US, Story, story
+from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
+from habemus.runtimes.checker.local import FAULTS, Bound
+from habemus.runtimes.checker.search import Extent, Search, Wrong
+from habemus.runtimes.sim.network import Network
+from habemus.traces import Trace
+
+SEARCHES = ("auto", "breadth", "numpy", "depth", "symmetry", "reduction")
+NETWORKS = ("fifo", "unordered", "lossy", "duplicating")
+TIMINGS = ("asynchronous", "synchronous")
+STATE_LIMIT = 3_000_000
+LOOP_LIMIT = 300_000
+"""So many states are looked through for loops; that takes longer than to find them."""
+SMALL = 50_000
+"""So many states are visited before numpy is thought of, which takes a while to load."""
+LARGEST_ORDER = 8
+"""Entries of each participant where it is kept track of what happened before what."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What identifies a check, in the notation of the command line."""
+
+    algorithm: str
+    n: int
+    options: tuple[str, ...] = ()
+    initial: tuple[str, ...] = ()
+    over: str = ""
+    entries: int | None = 1  # of each participant, or calls of an election; None: without end
+    network: str = ""  # as the algorithm needs, unless told
+    faults: tuple[tuple[str, int], ...] = ()  # how many of each, at most
+    timeouts: int | None = None  # how many timers may run out; None: as many as are set
+    timing: str = "asynchronous"
+    merging: bool = False
+    order: bool = False
+    every: bool = False  # go on after the first violation
+    search: str = "auto"  # auto, breadth, numpy, depth, symmetry or reduction
+    limit: int = STATE_LIMIT
+
+    def __post_init__(self) -> None:
+        if self.network not in ("", *NETWORKS):
+            raise BadSetup(f"there is no network {self.network}; there are {', '.join(NETWORKS)}")
+        if self.timing not in TIMINGS:
+            raise BadSetup(f"the timing is {' or '.join(TIMINGS)}, not {self.timing}")
+        if self.search not in SEARCHES:
+            raise BadSetup(f"there is no search {self.search}; there are {', '.join(SEARCHES)}")
+        for kind, count in self.faults:
+            if kind not in FAULTS:
+                raise BadSetup(f"there is no fault {kind} in a check; there are {', '.join(FAULTS)}")
+            if not 0 <= count <= 99:
+                raise BadSetup(f"{kind}={count}: a check has from 0 to 99 of a fault")
+        if self.order and (self.entries is None or self.entries > LARGEST_ORDER):
+            raise BadSetup(f"the order of requests (ME3) is checked for up to {LARGEST_ORDER} entries of each participant")
+        if self.entries is not None and self.entries < 0:
+            raise BadSetup(f"each participant enters a number of times, not {self.entries}")
+
+    def plain(self) -> dict[str, Any]:
+        given = {each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default}
+        return {
+            name: [list(one) if isinstance(one, tuple) else one for one in value] if isinstance(value, tuple) else value
+            for name, value in given.items()
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Check:
+        """The check that `plain` wrote, or `BadSetup`: the text may come from anywhere."""
+        try:
+            given: dict[str, Any] = {name: _as_tuple(value) for name, value in plain.items()}
+            check = cls(**given)
+        except (AttributeError, TypeError, ValueError) as reason:
+            raise BadSetup(f"the description of the check is malformed: {reason}") from None
+        kinds: dict[str, tuple[type, ...]] = {"n": (int,), "limit": (int,), "entries": (int, type(None)), "timeouts": (int, type(None))}
+        for each in fields(cls):
+            value = getattr(check, each.name)
+            expected = kinds.get(each.name, (type(each.default),) if each.name != "algorithm" else (str,))
+            if type(value) not in expected:
+                raise BadSetup(f"{each.name} in the description of the check cannot be {str(value)[:40]!r}")
+        return check
+
+    def setup(self) -> Setup:
+        return Setup(self.algorithm, self.n, options=self.options, initial=self.initial, over=self.over)
+
+    def command(self) -> str:
+        """The check as a command that can be pasted into a shell."""
+        words = ["habemus", "check", self.algorithm, "-n", str(self.n)]
+        words += [word for text in self.options for word in ("-o", text)]
+        words += [word for text in self.initial for word in ("--set", text)]
+        words += ["--over", self.over] if self.over else []
+        if self.entries != 1:
+            words += ["--entries", "unbounded" if self.entries is None else str(self.entries)]
+        words += ["--network", self.network] if self.network else []
+        words += ["--faults", ",".join(f"{kind}={count}" for kind, count in self.faults)] if self.faults else []
+        words += ["--timeouts", str(self.timeouts)] if self.timeouts is not None else []
+        words += ["--timing", self.timing] if self.timing != "asynchronous" else []
+        words += [f"--{name}" for name in ("merging", "order", "every") if getattr(self, name)]
+        words += ["--search", self.search] if self.search != "auto" else []
+        words += ["--limit", str(self.limit)] if self.limit != STATE_LIMIT else []
+        return shlex.join(words)
+
+    def bound(self, entry: Entry) -> Bound:
+        network = self.network or ("fifo" if getattr(entry.algorithm, "needs_fifo", False) else "unordered")
+        budgets = dict(self.faults)
+        if network == "duplicating":
+            budgets.setdefault("copy", 1)
+        if self.timeouts is not None:
+            budgets["timeout"] = self.timeouts
+        return Bound(
+            fifo=network == "fifo",
+            lossy=network == "lossy",
+            merging=self.merging,
+            synchronous=self.timing == "synchronous",
+            order=self.order,
+            budgets=tuple(sorted((kind, count) for kind, count in budgets.items() if count)),
+        )
+
+    def told(self, entry: Entry) -> str:
+        """The bound in words."""
+        bound = self.bound(entry)
+        many = "any number of" if self.entries is None else str(self.entries)
+        what = "calls" if entry.problem.name == "election" else "entries"
+        told = [f"{many} {what} of each", "links that keep the order" if bound.fifo else "messages in any order"]
+        told += ["any of them lost"] if bound.lossy else []
+        told += [f"at most {count} {_IN_WORDS[kind]}" for kind, count in bound.budgets]
+        told += ["equal messages under way are one"] if bound.merging else []
+        told += ["messages faster than timers"] if bound.synchronous else []
+        return ", ".join(told)
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(_as_tuple(each) for each in value) if isinstance(value, list) else value
+
+
+_IN_WORDS = {
+    "crash": "crashes",
+    "recover": "recoveries",
+    "amnesia": "recoveries with amnesia",
+    "lose": "messages lost",
+    "copy": "messages twice",
+    "timeout": "timeouts",
+}
+
+
+@dataclass
+class CheckReport:
+    """What came of a check."""
+
+    check: Check
+    entry: Entry
+    system: System
+    extent: Extent
+    findings: list[Finding]
+    traces: dict[str, Trace]  # of each violated property, the way to it
+    handlers: int = 0
+    loops: str = ""  # what is known of runs that go on for ever
+    stories: dict[str, Story] = field(default_factory=dict)
+    engine: str = ""
+
+    @property
+    def counted(self) -> list[Finding]:
+        names = (*self.entry.problem.always_counted, *self.entry.box.ensures)
+        return [finding for finding in self.findings if finding.name in names or finding.name.partition("-")[0] in names]
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst(self.counted)
+
+    @property
+    def violated(self) -> list[str]:
+        return [finding.name for finding in self.counted if finding.verdict is Verdict.VIOLATED]
+
+    @property
+    def trace(self) -> Trace | None:
+        """The way to the first violation that counts."""
+        return next((self.traces[name] for name in self.violated if name in self.traces), None)
+
+    def plain(self) -> dict[str, Any]:
+        extent, trace = self.extent, self.trace
+        return {
+            "check": self.check.plain(),
+            "command": self.check.command(),
+            "bound": self.check.told(self.entry),
+            "verdict": self.verdict.value,
+            "property": self.violated[0] if self.violated else None,
+            "violated": self.violated,
+            "properties": {finding.name: finding.verdict.value for finding in self.findings},
+            "reasons": {finding.name: finding.why for finding in self.findings},
+            "states": extent.states,
+            "transitions": extent.transitions,
+            "depth": extent.depth,
+            "exhaustive": extent.complete,
+            "stopped": extent.stopped or None,
+            "seconds": round(extent.seconds, 3),
+            "handlers_run": self.handlers,
+            "search": self.engine,
+            "loops": self.loops,
+            "steps": {name: told.steps for name, told in self.stories.items()},
+            "trace": [] if trace is None else [event.line() for event in trace.events],
+        }
+
+
+def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Extent], None] | None = None) -> CheckReport:
+    """Makes the search and says what became of each property."""
+    entry = entry or find(check.algorithm)
+    model = entry.problem.model
+    if model is None:
+        raise BadSetup(f"{entry.name}: {entry.problem.title} is about time, which a check does not have; use run or sweep")
+    system = system_of(check.setup(), entry)
+    uses, observer = model(check.entries, system)
+    bound = check.bound(entry)
+    with blaming(system):
+        search = _searched(check, lambda kind: kind(system, uses, observer, bound), progress)
+    found, loops = _loops(search, entry)
+    report = CheckReport(check, entry, system, search.extent, [], {}, search.handlers_run, loops, engine=_NAMES[type(search).__name__])
+    for each in entry.problem.properties:
+        if each.name == "ME4" or (each.name == "ME3" and not check.order):
+            continue
+        finding = _judge(each.name, each.kind, search, found, report)
+        if finding is not None:
+            report.findings.append(finding)
+    return report
+
+
+_MODULES = {
+    "numpy": ("vectorised", "VectorisedSearch"),
+    "depth": ("depth_first", "DepthFirstSearch"),
+    "symmetry": ("symmetry", "SymmetricSearch"),
+    "reduction": ("reduction", "ReducedSearch"),
+}
+_NAMES = {
+    "Search": "breadth first",
+    "VectorisedSearch": "breadth first, with numpy",
+    "DepthFirstSearch": "depth first",
+    "SymmetricSearch": "breadth first, one state for all that are the same up to names",
+    "ReducedSearch": "breadth first, quiet receipts at once (validated, not proved)",
+}
+
+
+def _searched(check: Check, made: Callable[[type[Search]], Search], progress: Callable[[Extent], None] | None) -> Search:
+    """The search, at its end.  By default it is made again with numpy, where there is numpy, if it turns out to be large."""
+    module, name = _MODULES.get(check.search, ("search", "Search"))
+    kind: type[Search] = getattr(import_module(f"habemus.runtimes.checker.{module}"), name)
+    search = made(kind)
+    if check.search != "auto" or check.limit <= SMALL or check.timing == "synchronous" or find_spec("numpy") is None:
+        search.run(check.limit, not check.every, progress)
+        return search
+    search.run(SMALL, not check.every, progress)
+    if search.extent.complete or not search.extent.stopped.startswith("the limit"):
+        return search
+    from habemus.runtimes.checker.vectorised import TooWide, VectorisedSearch
+
+    try:
+        vectorised = made(VectorisedSearch)
+        vectorised.run(check.limit, not check.every, progress)
+    except TooWide:
+        search = made(Search)
+        search.run(check.limit, not check.every, progress)
+        return search
+    return vectorised
+
+
+def _loops(search: Search, entry: Entry) -> tuple[list[Lasso], str]:
+    """The fair loops that violate something, and what is known of loops at all; empty: nothing is."""
+    names = [each.name for each in entry.problem.properties if each.kind is Kind.EVENTUALLY]
+    if not search.extent.complete:
+        return [], ""
+    if not has_loops(search):
+        return [], "no run goes on for ever"
+    if search.extent.states > LOOP_LIMIT or type(search).__name__ not in ("Search", "VectorisedSearch"):
+        return [], ""
+    return lassos(search, names), "every loop was looked at"
+
+
+def _judge(name: str, kind: Kind, search: Search, found: list[Lasso], report: CheckReport) -> Finding | None:
+    wrong = search.wrong.get(name)
+    lasso = next((each for each in found if each.name == name), None)
+    if wrong is not None:
+        return _violated_at(wrong, search, report)
+    if lasso is not None:
+        return _violated_for_ever(lasso, search, report)
+    shown = search.shown.get(name, 0)
+    extent = search.extent
+    if name == "FENCE" and not shown:
+        return None  # no grant carries a token
+    if name == ME2_STARVATION.name and ME2_DEADLOCK.name in report.traces:
+        return Finding(name, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock")
+    if not extent.complete:
+        return Finding(
+            name, Verdict.UNDECIDED, f"no violation in {extent.states:,} states up to {extent.depth} steps, but {extent.stopped}"
+        )
+    if not shown:
+        return Finding(name, Verdict.UNDECIDED, "nothing that it is about happens in any run, so nothing was shown")
+    if kind is Kind.EVENTUALLY and not report.loops:
+        return Finding(name, Verdict.UNDECIDED, f"no dead end in {extent.states:,} states, but loops were not looked for")
+    if kind is Kind.EVENTUALLY and search.bound.budget("timeout"):
+        return Finding(name, Verdict.UNDECIDED, f"no dead end in {extent.states:,} states, but timers run out only so many times")
+    return Finding(name, Verdict.HOLDS, f"in all {extent.states:,} states")
+
+
+def _violated_at(wrong: Wrong, search: Search, report: CheckReport) -> Finding:
+    path = search.path_to(wrong.state)
+    told = story(search, path if wrong.at_rest else [*path, search.violating(path[-1], wrong.name)])
+    ending = "quiescent" if wrong.at_rest else "events"
+    return _told(wrong.name, told, ending, f"{wrong.name} is violated after {told.steps} steps", report)
+
+
+def _violated_for_ever(lasso: Lasso, search: Search, report: CheckReport) -> Finding:
+    told = story(search, lasso.path, lasso.loop)
+    who = report.system.label(lasso.process)
+    assert told.loop is not None
+    why = f"from step {told.loop // STEP_US} on the run can repeat for ever, fairly, and {who} lacks what it waits for"
+    return _told(lasso.name, told, "", why, report, (lasso.process,))
+
+
+def _told(name: str, told: Story, ending: str, why: str, report: CheckReport, processes: tuple[int, ...] = ()) -> Finding:
+    """The finding, in the words of the monitors of the problem where these can see it, and the trace that shows it."""
+    system, setup = report.system, report.check.setup()
+    finding = Finding(name, Verdict.VIOLATED, why, told.events[-1].time, processes)
+    if ending:
+        judge = report.entry.problem.judge(setup, system, Network())
+        for event in told.events:
+            judge.observe(event)
+        judged = {each.name: each for each in judge.findings(ending, told.awaits)}
+        if name in judged and judged[name].verdict is Verdict.VIOLATED:
+            finding = judged[name]
+    labels = {process: system.label(process) for process in system.topology.processes}
+    title = f"{report.check.algorithm}, {report.check.n} participants: {name} violated in {told.steps} steps"
+    run = {"check": report.check.plain(), "property": name, "steps": told.steps, "loop": told.loop}
+    report.traces[name] = Trace(run, system.topology.processes, labels, told.events, (finding,), title)
+    report.stories[name] = told
+    return finding

@@ -1,0 +1,33 @@
+"""A mistake in somebody's algorithm is told with its line, in one sentence; a mistake in this program is not hidden behind it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from habemus.core import node
+from habemus.core.process import MistakeInAlgorithm, MistakeInPlan
+from habemus.core.system import System
+from habemus.runtimes.checker import local
+
+
+@contextmanager
+def blaming(system: System) -> Iterator[None]:
+    """Whatever a handler of the system raises inside is a `MistakeInAlgorithm` that says where."""
+    try:
+        yield
+    except (MistakeInAlgorithm, MistakeInPlan):
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if any(frame.filename == node.__file__ for frame in frames):
+            where = [frame for frame in frames if Path(frame.filename).parent != Path(node.__file__).parent][-1]
+            at = f"{Path(where.filename).name}, line {where.lineno}, in {where.name}"
+            raise MistakeInAlgorithm(f"{at}: {type(error).__name__}: {error}") from error
+        # The search looks the receiver of a message up there, and nothing else that could be absent.
+        absent = error.args[0] if isinstance(error, KeyError) and frames[-1].filename == local.__file__ else None
+        if isinstance(absent, int) and absent not in system.plans:
+            raise MistakeInAlgorithm(f"somebody sends to process {absent}, which does not exist") from error
+        raise

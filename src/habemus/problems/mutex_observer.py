@@ -1,0 +1,143 @@
+"""Mutual exclusion as a search sees it: an application that enters a number of times, and an observer of ME1 to ME3 and FENCE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from habemus.core import Indication, ProcessId
+from habemus.core.model import Asking, Knowledge, Seen, UseState
+from habemus.core.shapes import Names
+from habemus.problems import fencing
+from habemus.problems.fencing import FENCE, LockLost, Token
+from habemus.problems.mutex import Granted
+from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3
+
+
+class Stage(IntEnum):
+    OUTSIDE = 0
+    WAITING = 1
+    INSIDE = 2
+
+
+class Visit(NamedTuple):
+    """Where an application stands."""
+
+    left: int | None  # how often it may still ask; None: without end
+    stage: Stage = Stage.OUTSIDE
+    token: Token | None = None
+    writes: int = 0  # that it still makes before it leaves
+
+
+class MutexUse:
+    """It asks, waits, stays inside for as long as it likes, leaves; with a token it writes on entering and before leaving."""
+
+    def __init__(self, entries: int | None) -> None:
+        self.entries = entries
+
+    def first(self) -> UseState:
+        return Visit(self.entries)
+
+    def choices(self, state: UseState) -> Sequence[Asking]:
+        assert isinstance(state, Visit)
+        if state.stage == Stage.OUTSIDE:
+            return [Asking("acquire", voluntary=True)] if state.left is None or state.left > 0 else []
+        if state.stage == Stage.WAITING:
+            return []
+        return [Asking("write", state.token)] if state.writes and state.token is not None else [Asking("release")]
+
+    def asked(self, state: UseState, asking: Asking) -> UseState:
+        assert isinstance(state, Visit)
+        if asking.name == "acquire":
+            return Visit(None if state.left is None else state.left - 1, Stage.WAITING)
+        return state._replace(writes=state.writes - 1) if asking.name == "write" else Visit(state.left)
+
+    def indicated(self, state: UseState, indication: Indication) -> UseState:
+        assert isinstance(state, Visit)
+        if isinstance(indication, fencing.Granted):
+            return state._replace(stage=Stage.INSIDE, token=indication.token, writes=2)
+        return state._replace(stage=Stage.INSIDE) if isinstance(indication, Granted) else state
+
+    def crashed(self, state: UseState) -> UseState:
+        assert isinstance(state, Visit)
+        return Visit(state.left)
+
+
+class Writes(NamedTuple):
+    """What a resource that checks tokens has accepted."""
+
+    newest: Token | None = None
+    last: tuple[ProcessId, Token] | None = None  # whose write was accepted last
+    over: frozenset[tuple[ProcessId, Token]] = frozenset()  # those that others have written after
+
+
+class Scene(NamedTuple):
+    """Who is inside, and who waits: with its request as one bit, and the requests that happened before it."""
+
+    inside: frozenset[ProcessId] = frozenset()
+    waiting: tuple[tuple[ProcessId, int, int], ...] = ()
+    writes: Writes = Writes()
+
+
+class MutexObserver:
+    """Sees who is inside and who waits; knows of ME3 only where requests come with what happened before them."""
+
+    def first(self) -> Knowledge:
+        return Scene()
+
+    def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
+        assert isinstance(knowledge, Scene)
+        inside, waiting, writes = knowledge
+        process = seen.process
+        others = tuple(each for each in waiting if each[0] != process)
+        violated: list[str] = []
+        if seen.kind == "request" and seen.name == "acquire":
+            waiting = tuple(sorted((*others, (process, seen.own, seen.before))))
+        elif seen.kind == "indicate" and isinstance(seen.value, Granted):
+            if inside - {process}:
+                violated.append(ME1.name)
+            before = sum(each[2] for each in waiting if each[0] == process)
+            if any(before & own for _, own, _ in others):
+                violated.append(ME3.name)
+            inside, waiting = inside | {process}, others
+        elif seen.name == "release" or isinstance(seen.value, LockLost):
+            inside -= {process}
+        elif seen.kind == "crash":
+            inside, waiting = inside - {process}, others
+        elif seen.name == "write":
+            writes, stale = _written(writes, process, seen.value)
+            violated += [FENCE.name] if stale else []
+        return Scene(inside, waiting, writes), violated
+
+    def renamed(self, knowledge: Knowledge, names: Names) -> Knowledge:
+        """The same with other names of processes."""
+        assert isinstance(knowledge, Scene)
+        inside, waiting, (newest, last, over) = knowledge
+        writes = Writes(newest, last and (names[last[0]], last[1]), frozenset((names[process], token) for process, token in over))
+        return Scene(frozenset(names[each] for each in inside), tuple(sorted((names[each], *bits) for each, *bits in waiting)), writes)  # type: ignore[misc]
+
+    def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
+        assert isinstance(knowledge, Scene)
+        return [ME2_DEADLOCK.name] if knowledge.waiting else []
+
+    def lacking(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
+        assert isinstance(knowledge, Scene)
+        return [(name, process) for process, *_ in knowledge.waiting for name in (ME2_DEADLOCK.name, ME2_STARVATION.name)]
+
+    def progress(self, seen: Seen) -> Sequence[str]:
+        return [ME2_DEADLOCK.name] if isinstance(seen.value, Granted) else []
+
+    def shown(self, seen: Seen) -> Sequence[str]:
+        if isinstance(seen.value, Granted):
+            return [ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name, ME3.name]
+        return [FENCE.name] if seen.name == "write" else []
+
+
+def _written(writes: Writes, process: ProcessId, token: Token) -> tuple[Writes, bool]:
+    """What the resource knows after a write, and whether it accepted one that is older than another."""
+    if writes.newest is not None and token < writes.newest:
+        return writes, False
+    entry = (process, token)
+    over = writes.over | {writes.last} if writes.last is not None and writes.last != entry else writes.over
+    return Writes(token, entry, over), entry in over

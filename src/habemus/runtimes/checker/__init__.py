@@ -1,0 +1,1 @@
+"""The checker: the same processes, under every interleaving."""

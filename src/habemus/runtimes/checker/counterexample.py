@@ -1,0 +1,163 @@
+"""A way through the states, told as events: the same format that a run records, so the same monitors judge it.
+
+There is no time in a search.  Each step gets a millisecond of its own, so that the picture shows the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from habemus.core.events import Event, note
+from habemus.core.node import Broadcast, Chosen, Effect, Indicate, Node, Send
+from habemus.core.process import ProcessId
+from habemus.runtimes.checker.local import Label, Local, Parcel
+from habemus.runtimes.checker.search import Search, Step
+
+STEP_US = 1_000
+
+
+class Story(NamedTuple):
+    events: tuple[Event, ...]
+    steps: int
+    loop: int | None  # the time at which what then repeats for ever begins
+    awaits: Mapping[ProcessId, Sequence[ProcessId]]  # at the end, of those that are up
+
+
+def step_between(search: Search, state: int, target: int) -> Step:
+    """The first step of the search's order from one state to another."""
+    for step in search.steps(state):
+        if step.target == target:
+            return step
+    raise LookupError("no step leads from the one state to the other")
+
+
+def story(search: Search, path: Sequence[int], loop: Sequence[int] = ()) -> Story:
+    """Tells the way along the states of a path, and then once round a loop that begins and ends with its last state."""
+    teller = _Teller(search)
+    teller.start(path[0])
+    states = [*path, *loop[1:]]
+    for state, target in pairwise(states):
+        teller.step(state, step_between(search, state, target))
+    at = STEP_US * len(path) if loop else None
+    return Story(tuple(teller.events), len(states) - 1, at, awaits(search, states[-1]))
+
+
+def awaits(search: Search, state: int) -> dict[ProcessId, list[ProcessId]]:
+    """For whom each process that is up waits."""
+    found: dict[ProcessId, list[ProcessId]] = {}
+    for local, number in zip(search.locals, search.unpacked(state), strict=False):
+        if local.is_up(number):
+            node = Node(local.stack, local.process, local.peers, lambda options: options[0])
+            node.restore(local.state_of(number))
+            found[local.process] = list(node.parts[0].awaits())
+    return found
+
+
+@dataclass
+class _Teller:
+    search: Search
+    events: list[Event] = field(default_factory=list)
+    _now: int = 0
+    _number: int = 0
+    _under_way: list[tuple[int, ProcessId, Parcel]] = field(default_factory=list)  # number, receiver, parcel
+    _clocks: dict[ProcessId, list[int]] = field(default_factory=dict)
+    _stamps: dict[int, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._clocks = {process: [0] * len(self.search.locals) for process in self.search.system.topology.processes}
+
+    def start(self, state: int) -> None:
+        for place, (local, label) in enumerate(zip(self.search.locals, self.search.start_labels(state), strict=True)):
+            self._tell(Event(0, local.process, "start"))
+            self._carry_out(place, local.effects(None, label), None)
+
+    def step(self, state: int, step: Step) -> None:
+        self._now += STEP_US
+        if step.place < 0:
+            return  # time passes, and that is all
+        local = self.search.locals[step.place]
+        component = self.search.unpacked(state)[step.place]
+        label = step.label
+        self._begin(local, label)
+        self._carry_out(step.place, local.effects(component, label), label.torn)
+        if label.torn is not None:
+            self._tell(Event(self._now, local.process, "crash"))
+
+    def _begin(self, local: Local, label: Label) -> None:
+        process, what = local.process, label.what
+        match label.kind:
+            case "request":
+                self._tell(Event(self._now, process, "request", what.name, note(what.arguments) if what.arguments else None))
+            case "receive" | "copy" | "lose" | "vanish":
+                number = self._taken(process, what, stays=label.kind == "copy")
+                message = what.message
+                event = Event(self._now, process, "lost", type(message).__name__, message, what.sender, number, local.paths()[what.port])
+                if label.kind == "lose":
+                    self.events.append(event._replace(process=what.sender, peer=process))
+                elif label.kind == "vanish":
+                    self.events.append(event)
+                else:
+                    if label.kind == "copy":
+                        self.events.append(event._replace(kind="duplicate", process=what.sender, peer=process))
+                    self._clocks[process][:] = map(max, self._clocks[process], self._stamps[number])
+                    self._tell(event._replace(kind="receive"))
+            case "timer":
+                self._tell(Event(self._now, process, "timer", type(what.timer).__name__, what.timer, part=local.paths()[what.port]))
+            case "crash":
+                self._tell(Event(self._now, process, "crash"))
+            case "recover":
+                self._tell(Event(self._now, process, "recover"))
+            case "amnesia":
+                self._tell(Event(self._now, process, "recover", value=note("amnesia")))
+
+    def _carry_out(self, place: int, effects: Sequence[Effect], torn: int | None) -> None:
+        local = self.search.locals[place]
+        process, paths = local.process, local.paths()
+        for effect in effects:
+            match effect:
+                case Send(port, to, message):
+                    torn = self._send(process, to, Parcel(process, port, message), paths[port], torn)
+                case Broadcast(port, message):
+                    for peer in local.peers:
+                        torn = self._send(process, peer, Parcel(process, port, message), paths[port], torn)
+                case Chosen(port, value):
+                    self._tell(Event(self._now, process, "choose", value=note(value), part=paths[port]))
+                case Indicate(indication) if torn is None:
+                    self._tell(Event(self._now, process, "indicate", type(indication).__name__, indication))
+
+    def _send(self, process: ProcessId, to: ProcessId, parcel: Parcel, part: str, torn: int | None) -> int | None:
+        """Sends, unless the crash has come before; gives how many may still be sent."""
+        if torn == 0 and to != process:
+            return 0
+        self._number += 1
+        message = parcel.message
+        self._tell(Event(self._now, process, "send", type(message).__name__, message, to, self._number, part))
+        self._stamps[self._number] = list(self._clocks[process])
+        if not (self.search.bound.merging and self._find(to, parcel) is not None):
+            self._under_way.append((self._number, to, parcel))
+        return torn if torn is None or to == process else torn - 1
+
+    def _find(self, process: ProcessId, parcel: Parcel) -> int | None:
+        for position, (_, to, each) in enumerate(self._under_way):
+            if to == process and each[:3] == parcel[:3]:
+                return position
+        return None
+
+    def _taken(self, process: ProcessId, parcel: Parcel, stays: bool) -> int:
+        position = self._find(process, parcel)
+        assert position is not None, "a message is taken that was never sent"
+        number = self._under_way[position][0]
+        if not stays:
+            del self._under_way[position]
+        return number
+
+    def _tell(self, event: Event) -> None:
+        clock = self._clocks[event.process]
+        clock[self.search.locals[self._place(event.process)].places[event.process]] += 1
+        self.events.append(event._replace(clock=tuple(clock)))
+
+    def _place(self, process: ProcessId) -> int:
+        return self.search.locals[0].places[process]

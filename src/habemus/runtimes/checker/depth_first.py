@@ -1,0 +1,121 @@
+"""Depth first: nothing is kept of a state but that it was visited, and the way to the one in hand.
+
+It needs the least memory and comes to deep states soon; the ways that it finds are longer than they need to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
+
+from habemus.core.model import Observer, Use
+from habemus.core.process import ProcessId
+from habemus.core.system import System
+from habemus.runtimes.checker.local import Bound
+from habemus.runtimes.checker.search import CHUNK, Extent, Search, TooNarrow, Violation, Wrong
+
+
+class DepthFirstSearch(Search):
+    def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
+        super().__init__(system, uses, observer, bound)
+        self._visited: set[int] = set()
+        self._paths: dict[int, list[int]] = {}  # to the states in which something is wrong
+
+    def run(
+        self,
+        limit: int | None = None,
+        stop_at_first: bool = True,
+        progress: Callable[[Extent], None] | None = None,
+        seconds: float | None = None,
+    ) -> Extent:
+        began = monotonic()
+        while True:
+            try:
+                return self._once(limit, stop_at_first, progress, seconds, began)
+            except TooNarrow as narrow:
+                # The ways in hand are made of states as they were packed: begin again, with wider fields and all tables filled.
+                self.move_packed(self._widen(narrow.place))
+                self.extent, self.resting = Extent(), 0
+                self._visited.clear()
+                self._paths.clear()
+                self.wrong.clear()
+
+    def _once(
+        self, limit: int | None, stop_at_first: bool, progress: Callable[[Extent], None] | None, seconds: float | None, began: float
+    ) -> Extent:
+        extent = self.extent
+        try:
+            for initial in self.initials:
+                extent.stopped = self._down_from(initial, limit, stop_at_first, progress, seconds, began)
+                if extent.stopped:
+                    return extent
+            extent.complete = True
+        except KeyboardInterrupt:
+            extent.stopped = "it was interrupted"
+        finally:
+            extent.states = len(self._visited)
+            extent.seconds = monotonic() - began
+        return extent
+
+    def _down_from(
+        self,
+        initial: int,
+        limit: int | None,
+        stop_at_first: bool,
+        progress: Callable[[Extent], None] | None,
+        seconds: float | None,
+        began: float,
+    ) -> str:
+        """Goes down from a state; gives why it was stopped, if it was."""
+        extent, path = self.extent, [initial]
+        self._visited.add(initial)
+        ways = [self._following(path)]
+        while ways:
+            target = next(ways[-1], None)
+            if target is None:
+                ways.pop()
+                path.pop()
+                continue
+            extent.transitions += 1
+            if target in self._visited:
+                continue
+            self._visited.add(target)
+            path.append(target)
+            ways.append(self._following(path))
+            extent.depth = max(extent.depth, len(path) - 1)
+            if self.wrong and stop_at_first:
+                return "a property is violated"
+            if len(self._visited) % CHUNK == 0:
+                extent.states, extent.queue, extent.seconds = len(self._visited), len(path), monotonic() - began
+                if progress is not None:
+                    progress(extent)
+                if seconds is not None and extent.seconds > seconds:
+                    return f"the limit of {seconds:g} seconds was reached"
+            if limit is not None and len(self._visited) > limit:
+                return f"the limit of {limit:,} states was reached"
+        return "a property is violated" if self.wrong and stop_at_first else ""
+
+    def _following(self, path: list[int]) -> Iterator[int]:
+        """Where the last state of a path leads.  Whatever is wrong there is noted with the way to it."""
+        state = path[-1]
+        while True:
+            try:
+                targets = [step.target for step in self.steps(state)]
+                break
+            except Violation as violation:
+                self._paths[state] = list(path)
+                for name in violation.names:
+                    self.wrong.setdefault(name, Wrong(name, state, False, len(path)))
+        if self.is_at_rest(state):
+            self.resting += 1
+            for name in self.at_rest(state):
+                if name not in self.wrong:
+                    self._paths[state] = list(path)
+                    self.wrong[name] = Wrong(name, state, True, len(path) - 1)
+        return iter(targets)
+
+    def path_to(self, state: int) -> list[int]:
+        return self._paths[state]
+
+
+__all__ = ["DepthFirstSearch"]

@@ -1,0 +1,207 @@
+"""Liveness: what is owed to somebody and never comes, although nobody is unfair.
+
+A run for ever goes round in a finite state space, so it ends in a loop.  It is *fair* if no step that is possible all along
+the loop is never taken: every message that stays under way is received in the end, every timer that stays set runs out,
+an application that is inside leaves.  An application need not ask, faults need not happen, and only finitely many messages are
+lost.  A fair loop in which somebody lacks all along what it is owed is a violation, and the way to it with the loop is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+from habemus.core.process import ProcessId
+from habemus.runtimes.checker.search import Search, Step
+
+
+class Edge(NamedTuple):
+    target: int  # a position in the list of states
+    class_: int  # the step as fairness sees it; -1 where nobody is obliged to it
+    progress: tuple[str, ...]
+
+
+class Lasso(NamedTuple):
+    name: str
+    process: ProcessId
+    path: list[int]  # to the first state of the loop
+    loop: list[int]  # from that state round to it again
+
+
+def has_loops(search: Search) -> bool:
+    """Whether a run may go on for ever.  If not, there is no need to look.
+
+    Whoever goes on for ever takes steps for ever.  Without timers, and without an application that comes back to where it was,
+    these are receipts, and each of these messages must be sent again on a receipt: so the graph of which message leads
+    to which has a loop.
+    """
+    if search.bound.synchronous:
+        return True
+    leads_to: dict[Hashable, set[Hashable]] = {}
+    uses: dict[Hashable, set[Hashable]] = {}
+    for place, local in enumerate(search.locals):
+        for number, moves in search.known_moves(place):
+            before = (place, local.use_of(number))
+            for move in moves:
+                if move.cost or move.label.kind not in ("receive", "timer", "request"):
+                    continue
+                if move.label.kind == "timer":
+                    return True
+                after = (place, local.use_of(move.target))
+                uses.setdefault(before, set()).add(after)
+                if move.label.kind == "receive":
+                    sent = leads_to.setdefault((place, move.label.what), set())
+                    sent.update((to, local.post.values[each]) for to, bundle in move.sends for each in local.post.bundles.values[bundle])
+                    kept = local.inbox_of(number)
+                    sent.update((place, local.post.values[each]) for each in local.inbox_of(move.target) if each not in kept)
+    # A receipt may leave the application where it is; a request never does.
+    return _is_cyclic(leads_to) or _is_cyclic({use: others - {use} for use, others in uses.items()})
+
+
+def _is_cyclic(graph: dict[Hashable, set[Hashable]]) -> bool:
+    positions = {
+        node: position for position, node in enumerate(dict.fromkeys([*graph, *(each for others in graph.values() for each in others)]))
+    }
+    following = [[positions[each] for each in graph.get(node, ())] for node in positions]
+    return any(len(part) > 1 or part[0] in following[part[0]] for part in _components(len(following), following.__getitem__))
+
+
+def lassos(search: Search, names: Sequence[str]) -> list[Lasso]:
+    """For each property at most one fair loop that violates it.  The search must have come to its end."""
+    states = search.visited()
+    positions = {state: position for position, state in enumerate(states)}
+    classes: dict[Hashable, int] = {}
+    edges = [
+        [_edge(search, step, positions, classes) for step in search.steps(state) if step.label.kind not in _NEVER_FOR_EVER]
+        for state in states
+    ]
+    lacking = [search.lacking(state) for state in states]
+    found = []
+    for name in names:
+        for process in search.system.topology.processes:
+            inside = [(name, process) in each for each in lacking]
+            lasso = _fair_loop(search, states, edges, inside, name, process)
+            if lasso is not None:
+                found.append(lasso)
+                break
+    return found
+
+
+_NEVER_FOR_EVER = ("lose", "crash", "recover", "amnesia", "copy")
+
+
+def _edge(search: Search, step: Step, positions: dict[int, int], classes: dict[Hashable, int]) -> Edge:
+    what = step.label.what
+    key: Hashable = None
+    match step.label.kind:
+        case "receive" | "vanish":
+            key = (step.place, "receive", what.sender) if search.bound.fifo else (step.place, what)
+        case "timer":
+            key = (step.place, what.port, what.timer)
+        case "request" if not step.voluntary:
+            key = (step.place, what.name)
+        case "pass":
+            key = "time"
+    class_ = -1 if key is None else classes.setdefault(key, len(classes))
+    return Edge(positions[step.target], class_, tuple(name for seen in step.seen for name in search.observer.progress(seen)))
+
+
+def _fair_loop(
+    search: Search, states: list[int], edges: list[list[Edge]], inside: list[bool], name: str, process: ProcessId
+) -> Lasso | None:
+    def following(position: int) -> list[int]:
+        return [edge.target for edge in edges[position] if inside[edge.target] and name not in edge.progress]
+
+    starts = [position for position, is_inside in enumerate(inside) if is_inside]
+    for part in _components(len(states), following, starts):
+        members = set(part)
+        within = [(position, edge) for position in part for edge in edges[position] if edge.target in members and name not in edge.progress]
+        if not within:
+            continue
+        enabled = [frozenset(edge.class_ for edge in edges[position] if edge.class_ >= 0) for position in part]
+        always = frozenset.intersection(*enabled)
+        taken = {edge.class_ for _, edge in within}
+        if always <= taken:
+            first = min(part)  # the states are in the order of the search: the shortest way leads there
+            return Lasso(name, process, search.path_to(states[first]), [states[each] for each in _round(first, part, edges, members, name)])
+    return None
+
+
+def _round(first: int, part: Sequence[int], edges: list[list[Edge]], members: set[int], name: str) -> list[int]:
+    """A loop from the first state that takes every step that is possible all along, or passes where it is not possible."""
+    enabled = {position: {edge.class_ for edge in edges[position] if edge.class_ >= 0} for position in part}
+    way = [first]
+    met: set[int] = set()
+    for class_ in sorted(set().union(*enabled.values())):
+        if class_ in met or any(class_ not in enabled[position] for position in way):
+            continue
+
+        def is_good(position: int, class_: int = class_) -> bool:
+            return class_ not in enabled[position]
+
+        taking = {position for position in part for edge in edges[position] if edge.class_ == class_ and edge.target in members}
+        way += _walk(way[-1], lambda position, good=is_good, t=taking: good(position) or position in t, edges, members, name)  # type: ignore[misc]
+        if not is_good(way[-1]):
+            way.append(next(edge.target for edge in edges[way[-1]] if edge.class_ == class_ and edge.target in members))
+            met.add(class_)
+    if len(way) == 1:
+        way.append(next(edge.target for edge in edges[first] if edge.target in members and name not in edge.progress))
+    return way + _walk(way[-1], lambda position: position == first, edges, members, name)
+
+
+def _walk(start: int, is_goal: Callable[[int], bool], edges: list[list[Edge]], members: set[int], name: str) -> list[int]:
+    """The shortest way within a part, without its first state."""
+    if is_goal(start):
+        return []
+    came: dict[int, int] = {start: start}
+    queue = [start]
+    for position in queue:
+        for edge in edges[position]:
+            if edge.target in members and edge.target not in came and name not in edge.progress:
+                came[edge.target] = position
+                if is_goal(edge.target):
+                    way = [edge.target]
+                    while came[way[-1]] != start:
+                        way.append(came[way[-1]])
+                    return way[::-1]
+                queue.append(edge.target)
+    raise LookupError("a part of a graph that is not connected")
+
+
+def _components(size: int, following: Callable[[int], Iterable[int]], starts: Iterable[int] | None = None) -> Iterable[list[int]]:
+    """The strongly connected parts of a graph: Tarjan's algorithm, without recursion."""
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    on_stack: set[int] = set()
+    stack: list[int] = []
+    for start in range(size) if starts is None else starts:
+        if start in order:
+            continue
+        order[start] = low[start] = len(order)
+        stack.append(start)
+        on_stack.add(start)
+        work = [(start, iter(following(start)))]
+        while work:
+            position, left = work[-1]
+            for target in left:
+                if target not in order:
+                    order[target] = low[target] = len(order)
+                    stack.append(target)
+                    on_stack.add(target)
+                    work.append((target, iter(following(target))))
+                    break
+                if target in on_stack:
+                    low[position] = min(low[position], order[target])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[position])
+                if low[position] == order[position]:
+                    part = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        part.append(member)
+                        if member == position:
+                            break
+                    yield part

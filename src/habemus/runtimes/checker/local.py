@@ -1,0 +1,539 @@
+"""One process in a search: what it can do in each of its components, worked out once and never again.
+
+A handler is a function of (own state, event), so each such pair is executed once in the whole search, however many
+global states it occurs in.  What belongs to one process is its *component*: the state of its node, the messages under way
+to it, its timers, its application, whether it is up.  Components have small numbers, and a global state is nothing but
+the number of one component for each process.
+
+A move of a process changes its own component, adds messages to those of others, and may be seen from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from habemus.core.model import Asking, Seen, Use, UseState
+from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Node, Send, SetTimer, Stack, State
+from habemus.core.process import ProcessId
+from habemus.core.system import System
+from habemus.core.values import Message, Timer
+
+Thing = TypeVar("Thing", bound=Hashable)
+
+FAULTS = ("crash", "recover", "amnesia", "lose", "copy")
+BUDGETS = (*FAULTS, "timeout")
+"""What may happen a bounded number of times in a search."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Within what a search is complete."""
+
+    fifo: bool = False
+    lossy: bool = False  # any message may be lost, as many as there are
+    merging: bool = False  # two equal messages under way between the same two processes are one
+    synchronous: bool = False  # messages arrive before time passes, and timers run out in their order
+    order: bool = False  # keep track of what happened before what, which ME3 is about
+    budgets: tuple[tuple[str, int], ...] = ()  # of faults, and of timeouts if these are bounded
+
+    def budget(self, kind: str) -> int:
+        return dict(self.budgets).get(kind, 0)
+
+    @property
+    def can_return(self) -> bool:
+        return self.budget("recover") + self.budget("amnesia") > 0
+
+
+class Parcel(NamedTuple):
+    """A message under way to some process."""
+
+    sender: ProcessId
+    port: int
+    message: Message
+    known: int = 0  # the requests that happened before it was sent, as a set of bits
+
+
+class Pending(NamedTuple):
+    """A timer that is set."""
+
+    port: int
+    timer: Timer
+    left: int = 0  # until it runs out, in a synchronous search
+
+
+class Component(NamedTuple):
+    """All that belongs to one process; the parts that are values are given by their numbers."""
+
+    node: int
+    inbox: tuple[int, ...]  # parcels: in order of the sender, and where the links keep the order, of sending; else sorted
+    timers: int
+    use: int
+    up: bool = True
+    known: int = 0
+    requests: int = 0  # how many were made, where it is kept track of what happened before what
+
+
+class Label(NamedTuple):
+    """What a move is, for whoever tells the story."""
+
+    kind: str  # request, receive, timer, crash, recover, amnesia, lose, copy, vanish, pass
+    what: Any = None  # an Asking, a Parcel, a Pending
+    choices: tuple[Any, ...] = ()
+    torn: int | None = None  # the process crashes after so many of the sends of this step
+
+
+class Move(NamedTuple):
+    label: Label
+    target: int  # the own component afterwards
+    sends: tuple[tuple[int, int], ...] = ()  # places of other processes, and the bundle of parcels that each gets
+    seen: tuple[Seen, ...] = ()
+    cost: str = ""  # the budget that it takes from
+    voluntary: bool = False
+    in_order: tuple[tuple[int, int], ...] = ()  # the parcels with the places they go to, in order of sending
+
+
+class Numbered(Generic[Thing]):
+    """Values with small numbers, in the order in which they were met."""
+
+    def __init__(self) -> None:
+        self.values: list[Thing] = []
+        self._numbers: dict[Thing, int] = {}
+
+    def number(self, value: Thing) -> int:
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class Outcome(NamedTuple):
+    """What a step leads to, with the choices that were made in it."""
+
+    node: int
+    effects: tuple[Effect, ...]
+    choices: tuple[Any, ...]
+
+
+class Result(NamedTuple):
+    """What a step comes to, apart from the state of the node."""
+
+    use: int
+    timers: list[int]  # one for each way to set them
+    sends: tuple[tuple[int, int], ...]
+    to_itself: tuple[int, ...]
+    seen: tuple[Seen, ...]
+    in_order: tuple[tuple[int, int], ...]
+
+
+Bundle: TypeAlias = tuple[int, ...]
+
+
+class Post(Numbered[Parcel]):
+    """All parcels of a search, and all bundles in which they are handed over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bundles: Numbered[Bundle] = Numbered()
+
+
+class Local:
+    """One process of a system, at its place among the others."""
+
+    def __init__(self, system: System, process: ProcessId, use: Use, bound: Bound, post: Post) -> None:
+        self.process = process
+        self.bound = bound
+        self.peers = system.topology.neighbours[process]
+        self.places = {each: place for place, each in enumerate(system.plans)}
+        self.stack = Stack(system.plans[process])
+        self.components: Numbered[Component] = Numbered()
+        self.states: Numbered[State] = Numbered()
+        self.timers: Numbered[tuple[Pending, ...]] = Numbered()
+        self.uses: Numbered[UseState] = Numbered()
+        self.post = post
+        self.steps = 0  # handlers executed
+        self._use = use
+        self._is_client = process in system.clients
+        self._script: list[Any] = []  # the choices of the step that is being executed
+        self._options: list[int] = []  # how many there were to choose from
+        self._node = Node(self.stack, process, self.peers, self._choose)
+        self._known_steps: dict[tuple[int, Hashable], tuple[Outcome, ...]] = {}
+        self._known_receipts: dict[tuple[int, ...], list[tuple[Label, Outcome, int, Result]]] = {}
+        self._known_openings: dict[tuple[int, ...], list[tuple[int, tuple[int, ...]]]] = {}
+        self._known_results: dict[tuple[int, int, int, int], Result] = {}
+        self._copies = bound.budget("copy")
+        assert self.timers.number(()) == 0
+        self.on_step: Callable[[int, Hashable, Sequence[Outcome]], None] | None = None  # told of every step that is executed
+        self._known_additions: dict[tuple[int, int], int] = {}
+        self._requests_each = 8  # bits of the requests of one process
+
+    # Steps of the node.
+
+    def _choose(self, options: Sequence[Any]) -> Any:
+        position = len(self._options)
+        self._options.append(len(options))
+        return options[self._script[position] if position < len(self._script) else 0]
+
+    def _outcomes(self, state: int, key: Hashable, run: Callable[[], list[Effect]]) -> tuple[Outcome, ...]:
+        """All that a step can lead to: once for each way to choose."""
+        known = self._known_steps.get((state, key))
+        if known is not None:
+            return known
+        outcomes = []
+        scripts: list[list[int]] = [[]]
+        while scripts:
+            self._script, self._options = scripts.pop(), []
+            self._node.restore(self.states.values[state])
+            effects = tuple(run())
+            self.steps += 1
+            for position in range(len(self._script), len(self._options)):
+                made = self._script + [0] * (position - len(self._script))
+                scripts += [[*made, other] for other in range(1, self._options[position])]
+            chosen = tuple(effect.value for effect in effects if isinstance(effect, Chosen))
+            outcomes.append(Outcome(self.states.number(self._node.capture()), effects, chosen))
+        self._known_steps[state, key] = result = tuple(outcomes)
+        if self.on_step is not None:
+            self.on_step(state, key, result)
+        return result
+
+    def outcomes_of(self, state: int, key: Hashable) -> tuple[Outcome, ...]:
+        """All that the event of this key can lead to."""
+        run: Callable[[], list[Effect]]
+        match key:
+            case Asking(name, arguments):
+                run = lambda: self._node.request(name, *arguments)  # noqa: E731
+            case "start":
+                run = self._node.start
+            case "recover":
+                run = self._node.recover
+            case (int() as sender, int() as port, Message() as message):
+                run = lambda: self._node.deliver(port, sender, message)  # noqa: E731
+            case (int() as port, Timer() as timer):
+                run = lambda: self._node.fire(port, timer)  # noqa: E731
+            case _:
+                raise AssertionError(f"an event of an unknown kind: {key!r}")
+        return self._outcomes(state, key, run)
+
+    def recheck(self) -> None:
+        """Tells of all steps that were executed so far."""
+        if self.on_step is not None:
+            for (state, key), outcomes in list(self._known_steps.items()):
+                self.on_step(state, key, outcomes)
+
+    def starts(self) -> list[Move]:
+        """The ways in which the process can start."""
+        state = self.states.number(self.stack.initial)
+        use = self.uses.number(self._use.first() if self._is_client else None)
+        blank = Component(state, (), self.timers.number(()), use)
+        outcomes = self.outcomes_of(state, "start")
+        return [move for outcome in outcomes for move in self._moves(blank, Label("start", None, outcome.choices), outcome)]
+
+    # Moves.
+
+    def moves(self, number: int) -> list[Move]:
+        """All that this process can do in a component, the faults included."""
+        component = self.components.values[number]
+        if not component.up:
+            return self._moves_when_down(component)
+        steps = list(self._asks(component)) if self._is_client else []
+        steps += self._receipts(component)
+        if component.timers:  # the number of no timers is 0
+            steps += self._timeouts(component)
+        if self.bound.budgets or self.bound.lossy:
+            return [*steps, *self._crashes(component, steps), *self._losses(component)]
+        return steps
+
+    def _asks(self, component: Component) -> Iterator[Move]:
+        use = self.uses.values[component.use]
+        for asking in self._use.choices(use):
+            after = component._replace(use=self.uses.number(self._use.asked(use, asking)))
+            own = before = 0
+            if self.bound.order and asking.voluntary:
+                own = 1 << (self.places[self.process] * self._requests_each + component.requests)
+                before = component.known
+                after = after._replace(known=before | own, requests=component.requests + 1)
+            seen = Seen("request", self.process, asking.name, asking.arguments or None, own, before)
+            for outcome in self.outcomes_of(component.node, asking):
+                yield from self._moves(after, Label("request", asking, outcome.choices), outcome, (seen,), voluntary=asking.voluntary)
+
+    def _deliverable(self, inbox: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+        """The parcels that can be received next, equal ones once, and what is left of the inbox without each."""
+        known = self._known_openings.get(inbox)
+        if known is not None:
+            return known
+        found = self._known_openings[inbox] = []
+        senders: set[ProcessId] = set()
+        before = -1
+        for position, number in enumerate(inbox):
+            sender = self.post.values[number].sender
+            if (self.bound.fifo and sender in senders) or number == before:
+                continue
+            senders.add(sender)
+            before = number
+            found.append((number, inbox[:position] + inbox[position + 1 :]))
+        return found
+
+    def _receipts(self, component: Component) -> list[Move]:
+        node, inbox, timers, use, _, known, requests = component
+        moves = []
+        for number, rest in self._deliverable(inbox):
+            key = (node, use, timers, known, number)
+            taken = self._known_receipts.get(key)
+            if taken is None:
+                taken = self._known_receipts[key] = self._taken(component, number)
+            for label, outcome, heard, result in taken:
+                left = rest
+                for to_itself in result.to_itself:
+                    left = self.with_parcel(left, to_itself)
+                for later in result.timers:
+                    target = self.components.number(Component(outcome.node, left, later, result.use, True, heard, requests))
+                    moves.append(Move(label, target, result.sends, result.seen, in_order=result.in_order))
+                if self._copies and label.what.sender != self.process:
+                    kept = component._replace(known=heard)
+                    moves += self._moves(kept, label._replace(kind="copy"), outcome, cost="copy")
+        return moves
+
+    def _taken(self, component: Component, number: int) -> list[tuple[Label, Outcome, int, Result]]:
+        """What the receipt of a parcel can lead to, whatever else is under way: outcomes, with what is known then."""
+        parcel = self.post.values[number]
+        heard = component._replace(known=component.known | parcel.known)
+        return [
+            (Label("receive", parcel, outcome.choices), outcome, heard.known, self._result(heard, outcome))
+            for outcome in self.outcomes_of(component.node, parcel[:3])
+        ]
+
+    def _timeouts(self, component: Component) -> Iterator[Move]:
+        pending = self.timers.values[component.timers]
+        for position, each in enumerate(pending):
+            if self.bound.synchronous and each.left > 0:
+                continue
+            rest = component._replace(timers=self.timers.number(pending[:position] + pending[position + 1 :]))
+            cost = "timeout" if self.bound.budget("timeout") else ""
+            for outcome in self.outcomes_of(component.node, (each.port, each.timer)):
+                yield from self._moves(rest, Label("timer", each, outcome.choices), outcome, cost=cost)
+
+    def _crashes(self, component: Component, steps: Sequence[Move]) -> Iterator[Move]:
+        if not self.bound.budget("crash"):
+            return
+        seen = (Seen("crash", self.process),)
+        yield Move(Label("crash"), self._down(component), (), seen, "crash")
+        # In the middle of a step: what is durable is stored, and only the first of the messages have gone.
+        for move in steps:
+            if move.cost:
+                continue
+            after = self.components.values[move.target]
+            request = tuple(each for each in move.seen if each.kind == "request")
+            for sent in range(len(move.in_order)):
+                sends = self._bundled(move.in_order[:sent])
+                yield Move(move.label._replace(torn=sent), self._down(after), sends, (*request, *seen), "crash")
+
+    def _down(self, component: Component) -> int:
+        """What is left of a component after a crash.  Nobody needs the messages to a process that never comes back."""
+        state = self.states.number(self.stack.forget(self.states.values[component.node]))
+        use = self.uses.values[component.use]
+        kept = self.uses.number(self._use.crashed(use)) if self._is_client else component.use
+        inbox = component.inbox if self.bound.can_return else ()
+        return self.components.number(Component(state, inbox, self.timers.number(()), kept, False, 0, component.requests))
+
+    def _losses(self, component: Component) -> Iterator[Move]:
+        cost = "lose" if self.bound.budget("lose") else ""
+        if cost or self.bound.lossy:
+            for number, rest in self._deliverable(component.inbox):
+                if self.post.values[number].sender == self.process:
+                    continue  # what a process sends to itself goes over no link
+                target = self.components.number(component._replace(inbox=rest))
+                yield Move(Label("lose", self.post.values[number]), target, cost=cost)
+
+    def _moves_when_down(self, component: Component) -> list[Move]:
+        moves = []
+        for number, rest in self._deliverable(component.inbox):
+            moves.append(Move(Label("vanish", self.post.values[number]), self.components.number(component._replace(inbox=rest))))
+        seen = (Seen("recover", self.process),)
+        for kind in ("recover", "amnesia"):
+            if self.bound.budget(kind):
+                state = component.node if kind == "recover" else self.states.number(self.stack.initial)
+                awake = component._replace(node=state, up=True)
+                for outcome in self.outcomes_of(state, "recover"):
+                    moves += self._moves(awake, Label(kind, None, outcome.choices), outcome, seen, cost=kind)
+        return moves
+
+    def _moves(
+        self, before: Component, label: Label, outcome: Outcome, seen: tuple[Seen, ...] = (), cost: str = "", voluntary: bool = False
+    ) -> Iterator[Move]:
+        """The move that an outcome makes; several if timers can be set to more than one time."""
+        use, all_timers, sends, to_itself, observed, in_order = self._result(before, outcome)
+        inbox = before.inbox
+        for number in to_itself:
+            inbox = self.with_parcel(inbox, number)
+        for timers in all_timers:
+            target = Component(outcome.node, inbox, timers, use, True, before.known, before.requests)
+            yield Move(label, self.components.number(target), sends, seen + observed if seen else observed, cost, voluntary, in_order)
+
+    def _result(self, before: Component, outcome: Outcome) -> Result:
+        """What the effects of a step come to, whatever else is under way."""
+        key = (before.use, before.timers, before.known, id(outcome))
+        known = self._known_results.get(key)
+        if known is not None:
+            return known
+        use = self.uses.values[before.use]
+        parcels: list[tuple[int, int]] = []
+        to_itself: list[int] = []
+        observed: list[Seen] = []
+        settings: list[list[tuple[int, Timer, int | None]]] = []
+        for effect in outcome.effects:
+            match effect:
+                case Send(port, to, message):
+                    number = self.post.number(Parcel(self.process, port, message, before.known))
+                    if to == self.process:
+                        to_itself.append(number)
+                    else:
+                        parcels.append((self.places[to], number))
+                case Broadcast(port, message):
+                    number = self.post.number(Parcel(self.process, port, message, before.known))
+                    parcels += [(self.places[peer], number) for peer in self.peers]
+                case SetTimer(port, timer, after):
+                    settings.append([(port, timer, left) for left in self._lengths(after)])
+                case CancelTimer(port, timer):
+                    settings.append([(port, timer, None)])
+                case Indicate(indication):
+                    if self._is_client:
+                        use = self._use.indicated(use, indication)
+                    observed.append(Seen("indicate", self.process, type(indication).__name__, indication))
+        timers = [self._set(before.timers, setting) for setting in product(*settings)] if settings else [before.timers]
+        result = Result(self.uses.number(use), timers, self._bundled(parcels), tuple(to_itself), tuple(observed), tuple(parcels))
+        self._known_results[key] = result
+        return result
+
+    def _lengths(self, after: int | tuple[int, int]) -> list[int]:
+        """How long a timer may run.  Without time, it does not matter; with time, a range is taken at its two ends."""
+        if not self.bound.synchronous:
+            return [0]
+        return sorted({after} if isinstance(after, int) else set(after))
+
+    def _set(self, timers: int, setting: Sequence[tuple[int, Timer, int | None]]) -> int:
+        pending = {(each.port, each.timer): each.left for each in self.timers.values[timers]}
+        for port, timer, left in setting:
+            pending.pop((port, timer), None)
+            if left is not None:
+                pending[port, timer] = left
+        return self.timers.number(tuple(sorted(Pending(port, timer, left) for (port, timer), left in pending.items())))
+
+    def _bundled(self, parcels: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        """What goes to each of the others, in order of sending."""
+        by_place: dict[int, list[int]] = {}
+        for place, number in parcels:
+            by_place.setdefault(place, []).append(number)
+        return tuple((place, self.post.bundles.number(tuple(numbers))) for place, numbers in sorted(by_place.items()))
+
+    # What others do to a component.
+
+    def with_bundle(self, number: int, bundle: int) -> int:
+        """The component after messages of another process have been sent to it."""
+        known = self._known_additions.get((number, bundle))
+        if known is not None:
+            return known
+        component = self.components.values[number]
+        after = number
+        if component.up or self.bound.can_return:
+            inbox = component.inbox
+            for parcel in self.post.bundles.values[bundle]:
+                inbox = self.with_parcel(inbox, parcel)
+            after = self.components.number(component._replace(inbox=inbox))
+        self._known_additions[number, bundle] = after
+        return after
+
+    def with_parcel(self, inbox: tuple[int, ...], number: int) -> tuple[int, ...]:
+        if self.bound.merging and number in inbox:
+            return inbox
+        if not self.bound.fifo:
+            return tuple(sorted((*inbox, number)))
+        sender = self.post.values[number].sender
+        position = sum(self.post.values[each].sender <= sender for each in inbox)
+        return (*inbox[:position], number, *inbox[position:])
+
+    def after(self, number: int, time: int) -> int:
+        """The component when that much time has passed."""
+        component = self.components.values[number]
+        pending = self.timers.values[component.timers]
+        later = tuple(sorted(each._replace(left=each.left - time) for each in pending))
+        return self.components.number(component._replace(timers=self.timers.number(later)))
+
+    def next_timeout(self, number: int) -> int | None:
+        """How much time may pass until a timer of this process runs out; 0 while anything is under way to it, even if it is down:
+        then the message is lost, or finds the process back, before it would be later than messages can be."""
+        component = self.components.values[number]
+        if component.inbox:
+            return 0
+        return min((each.left for each in self.timers.values[component.timers]), default=None)
+
+    def is_active(self, number: int) -> bool:
+        """Whether something is bound to happen here."""
+        component = self.components.values[number]
+        if not component.up:
+            return bool(component.inbox)
+        obliged = self._is_client and any(not each.voluntary for each in self._use.choices(self.uses.values[component.use]))
+        return bool(component.inbox or self.timers.values[component.timers] or obliged)
+
+    # For whoever tells the story.
+
+    def state_of(self, number: int) -> State:
+        return self.states.values[self.components.values[number].node]
+
+    def use_of(self, number: int) -> UseState:
+        return self.uses.values[self.components.values[number].use]
+
+    def inbox_of(self, number: int) -> tuple[int, ...]:
+        return self.components.values[number].inbox
+
+    def is_up(self, number: int) -> bool:
+        return self.components.values[number].up
+
+    def effects(self, number: int | None, label: Label) -> tuple[Effect, ...]:
+        """What a step did; a start comes before there is a component.  Every step was executed when its move was found."""
+        what = label.what
+        state = self.states.number(self.stack.initial) if number is None else self.components.values[number].node
+        key: Hashable
+        match label.kind:
+            case "request" | "start":
+                key = what if label.kind == "request" else "start"
+            case "receive" | "copy":
+                key = what[:3]
+            case "timer":
+                key = (what.port, what.timer)
+            case "recover" | "amnesia":
+                key = "recover"
+                state = state if label.kind == "recover" else self.states.number(self.stack.initial)
+            case _:
+                return ()
+        return next(each.effects for each in self._known_steps[state, key] if each.choices == label.choices)
+
+    def paths(self) -> list[str]:
+        return [part.path for part in self.stack.parts]
+
+
+def locals_of(system: System, uses: Mapping[ProcessId, Use], bound: Bound) -> list[Local]:
+    post = Post()
+    return [Local(system, process, uses[process], bound, post) for process in system.plans]
+
+
+__all__ = [
+    "BUDGETS",
+    "FAULTS",
+    "Asking",
+    "Bound",
+    "Component",
+    "Label",
+    "Local",
+    "Move",
+    "Numbered",
+    "Parcel",
+    "Pending",
+    "Post",
+    "locals_of",
+]

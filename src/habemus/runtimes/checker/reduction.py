@@ -1,0 +1,180 @@
+"""Partial-order reduction: of steps that can be taken in any order, only one order is followed.
+
+A message that its receiver takes in quietly, so that nothing is seen from outside, can be received at once if that makes no difference
+to anything else the receiver may do: whatever comes first, the two lead to the same component, with the same messages sent in
+the same order to each.  The other processes do not come into it, for no two steps of different processes disturb each other.
+
+What a process *may* do includes what messages may make it do that have not been sent yet, and those are not known.  Receipts are
+therefore judged by their class: the kind of message, what is sent in return, and where the application stands.  A class is
+used only while no receipt of it, in any component that the search comes to, was found to make a difference to any other step
+there.  A search that takes messages at once does not come to components in which they wait, so the first states are visited
+without taking any, to see.  When a class that was used turns out to make a difference later, the search begins anew without it.
+
+That is a good reason and no proof: so the reduction is off unless asked for, and tests compare it with the full search on every
+algorithm and on every planted bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeAlias
+
+from habemus.core.model import Observer, Use
+from habemus.core.process import ProcessId
+from habemus.core.system import System
+from habemus.runtimes.checker.local import Bound, Label, Move
+from habemus.runtimes.checker.search import Extent, Interrupted, Search, TooNarrow, Violation
+
+Class: TypeAlias = Hashable
+
+LOOK = 30_000
+"""States that are visited to see which receipts make a difference."""
+
+
+class CannotReduce(ValueError):
+    """The reduction does not apply; the message says why."""
+
+
+class _Anew(Exception):
+    """A class that was used makes a difference after all."""
+
+
+class ReducedSearch(Search):
+    """Breadth first over the states in which no quiet receipt is left: all of these are taken at once."""
+
+    def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
+        if bound.synchronous:
+            raise CannotReduce("while time passes for all, no step is independent of the others")
+        self.used: set[Class] = set()
+        self.refuted: set[Class] = set()
+        self.rounds = 1
+        super().__init__(system, uses, observer, bound)
+        self._uses = uses
+        self._quiet: list[dict[int, list[tuple[Move, Class]]]] = [{} for _ in self.locals]
+
+    def run(
+        self,
+        limit: int | None = None,
+        stop_at_first: bool = True,
+        progress: Callable[[Extent], None] | None = None,
+        seconds: float | None = None,
+    ) -> Extent:
+        self._look_around()
+        while True:
+            try:
+                return super().run(limit, stop_at_first, progress, seconds)
+            except _Anew:
+                self.rounds += 1
+                self.used -= self.refuted
+                self.extent = Extent()
+                self.wrong.clear()
+                self._fresh.clear()
+                self.resting = 0
+
+    def _look_around(self) -> None:
+        """Visits the first states as they are, and judges the receipts of all components that occur in them."""
+        around = Search(self.system, self._uses, self.observer, self.bound, self.locals)
+        around.run(LOOK, stop_at_first=False)
+        for place in range(self._size):
+            for component, _ in list(around.known_moves(place)):
+                self._quiet_receipts(place, component)
+
+    def _expand(self, position: int, end: int) -> int:
+        fresh, parents = self._fresh, self.parents
+        try:
+            for state in self._frontier[position:end]:
+                made = 0
+                for step in self.steps(state):
+                    made += 1
+                    target = self.settled(step.target)[-1]
+                    if target not in fresh and target not in parents:
+                        fresh[target] = state
+                self.extent.transitions += made
+                if self.is_at_rest(state):
+                    self._rest(state)
+                position += 1
+        except (TooNarrow, Violation) as cause:
+            raise Interrupted(position) from cause
+        return position
+
+    def settled(self, state: int) -> list[int]:
+        """The states from this one on, one quiet receipt after the other, to one where there is none left."""
+        chain = [state]
+        while (following := self._taken_at_once(chain[-1])) is not None:
+            if following in chain:
+                break  # round in a loop: nothing is left out, for the last state of the chain is visited
+            chain.append(following)
+        return chain
+
+    def _taken_at_once(self, state: int) -> int | None:
+        """Where the first quiet receipt leads."""
+        numbers = self.unpacked(state)
+        for place in range(self._size):
+            for move, class_ in self._quiet_receipts(place, numbers[place]):
+                if class_ in self.refuted:
+                    continue
+                target = state + self.difference(place, numbers[place], move.target)
+                for changed, differences in self.changes(move):
+                    target += differences[numbers[changed]]
+                self.used.add(class_)
+                return target
+        return None
+
+    def path_to(self, state: int) -> list[int]:
+        """With the quiet receipts in between."""
+        chain = super().path_to(state)
+        path = [chain[0]]
+        for following in chain[1:]:
+            path += next(way for way in (self.settled(step.target) for step in self.steps(path[-1])) if way[-1] == following)
+        return path
+
+    def _quiet_receipts(self, place: int, component: int) -> list[tuple[Move, Class]]:
+        known = self._quiet[place].get(component)
+        if known is not None:
+            return known
+        moves = self.moves_of(place, component)
+        found = []
+        for move in moves:
+            if move.label.kind != "receive" or move.seen or move.label.choices or move.label.torn is not None:
+                continue
+            class_ = self._class_of(place, component, move)
+            others = [other for other in moves if other is not move]
+            if all(self._makes_no_difference(place, move, other) for other in others):
+                found.append((move, class_))
+            elif class_ not in self.refuted:
+                self.refuted.add(class_)
+                if class_ in self.used:
+                    raise _Anew
+        self._quiet[place][component] = found
+        return found
+
+    def _class_of(self, place: int, component: int, move: Move) -> Class:
+        local = self.locals[place]
+        parcel = move.label.what
+        post = local.post
+        sent = tuple(type(post.values[number].message) for _, bundle in move.sends for number in post.bundles.values[bundle])
+        return (type(local.stack.plan), parcel.port, type(parcel.message), sent, local.use_of(component))
+
+    def _makes_no_difference(self, place: int, move: Move, other: Move) -> bool:
+        """Whether the two lead to the same, whichever comes first."""
+        after_move = self._same_event(place, move.target, other.label)
+        after_other = self._same_event(place, other.target, move.label)
+        if after_move is None or after_other is None or after_move.target != after_other.target:
+            return False
+        if move.seen + after_move.seen != other.seen + after_other.seen:
+            return False
+        return self._sent(move, after_move) == self._sent(other, after_other)
+
+    def _same_event(self, place: int, component: int, label: Label) -> Move | None:
+        return next((each for each in self.moves_of(place, component) if each.label == label), None)
+
+    def _sent(self, first: Move, second: Move) -> dict[int, list[int]]:
+        """What goes to each other process; in order where links keep the order."""
+        sent: dict[int, list[int]] = {}
+        for move in (first, second):
+            for to, bundle in move.sends:
+                sent.setdefault(to, []).extend(self.locals[to].post.bundles.values[bundle])
+        return sent if self.bound.fifo else {to: sorted(numbers) for to, numbers in sent.items()}
+
+
+__all__ = ["CannotReduce", "ReducedSearch"]

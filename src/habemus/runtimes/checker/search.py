@@ -1,0 +1,583 @@
+"""The search: every global state once, each as one integer.
+
+A global state is the number of a component for each process, the number of what the observer knows, and the number of
+the budgets that are left, packed side by side into one integer.  A move adds a difference to each of the fields that it
+changes, and all differences are known from the second time on: the inner loop adds integers and asks a dictionary.  If a
+field becomes too narrow for its numbers, all states are packed anew with a wider one.
+
+Breadth first, so that the first way to a violation is a shortest one; each state remembers the one that it was reached from.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from time import monotonic
+from typing import Any, NamedTuple
+
+from habemus.core.model import Knowledge, Observer, Seen, Use
+from habemus.core.process import ProcessId
+from habemus.core.system import System
+from habemus.runtimes.checker.local import BUDGETS, Bound, Label, Local, Move, Numbered, locals_of
+
+CHUNK = 20_000
+"""States between two looks at the clock and the limits."""
+
+COMPACT = 60
+"""Integers of so many bits are the smallest that Python has for this: all fields together begin with as many."""
+
+ROOM = 200
+"""Bits above all fields, which cost nothing while they are not used."""
+
+FULL = 0.8
+"""A field that is so full is made wider when another one has to be: packing all states anew is costly."""
+
+
+class Step(NamedTuple):
+    """A move in a global state: whose it is, and where it leads."""
+
+    place: int  # of the process; -1 where time passes for all
+    label: Label
+    target: int
+    seen: tuple[Seen, ...] = ()
+    voluntary: bool = False
+
+
+class Wrong(NamedTuple):
+    """A property that is violated, and where."""
+
+    name: str
+    state: int
+    at_rest: bool  # nothing happens any more; else the next step violates it
+    depth: int
+
+
+@dataclass
+class Extent:
+    """What a search has covered."""
+
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    queue: int = 0
+    seconds: float = 0.0
+    complete: bool = False
+    stopped: str = ""  # why, if it is not complete
+
+
+class TooNarrow(Exception):
+    """A number does not fit into its field any more."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+
+
+class Violation(Exception):
+    """An event violates properties, and that is seen for the first time."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = names
+
+
+class Search:
+    """All that can happen in a system within a bound."""
+
+    def __init__(
+        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound, locals_: list[Local] | None = None
+    ) -> None:
+        self.system = system
+        self.bound = bound
+        self.observer = observer
+        self.locals: list[Local] = locals_ or locals_of(system, uses, bound)  # those of another search have their tables filled
+        self.knowledge: Numbered[Knowledge] = Numbered()
+        self.sights: Numbered[tuple[Seen, ...]] = Numbered()
+        self.budgets: Numbered[tuple[int, ...]] = Numbered()
+        self.extent = Extent()
+        self.wrong: dict[str, Wrong] = {}
+        self.shown: dict[str, int] = {}  # how many different events each property was seen to be about
+        self.parents: dict[int, int | None] = {}
+        self._frontier: list[int] = []  # the level that is being visited
+        self._fresh: dict[int, int] = {}  # the next one, as far as it is known
+        self.resting = 0  # states in which nothing is bound to happen
+        self._size = len(self.locals)
+        self._watch, self._purse = self._size, self._size + 1
+        self._sizes: list[Callable[[], int]] = [local.components.__len__ for local in self.locals]
+        self._sizes += [self.knowledge.__len__, self.budgets.__len__]
+        watch, purse = 6, 4 if bound.budgets else 0
+        self._widths = [max(4, min(16, (COMPACT - watch - purse) // self._size))] * self._size + [watch, purse]
+        self._violations_of: dict[tuple[int, int], Sequence[str]] = {}
+        self._at_rest: dict[int, Sequence[str]] = {}
+        self._lacking: dict[int, frozenset[tuple[str, ProcessId]]] = {}
+        self._expanded: list[dict[int, list[Move]]] = [{} for _ in self.locals]
+        self._starts: dict[int, tuple[Label, ...]] = {}
+        self._pack_anew()
+        self.initials: list[int] = self._initial_states()
+
+    # Packing.
+
+    def _pack_anew(self) -> None:
+        """Lays out the fields and forgets all differences, which depend on where the fields are."""
+        # The first process is on top and has all the room there is, so that its field never becomes too narrow.
+        self._shifts = [sum(self._widths[place + 1 :]) for place in range(len(self._widths))]
+        self._masks = [(1 << width) - 1 for width in self._widths]
+        self._masks[0] = (1 << ROOM) - 1
+        self._additions: list[dict[int, _Additions]] = [{} for _ in range(self._size)]
+        self._sightings: dict[int, _Sightings] = {}
+        self._spendings = {kind: _Spending(self, index) for index, kind in enumerate(BUDGETS)}
+        self._tables = [_Table(self, place) for place in range(self._size)]
+
+    def _widen(self, place: int) -> Callable[[int], int]:
+        """Makes a field wider; gives the function that packs a state anew."""
+        groups = self._regrouped(place)
+        return lambda state: sum([(state & bits) << distance for bits, distance in groups])
+
+    def _regrouped(self, place: int) -> list[tuple[int, int]]:
+        """Makes one field wider, and those that are nearly full; gives which bits of a state move by how much."""
+        shifts, masks = self._shifts, self._masks
+        while self._sizes[place]() > 1 << self._widths[place]:
+            self._widths[place] += 1
+        for other, width in enumerate(self._widths):
+            if width and self._sizes[other]() > FULL * (1 << width):
+                self._widths[other] += 1
+        self._pack_anew()
+        together: dict[int, int] = {}
+        for old, mask, new in zip(shifts, masks, self._shifts, strict=True):
+            together[new - old] = together.get(new - old, 0) | mask << old
+        return [(bits, distance) for distance, bits in together.items()]
+
+    def move_packed(self, again: Callable[[int], int]) -> None:
+        """Packs anew what is known by its state."""
+        self.initials = [again(state) for state in self.initials]
+        self._starts = {again(state): labels for state, labels in self._starts.items()}
+        self.wrong = {name: wrong._replace(state=again(wrong.state)) for name, wrong in self.wrong.items()}
+
+    def unpacked(self, state: int) -> list[int]:
+        return [state >> shift & mask for shift, mask in zip(self._shifts, self._masks, strict=True)]
+
+    def difference(self, place: int, before: int, after: int) -> int:
+        if after > self._masks[place]:
+            raise TooNarrow(place)
+        return (after - before) << self._shifts[place]
+
+    # Tables.
+
+    def moves_of(self, place: int, component: int) -> list[Move]:
+        """What a process can do in a component."""
+        known = self._expanded[place].get(component)
+        if known is None:
+            known = self._expanded[place][component] = self.locals[place].moves(component)
+        return known
+
+    def changes(self, move: Move) -> tuple[tuple[int, dict[int, int]], ...]:
+        """The fields other than the mover's own that a move changes, with the difference for each number there."""
+        fields: list[tuple[int, dict[int, int]]] = []
+        for place, bundle in move.sends:
+            additions = self._additions[place].get(bundle)
+            if additions is None:
+                additions = self._additions[place][bundle] = _Additions(self, place, bundle)
+            fields.append((place, additions))
+        if move.seen:
+            number = self.sights.number(move.seen)
+            sightings = self._sightings.get(number)
+            if sightings is None:
+                sightings = self._sightings[number] = _Sightings(self, number)
+            fields.append((self._watch, sightings))
+        return tuple(fields)
+
+    def observed(self, knowledge: int, sight: int) -> int:
+        """What the observer knows after it has seen something; raises what is violated by that, the first time."""
+        known = self.knowledge.values[knowledge]
+        violated: list[str] = []
+        for seen in self.sights.values[sight]:
+            known, names = self.observer.sees(known, seen)
+            violated += names
+            for name in self.observer.shown(seen):
+                self.shown[name] = self.shown.get(name, 0) + 1
+        if violated and (knowledge, sight) not in self._violations_of:
+            self._violations_of[knowledge, sight] = violated
+            news = [name for name in violated if name not in self.wrong]
+            if news:
+                raise Violation(news)
+        return self.knowledge.number(known)
+
+    def at_rest(self, state: int) -> Sequence[str]:
+        knowledge = state >> self._shifts[self._watch] & self._masks[self._watch]
+        names = self._at_rest.get(knowledge)
+        if names is None:
+            names = self._at_rest[knowledge] = tuple(self.observer.at_rest(self.knowledge.values[knowledge]))
+        return names
+
+    def lacking(self, state: int) -> frozenset[tuple[str, ProcessId]]:
+        """Who lacks what it is owed in a state."""
+        knowledge = state >> self._shifts[self._watch] & self._masks[self._watch]
+        found = self._lacking.get(knowledge)
+        if found is None:
+            found = self._lacking[knowledge] = frozenset(self.observer.lacking(self.knowledge.values[knowledge]))
+        return found
+
+    def known_moves(self, place: int) -> Iterable[tuple[int, list[Move]]]:
+        """The components of a process that the search has come to, with their moves."""
+        return self._expanded[place].items()
+
+    # The beginning.
+
+    def _initial_states(self) -> list[int]:
+        """All ways to start, at once; more than one where a start makes choices."""
+        first = self.knowledge.number(self.observer.first())
+        purse = self.budgets.number(tuple(self.bound.budget(kind) for kind in BUDGETS)) if self.bound.budgets else 0
+        found: dict[int, None] = {}
+        self._starts = {}
+        for moves in product(*(local.starts() for local in self.locals)):
+            fields = [move.target for move in moves]
+            for move in moves:
+                for place, bundle in move.sends:
+                    fields[place] = self.locals[place].with_bundle(fields[place], bundle)
+            knowledge = first
+            for move in moves:
+                if move.seen:
+                    knowledge = self.observed(knowledge, self.sights.number(move.seen))
+            for place, number in enumerate([*fields, knowledge, purse]):
+                if number > self._masks[place]:
+                    self._widen(place)
+                    return self._initial_states()
+            state = sum(number << shift for number, shift in zip([*fields, knowledge, purse], self._shifts, strict=True))
+            found[state] = None
+            self._starts[state] = tuple(move.label for move in moves)
+        return list(found)
+
+    def start_labels(self, state: int) -> tuple[Label, ...]:
+        return self._starts[state]
+
+    # The search.
+
+    def run(
+        self,
+        limit: int | None = None,
+        stop_at_first: bool = True,
+        progress: Callable[[Extent], None] | None = None,
+        seconds: float | None = None,
+    ) -> Extent:
+        """Visits all states, or as many as the limits allow.  An interrupt ends it early, and what was covered stands."""
+        began = monotonic()
+        extent = self.extent
+        self.parents = dict.fromkeys(self.initials)
+        self._frontier = list(self.initials)
+        was_collecting = gc.isenabled()
+        gc.disable()  # integers have no cycles to collect
+        try:
+            while self._frontier:
+                position = 0
+                while position < len(self._frontier):
+                    position = self._visit(position)
+                    extent.states = len(self.parents) + len(self._fresh)
+                    extent.queue = len(self._fresh) + len(self._frontier) - position
+                    extent.seconds = monotonic() - began
+                    if progress is not None:
+                        progress(extent)
+                    if self.wrong and stop_at_first:
+                        extent.stopped = "a property is violated"
+                    elif limit is not None and extent.states > limit:
+                        extent.stopped = f"the limit of {limit:,} states was reached"
+                    elif seconds is not None and extent.seconds > seconds:
+                        extent.stopped = f"the limit of {seconds:g} seconds was reached"
+                    if extent.stopped:
+                        return extent
+                # Most of what a level leads to is new, so what is not is looked for only now, all at once.
+                for known in self._fresh.keys() & self.parents.keys():
+                    del self._fresh[known]
+                self.parents.update(self._fresh)
+                self._frontier = list(self._fresh)
+                self._fresh.clear()
+                extent.depth += bool(self._frontier)
+            extent.complete = True
+        except KeyboardInterrupt:
+            extent.stopped = "it was interrupted"
+        finally:
+            self.parents = {**self._fresh, **self.parents} if self._fresh else self.parents
+            self._fresh = {}
+            extent.states = len(self.parents)
+            extent.seconds = monotonic() - began
+            if was_collecting:
+                gc.enable()
+        return extent
+
+    def _visit(self, position: int) -> int:
+        """Visits the next states of the level; gives the position of the first that is left."""
+        try:
+            return self._expand(position, min(position + CHUNK, len(self._frontier)))
+        except Interrupted as interrupted:
+            cause = interrupted.__cause__
+            if isinstance(cause, Violation):
+                self._note_with_room(cause.names, interrupted.position)
+            else:
+                assert isinstance(cause, TooNarrow)
+                self._repack(self._widen(cause.place))
+            return interrupted.position
+
+    def _note_with_room(self, names: Sequence[str], position: int) -> None:
+        """Notes a violation.  A later step of the same state may violate something else, or lead to a number that does not fit yet."""
+        while True:
+            try:
+                return self.note(names, self._frontier[position])
+            except Violation as further:
+                names = [*names, *further.names]
+            except TooNarrow as cause:
+                self._repack(self._widen(cause.place))
+
+    def _repack(self, again: Callable[[int], int]) -> None:
+        """Packs all states anew.  A parent stays the same object as the key that it is elsewhere: that halves the memory."""
+        anew: dict[int | None, Any] = {state: again(state) for state in self.parents}
+        self._frontier = [anew[state] for state in self._frontier]
+        anew[None] = None
+        self.parents = {anew[state]: anew[parent] for state, parent in self.parents.items()}
+        self._fresh = {again(state): anew[parent] for state, parent in self._fresh.items()}
+        self.move_packed(again)
+
+    def _expand(self, position: int, end: int) -> int:
+        """Visits some states of the level.  If it is interrupted, the state in hand is visited again: what it has led to is known."""
+        chunk = self._frontier[position:end]
+        at = [chunk[0], 0]  # the state in hand, and the transitions of those before it
+        loop = inner_loop(self._size, bool(self.bound.budgets), self.bound.synchronous)
+        try:
+            loop(chunk, self._fresh, self._shifts, self._masks, self._tables, self._spendings, self._rest, self._after_time, at)
+        except (TooNarrow, Violation) as cause:
+            raise Interrupted(position + chunk.index(at[0])) from cause
+        finally:
+            self.extent.transitions += at[1]
+        return end
+
+    def _rest(self, state: int) -> None:
+        self.resting += 1
+        for name in self.at_rest(state):
+            if name not in self.wrong:
+                self.wrong[name] = Wrong(name, state, True, self.extent.depth)
+
+    def note(self, names: Sequence[str], state: int) -> None:
+        """An event of this state violates properties: find the step."""
+        for step in self.steps(state):
+            for name in names:
+                if name not in self.wrong and name in self.violations_of(state, step):
+                    self.wrong[name] = Wrong(name, state, False, self.extent.depth + 1)
+
+    def violating(self, state: int, name: str) -> int:
+        """Where the first step leads that violates a property by being seen."""
+        return next(step.target for step in self.steps(state) if name in self.violations_of(state, step))
+
+    def violations_of(self, state: int, step: Step) -> list[str]:
+        """What a step violates by being seen."""
+        known = self.knowledge.values[state >> self._shifts[self._watch] & self._masks[self._watch]]
+        violated: list[str] = []
+        for seen in step.seen:
+            known, names = self.observer.sees(known, seen)
+            violated += names
+        return violated
+
+    def _after_time(self, state: int) -> int | None:
+        """The state when time has passed until the next timer runs out; None while something is under way or no timer is set."""
+        numbers = self.unpacked(state)
+        waits = [local.next_timeout(number) for local, number in zip(self.locals, numbers, strict=False)]
+        time = min((wait for wait in waits if wait is not None), default=0)
+        if time == 0:
+            return None
+        for place, local in enumerate(self.locals):
+            if waits[place] is not None:
+                state += self.difference(place, numbers[place], local.after(numbers[place], time))
+        return state
+
+    # For whoever looks closer: the same steps, with what they are.
+
+    def steps(self, state: int) -> Iterator[Step]:
+        """All steps from a state, in the order of the search."""
+        numbers = self.unpacked(state)
+        for place in range(self._size):
+            for move in self.moves_of(place, numbers[place]):
+                price: int | None = 0
+                if move.cost:
+                    price = self._spendings[move.cost][numbers[self._purse]]
+                if price is None:
+                    continue
+                target = state + self.difference(place, numbers[place], move.target) + price
+                for changed, differences in self.changes(move):
+                    target += differences[numbers[changed]]
+                yield Step(place, move.label, target, move.seen, move.voluntary)
+        if self.bound.synchronous:
+            later = self._after_time(state)
+            if later is not None:
+                yield Step(-1, Label("pass"), later)
+
+    def is_at_rest(self, state: int) -> bool:
+        numbers = self.unpacked(state)
+        return not any(local.is_active(number) for local, number in zip(self.locals, numbers, strict=False))
+
+    def visited(self) -> list[int]:
+        """All states, in the order in which they were found."""
+        return list(self.parents)
+
+    def path_to(self, state: int) -> list[int]:
+        """The states from the beginning to this one."""
+        path = [state]
+        while (parent := self.parents[path[-1]]) is not None:
+            path.append(parent)
+        return path[::-1]
+
+    @property
+    def handlers_run(self) -> int:
+        return sum(local.steps for local in self.locals)
+
+
+class Interrupted(Exception):
+    def __init__(self, position: int) -> None:
+        super().__init__()
+        self.position = position
+
+
+class _Additions(dict[int, int]):
+    """By the component of the receiver: the difference that a bundle of messages makes to the state."""
+
+    def __init__(self, search: Search, place: int, bundle: int) -> None:
+        super().__init__()
+        self._of = (search, place, bundle)
+
+    def __missing__(self, component: int) -> int:
+        search, place, bundle = self._of
+        after = search.locals[place].with_bundle(component, bundle)
+        found = self[component] = search.difference(place, component, after)
+        return found
+
+
+class _Sightings(dict[int, int]):
+    """By what the observer knows: the difference that an event makes to that."""
+
+    def __init__(self, search: Search, sight: int) -> None:
+        super().__init__()
+        self._of = (search, sight)
+
+    def __missing__(self, knowledge: int) -> int:
+        search, sight = self._of
+        after = search.observed(knowledge, sight)
+        found = self[knowledge] = search.difference(search._watch, knowledge, after)
+        return found
+
+
+class _Spending(dict[int, "int | None"]):
+    """By the budgets left: the difference that spending one makes, or None where nothing is left of it."""
+
+    def __init__(self, search: Search, kind: int) -> None:
+        super().__init__()
+        self._of = (search, kind)
+
+    def __missing__(self, purse: int) -> int | None:
+        search, kind = self._of
+        left = search.budgets.values[purse]
+        found: int | None = None
+        if left[kind] > 0:
+            less = search.budgets.number((*left[:kind], left[kind] - 1, *left[kind + 1 :]))
+            found = search.difference(search._purse, purse, less)
+        self[purse] = found
+        return found
+
+
+class _Packed(NamedTuple):
+    """What a process can do in a component, as differences between states; sorted by how many other fields a move changes."""
+
+    alone: tuple[int, ...]
+    to_one: tuple[tuple[int, int, dict[int, int]], ...]
+    to_many: tuple[tuple[int, tuple[tuple[int, dict[int, int]], ...]], ...]
+    moves: int  # how many these are
+    is_active: bool  # something is bound to happen
+    faults: tuple[tuple[str, int, tuple[tuple[int, dict[int, int]], ...]], ...]
+
+
+class _Table(dict[int, _Packed]):
+    """By the component of a process: what it can do."""
+
+    def __init__(self, search: Search, place: int) -> None:
+        super().__init__()
+        self._of = (search, place)
+
+    def __missing__(self, component: int) -> _Packed:
+        search, place = self._of
+        alone, to_one, to_many, faults = [], [], [], []
+        for move in search.moves_of(place, component):
+            delta, changes = search.difference(place, component, move.target), search.changes(move)
+            if move.cost:
+                faults.append((move.cost, delta, changes))
+            elif not changes:
+                alone.append(delta)
+            elif len(changes) == 1:
+                to_one.append((delta, *changes[0]))
+            else:
+                to_many.append((delta, changes))
+        moves = len(alone) + len(to_one) + len(to_many)
+        is_active = search.locals[place].is_active(component)
+        found = self[component] = _Packed(tuple(alone), tuple(to_one), tuple(to_many), moves, is_active, tuple(faults))
+        return found
+
+
+@cache
+def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., None]:
+    """The loop over the states of a level, written out for so many processes: this is where all the time goes.
+
+    For each process in turn: its moves in its component, and the state that each leads to, into `fresh` if it is not there.
+    """
+    fields = range(size + 1 + budgets)
+    lines = [
+        "def loop(chunk, fresh, shifts, masks, tables, spendings, rest, after_time, at):",
+        *(f"    s{each}, m{each} = shifts[{each}], masks[{each}]" for each in fields),
+        *(f"    table{each} = tables[{each}]" for each in range(size)),
+        "    transitions = extra = 0",
+        "    try:",
+        "        for state in chunk:",
+        *(f"            c{each} = state >> s{each}{f' & m{each}' if each else ''}" for each in fields),  # the first is on top
+        f"            numbers = ({', '.join(f'c{each}' for each in fields)},)",
+    ]
+    for each in range(size):
+        lines += [
+            f"            alone, to_one, to_many, k{each}, a{each}, faults = table{each}[c{each}]",
+            "            for delta in alone:",
+            "                target = state + delta",
+            "                if target not in fresh: fresh[target] = state",
+            "            for delta, place, differences in to_one:",
+            "                target = state + delta + differences[numbers[place]]",
+            "                if target not in fresh: fresh[target] = state",
+            "            for delta, changes in to_many:",
+            "                target = state + delta",
+            "                for place, differences in changes: target += differences[numbers[place]]",
+            "                if target not in fresh: fresh[target] = state",
+        ]
+        if budgets:
+            lines += [
+                "            for kind, delta, changes in faults:",
+                f"                price = spendings[kind][c{size + 1}]",
+                "                if price is not None:",
+                "                    target = state + delta + price",
+                "                    for place, differences in changes: target += differences[numbers[place]]",
+                "                    if target not in fresh: fresh[target] = state",
+                "                    extra += 1",
+            ]
+    if synchronous:
+        lines += [
+            "            target = after_time(state)",
+            "            if target is not None:",
+            "                if target not in fresh: fresh[target] = state",
+            "                extra += 1",
+        ]
+    lines += [
+        f"            if not ({' or '.join(f'a{each}' for each in range(size))}): rest(state)",
+        f"            transitions += {' + '.join(f'k{each}' for each in range(size))} + extra",
+        "            extra = 0",
+        "    finally:",
+        "        at[:] = state, transitions",
+    ]
+    scope: dict[str, Any] = {}
+    exec(compile("\n".join(lines), f"<search of {size} processes>", "exec"), scope)
+    loop: Callable[..., None] = scope["loop"]
+    return loop
+
+
+__all__ = ["Extent", "Interrupted", "Search", "Step", "TooNarrow", "Violation", "Wrong"]

@@ -1,0 +1,241 @@
+"""Symmetry: where processes are interchangeable, states that differ only in who is who are one.
+
+Processes of the same plan may exchange their names if the algorithm never looks at the names but to tell them apart.  Nobody has to
+promise that: every step that is executed is executed for the renamed process too, and must do the same, renamed.  An
+algorithm that compares ids is found out by the first step that does so, and the search is refused.  By induction over
+the steps, what was checked for the states that were visited holds for all those that they stand for.
+
+Of all the states that are the same up to names the search visits the one with the smallest number.  Loops are not judged in such a
+search: who waits would be lost with the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice, permutations, product
+from typing import Any
+
+from habemus.core.model import Asking, Observer, Use
+from habemus.core.node import Broadcast, Chosen, Effect, Indicate, Send, SetTimer, State
+from habemus.core.process import ProcessId
+from habemus.core.shapes import Names, renamed_value
+from habemus.core.system import System
+from habemus.runtimes.checker.local import Bound, Component, Label, Local, Outcome, Parcel, Pending
+from habemus.runtimes.checker.search import Interrupted, Search, TooNarrow, Violation
+
+MOST = 720
+"""Renamings that are tried for each state."""
+
+
+class NotSymmetric(ValueError):
+    """The processes are not interchangeable; the message says what shows it."""
+
+
+class SymmetricSearch(Search):
+    """Breadth first, one state for all those that are the same up to names."""
+
+    def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
+        if bound.order:
+            raise NotSymmetric("what happened before what is kept track of by names")
+        self._images: list[list[dict[int, int]]] = []
+        self._knowledge_images: list[dict[int, int]] = []
+        self._checked: set[tuple[int, int, Hashable]] = set()
+        super().__init__(system, uses, observer, bound)
+        if not hasattr(observer, "renamed"):
+            raise NotSymmetric("the observer of this problem knows processes by their names")
+        self.renamings: list[Names] = [names for names in _renamings(system) if any(old != new for old, new in names.items())]
+        if not self.renamings:
+            raise NotSymmetric("no two processes have the same plan and the same neighbours")
+        self._images = [[{} for _ in self.locals] for _ in self.renamings]
+        self._knowledge_images = [{} for _ in self.renamings]
+        for place, local in enumerate(self.locals):
+            local.on_step = self._checking(place)
+            local.recheck()
+        self.initials = sorted({self.canonical(state): None for state in self.initials})
+        self._starts = {state: self._starts.get(state, next(iter(self._starts.values()))) for state in self.initials}
+
+    # Every step is the same for the renamed process.
+
+    def _checking(self, place: int) -> Any:
+        local = self.locals[place]
+
+        def check(state: int, key: Hashable, outcomes: Sequence[Outcome]) -> None:
+            if (place, state, key) in self._checked:
+                return
+            self._checked.add((place, state, key))
+            for names in self.renamings:
+                other = self.locals[local.places[names[local.process]]]
+                image = other.states.number(renamed_state(local, local.states.values[state], names))
+                theirs = other.outcomes_of(image, _renamed_key(key, names))
+                mine = [
+                    (
+                        renamed_state(local, local.states.values[each.node], names),
+                        _renamed_effects(each.effects, names, local.peers),
+                        each.choices,
+                    )
+                    for each in outcomes
+                ]
+                found = [(other.states.values[each.node], _renamed_effects(each.effects, {}, other.peers), each.choices) for each in theirs]
+                if mine != found:
+                    raise NotSymmetric(
+                        f"process {local.process} and process {other.process} do not do the same, with names exchanged, on {_told(key)}"
+                    )
+
+        return check
+
+    # One state for all.
+
+    def canonical(self, state: int) -> int:
+        """The smallest of the states that are the same up to names."""
+        numbers = self.unpacked(state)
+        best = state
+        for index, names in enumerate(self.renamings):
+            image = numbers[self._purse] << self._shifts[self._purse]
+            image += self._renamed_knowledge(index, numbers[self._watch], names) << self._shifts[self._watch]
+            for place, local in enumerate(self.locals):
+                target = local.places[names[local.process]]
+                number = self._image(index, place, numbers[place], names)
+                if number > self._masks[target]:
+                    raise TooNarrow(target)
+                image += number << self._shifts[target]
+            best = min(best, image)
+        return best
+
+    def _image(self, index: int, place: int, number: int, names: Names) -> int:
+        found = self._images[index][place].get(number)
+        if found is None:
+            local = self.locals[place]
+            other = self.locals[local.places[names[local.process]]]
+            found = self._images[index][place][number] = _renamed_component(local, other, local.components.values[number], names)
+        return found
+
+    def _renamed_knowledge(self, index: int, knowledge: int, names: Names) -> int:
+        found = self._knowledge_images[index].get(knowledge)
+        if found is None:
+            renamed = self.observer.renamed(self.knowledge.values[knowledge], names)  # type: ignore[attr-defined]  # looked for above
+            found = self._knowledge_images[index][knowledge] = self.knowledge.number(renamed)
+        if found > self._masks[self._watch]:
+            raise TooNarrow(self._watch)
+        return found
+
+    def _expand(self, position: int, end: int) -> int:
+        fresh, parents = self._fresh, self.parents
+        try:
+            for state in self._frontier[position:end]:
+                made = 0
+                for step in self.steps(state):
+                    made += 1
+                    target = self.canonical(step.target)
+                    if target not in fresh and target not in parents:
+                        fresh[target] = state
+                self.extent.transitions += made
+                if self.is_at_rest(state):
+                    self._rest(state)
+                position += 1
+        except (TooNarrow, Violation) as cause:
+            raise Interrupted(position) from cause
+        return position
+
+    def path_to(self, state: int) -> list[int]:
+        """A way along true steps: its states are the same, up to names, as those by which the search came here."""
+        chain = super().path_to(state)
+        path = [next(each for each in self._starts if self.canonical(each) == chain[0])]
+        for following in chain[1:]:
+            path.append(next(step.target for step in self.steps(path[-1]) if self.canonical(step.target) == following))
+        return path
+
+
+def _renamings(system: System) -> Iterator[Names]:
+    """All ways to exchange the names of processes that have the same plan, ask alike, and have the same neighbours then."""
+    groups: dict[tuple[int, bool], list[ProcessId]] = {}
+    for process, plan in system.plans.items():
+        groups.setdefault((id(plan), process in system.clients), []).append(process)
+    neighbours = {process: set(others) for process, others in system.topology.neighbours.items()}
+    for images in islice(product(*(permutations(group) for group in groups.values())), MOST):
+        names = {old: new for group, image in zip(groups.values(), images, strict=True) for old, new in zip(group, image, strict=True)}
+        if all({names[each] for each in others} == neighbours[names[process]] for process, others in neighbours.items()):
+            yield names
+
+
+def renamed_state(local: Local, state: State, names: Names) -> State:
+    parts = []
+    for part, values in zip(local.stack.parts, state, strict=True):
+        cls = type(part.plan)
+        shapes = [cls.__variables__[name].shape for name in cls.__state_names__]
+        parts.append(
+            tuple(
+                value if shape is None or shape.renamed is None else shape.renamed(value, names)
+                for shape, value in zip(shapes, values, strict=True)
+            )
+        )
+    return tuple(parts)
+
+
+def _renamed_component(local: Local, other: Local, component: Component, names: Names) -> int:
+    post = local.post
+    inbox: tuple[int, ...] = ()
+    for number in component.inbox:
+        parcel = post.values[number]
+        inbox = other.with_parcel(inbox, post.number(_renamed_parcel(parcel, names)))
+    timers = tuple(
+        sorted(Pending(each.port, renamed_value(each.timer, names), each.left) for each in local.timers.values[component.timers])
+    )
+    return other.components.number(
+        component._replace(
+            node=other.states.number(renamed_state(local, local.states.values[component.node], names)),
+            inbox=inbox,
+            timers=other.timers.number(timers),
+            use=other.uses.number(local.uses.values[component.use]),
+        )
+    )
+
+
+def _renamed_parcel(parcel: Parcel, names: Names) -> Parcel:
+    return parcel._replace(sender=names.get(parcel.sender, parcel.sender), message=renamed_value(parcel.message, names))
+
+
+def _renamed_key(key: Hashable, names: Names) -> Hashable:
+    match key:
+        case Asking() | str():
+            return key
+        case (int() as sender, int() as port, message):
+            return (names.get(sender, sender), port, renamed_value(message, names))
+        case (int() as port, timer):
+            return (port, renamed_value(timer, names))
+    raise AssertionError(f"an event of an unknown kind: {key!r}")
+
+
+def _renamed_effects(effects: Sequence[Effect], names: Names, peers: Sequence[ProcessId]) -> tuple[Any, ...]:
+    """What is sent to each, in order; and all the rest, in order.  In which order two others are sent to makes no difference."""
+    sent: dict[ProcessId, list[Any]] = {}
+    rest: list[Any] = []
+    for effect in effects:
+        match effect:
+            case Send(port, to, message):
+                sent.setdefault(names.get(to, to), []).append((port, renamed_value(message, names)))
+            case Broadcast(port, message):
+                for peer in peers:
+                    sent.setdefault(names.get(peer, peer), []).append((port, renamed_value(message, names)))
+            case Indicate(indication):
+                rest.append(renamed_value(indication, names))
+            case SetTimer(port, timer, after):
+                rest.append((port, renamed_value(timer, names), after))
+            case Chosen():
+                rest.append(effect)
+            case _:
+                rest.append((effect.port, renamed_value(effect.timer, names)))
+    return tuple(sorted((to, tuple(messages)) for to, messages in sent.items())), tuple(rest)
+
+
+def _told(key: Hashable) -> str:
+    match key:
+        case Asking() as asking:
+            return asking.name
+        case (int() as sender, int(), message):
+            return f"{message!r} from {sender}"
+        case (int(), timer):
+            return f"timer {timer!r}"
+    return str(key)
+
+
+__all__ = ["Label", "NotSymmetric", "SymmetricSearch"]

@@ -1,0 +1,378 @@
+"""The same search with numpy: a whole level of states at a time, over the same tables.
+
+The states are the same integers, in arrays.  A level is expanded process by process: the numbers of its components are looked
+up in tables of moves, every move adds its differences, and what is new is found by sorting and comparing neighbours.  Whatever
+is missing in a table is worked out by the processes themselves, once, as in the search without numpy.
+
+No parents are kept.  The way to a state is found backwards: a level is expanded again to see which of its states leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from habemus.core.model import Observer, Use
+from habemus.core.process import ProcessId
+from habemus.core.system import System
+from habemus.runtimes.checker.local import BUDGETS, Bound, Move
+from habemus.runtimes.checker.search import Extent, Search, TooNarrow, Violation, Wrong
+
+Numbers = NDArray[np.int64]
+
+UNKNOWN = np.iinfo(np.int64).min
+"""In a table: not worked out yet."""
+
+NOT_AFFORDED = UNKNOWN + 1
+"""In the table of prices: nothing is left of that budget."""
+
+BITS = 63
+AT_ONCE = 1 << 16
+"""States that are expanded together: enough to be fast, few enough to stay in the caches."""
+
+
+class TooWide(Exception):
+    """The states do not fit into machine words."""
+
+
+class _Columns(NamedTuple):
+    """The moves of one process, one after the other for each of its components."""
+
+    first: Numbers  # by component
+    many: Numbers  # by component; -1: not worked out yet
+    active: NDArray[np.bool_]  # by component
+    delta: Numbers  # by move, like all that follow
+    cost: Numbers  # the budget it takes from; -1: none
+    places: list[Numbers]  # the first, second, ... other field that it changes; -1: no such
+    tables: list[Numbers]  # and by which row of the differences of that field
+
+
+class VectorisedSearch(Search):
+    """Breadth first, level by level."""
+
+    def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
+        super().__init__(system, uses, observer, bound)
+        if bound.synchronous:
+            raise TooWide("time passes for all processes at once, which the search with numpy does not do")
+        self._levels: list[Numbers] = []
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Lays the tables out anew: differences depend on where the fields are."""
+        if sum(self._widths) + 1 > BITS:
+            raise TooWide(f"{sum(self._widths)} bits for a state")
+        self._masks[0] = (1 << (BITS - self._shifts[0])) - 1
+        self._moves = [_MoveTable(self, place) for place in range(self._size)]
+        self._differences = [_DifferenceTable(self, place) for place in range(self._size + 1)]
+        self._prices = np.full((len(BUDGETS), 1), UNKNOWN, np.int64)
+
+    # The search.
+
+    def run(
+        self,
+        limit: int | None = None,
+        stop_at_first: bool = True,
+        progress: Callable[[Extent], None] | None = None,
+        seconds: float | None = None,
+    ) -> Extent:
+        began = monotonic()
+        extent = self.extent
+        seen = np.sort(np.array(self.initials, np.int64))
+        self._levels = [seen]
+        try:
+            while len(frontier := self._levels[-1]):
+                found: list[Numbers] = []
+                position = 0
+                while position < len(frontier):
+                    try:
+                        found.append(self._following(frontier[position : position + AT_ONCE], seen))
+                    except TooNarrow as narrow:
+                        again = self._widened(narrow.place)
+                        seen, found = again(seen), [again(each) for each in found]
+                        frontier = self._levels[-1]
+                        continue
+                    position += AT_ONCE
+                    extent.states = len(seen)
+                    extent.queue = len(frontier) - position + sum(map(len, found))
+                    extent.seconds = monotonic() - began
+                    if progress is not None:
+                        progress(extent)
+                    if seconds is not None and extent.seconds > seconds:
+                        extent.stopped = f"the limit of {seconds:g} seconds was reached"
+                        return extent
+                following = _distinct(found)
+                self._levels.append(following)
+                seen = np.sort(np.concatenate([seen, following]), kind="stable")  # two sorted runs: merged, not sorted
+                extent.states = len(seen)
+                if self.wrong and stop_at_first:
+                    extent.stopped = "a property is violated"
+                    return extent
+                if limit is not None and extent.states > limit:
+                    extent.stopped = f"the limit of {limit:,} states was reached"
+                    return extent
+                extent.depth += len(following) > 0
+            extent.complete = True
+            extent.queue = 0
+        except KeyboardInterrupt:
+            extent.stopped = "it was interrupted"
+        finally:
+            extent.states = len(seen)
+            extent.seconds = monotonic() - began
+        return extent
+
+    def _following(self, states: Numbers, seen: Numbers) -> Numbers:
+        """The states that come after some states and are new, in order."""
+        before = self.extent.transitions
+        try:
+            found = _distinct([targets for _, targets in self._expanded_level(states, judge=True)])
+        except TooNarrow:
+            self.extent.transitions = before
+            raise
+        place = np.searchsorted(seen, found)
+        place[place == len(seen)] = 0
+        new: Numbers = found[seen[place] != found]
+        return new
+
+    def _expanded_level(self, states: Numbers, judge: bool) -> Iterator[tuple[Numbers, Numbers]]:
+        """For each process: from which of the states its moves lead, by position, and to which."""
+        numbers = [states >> shift & mask for shift, mask in zip(self._shifts, self._masks, strict=True)]
+        active = np.zeros(len(states), np.bool_)
+        for place in range(self._size):
+            table = self._moves[place].for_all(numbers[place])
+            active |= table.active[numbers[place]]
+            counts = table.many[numbers[place]]
+            total = int(counts.sum())
+            if not total:
+                continue
+            origin = np.repeat(np.arange(len(states)), counts)
+            ends = np.cumsum(counts)
+            move = np.arange(total) - np.repeat(ends - counts, counts) + table.first[numbers[place]][origin]
+            targets = states[origin] + table.delta[move]
+            if self.bound.budgets:
+                origin, move, targets = self._paid(table.cost[move], numbers[self._purse], origin, move, targets)
+            for places, rows in zip(table.places, table.tables, strict=True):
+                changed = places[move]
+                for other in range(self._size + 1):
+                    which = np.flatnonzero(changed == other)
+                    if len(which):
+                        differences = self._differences[other]
+                        row, number = rows[move[which]], numbers[other][origin[which]]
+                        targets[which] += differences.looked_up(row, number, states, origin[which])
+            if judge:
+                self.extent.transitions += len(targets)
+            yield origin, targets
+        if judge and not active.all():
+            self._judge_rest(states[~active])
+
+    def _paid(
+        self, cost: Numbers, purse: Numbers, origin: NDArray[np.int64], move: Numbers, targets: Numbers
+    ) -> tuple[Numbers, Numbers, Numbers]:
+        """Takes what moves cost from the budgets, and leaves those out that cannot be afforded."""
+        costly = np.flatnonzero(cost >= 0)
+        if not len(costly):
+            return origin, move, targets
+        if self._prices.shape[1] < len(self.budgets):
+            self._prices = _grown(self._prices, len(self.budgets))
+        which, left = cost[costly], purse[origin[costly]]
+        for kind, number in {*zip(which[self._prices[which, left] == UNKNOWN], left[self._prices[which, left] == UNKNOWN], strict=True)}:
+            price = self._spendings[BUDGETS[kind]][int(number)]
+            self._prices[kind, number] = NOT_AFFORDED if price is None else price
+            if self._prices.shape[1] < len(self.budgets):
+                self._prices = _grown(self._prices, len(self.budgets))
+        prices = self._prices[which, left]
+        targets[costly] += np.where(prices == NOT_AFFORDED, 0, prices)
+        kept = np.ones(len(targets), np.bool_)
+        kept[costly[prices == NOT_AFFORDED]] = False
+        return origin[kept], move[kept], targets[kept]
+
+    def _judge_rest(self, states: Numbers) -> None:
+        self.resting += len(states)
+        knowledge = states >> self._shifts[self._watch] & self._masks[self._watch]
+        _, first = np.unique(knowledge, return_index=True)
+        for position in sorted(first.tolist()):
+            state = int(states[position])
+            for name in self.at_rest(state):
+                if name not in self.wrong:
+                    self.wrong[name] = Wrong(name, state, True, self.extent.depth)
+
+    def _widened(self, place: int) -> Callable[[Numbers], Numbers]:
+        groups = self._regrouped(place)
+        self._arrange()
+
+        def again(states: Numbers) -> Numbers:
+            packed = np.zeros_like(states)
+            for bits, distance in groups:
+                # The field on top has more room than a machine word.
+                packed += (states & np.int64(bits & np.iinfo(np.int64).max)) << distance
+            return packed
+
+        self._levels = [again(level) for level in self._levels]
+        self.move_packed(lambda state: int(again(np.array([state]))[0]))
+        return again
+
+    # Ways.
+
+    def visited(self) -> list[int]:
+        return [state for level in self._levels for state in level.tolist()]
+
+    def path_to(self, state: int) -> list[int]:
+        depth = next(depth for depth, level in enumerate(self._levels) if _has(level, state))
+        path = [state]
+        for level in reversed(self._levels[:depth]):
+            path.append(self._parent(level, path[-1]))
+        return path[::-1]
+
+    def _parent(self, level: Numbers, state: int) -> int:
+        for position in range(0, len(level), AT_ONCE):
+            part = level[position : position + AT_ONCE]
+            for origin, targets in self._expanded_level(part, judge=False):
+                hits = np.flatnonzero(targets == state)
+                if len(hits):
+                    return int(part[origin[hits[0]]])
+        raise LookupError("a state that no state of the level before leads to")
+
+
+class _MoveTable:
+    """The moves of a process as columns, which grow as components are met."""
+
+    def __init__(self, search: VectorisedSearch, place: int) -> None:
+        self._of = (search, place)
+        self._rows: list[tuple[int, int, list[tuple[int, int]]]] = []
+        self._first: list[int] = []
+        self._columns = _Columns(_blank(1), np.full(1, -1, np.int64), np.zeros(1, np.bool_), _blank(0), _blank(0), [], [])
+
+    def for_all(self, components: Numbers) -> _Columns:
+        search, place = self._of
+        columns = self._columns
+        known = len(search.locals[place].components)
+        if len(columns.many) < known:
+            longer = known + known // 2
+            active = np.zeros(longer, np.bool_)
+            active[: len(columns.active)] = columns.active
+            columns = columns._replace(first=_longer(columns.first, longer, 0), many=_longer(columns.many, longer, -1), active=active)
+        missing = np.unique(components[columns.many[components] < 0]).tolist()
+        if missing:
+            for component in missing:
+                moves = search.moves_of(place, component)
+                columns.first[component] = len(self._rows)
+                self._rows += [self._row(component, move) for move in moves]
+                columns.active[component] = search.locals[place].is_active(component)
+                columns.many[component] = len(moves)
+            columns = self._filled(columns)
+        self._columns = columns
+        return columns
+
+    def _row(self, component: int, move: Move) -> tuple[int, int, list[tuple[int, int]]]:
+        search, place = self._of
+        changes = [(other, search._differences[other].row(bundle)) for other, bundle in move.sends]
+        if move.seen:
+            changes.append((search._watch, search._differences[search._watch].row(search.sights.number(move.seen))))
+        return search.difference(place, component, move.target), BUDGETS.index(move.cost) if move.cost else -1, changes
+
+    def _filled(self, columns: _Columns) -> _Columns:
+        """Makes arrays of the rows that are not in them yet."""
+        done = len(columns.delta)
+        fresh = self._rows[done:]
+        slots = max(len(columns.places), max((len(changes) for _, _, changes in fresh), default=0))
+        places, tables = list(columns.places), list(columns.tables)
+        while len(places) < slots:
+            places.append(np.full(done, -1, np.int64))
+            tables.append(_blank(done))
+        absent = (-1, 0)
+        for slot in range(slots):
+            pairs = [changes[slot] if slot < len(changes) else absent for _, _, changes in fresh]
+            places[slot] = np.concatenate([places[slot], np.array([each[0] for each in pairs], np.int64)])
+            tables[slot] = np.concatenate([tables[slot], np.array([each[1] for each in pairs], np.int64)])
+        return columns._replace(
+            delta=np.concatenate([columns.delta, np.array([row[0] for row in fresh], np.int64)]),
+            cost=np.concatenate([columns.cost, np.array([row[1] for row in fresh], np.int64)]),
+            places=places,
+            tables=tables,
+        )
+
+
+class _DifferenceTable:
+    """What bundles of messages, or sights of the observer, change in one field: a row for each of them, a column for each number."""
+
+    def __init__(self, search: VectorisedSearch, place: int) -> None:
+        self._of = (search, place)
+        self._rows: dict[int, int] = {}
+        self._things: list[int] = []
+        self._values = np.full((8, 64), UNKNOWN, np.int64)
+
+    def row(self, thing: int) -> int:
+        found = self._rows.get(thing)
+        if found is None:
+            found = self._rows[thing] = len(self._things)
+            self._things.append(thing)
+        return found
+
+    def looked_up(self, rows: Numbers, numbers: Numbers, states: Numbers, origin: Numbers) -> Numbers:
+        self._make_room()
+        found = self._values[rows, numbers]
+        missing = np.flatnonzero(found == UNKNOWN)
+        if not len(missing):
+            return found
+        for row, number in sorted({*zip(rows[missing].tolist(), numbers[missing].tolist(), strict=True)}):
+            self._values[row, number] = self._difference(row, number, rows, numbers, states, origin)
+        return self.looked_up(rows, numbers, states, origin)
+
+    def _difference(self, row: int, number: int, rows: Numbers, numbers: Numbers, states: Numbers, origin: Numbers) -> int:
+        search, place = self._of
+        thing = self._things[row]
+        if place < len(search.locals):
+            return search.difference(place, number, search.locals[place].with_bundle(number, thing))
+        try:
+            after = search.observed(number, thing)
+        except Violation as violation:
+            where = np.flatnonzero((rows == row) & (numbers == number))[0]
+            search.note(violation.names, int(states[origin[where]]))
+            after = search.observed(number, thing)
+        return search.difference(place, number, after)
+
+    def _make_room(self) -> None:
+        search, place = self._of
+        rows, columns = self._values.shape
+        wanted = len(search.locals[place].components) if place < len(search.locals) else len(search.knowledge)
+        if len(self._things) > rows or wanted > columns:
+            larger = np.full((max(rows, 2 * len(self._things)), max(columns, wanted + wanted // 2)), UNKNOWN, np.int64)
+            larger[:rows, :columns] = self._values
+            self._values = larger
+
+
+def _blank(size: int) -> Numbers:
+    return np.zeros(size, np.int64)
+
+
+def _longer(array: Numbers, size: int, filling: int) -> Numbers:
+    longer = np.full(size, filling, np.int64)
+    longer[: len(array)] = array
+    return longer
+
+
+def _grown(table: Numbers, columns: int) -> Numbers:
+    larger = np.full((table.shape[0], 2 * columns), UNKNOWN, np.int64)
+    larger[:, : table.shape[1]] = table
+    return larger
+
+
+def _distinct(parts: Sequence[Numbers]) -> Numbers:
+    """All that is in the parts, once each, in order."""
+    if not parts:
+        return _blank(0)
+    everything = np.sort(np.concatenate(parts))
+    is_first = np.ones(len(everything), np.bool_)
+    is_first[1:] = everything[1:] != everything[:-1]
+    return everything[is_first]
+
+
+def _has(level: Numbers, state: int) -> bool:
+    place = int(np.searchsorted(level, state))
+    return place < len(level) and int(level[place]) == state
+
+
+__all__: list[Any] = ["TooWide", "VectorisedSearch"]

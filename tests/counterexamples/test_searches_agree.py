@@ -1,0 +1,152 @@
+"""All ways to search come to the same verdicts, on every algorithm of the catalog at small sizes: with and without numpy, depth first,
+with symmetry and with reduction.  What is reduced must have fewer states, somewhere, or it shows nothing."""
+
+import contextlib
+
+import pytest
+
+from habemus.catalog.checks import Check
+from habemus.catalog.entries import entries
+from habemus.catalog.runs import system_of
+from habemus.runtimes.checker.depth_first import DepthFirstSearch
+from habemus.runtimes.checker.reduction import ReducedSearch
+from habemus.runtimes.checker.search import Search
+from habemus.runtimes.checker.symmetry import NotSymmetric, SymmetricSearch
+from habemus.runtimes.checker.vectorised import VectorisedSearch
+
+LIMIT = 800
+"""A check with more states is left out here: that is a matter of time."""
+
+TOO_LARGE = {
+    "elected-coordinator",
+    "elected-coordinator-bully",
+    "elected-coordinator-leased",
+    "elected-coordinator-plain",
+    "elected-coordinator-unrecorded",
+    "itai-rodeh",
+    "probabilistic",
+    "quorum",
+    "quorum-durable",
+    "quorum-retry",
+    "quorum-yield",
+    "ra-majority",
+    "ra-reliable",
+    "token-ring-repair",
+}
+"""No variant of these is as small as that."""
+
+NAMES = [name for name, entry in entries().items() if entry.problem.model is not None]
+VARIANTS: dict[str, dict[str, object]] = {
+    "plain": {},
+    "fifo": {"network": "fifo"},
+    "lossy": {"network": "lossy"},
+    "copies": {"network": "duplicating"},
+    "crash": {"faults": (("crash", 1),)},
+    "amnesia": {"faults": (("crash", 1), ("amnesia", 1))},
+    "order": {"order": True},
+}
+
+
+def made(kind: type[Search], check: Check) -> Search:
+    entry = entries()[check.algorithm]
+    assert entry.problem.model is not None
+    system = system_of(check.setup(), entry)
+    uses, observer = entry.problem.model(check.entries, system)
+    return kind(system, uses, observer, check.bound(entry))
+
+
+def check_of(name: str, n: int, variant: str) -> Check:
+    fewest = max(n, getattr(entries()[name].algorithm, "fewest", 1))
+    timeouts = 2  # many algorithms set timers again and again
+    return Check(name, fewest, timeouts=timeouts, **VARIANTS[variant])  # type: ignore[arg-type]
+
+
+def compare(check: Check, limit: int = LIMIT) -> bool:
+    """Whether it was small enough to compare."""
+    expected = made(Search, check)
+    expected.run(limit, stop_at_first=False)
+    if not expected.extent.complete:
+        return False
+    depths = {name: wrong.depth for name, wrong in expected.wrong.items()}
+    vectorised, down = made(VectorisedSearch, check), made(DepthFirstSearch, check)
+    for search in (vectorised, down):
+        search.run(stop_at_first=False)
+        assert (search.extent.states, search.extent.transitions) == (expected.extent.states, expected.extent.transitions)
+        assert search.wrong.keys() == depths.keys()
+        assert search.resting == expected.resting
+    assert {name: wrong.depth for name, wrong in vectorised.wrong.items()} == depths, "breadth first too, so the ways are as short"
+    merging: list[Search] = [made(ReducedSearch, check)]
+    with contextlib.suppress(NotSymmetric):
+        merging.append(made(SymmetricSearch, check))
+    for search in merging:
+        try:
+            search.run(stop_at_first=False)
+        except NotSymmetric:
+            continue
+        assert search.wrong.keys() == depths.keys(), type(search).__name__
+        assert search.extent.states <= expected.extent.states
+    return True
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - TOO_LARGE))
+def test_the_searches_agree(name: str) -> None:
+    compared = [variant for variant in VARIANTS if compare(check_of(name, 2, variant))]
+    assert compared, "nothing was small enough to compare"
+
+
+@pytest.mark.parametrize("name", ["central", "token-ring", "ricart-agrawala", "suzuki-kasami", "raymond", "naimi-trehel", "maekawa"])
+def test_the_searches_agree_on_three(name: str) -> None:
+    options = ("tick=0",) if name == "ricart-agrawala" else ()
+    assert compare(Check(name, 3, options=options, network="fifo"), 10_000)
+
+
+@pytest.mark.parametrize("name", ["quorum", "quorum-durable"])
+def test_the_searches_agree_on_quorums(name: str) -> None:
+    assert compare(Check(name, 2), 10_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "states", "reduced"),
+    [("central", (), 180, 129), ("ricart-agrawala", ("tick=0",), 2_101, 270), ("suzuki-kasami", (), 589, 115)],
+)
+def test_reduction_leaves_out_what_it_says(name: str, options: tuple[str, ...], states: int, reduced: int) -> None:
+    check = Check(name, 3, options=options, network="fifo")
+    searches = [made(kind, check) for kind in (Search, ReducedSearch)]
+    for search in searches:
+        search.run()
+    assert [search.extent.states for search in searches] == [states, reduced]
+
+
+@pytest.mark.parametrize(("name", "n", "states", "merged"), [("central", 3, 180, 40), ("quorum", 2, 6_520, 658)])
+def test_symmetry_merges_what_differs_in_names(name: str, n: int, states: int, merged: int) -> None:
+    searches = [made(kind, Check(name, n)) for kind in (Search, SymmetricSearch)]
+    for search in searches:
+        search.run()
+    assert [search.extent.states for search in searches] == [states, merged]
+
+
+def test_an_algorithm_that_compares_ids_is_not_symmetric() -> None:
+    search = made(SymmetricSearch, Check("ricart-agrawala", 3))
+    with pytest.raises(NotSymmetric, match="Request"):
+        search.run()
+
+
+def test_what_no_search_with_symmetry_can_do() -> None:
+    with pytest.raises(NotSymmetric):
+        made(SymmetricSearch, Check("central", 3, order=True))
+    with pytest.raises(NotSymmetric):
+        made(SymmetricSearch, Check("maekawa", 3))
+
+
+def test_fields_that_become_too_narrow_are_widened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same search with fields of one bit to begin with."""
+    for kind in (Search, VectorisedSearch, DepthFirstSearch):
+        monkeypatch.setattr("habemus.runtimes.checker.search.COMPACT", 0)
+        search = made(kind, Check("ricart-agrawala", 2, timeouts=2, entries=2))
+        wide = search._widths[:2]
+        search.run(stop_at_first=False)
+        monkeypatch.setattr("habemus.runtimes.checker.search.COMPACT", 60)
+        plain = made(Search, Check("ricart-agrawala", 2, timeouts=2, entries=2))
+        plain.run(stop_at_first=False)
+        assert search._widths[1] > wide[1], "nothing had to be widened, so nothing was shown"
+        assert search.extent.states == plain.extent.states

@@ -1,0 +1,338 @@
+"""The checker on algorithms made to try it: what it searches, what it calls fair, and what it says when it is cut off."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from habemus.algorithms.mutex.ricart_agrawala import RicartAgrawala
+from habemus.catalog.checks import Check, CheckReport, perform
+from habemus.catalog.entries import entry_of
+from habemus.catalog.setup import BadSetup
+from habemus.core import Const, Durable, Message, ProcessId, Timer, upon, whenever
+from habemus.core.process import Process
+from habemus.core.properties import Verdict
+from habemus.problems.mutex import Mutex
+from habemus.problems.mutex_observer import MutexUse
+from habemus.runtimes.checker.local import Bound, locals_of
+from habemus.runtimes.checker.search import Extent
+from habemus.runtimes.replay import Replay
+
+
+class May(Message):
+    """May I enter?"""
+
+
+class Yes(Message):
+    pass
+
+
+class No(Message):
+    pass
+
+
+class Again(Timer):
+    pass
+
+
+class Later(Timer):
+    pass
+
+
+class Polite(Mutex):
+    """Whoever wants to enter asks the other, and asks again if that one wants to enter too.  Two can go on like that for ever."""
+
+    wanted: bool = False
+
+    def acquire(self) -> None:
+        self.wanted = True
+        self.broadcast(May())
+
+    @upon(May)
+    def answer(self, sender: ProcessId, _: May) -> None:
+        self.send(No() if self.wanted else Yes(), to=sender)
+
+    @upon(Yes)
+    def enter(self, _: ProcessId, __: Yes) -> None:
+        self.granted()
+
+    @upon(No)
+    def wait_a_while(self, _: ProcessId, __: No) -> None:
+        self.set_timer(Again(), after=1_000)
+
+    @upon(Again)
+    def ask_again(self, _: Again) -> None:
+        self.broadcast(May())
+
+    def release(self) -> None:
+        self.wanted = False
+
+
+class Patient(Polite):
+    """The same, but the first one insists: only the other asks again."""
+
+    def answer(self, sender: ProcessId, _: May) -> None:
+        self.send(No() if self.wanted and self.me < sender else Yes(), to=sender)
+
+
+class Chooser(Mutex):
+    """Enters or not, as a coin says."""
+
+    def acquire(self) -> None:
+        if self.choose((False, True)):
+            self.granted()
+
+    def release(self) -> None:
+        pass
+
+
+class Counter(Message):
+    number: int
+
+
+class Ordered(Mutex):
+    """Is right only if two messages arrive in the order in which they were sent: the second one opens a door that the first one shuts."""
+
+    asked: bool = False
+    shut: bool = False
+
+    def acquire(self) -> None:
+        self.asked = True
+        if self.me == 1:
+            self.send(Counter(1), to=2)
+            self.send(Counter(2), to=2)
+            self.granted()
+        elif self.shut:
+            self.granted()
+
+    @upon(Counter)
+    def note(self, _: ProcessId, counter: Counter) -> None:
+        self.shut = counter.number == 1
+
+    def release(self) -> None:
+        pass
+
+
+class Voter(Mutex):
+    """1 asks 2 for its only vote, and so does 3.  The vote is kept in stable memory, or not."""
+
+    careful: Const[bool] = True
+    kept: Durable[ProcessId | None] = None
+    loose: ProcessId | None = None
+
+    def acquire(self) -> None:
+        if self.me != 2:
+            self.send(May(), to=2)
+
+    @upon(May)
+    def vote_once(self, sender: ProcessId, _: May) -> None:
+        if (self.kept if self.careful else self.loose) is None:
+            self.kept = self.loose = sender
+            self.send(Yes(), to=sender)
+
+    @upon(Yes)
+    def enter(self, _: ProcessId, __: Yes) -> None:
+        self.granted()
+
+    def release(self) -> None:
+        pass
+
+    def awaits(self) -> Sequence[ProcessId]:
+        return [2]
+
+
+class Tired(Mutex):
+    """Waits for one of two timers; the short one lets it in."""
+
+    late: bool = False
+
+    def acquire(self) -> None:
+        self.set_timer(Again(), after=10)
+        self.set_timer(Later(), after=(20, 30))
+
+    @upon(Later)
+    def give_up(self, _: Later) -> None:
+        self.late = True
+
+    @upon(Again)
+    def try_to_enter(self, _: Again) -> None:
+        pass
+
+    def is_awake(self) -> bool:
+        return False
+
+    @whenever(is_awake)
+    def never(self) -> None:
+        raise AssertionError
+
+    def release(self) -> None:
+        pass
+
+
+def checked(algorithm: type[Process], n: int = 2, **given: object) -> CheckReport:
+    return perform(Check(algorithm.__name__, n, **given), entry=entry_of(algorithm))  # type: ignore[arg-type]
+
+
+def verdicts(report: CheckReport) -> dict[str, str]:
+    return {finding.name: finding.verdict.value for finding in report.findings}
+
+
+# Loops.
+
+
+def test_two_that_give_way_for_ever() -> None:
+    report = checked(Polite, every=True)
+    assert verdicts(report)["ME2-deadlock"] == "violated"
+    told = report.stories["ME2-deadlock"]
+    assert told.loop is not None
+    in_loop = [event for event in told.events if event.time >= told.loop]
+    assert {event.process for event in in_loop if event.kind == "timer"} == {1, 2}, "a fair loop lets the timers of both run out"
+    assert not any(event.name == "Granted" for event in in_loop)
+    assert "for ever" in next(finding.why for finding in report.findings if finding.name == "ME2-deadlock")
+
+
+def test_a_loop_that_is_not_fair_is_no_violation() -> None:
+    """The second one could ask again for ever while the first one never gets its answer; but that would not be fair."""
+    report = checked(Patient, every=True)
+    assert report.loops == "every loop was looked at"
+    assert (verdicts(report)["ME2-deadlock"], verdicts(report)["ME2-starvation"]) == ("holds", "holds")
+
+
+def test_entries_without_end_where_the_states_close() -> None:
+    for name in ("token-ring", "central", "raymond", "naimi-trehel"):
+        report = perform(Check(name, 3, entries=None))
+        assert report.verdict is Verdict.HOLDS and report.extent.complete, name
+
+
+# What is searched.
+
+
+def test_every_choice_is_followed() -> None:
+    report = checked(Chooser, 1, every=True)
+    assert verdicts(report)["ME1"] == "holds", "one way to choose lets it in"
+    assert verdicts(report)["ME2-deadlock"] == "violated", "and one does not"
+
+
+def test_links_that_keep_the_order_or_do_not() -> None:
+    assert "ME1" in checked(Ordered, network="fifo", every=True).violated, "between the two messages the door is shut"
+    steps = {network: checked(Ordered, network=network, every=True).stories["ME1"].steps for network in ("fifo", "unordered")}
+    assert steps == {"fifo": 3, "unordered": 3}
+
+
+@pytest.mark.parametrize(
+    ("careful", "faults", "violated"),
+    [
+        (True, (("crash", 1), ("recover", 1)), False),
+        (False, (("crash", 1), ("recover", 1)), True),
+        (True, (("crash", 1), ("amnesia", 1)), True),
+    ],
+)
+def test_what_is_durable_survives_a_crash(careful: bool, faults: tuple[tuple[str, int], ...], violated: bool) -> None:
+    report = checked(Voter, 3, options=(f"careful={str(careful).lower()}",), faults=faults, every=True)
+    assert ("ME1" in report.violated) is violated
+
+
+def test_a_crash_in_the_middle_of_a_broadcast() -> None:
+    """After each of its messages but the last: the crash after the last one is a move of its own."""
+    system = RicartAgrawala.system(4)
+    [first, *_] = locals_of(system, dict.fromkeys(system.plans, MutexUse(1)), Bound(budgets=(("crash", 1),)))
+    [start] = first.starts()
+    torn = [move for move in first.moves(start.target) if move.label.torn is not None]
+    assert [move.label.torn for move in torn] == [0, 1, 2]
+    assert [[place for place, _ in move.sends] for move in torn] == [[], [1], [1, 2]]
+    assert all(not first.is_up(move.target) for move in torn)
+
+
+def test_timers_in_their_order() -> None:
+    asynchronous, synchronous = (checked(Tired, 1, timing=timing, every=True) for timing in ("asynchronous", "synchronous"))
+    assert synchronous.extent.complete and asynchronous.extent.complete
+    assert synchronous.extent.depth == 5, "ask, wait, the short one, wait, the long one"
+    assert asynchronous.extent.depth == 3
+
+
+def test_messages_that_get_lost_or_come_twice() -> None:
+    assert perform(Check("central", 2, network="lossy")).violated == ["ME2-deadlock"]
+    assert perform(Check("central", 2, faults=(("lose", 1),))).violated == ["ME2-deadlock"]
+    twice = perform(Check("central", 2, network="duplicating"))
+    assert twice.violated == ["ME1"] or twice.violated == ["ME2-deadlock"]
+
+
+# What it says.
+
+
+def test_an_interrupt_leaves_it_undecided() -> None:
+    def interrupt(extent: Extent) -> None:
+        raise KeyboardInterrupt
+
+    for search in ("breadth", "numpy", "depth"):
+        report = perform(Check("lamport", 3, search=search), progress=interrupt)
+        assert report.verdict is Verdict.UNDECIDED
+        assert report.extent.stopped == "it was interrupted" and not report.extent.complete
+        assert report.extent.states > 0
+
+
+def test_a_limit_leaves_it_undecided() -> None:
+    report = perform(Check("lamport", 3, limit=1_000))
+    assert report.verdict is Verdict.UNDECIDED
+    assert all("1,000" in finding.why for finding in report.findings)
+
+
+def test_nothing_passes_on_nothing() -> None:
+    """Nobody ever asks, so no property is shown to hold."""
+    report = perform(Check("central", 2, entries=0))
+    assert set(verdicts(report).values()) == {"undecided"}
+
+
+def test_wrong_checks_are_refused() -> None:
+    for wrong in (
+        {"network": "pigeon"},
+        {"timing": "late"},
+        {"faults": (("fire", 1),)},
+        {"search": "luck"},
+        {"entries": -1},
+        {"order": True, "entries": None},
+        {"faults": (("crash", 1_000),)},
+    ):
+        with pytest.raises(BadSetup):
+            Check("central", 2, **wrong)
+    with pytest.raises(BadSetup):
+        perform(Check("heartbeat", 2))
+    with pytest.raises(BadSetup):
+        perform(Check("central", 0))
+
+
+def test_a_check_and_its_plain_form_are_the_same() -> None:
+    check = Check("quorum", 2, options=("n=3",), entries=None, network="fifo", faults=(("crash", 1),), timeouts=3, merging=True, every=True)
+    assert Check.from_plain(check.plain()) == check
+    for wrong in (
+        {},
+        {"algorithm": "central"},
+        {"algorithm": "central", "n": 2, "colour": "red"},
+        {"algorithm": "central", "n": 2, "faults": 3},
+    ):
+        with pytest.raises(BadSetup):
+            Check.from_plain(wrong)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        Check("ra-majority-naive", 3),
+        Check("maekawa", 3),
+        Check("lamport", 2, network="unordered"),
+        Check("central-timeout", 2),
+        Check("quorum", 2, faults=(("crash", 1), ("amnesia", 1)), every=True),
+        Check("ring-anonymous", 3),
+        Check("chang-roberts-plain", 3),
+    ],
+)
+def test_the_processes_do_what_the_counterexample_says(check: Check) -> None:
+    """Every counterexample is fed to the pure processes again, and judged by the monitors of the problem."""
+    report = perform(check)
+    assert report.verdict is Verdict.VIOLATED
+    for trace in report.traces.values():
+        assert list(Replay(report.system).states(trace.events)), "nothing was replayed"
+        [finding] = trace.findings
+        assert finding.verdict is Verdict.VIOLATED and "is violated after" not in finding.why, "the monitors see it too"
+    other = perform(replace(check, search="numpy"))
+    assert {name: told.steps for name, told in other.stories.items()} == {name: told.steps for name, told in report.stories.items()}
