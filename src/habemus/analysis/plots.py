@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from habemus.analysis.compare import DEFAULT_LOAD, Comparison, Quantity, Row
+from habemus.analysis.growth import Growth, Line
 
 HINT = "pip install 'habemus[plot]'"
 ENDINGS = (".png", ".svg")
@@ -20,11 +22,34 @@ AXES = {"n": "participants", "load": "load"}
 
 def check_plot(comparison: Comparison, path: Path) -> None:
     """Refuses a plot that cannot be made, before the runs are."""
-    if path.suffix.lower() not in ENDINGS:
-        raise ValueError(f"cannot tell what to write into {str(path)!r}: the name must end in {' or '.join(ENDINGS)}")
+    check_picture(path)
     if comparison.axis is None:
         raise ValueError("a plot needs something that varies, such as -n 2..20 or --load 0.1..10")
+
+
+def check_picture(path: Path) -> None:
+    """Refuses a file that cannot be drawn."""
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"cannot tell what to write into {str(path)!r}: the name must end in {' or '.join(ENDINGS)}")
     _matplotlib()
+
+
+@contextmanager
+def picture(path: Path, width: float, height: float) -> Iterator[Any]:
+    """A figure, saved at the end.  Text stays text, and the same numbers give the same file."""
+    matplotlib = _matplotlib()
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.hashsalt": "habemus", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        date = {"Date": None} if path.suffix.lower() == ".svg" else {}
+        figure.savefig(path, dpi=150, metadata=date)
+
+
+def plain_axes(axes: Any) -> None:
+    axes.grid(color="#e9ecf0")
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _matplotlib() -> Any:
@@ -35,28 +60,38 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def save_plot(comparison: Comparison, rows: Sequence[Row], path: Path) -> None:
-    matplotlib = _matplotlib()
-    from matplotlib.figure import Figure
-
-    # Text stays text, and the same rows give the same file.
-    with matplotlib.rc_context({"svg.hashsalt": "habemus", "svg.fonttype": "none", "font.size": 9}):
-        shown = [each for each in comparison.quantities if any(row.measured[each.name] is not None for row in rows)]
-        columns = min(COLUMNS, len(shown))
-        lines = -(-len(shown) // columns)
-        figure = Figure(figsize=(3.6 * columns, 3 * lines + 0.3 + 0.22 * -(-len(comparison.algorithms) // columns)), layout="constrained")
+def save_plot(comparison: Comparison, rows: Sequence[Row], path: Path, lines: Sequence[Line] = ()) -> None:
+    """With `lines`, also the laws that were fitted to them, dotted, and written beside each panel."""
+    shown = [each for each in comparison.quantities if any(row.measured[each.name] is not None for row in rows)]
+    columns = min(COLUMNS, len(shown))
+    down = -(-len(shown) // columns)
+    with picture(path, 3.6 * columns, 3 * down + 0.3 + 0.22 * -(-len(comparison.algorithms) // columns)) as figure:
         for place, quantity in enumerate(shown, 1):
-            _draw(figure.add_subplot(lines, columns, place), comparison, quantity, rows)
+            axes = figure.add_subplot(down, columns, place)
+            _draw(axes, comparison, quantity, rows)
+            _draw_laws(axes, comparison, [line for line in lines if line.quantity == quantity])
         handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+        named = [(handle, label) for handle, label in zip(handles, labels, strict=True) if label in comparison.algorithms]
+        figure.legend(*zip(*named, strict=True), loc="outside lower center", ncols=columns, frameon=False)
         figure.suptitle(_title(comparison), fontsize=10)
-        date = {"Date": None} if path.suffix.lower() == ".svg" else {}
-        figure.savefig(path, dpi=150, metadata=date)
+
+
+def _draw_laws(axes: Any, comparison: Comparison, lines: Sequence[Line]) -> None:
+    drawn = []
+    for line in lines:
+        colour = COLOURS[comparison.algorithms.index(line.algorithm) % len(COLOURS)]
+        drawn += axes.plot(line.sizes, line.fitted(), ":", color=colour, lw=1.6, label=f"{line.best}")
+    if drawn:
+        axes.legend(handles=drawn, fontsize=7, frameon=False, loc="upper left")
+        axes.set_ylim(top=axes.get_ylim()[1] * (1 + 0.09 * len(drawn)))  # room for what is written
 
 
 def _title(comparison: Comparison) -> str:
     if comparison.is_election:
-        return "one election, called by the first participant"
+        laws = "; dashed: the formula; dotted: the law that was fitted" if isinstance(comparison, Growth) else ""
+        return f"one election, called by the first participant{laws}"
+    if isinstance(comparison, Growth) and comparison.loads is None:
+        return "entries without contention; dashed: the formula; dotted: the law that was fitted"
     fixed = f"{comparison.sizes.low} participants" if comparison.axis == "load" else f"load {(comparison.loads or DEFAULT_LOAD).low}"
     return f"{fixed}, {comparison.requests} requests each; dashed: the formula for an entry without contention; x: it stood still"
 
@@ -82,8 +117,7 @@ def _draw(axes: Any, comparison: Comparison, quantity: Quantity, rows: Sequence[
         axes.xaxis.get_major_locator().set_params(integer=True)
     if quantity.name != "fairness":
         axes.set_ylim(bottom=0)
-    axes.grid(color="#e9ecf0")
-    axes.spines[["top", "right"]].set_visible(False)
+    plain_axes(axes)
 
 
 def _height(value: float | None) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
@@ -38,7 +39,7 @@ def results(work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int) ->
             yield task, work(task)
         return
     # Workers start from nothing rather than as copies of this process, whatever threads it has; so it is everywhere the same.
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), multiprocessing.get_context("spawn"), initializer=_leave_interrupts_alone)
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), multiprocessing.get_context("spawn"), initializer=_begin)
     left = iter(tasks)
     under_way: dict[Future[Result], Task] = {}
     try:
@@ -54,5 +55,14 @@ def results(work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int) ->
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _leave_interrupts_alone() -> None:
+def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who hands out the work says when it is over
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
