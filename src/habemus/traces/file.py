@@ -127,7 +127,7 @@ def parsed(raw: Iterable[bytes]) -> Trace:
             break
         if len(events) == MOST_EVENTS:
             raise MalformedTrace(f"line {number}: more than {MOST_EVENTS} events")
-        event = _event(number, plain)
+        event = event_of(number, plain)
         wrong = mistake_in(event, known)
         if wrong:
             raise MalformedTrace(f"line {number}: {wrong}")
@@ -260,7 +260,8 @@ def _labels(number: int, found: dict[str, Any], processes: tuple[ProcessId, ...]
     return {names[key]: label for key, label in found.items()}
 
 
-def _event(number: int, plain: dict[str, Any]) -> Event:
+def event_of(number: int, plain: dict[str, Any]) -> Event:
+    """The event that a line holds, or `MalformedTrace`."""
     _expect_keys(number, "the event", plain, _EVENT, _EVENT_MAY)
     if plain["e"] not in KINDS:
         raise MalformedTrace(f"line {number}: unknown kind {_shown(plain['e'])}; the kinds are {', '.join(KINDS)}")

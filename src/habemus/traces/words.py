@@ -101,7 +101,7 @@ def in_words(event: Event, label: Callable[[ProcessId], str], words: Words = ENG
     A message is lost `on_arrival` if it reached its receiver, which was down; the event is then the receiver's.
     """
     key = "lost on arrival" if event.kind == "lost" and on_arrival else event.kind
-    if event.kind == "recover" and event.value:
+    if event.kind == "recover" and event.fields().get("value") == "amnesia":
         key = "recover amnesia"
     elif event.kind in ("request", "indicate") and f"{event.kind} {event.name}" in words:
         key = f"{event.kind} {event.name}"

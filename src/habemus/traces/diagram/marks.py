@@ -44,7 +44,8 @@ def marks(events: tuple[Event, ...], words: Words) -> list[Mark]:
         elif event.kind == "choose":
             found.append(Mark(index, event, "choose", words["mark choose"].format(what=what(event))))
         elif event.kind == "recover":
-            found.append(Mark(index, event, "recover", words["mark recover amnesia" if event.value else "mark recover"]))
+            amnesia = " amnesia" if event.fields().get("value") == "amnesia" else ""
+            found.append(Mark(index, event, "recover", words[f"mark recover{amnesia}"]))
         elif event.kind == "crash" or event.kind == "pause" or (event.kind == "start" and event.time > first):
             found.append(Mark(index, event, event.kind, words[f"mark {event.kind}"]))
     return found

@@ -1,0 +1,149 @@
+"""Live services from the catalog: made from a name and options, judged and replayed from their traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from habemus.algorithms.election.elsewhere import Elsewhere, Told
+from habemus.algorithms.links.perfect import PerfectLinks
+from habemus.catalog import notation
+from habemus.catalog.entries import find
+from habemus.catalog.runs import Report, system_of
+from habemus.catalog.setup import BadSetup, Setup
+from habemus.core.process import Process, ProcessId
+from habemus.core.system import System
+from habemus.core.values import Indication, Timer
+from habemus.problems.election import Election, Leader
+from habemus.runtimes.replay import Replay
+from habemus.runtimes.sim.network import Network
+from habemus.runtimes.sim.simulation import Ending
+from habemus.traces import Trace, digest
+
+if TYPE_CHECKING:
+    from habemus.runtimes.live.service import Service
+
+LINKS: dict[str, Process] = {
+    "perfect": PerfectLinks(every=(50_000, 100_000)),
+    "perfect-fifo": PerfectLinks(every=(50_000, 100_000), fifo=True),
+}
+"""What can be put under the processes of a service: slower to repeat itself than in a simulation, because here a sync of the disk
+stands between a message and its acknowledgement."""
+
+NEWS = "1..100ms"
+"""How long a message may take before two that both claim to lead count as two leaders."""
+
+
+def services_of(
+    name: str, algorithm: str, options: Iterable[str], over: str, nodes: Iterable[int], shared: bool | None = None
+) -> list[Service]:
+    """A service for a cluster with these nodes, which are numbered from 1, and before it the one that it shares, if it does.
+
+    Locks whose coordinator is elected share one election unless told otherwise: else each would hold its own, for ever.
+    """
+    from habemus.runtimes.live.service import Feed, Service  # needs a package that judging a trace can do without
+
+    everybody = sorted(nodes)
+    if everybody != list(range(1, len(everybody) + 1)):
+        raise BadSetup(f"the nodes of a cluster are numbered from 1 on, without gaps, not {', '.join(map(str, everybody))}")
+    setup = Setup(algorithm, len(everybody), options=tuple(options), over=over)
+    election_system = _election_of(setup)
+    if shared and election_system is None:
+        raise BadSetup(f"{algorithm} has no election that its instances could share")
+    if election_system is None or shared is False:
+        return [Service(name, live_system(setup), everybody, {"live": True, **setup.plain()})]
+    election = Service(f"{name}-election", election_system, everybody, {"live": True, "election_of": setup.plain()})
+    feed = Feed(election.name, SHARED, ".election", _told)
+    return [election, Service(name, live_system(setup, shared=True), everybody, {"live": True, "shared": True, **setup.plain()}, feed)]
+
+
+SHARED = "all"
+"""The name of an instance that others share."""
+
+
+def _told(indication: Indication) -> Timer | None:
+    return Told(indication.process, indication.term) if isinstance(indication, Leader) else None
+
+
+def _election_of(setup: Setup) -> System | None:
+    """The election that every process of the setup has below it, as a system of its own, if its instances can share that.
+
+    They can if nobody has to call it: those who are only told cannot.
+    """
+    own = system_of(replace(setup, over=""), find(setup.algorithm))
+    plans: dict[ProcessId, Process] = {}
+    for process, plan in own.plans.items():
+        election = getattr(plan, "election", None)
+        if not isinstance(election, Election) or election.callers != "none":
+            return None
+        plans[process] = election
+    return replace(own, plans=plans)
+
+
+def live_system(setup: Setup, *, shared: bool = False) -> System:
+    system = system_of(replace(setup, over=""), find(setup.algorithm))
+    if not setup.over and not shared:
+        return system
+    if setup.over and setup.over not in LINKS:
+        raise BadSetup(f"there are no links {setup.over}; there are {', '.join(LINKS)}")
+    changed: dict[int, Process] = {}  # one plan stays one plan
+    for plan in system.plans.values():
+        if id(plan) not in changed:
+            other = plan.but(election=Elsewhere()) if shared else plan
+            changed[id(plan)] = other.over(LINKS[setup.over]) if setup.over and plan.links is None else other
+    plans: dict[ProcessId, Process] = {process: changed[id(plan)] for process, plan in system.plans.items()}
+    return replace(system, plans=plans)
+
+
+def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -> list[str]:
+    """What somebody who chose this ought to know."""
+    box = find(algorithm).box
+    found = []
+    if "Unsafe" in box.sections:
+        found.append(f"{algorithm} is here to be broken; see the scenario {box.sections['Unsafe']}")
+    if "reliable links" in box.sections.get("Assumes", "") and not over:
+        found.append(f'{algorithm} assumes reliable links, and a connection that breaks loses what is under way; over = "perfect" mends it')
+    if is_durable and not has_folder:
+        found.append(f"{algorithm} keeps something in stable memory, and there is no data folder: a node that restarts has forgotten it")
+    return found
+
+
+def setup_of(trace: Trace) -> Setup:
+    """What was run.  The trace of a shared election says whose it is, and is judged as what it is."""
+    run = {key: value for key, value in trace.run.items() if key not in ("live", "shared")}
+    whose = run.pop("election_of", None)
+    election = _election_of(Setup.from_plain(whose)) if isinstance(whose, dict) else None
+    if election is not None:
+        plan = next(iter(election.plans.values()))
+        run = {"algorithm": getattr(type(plan), "name", ""), "n": len(election.plans), **run}
+    return Setup.from_plain(run)
+
+
+def system_of_trace(trace: Trace) -> System:
+    whose = trace.run.get("election_of")
+    election = _election_of(Setup.from_plain(whose)) if isinstance(whose, dict) else None
+    if election is not None:
+        return election
+    return live_system(setup_of(trace), shared=trace.run.get("shared") is True)
+
+
+def judged(trace: Trace) -> Report:
+    """What the monitors say of a live trace; the trace of the report has their findings."""
+    setup = setup_of(trace)
+    entry = find(setup.algorithm)
+    system = system_of_trace(trace)
+    judge = entry.problem.judge(setup, system, Network(notation.delay(NEWS)))
+    for event in trace.events:
+        judge.observe(event)
+    end = notation.time(setup.until) if setup.until else trace.events[-1].time if trace.events else 0
+    sent = sum(event.kind == "send" for event in trace.events)
+    ending = Ending("time", end, sum(event.kind == "receive" for event in trace.events), sent)
+    findings = judge.findings(ending.reason, {})
+    told = replace(trace, findings=tuple(findings))
+    return Report(setup, entry, system, ending, findings, digest(trace.events), judge.costs(ending), told)
+
+
+def replayed(trace: Trace) -> int:
+    """Feeds a live trace to the pure processes: the number of steps, or `Divergence` where they do something else."""
+    return sum(1 for _ in Replay(system_of_trace(trace)).states(trace.events))

@@ -1,0 +1,67 @@
+"""`habemus config`: looks at the configuration of a cluster before a node does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from habemus.cli.output import json_option, say_json
+
+
+@click.group(epilog="Example: habemus config check cluster.toml")
+def config() -> None:
+    """Look at the configuration of a cluster."""
+
+
+@config.command(epilog="Example: habemus config check cluster.toml --json")
+@click.argument("file", type=click.Path(path_type=Path))
+@json_option
+def check(file: Path, as_json: bool) -> None:
+    """Say what the cluster in FILE is, or the first thing that is wrong with it."""
+    from habemus.catalog.live import warnings_of
+    from habemus.cli.node import live, services_of
+
+    with live():
+        from habemus.runtimes.live.config import load, secret_in
+
+        found = load(file, os.environ, {})
+        services = services_of(found)
+        if found.secret_file is not None:
+            secret_in(found.secret_file)
+    durable = {service.name: any(stack.durable for stack in service.stacks.values()) for service in services}
+    has_folder = found.data is not None
+    warnings = {name: warnings_of(offer.algorithm, offer.over, durable[name], has_folder) for name, offer in sorted(found.offers.items())}
+    few = len(found.nodes) < 3
+    if as_json:
+        say_json(
+            {
+                "cluster": found.cluster,
+                "nodes": {str(node): str(address) for node, address in found.nodes.items()},
+                "services": {
+                    name: {
+                        "algorithm": offer.algorithm,
+                        "options": list(offer.options),
+                        "over": offer.over,
+                        "durable": durable[name],
+                        "warnings": warnings[name],
+                    }
+                    for name, offer in sorted(found.offers.items())
+                },
+                "secret": found.secret_file is not None,
+                "tls": found.tls is not None,
+                "insecure": found.insecure,
+                "survives_a_failure": not few,
+            }
+        )
+        return
+    click.echo(f"{found.cluster}: {len(found.nodes)} nodes, {', '.join(map(str, found.nodes.values()))}")
+    if few:
+        click.echo("habemus: fewer than 3 nodes: good for trying things out, but no majority outlives the loss of one", err=True)
+    for name, offer in sorted(found.offers.items()):
+        over = f" over {offer.over} links" if offer.over else ""
+        options = f" ({', '.join(offer.options)})" if offer.options else ""
+        click.echo(f"  {name}: {offer.algorithm}{options}{over}")
+        for warning in warnings[name]:
+            click.echo(f"habemus: {name}: {warning}", err=True)

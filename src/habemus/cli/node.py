@@ -1,0 +1,107 @@
+"""`habemus node`: one node of a cluster, in the foreground."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from habemus.cli.output import Exit, json_option, say_json
+
+if TYPE_CHECKING:
+    from habemus.runtimes.live.config import Config
+    from habemus.runtimes.live.service import Service
+    from habemus.runtimes.live.settings import Settings
+
+
+@contextmanager
+def live() -> Iterator[None]:
+    """Around the first use of the live side, which needs a package that not everybody has."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("msgspec", "uvloop"):
+            raise
+        raise click.ClickException(f"the live side needs {missing.name}: install habemus[live]") from None
+
+
+def services_of(config: Config) -> list[Service]:
+    """What the cluster offers, from the catalog."""
+    from habemus.catalog import live as catalog
+
+    found: list[Service] = []
+    for name, (algorithm, options, over, shared) in sorted(config.offers.items()):
+        found += catalog.services_of(name, algorithm, options, over, config.nodes, shared)
+    return found
+
+
+def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
+    """The event loop: uvloop where it is installed."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.run
+    return uvloop.run
+
+
+@click.command(epilog="Example: habemus node --config cluster.toml --id 2")
+@click.option("--config", "file", type=click.Path(path_type=Path), envvar="HABEMUS_CONFIG", required=True, help="The cluster's file.")
+@click.option("--id", "number", type=int, envvar="HABEMUS_NODE", required=True, help="Which of its nodes this is.")
+@click.option("--data", metavar="FOLDER", help="Below which the nodes keep their stable memory.")
+@click.option("--secret-file", metavar="FILE", help="The cluster's secret.")
+@click.option("--record", metavar="FOLDER", help="Where to write down what happens; for `habemus trace merge`.")
+@click.option("--bind", metavar="HOST:PORT", help="Where to listen, if not at the node's address.")
+@click.option("--insecure", is_flag=True, default=None, help="Talk to other machines without certificates and secret.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell of connections as well.")
+@json_option
+def node(file: Path, number: int, verbose: bool, as_json: bool, **flags: Any) -> int:
+    """Run one node of a cluster until it is told to end (SIGTERM, or Ctrl-C)."""
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="habemus: %(message)s")
+    with live():
+        from habemus.runtimes.live.config import load
+
+        given = {
+            name: str(Path(value).absolute()) if name in ("data", "secret_file", "record") and value else value
+            for name, value in flags.items()
+        }
+        config = load(file, os.environ, given)
+        services = services_of(config)
+        settings = config.settings(number)
+    return runner()(_run(settings, services, as_json))
+
+
+async def _run(settings: Settings, services: list[Service], as_json: bool) -> int:
+    from habemus.runtimes.live.node import Node
+    from habemus.runtimes.live.storage import StorageFailed
+
+    here = Node(settings, services)
+    try:
+        await here.start()
+    except StorageFailed as reason:
+        raise click.ClickException(str(reason)) from None
+    except OSError as reason:
+        raise click.ClickException(f"cannot listen on {settings.bind}: {os.strerror(reason.errno) if reason.errno else reason}") from None
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    if as_json:
+        say_json({"node": here.me, "address": str(here.address), "pid": os.getpid()})
+    else:
+        click.echo(f"node {here.me} of {settings.cluster} listens on {here.address}", err=True)
+    ending = loop.create_task(told.wait())
+    await asyncio.wait((ending, here.failure), return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+    failed = here.failure.exception() if here.failure.done() else None
+    await here.stop()
+    if failed is not None:
+        click.echo(f"habemus: {failed}", err=True)
+        return Exit.NOT_AS_WANTED
+    return Exit.AS_WANTED

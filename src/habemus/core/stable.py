@@ -1,0 +1,56 @@
+"""What of a node survives a crash: its durable variables, taken, written down and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from habemus.core.node import Known, Stack, State
+from habemus.core.process import Process
+from habemus.core.shapes import Malformed, Shape
+
+
+class _Variable(NamedTuple):
+    port: int
+    place: int  # in the state of its part
+    name: str
+    shape: Shape
+    known: Known
+
+
+class Stable:
+    """The durable variables of a process with all its parts, in one order."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._initial = stack.initial
+        self._variables = [
+            _Variable(part.port, place, name, shape, stack.known_at(part.port))
+            for part in stack.parts
+            for place, name, shape in _durable(type(part.plan))
+        ]
+
+    def taken(self, parts: Sequence[Process]) -> tuple[Any, ...]:
+        """Their values now, to be compared with what they were."""
+        return tuple([each.shape.frozen(getattr(parts[each.port], each.name)) for each in self._variables])
+
+    def plain(self, parts: Sequence[Process]) -> list[Any]:
+        """Their values now, as JSON can hold them."""
+        return [each.shape.to_plain(getattr(parts[each.port], each.name)) for each in self._variables]
+
+    def state(self, plain: Any) -> State:
+        """The state with which a process comes back that had stored this; `Malformed` if it cannot have."""
+        if not isinstance(plain, list) or len(plain) != len(self._variables):
+            raise Malformed(f"{len(self._variables)} durable variables were expected")
+        state = [list(values) for values in self._initial]
+        for each, found in zip(self._variables, plain, strict=True):
+            state[each.port][each.place] = each.shape.frozen(each.shape.parse(found, each.known))
+        return tuple(tuple(values) for values in state)
+
+
+def _durable(cls: type[Process]) -> list[tuple[int, str, Shape]]:
+    found = []
+    for place, name in enumerate(cls.__state_names__):
+        variable = cls.__variables__[name]
+        if variable.kind == "durable" and variable.shape is not None:
+            found.append((place, name, variable.shape))
+    return found

@@ -1,0 +1,118 @@
+"""From a peer: a connection that somebody has dialled.  First a handshake, then frames in the name of that one peer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, cast
+
+from habemus.runtimes.live.codec import FRAME_LIMIT, HANDSHAKE_LIMIT, Deframer, Refused, Rejection, encoded, frame_of, greeting_of
+from habemus.runtimes.live.handshake import Answering
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
+from habemus.runtimes.live.tls import names_in
+
+if TYPE_CHECKING:
+    from habemus.runtimes.live.tcp import Network
+
+log = logging.getLogger("habemus.live")
+
+MOST_COMPLAINTS = 100
+"""Noise must not fill the log."""
+
+
+class Incoming(asyncio.Protocol):
+    """A connection that somebody has dialled: a handshake, then frames in the name of that one peer."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._transport: asyncio.Transport | None = None
+        self._deframer = Deframer(HANDSHAKE_LIMIT)
+        self._handshake = Answering(network.identity, self._is_named)
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
+        self._transport = transport
+        network = self._network
+        if len(network.incoming) >= network.most_incoming:
+            network.counts["turned away"] += 1
+            transport.abort()
+            return
+        network.incoming.add(self)
+        tune(transport)
+        self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
+
+    def _is_named(self, name: str) -> bool:
+        if self._network.tls is None:
+            return True
+        assert self._transport is not None
+        return name in names_in(self._transport.get_extra_info("peercert"))
+
+    def _give_up(self) -> None:
+        if self._handshake.peer is None:
+            self._refuse(Refused("no handshake in time"))
+
+    def data_received(self, data: bytes) -> None:
+        bodies = self._deframer.feed(data)
+        for body in bodies:
+            if self._transport is None or self._transport.is_closing():
+                return
+            if self._handshake.peer is None:
+                self._greet(body)
+                continue
+            frame = frame_of(body)
+            if isinstance(frame, Refused):
+                self._refuse(frame)
+                return
+            self._network.counts["received"] += 1
+            refused = self._network.received(self._handshake.peer, frame)
+            if refused is not None:
+                self._refuse(refused)
+                return
+        if self._deframer.refused is not None:
+            self._refuse(self._deframer.refused)
+
+    def _greet(self, body: bytes) -> None:
+        greeting = greeting_of(body)
+        reply = greeting if isinstance(greeting, Refused) else self._handshake.answer(greeting)
+        if isinstance(reply, Refused):
+            self._refuse(reply)
+            return
+        assert self._transport is not None
+        self._transport.write(encoded(reply))
+        peer = self._handshake.peer
+        if peer is not None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self._deframer.limit = FRAME_LIMIT
+            before = self._network.speaking.get(peer)
+            self._network.speaking[peer] = self
+            if before is not None:
+                before.abort()  # the peer has restarted, or given the old connection up
+
+    def _refuse(self, refused: Refused) -> None:
+        network = self._network
+        network.counts["refused"] += 1
+        who = "somebody" if self._handshake.peer is None else f"node {self._handshake.peer}"
+        if network.counts["refused"] <= MOST_COMPLAINTS:
+            log.warning("refused %s: %s", who, refused.reason)
+        if self._transport is not None and not self._transport.is_closing():
+            if self._handshake.peer is None and not isinstance(self._deframer.refused, Refused):
+                self._transport.write(encoded(Rejection(refused.reason[:200])))
+                self._transport.close()
+            else:
+                self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+        network = self._network
+        network.incoming.discard(self)
+        peer = self._handshake.peer
+        if peer is not None and network.speaking.get(peer) is self:
+            del network.speaking[peer]
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,236 @@
+"""What goes over the wire, and the refusal of everything else.
+
+A frame is four bytes and a body: one byte of version, three of length.  The body is MessagePack.  So the first byte of
+whatever else connects to the port (a browser, a scanner, noise) gives it away, and nobody can announce more than the limit.
+
+A message travels as `Carry`: to which instance, from and to which process, to which of its parts, the message's type as its
+place among those that the part handles, sorted by name, and the fields in the order of their declaration.  Both ends have
+the same tables, because the handshake compares their fingerprints.  What a field may hold follows from the message's declared
+shapes, the same that read trace files, so nothing is trusted for having arrived: `decode` gives a message or a `Refused`, and
+no bytes whatever make it raise, hang or take more memory than a small multiple of the limit.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from habemus.core.node import Known, Stack
+from habemus.core.shapes import Malformed
+from habemus.core.values import Message
+
+VERSION = 1
+FRAME_LIMIT = 1 << 20
+"""Bytes of a body."""
+HANDSHAKE_LIMIT = 1 << 10
+"""Bytes of a body from somebody who has not shown yet who it is."""
+NAME_LIMIT = 200
+"""Characters in the name of an instance."""
+
+_HEADER = struct.Struct(">I")
+HEADER_SIZE = _HEADER.size
+
+
+class Refused(NamedTuple):
+    """What came is not what may come; the reason is for the log."""
+
+    reason: str
+
+
+class Unsendable(ValueError):
+    """A message that no frame can hold: a number beyond 64 bits, or too large as a whole."""
+
+
+# Frames.
+
+
+def framed(body: bytes) -> bytes:
+    if len(body) > FRAME_LIMIT:
+        raise Unsendable(f"a frame of {len(body)} bytes; the limit is {FRAME_LIMIT}")
+    return _HEADER.pack(VERSION << 24 | len(body)) + body
+
+
+class Deframer:
+    """Cuts a stream of bytes into bodies.  Once it has refused something, nothing after it can be understood."""
+
+    def __init__(self, limit: int = FRAME_LIMIT) -> None:
+        self.limit = limit
+        self.refused: Refused | None = None
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The bodies that are complete now; look at `refused` afterwards."""
+        if self.refused is not None:
+            return []
+        data = self._rest + data if self._rest else data
+        bodies = []
+        start, size = 0, len(data)
+        while size - start >= HEADER_SIZE:
+            (header,) = _HEADER.unpack_from(data, start)
+            version, length = header >> 24, header & 0xFFFFFF
+            if version != VERSION:
+                self.refused = Refused(f"a frame of version {version}; this node speaks version {VERSION}")
+                break
+            if length > self.limit:
+                self.refused = Refused(f"a frame of {length} bytes; the limit is {self.limit}")
+                break
+            end = start + HEADER_SIZE + length
+            if end > size:
+                break
+            bodies.append(data[start + HEADER_SIZE : end])
+            start = end
+        self._rest = b"" if self.refused is not None else data[start:]
+        return bodies
+
+
+# Bodies.
+
+
+class Carry(msgspec.Struct, array_like=True, tag=1, forbid_unknown_fields=True, gc=False, frozen=True):
+    """A message of an instance."""
+
+    service: int
+    instance: str
+    to: int
+    sender: int
+    port: int
+    kind: int
+    fields: list[Any]
+    number: int = 0  # of the message in the sender's record; 0 where nothing is recorded
+
+
+class Open(msgspec.Struct, array_like=True, tag=2, forbid_unknown_fields=True, frozen=True):
+    """An instance exists: somebody has asked for it."""
+
+    service: int
+    instance: str
+
+
+Frame: TypeAlias = Carry | Open
+
+
+class Hello(msgspec.Struct, array_like=True, tag=11, forbid_unknown_fields=True, frozen=True):
+    """Who dials, whom, and what it takes the cluster for."""
+
+    protocol: int
+    cluster: str
+    node: int
+    to: int
+    fingerprint: bytes
+    nonce: bytes
+
+
+class Challenge(msgspec.Struct, array_like=True, tag=12, forbid_unknown_fields=True, frozen=True):
+    """Who answers: its own nonce, and its proof that it knows the secret."""
+
+    nonce: bytes
+    proof: bytes
+
+
+class Proof(msgspec.Struct, array_like=True, tag=13, forbid_unknown_fields=True, frozen=True):
+    proof: bytes
+
+
+class Welcome(msgspec.Struct, array_like=True, tag=14, forbid_unknown_fields=True, frozen=True):
+    """From now on the dialler's messages are taken."""
+
+
+class Rejection(msgspec.Struct, array_like=True, tag=15, forbid_unknown_fields=True, frozen=True):
+    """Why the other end was not accepted; a sentence for its log."""
+
+    reason: str
+
+
+Greeting: TypeAlias = Hello | Challenge | Proof | Welcome | Rejection
+
+_ENCODER = msgspec.msgpack.Encoder()
+_FRAMES = msgspec.msgpack.Decoder(Carry | Open)
+_GREETINGS = msgspec.msgpack.Decoder(Hello | Challenge | Proof | Welcome | Rejection)
+_MALFORMED = (msgspec.DecodeError, ValueError, RecursionError, OverflowError)  # text that is no UTF-8 is a ValueError
+
+
+def encoded(frame: Frame | Greeting) -> bytes:
+    """The frame, ready to be sent."""
+    try:
+        return framed(_ENCODER.encode(frame))
+    except (OverflowError, RecursionError, TypeError) as reason:
+        raise Unsendable(str(reason)) from None
+
+
+def frame_of(body: bytes) -> Frame | Refused:
+    try:
+        frame: Frame = _FRAMES.decode(body)
+    except _MALFORMED as reason:
+        return Refused(f"a frame that is none: {reason}")
+    if len(frame.instance) > NAME_LIMIT or not frame.instance.isprintable():
+        return Refused(f"an instance's name is printable and has at most {NAME_LIMIT} characters")
+    return frame
+
+
+def greeting_of(body: bytes) -> Greeting | Refused:
+    try:
+        greeting: Greeting = _GREETINGS.decode(body)
+    except _MALFORMED as reason:
+        return Refused(f"a greeting that is none: {reason}")
+    return greeting
+
+
+# Messages.
+
+
+class _Kind(NamedTuple):
+    """How messages of one type are written and read."""
+
+    cls: type[Message]
+    plains: tuple[tuple[str, Callable[[Any], Any] | None], ...]
+    parses: tuple[Callable[[Any, Mapping[str, type]], Any], ...]
+
+
+class PortCodec:
+    """The messages that one part of a process handles."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        classes = [known[name] for name in sorted(known) if issubclass(known[name], Message)]
+        self._kinds = [_kind_of(cls) for cls in classes if issubclass(cls, Message)]
+        self._index = {kind.cls: index for index, kind in enumerate(self._kinds)}
+
+    def encode(self, message: Message) -> tuple[int, list[Any]]:
+        """Its type and its fields."""
+        index = self._index.get(type(message))
+        if index is None:
+            raise Unsendable(f"{type(message).__name__} is a message that the receiver has no handler for")
+        fields = []
+        for name, plain in self._kinds[index].plains:
+            value = getattr(message, name)
+            fields.append(value if plain is None else plain(value))
+        return index, fields
+
+    def decode(self, index: int, fields: list[Any]) -> Message | Refused:
+        if not 0 <= index < len(self._kinds):
+            return Refused(f"no message has the number {index} here")
+        cls, _, parses = self._kinds[index]
+        if len(fields) != len(parses):
+            return Refused(f"{cls.__name__} has {len(parses)} fields, and {len(fields)} came")
+        known = self._known
+        try:
+            return cls(*[parse(field, known) for parse, field in zip(parses, fields, strict=True)])
+        except (Malformed, RecursionError) as reason:
+            return Refused(f"{cls.__name__}: {reason}")
+
+    def described(self) -> list[Any]:
+        """What both ends must agree on, as plain values."""
+        return [[kind.cls.__name__, [[name, shape.name] for name, shape in kind.cls.__fields__.items()]] for kind in self._kinds]
+
+
+def _kind_of(cls: type[Message]) -> _Kind:
+    shapes = cls.__fields__
+    return _Kind(cls, tuple((name, shape.plain) for name, shape in shapes.items()), tuple(shape.parse for shape in shapes.values()))
+
+
+def codecs_of(stack: Stack) -> list[PortCodec]:
+    """Of each part of a process, by port."""
+    return [PortCodec(stack.known_at(part.port)) for part in stack.parts]

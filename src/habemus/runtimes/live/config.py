@@ -1,0 +1,300 @@
+"""`cluster.toml`: who is in a cluster, what it offers, and how it protects itself.
+
+    cluster = "office"
+    data = "data"                       # each node keeps its stable memory in a folder of its own below this one
+    secret_file = "secret"              # at least 16 bytes; all nodes have the same
+    record = "records"                  # where nodes write down what they do; leave it out and they do not
+
+    [nodes]                             # numbered from 1
+    1 = "10.0.0.1:7400"
+    2 = "10.0.0.2:7400"
+    3 = "10.0.0.3:7400"
+
+    [tls]                               # {id} stands for the number of the node
+    ca = "ca.pem"
+    certificate = "node-{id}.pem"       # made for the name node-{id}.office
+    key = "node-{id}.key"
+
+    [services.locks]                    # without any, the cluster offers `locks` and `elections`
+    algorithm = "elected-coordinator-leased"
+    options = { lease = "2s" }
+    over = "perfect"                    # links below the algorithm; leave it out and it has the connections themselves
+    shared = false                      # every lock with an election of its own; leave it out and all share one
+
+Paths are relative to the file.  What the environment says (HABEMUS_DATA, HABEMUS_SECRET_FILE, HABEMUS_RECORD, HABEMUS_BIND and
+HABEMUS_INSECURE) comes before the file, and what the command line says before both.
+
+An address that is not of this machine alone needs certificates and a secret, or `insecure = true`.  An unknown key is refused: a
+setting that is misspelt would otherwise be a setting that is not made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from habemus.runtimes.live.handshake import SECRET_AT_LEAST
+from habemus.runtimes.live.settings import Settings
+from habemus.runtimes.live.sockets import Address, is_loopback
+from habemus.runtimes.live.tls import Contexts, contexts
+
+OVERRIDES = ("data", "secret_file", "record", "bind", "insecure")
+"""What the environment and the command line may set as well."""
+MOST_NODES = 100
+
+
+class BadConfig(ValueError):
+    """A configuration that cannot be meant; one line, with the line of the file where there is one."""
+
+
+class Offer(NamedTuple):
+    """A service as it is configured; what the names mean is not known here."""
+
+    algorithm: str
+    options: tuple[str, ...] = ()  # NAME=VALUE
+    over: str = ""
+    shared: bool | None = None  # one election for all its instances; None: if the algorithm can
+
+
+DEFAULT_OFFERS = {
+    "locks": Offer(
+        "elected-coordinator-leased",
+        ("lease=2s", "patience=500ms", 'election_options={"patience": [200000, 400000], "period": 50000}'),
+    ),
+    "elections": Offer("terms"),
+}
+
+
+class Certificates(NamedTuple):
+    ca: Path
+    certificate: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Config:
+    cluster: str
+    nodes: Mapping[int, Address]
+    offers: Mapping[str, Offer]
+    folder: Path  # to which other paths are relative
+    data: Path | None = None
+    secret_file: Path | None = None
+    record: Path | None = None
+    bind: Address | None = None
+    insecure: bool = False
+    tls: Certificates | None = None
+
+    def settings(self, node: int) -> Settings:
+        """For one of the nodes; reads the files that it needs."""
+        if node not in self.nodes:
+            raise BadConfig(f"there is no node {node}; there are {', '.join(map(str, self.nodes))}")
+        bind = self.bind or self.nodes[node]
+        secret = None if self.secret_file is None else secret_in(self.secret_file)
+        self.check_exposure([bind, *self.nodes.values()])
+        return Settings(
+            cluster=self.cluster,
+            node=node,
+            peers={peer: address for peer, address in self.nodes.items() if peer != node},
+            bind=bind,
+            folder=None if self.data is None else _folder_in(self.data, node),
+            secret=secret,
+            tls=None if self.tls is None else self._contexts(self.tls, node),
+            record=self.record,
+            insecure=self.insecure,
+        )
+
+    def check_exposure(self, addresses: list[Address]) -> None:
+        open_to_others = [address for address in addresses if not is_loopback(address.host)]
+        if open_to_others and not self.insecure and (self.tls is None or self.secret_file is None):
+            lacking = " and ".join(word for word, has in (("[tls]", self.tls), ("a secret_file", self.secret_file)) if has is None)
+            raise BadConfig(
+                f"{open_to_others[0]} can be reached by other machines, so the cluster needs {lacking}; "
+                "or say insecure = true (--insecure) if whoever can reach it may do what he likes"
+            )
+
+    def _contexts(self, tls: Certificates, node: int) -> Contexts:
+        certificate, key = (self.folder / name.replace("{id}", str(node)) for name in (tls.certificate, tls.key))
+        return contexts(tls.ca, certificate, key)
+
+
+def secret_in(path: Path) -> bytes:
+    try:
+        secret = path.read_bytes().strip()
+    except OSError as reason:
+        raise BadConfig(f"secret file {path}: {reason.strerror}") from None
+    if len(secret) < SECRET_AT_LEAST:
+        raise BadConfig(f"secret file {path} has {len(secret)} bytes; a secret has at least {SECRET_AT_LEAST}")
+    return secret
+
+
+def _folder_in(data: Path, node: int) -> Path:
+    if not data.is_dir():
+        raise BadConfig(f"data folder {data} does not exist; make it, or mount what should be there")
+    folder = data / f"node-{node}"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+# Reading.
+
+
+def load(path: Path, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
+    """The configuration in the file, with what the environment and the flags say instead."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as reason:
+        raise BadConfig(f"{path}: {reason.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadConfig(f"{path} is not text") from None
+    return _Reader(path, text).config(environment, flags)
+
+
+class _Reader:
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._text = text
+        try:
+            self._found: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as reason:
+            raise BadConfig(f"{path}: {reason}") from None
+
+    def config(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
+        found = self._found
+        self._known((), found, ("cluster", "nodes", "services", "tls", *OVERRIDES))
+        kinds = {"insecure": bool}
+        for name in ("cluster", *OVERRIDES):
+            if name in found:
+                self._typed((name,), found[name], kinds.get(name, str))
+        chosen: dict[str, Any] = {name: found.get(name) for name in OVERRIDES}
+        for name in OVERRIDES:
+            said = environment.get(f"HABEMUS_{name.upper()}")
+            if said:
+                chosen[name] = self._flag(name, said) if name == "insecure" else said
+            if flags.get(name) is not None:
+                chosen[name] = flags[name]
+        cluster = found.get("cluster", "habemus")
+        if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", cluster):
+            self._refuse(("cluster",), "a cluster's name has 1 to 40 small letters, digits and hyphens, as in a host name")
+        folder = self._path.parent
+        paths = {name: folder / chosen[name] if chosen[name] else None for name in ("data", "secret_file", "record")}
+        bind = None if chosen["bind"] is None else self._address(("bind",), chosen["bind"])
+        config = Config(
+            cluster, self._nodes(), self._services(), folder, **paths, bind=bind, insecure=bool(chosen["insecure"]), tls=self._tls()
+        )
+        config.check_exposure([*config.nodes.values(), *([bind] if bind else [])])
+        return config
+
+    def _nodes(self) -> dict[int, Address]:
+        nodes = self._typed(("nodes",), self._found.get("nodes", {}), dict)
+        if not nodes:
+            self._refuse(("nodes",), 'a cluster has nodes: [nodes], and below it 1 = "127.0.0.1:7401" and so on')
+        for key in nodes:
+            if not re.fullmatch(r"[1-9]\d*", key):
+                self._refuse(("nodes", key), f"nodes are numbered 1, 2, 3, and {key!r} is no such number")
+        wanted = [str(number) for number in range(1, len(nodes) + 1)]
+        for key in nodes:
+            if key not in wanted:
+                self._refuse(("nodes", key), f"there are {len(nodes)} nodes, numbered from 1 on, and so there is no node {key}")
+        if len(nodes) > MOST_NODES:
+            self._refuse(("nodes",), f"a cluster has at most {MOST_NODES} nodes")
+        found = {int(key): self._address(("nodes", key), nodes[key]) for key in wanted}
+        for number, address in found.items():
+            if list(found.values()).count(address) > 1:
+                self._refuse(("nodes", str(number)), f"two nodes have the address {address}")
+        return found
+
+    def _address(self, at: tuple[str, ...], found: object) -> Address:
+        matched = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/]+)):(\d{1,5})", found) if isinstance(found, str) else None
+        if matched is None or int(matched[3]) > 65_535:
+            self._refuse(at, f'{found!r} is not an address; write "127.0.0.1:7401", "host.example:7400" or "[::1]:7401"')
+        return Address(matched[1] or matched[2], int(matched[3]))
+
+    def _services(self) -> Mapping[str, Offer]:
+        services = self._typed(("services",), self._found.get("services", {}), dict)
+        offers = {}
+        for name, found in services.items():
+            at = ("services", name)
+            if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name):
+                self._refuse(at, f"{name!r} is not a name for a service: 1 to 40 letters, digits, hyphens and underscores")
+            self._typed(at, found, dict)
+            self._known(at, found, ("algorithm", "options", "over", "shared"))
+            if "algorithm" not in found:
+                self._refuse(at, f'[services.{name}] names no algorithm; write algorithm = "ricart-agrawala", for example')
+            algorithm = self._typed((*at, "algorithm"), found["algorithm"], str)
+            options = self._typed((*at, "options"), found.get("options", {}), dict)
+            over = self._typed((*at, "over"), found.get("over", ""), str)
+            shared = None if "shared" not in found else self._typed((*at, "shared"), found["shared"], bool)
+            offers[name] = Offer(algorithm, tuple(f"{key}={_option(value)}" for key, value in options.items()), over, shared)
+        return offers or DEFAULT_OFFERS
+
+    def _tls(self) -> Certificates | None:
+        if "tls" not in self._found:
+            return None
+        tls = self._typed(("tls",), self._found["tls"], dict)
+        self._known(("tls",), tls, Certificates._fields)
+        for name in Certificates._fields:
+            if name not in tls:
+                self._refuse(("tls",), f"[tls] has no {name}")
+            self._typed(("tls", name), tls[name], str)
+        return Certificates(self._path.parent / tls["ca"], tls["certificate"], tls["key"])
+
+    # What is wrong, and where.
+
+    def _known(self, at: tuple[str, ...], found: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for key in found:
+            if key not in known:
+                near = [each for each in known if each.startswith(key)] or difflib.get_close_matches(key, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                self._refuse((*at, key), f"unknown key {key!r}{f' in [{chr(46).join(at)}]' if at else ''}; {hint}")
+
+    def _typed(self, at: tuple[str, ...], found: Any, kind: type) -> Any:
+        if type(found) is not kind:
+            self._refuse(at, f"{'.'.join(at)} must be {_KINDS[kind]}, not {_shown(found)}")
+        return found
+
+    def _flag(self, name: str, said: str) -> bool:
+        if said.lower() not in ("1", "true", "yes", "0", "false", "no"):
+            raise BadConfig(f"HABEMUS_{name.upper()}={said}: write true or false")
+        return said.lower() in ("1", "true", "yes")
+
+    def _refuse(self, at: tuple[str, ...], reason: str) -> NoReturn:
+        line = _line_of(self._text, at)
+        raise BadConfig(f"{self._path}{f', line {line}' if line else ''}: {reason}")
+
+
+_KINDS: dict[type, str] = {str: "a string", bool: "true or false", dict: "a table"}
+
+
+def _shown(found: object) -> str:
+    text = repr(found)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _option(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _line_of(text: str, at: tuple[str, ...]) -> int | None:
+    """The line on which a key stands, or else that of the table around it."""
+    table: tuple[str, ...] = ()
+    best, depth = None, 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[([^\[\]]+)\]", line)
+        key = re.match(r"\s*([A-Za-z0-9_.\"'-]+)\s*=", line)
+        if header:
+            table = _names(header[1])
+        place = table if header else (*table, *_names(key[1])) if key else ()
+        shared = min(len(place), len(at))
+        if place[:shared] == at[:shared] and shared > depth:
+            best, depth = number, shared
+    return best
+
+
+def _names(dotted: str) -> tuple[str, ...]:
+    return tuple(name.strip().strip("\"'") for name in dotted.split("."))

@@ -1,0 +1,309 @@
+"""A node: one operating system process that takes part in a cluster.
+
+It hosts instances of the cluster's services, made on first use: by a request of a local client, or by a message or notice of a peer.
+It carries events to them (a message, a request; timers see to themselves) and lets `Steps` carry out what they lead to.
+
+Before a message reaches a process it has been checked: its sender lives on the node at the other end of the connection, its
+receiver lives here, its fields have their declared shapes.  Whoever sends anything else loses the connection.
+
+A disk that fails stops the node: nothing that is held leaves, and `failure` says why.
+
+After a restart, what was durable is back: each process that had stored something is restored and told to recover.  An instance
+without durable variables is gone, as its card says it must not be, and is made anew when somebody next mentions it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from habemus.core.process import ProcessId
+from habemus.core.values import Indication, Message, Timer
+from habemus.runtimes.live.codec import NAME_LIMIT, Carry, Frame, Open, Refused, encoded
+from habemus.runtimes.live.handshake import Identity
+from habemus.runtimes.live.instance import Hosted, Instance, Listener, check_request
+from habemus.runtimes.live.record import Recorder
+from habemus.runtimes.live.service import Feed, Service, fingerprint
+from habemus.runtimes.live.settings import Settings
+from habemus.runtimes.live.sockets import is_loopback
+from habemus.runtimes.live.steps import Steps
+from habemus.runtimes.live.storage import CorruptStorage, StableMemory, StorageFailed
+from habemus.runtimes.live.tcp import Network
+from habemus.runtimes.live.timers import Timers, chance, now_us
+
+log = logging.getLogger("habemus.live")
+
+SWEEP_AT_ONCE = 200
+SWEEP_PAUSE_US = 20_000
+CLOSING_SECONDS = 5.0
+
+
+class InstanceFailed(RuntimeError):
+    """The instance has stopped, because a handler of it raised."""
+
+
+class NodeStopped(RuntimeError):
+    """The node has ended, or has to, because its disk failed."""
+
+
+class TooMany(RuntimeError):
+    """The node hosts as many instances as it may."""
+
+
+class Node:
+    def __init__(self, settings: Settings, services: Sequence[Service]) -> None:
+        self.settings = settings
+        self.me = settings.node
+        self.services = tuple(sorted(services, key=lambda service: service.name))
+        self.counts: Counter[str] = Counter()
+        self.address = settings.bind
+        self.failure: asyncio.Future[None]  # ends with the reason if the node has to stop
+        self._index = {service.name: index for index, service in enumerate(self.services)}
+        self._draw = chance(settings.seed)
+        self._instances: dict[tuple[int, str], Instance] = {}
+        self._sources = self._listeners_of_sources()
+        self._news: dict[int, Timer] = {}  # the latest for all instances of a service that is fed
+        self._unswept: list[tuple[int, str]] = []
+        self._memory: StableMemory | None = None
+        self._recorder: Recorder | None = None
+        self._stopped = False
+
+    # Beginning and end.
+
+    async def start(self, listening: socket.socket | None = None) -> None:
+        """Comes up: takes its address, reads the stable memory, lets what was there recover, and begins to talk."""
+        settings = self.settings
+        is_protected = settings.tls is not None and settings.secret is not None
+        if not (is_protected or settings.insecure or is_loopback(settings.bind.host)):
+            raise ValueError(f"{settings.bind} can be reached by other machines, and there are no certificates or no secret")
+        loop = asyncio.get_running_loop()
+        self.failure = loop.create_future()
+        self._timers = Timers(loop, self._draw)
+        recording = settings.record is not None
+        secrets = (fingerprint(self.services, recording), settings.secret)
+        identity = Identity(settings.cluster, self.me, frozenset(settings.peers), *secrets)
+        self._network = Network(identity, settings.peers, self._received, self._connected, settings.tls, settings.seed)
+        self.counts = self._network.counts
+        try:
+            self.address = await self._network.listen(listening or settings.bind)
+            if settings.folder is not None:
+                self._memory = StableMemory(settings.folder, f"{settings.cluster}/{self.me}")
+            if settings.record is not None:
+                self._recorder = Recorder(settings.record, settings.cluster, self.me, self.services)
+            send = self._network.send
+            self._steps = Steps(self.me, loop, self._timers, self._memory, self._recorder, send, self._fail, self.counts)
+            if self._memory is not None:
+                self._recover_all(self._memory)
+            for index, name in self._sources:
+                self.open(self.services[index].name, name)
+        except BaseException:
+            await self._network.close()
+            self._close_files()
+            raise
+        await self._network.serve()
+        self._timers.set("sweep", settings.idle_us, self._sweep)
+
+    async def stop(self) -> None:
+        """Ends in good order: what is held is stored and sent first."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._timers.close()
+        for _ in range(int(CLOSING_SECONDS * 100)):
+            if self._steps.is_idle or self.failure.done():
+                break
+            await asyncio.sleep(0.01)
+        self._steps.close()
+        await self._network.close()
+        self._close_files()
+        if not self.failure.done():
+            self.failure.cancel()
+
+    def _close_files(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close(now_us())
+        if self._memory is not None:
+            self._memory.close()
+
+    def _fail(self, reason: StorageFailed) -> None:
+        if not self.failure.done():
+            self.failure.set_exception(reason)
+
+    # For those above.
+
+    def open(self, service: str, name: str) -> Instance:
+        """The instance, made if there was none."""
+        if self.failure.done() or self._stopped:
+            raise NodeStopped(f"node {self.me} has stopped")
+        index = self._index.get(service)
+        if index is None:
+            raise LookupError(f"there is no service {service}; there are {', '.join(self._index)}")
+        found = self._instances.get((index, name))
+        if found is not None:
+            return found
+        if not name or len(name) > NAME_LIMIT or not name.isprintable():
+            raise ValueError(f"the name of an instance is printable and has 1 to {NAME_LIMIT} characters")
+        return self._made(index, name)
+
+    def ask(self, service: str, name: str, request: str, *arguments: Any, told: Callable[[], None] | None = None) -> None:
+        """Makes a request of the local participant.  `told` is called when what it leads to at once has been stored and sent."""
+        instance = self.open(service, name)
+        hosted = instance.processes[self.me]
+        check_request(type(hosted.pure.parts[0]), request, len(arguments))
+        self._steps.request(hosted, request, arguments, told)
+        if instance.failed is not None:
+            raise InstanceFailed(f"{instance.title} has stopped: {instance.failed}")
+
+    async def request(self, service: str, name: str, request: str, *arguments: Any) -> None:
+        """The same, and returns when it has been stored and sent."""
+        done = asyncio.get_running_loop().create_future()
+        self.ask(service, name, request, *arguments, told=partial(_finish, done))
+        if not done.done():
+            await asyncio.wait((done, self.failure), return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            reason = None if self.failure.cancelled() else self.failure.exception()
+            raise NodeStopped(f"node {self.me} has stopped{f': {reason}' if reason else ''}")
+
+    def subscribe(self, service: str, name: str, listener: Listener) -> Callable[[], None]:
+        """The listener is told every indication of the instance's processes here; call what this gives to end that."""
+        instance = self.open(service, name)
+        instance.listeners.append(listener)
+        return partial(instance.listeners.remove, listener)
+
+    def instances(self) -> list[Instance]:
+        return list(self._instances.values())
+
+    def reaches(self) -> list[int]:
+        """The peers to which there is a connection now."""
+        return self._network.reaches()
+
+    # Instances come and go.
+
+    def _new(self, index: int, name: str) -> Instance:
+        instance = Instance(self.services[index], index, name, self.me, self._draw.choice)
+        instance.used = now_us()
+        instance.listeners += self._sources.get((index, name), ())  # before it starts: what it says then is news as well
+        self._instances[index, name] = instance
+        return instance
+
+    def _made(self, index: int, name: str) -> Instance:
+        if len(self._instances) >= self.settings.most_instances:
+            raise TooMany(f"this node hosts {len(self._instances)} instances, as many as it may")
+        instance = self._new(index, name)
+        if not instance.service.is_silent:
+            notice = encoded(Open(index, name))
+            for peer in self.settings.peers:
+                self._network.send(peer, notice)
+        for hosted in instance.processes.values():
+            self._steps.start(hosted)
+            self._tell_news(hosted)
+        return instance
+
+    def _recover_all(self, memory: StableMemory) -> None:
+        found: dict[tuple[int, str], dict[ProcessId, bytes]] = {}
+        for key, value in memory.table.items():
+            service, process, name = key.split("/", 2)
+            index = self._index.get(service)
+            if index is None:
+                log.warning("%s/%s is in stable memory, and there is no service %s any more: left as it is", service, name, service)
+                continue
+            found.setdefault((index, name), {})[int(process)] = value
+        for (index, name), stored in sorted(found.items()):
+            instance = self._new(index, name)
+            for me, hosted in instance.processes.items():
+                try:
+                    if me in stored:
+                        self._steps.recover(hosted, stored[me])
+                    else:
+                        self._steps.start(hosted)
+                    self._tell_news(hosted)
+                except (msgspec.DecodeError, ValueError) as reason:
+                    raise CorruptStorage(
+                        f"what is stored of {instance.title} is not of this algorithm or these options: {reason}"
+                    ) from None
+
+    def _sweep(self) -> None:
+        """Forgets what has been idle and cannot be told from what never was; a few at a time, so that nobody waits for it."""
+        if not self._unswept:
+            self._unswept = list(self._instances)
+        before = now_us() - self.settings.idle_us
+        for key in self._unswept[-SWEEP_AT_ONCE:]:
+            instance = self._instances.get(key)
+            if instance is not None and instance.used <= before and instance.can_be_forgotten():
+                del self._instances[key]
+                self.counts["forgotten"] += 1
+                for hosted in instance.processes.values():
+                    self._steps.forget(hosted)
+        del self._unswept[-SWEEP_AT_ONCE:]
+        self._timers.set("sweep", SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
+
+    # News for all instances of a service.
+
+    def _listeners_of_sources(self) -> dict[tuple[int, str], list[Listener]]:
+        """For each instance by which others are fed, who has to hear what it says."""
+        found: dict[tuple[int, str], list[Listener]] = {}
+        for index, service in enumerate(self.services):
+            if service.feed is not None:
+                source = (self._index[service.feed.service], service.feed.instance)
+                found.setdefault(source, []).append(partial(self._hear_news, index, service.feed))
+        return found
+
+    def _hear_news(self, index: int, feed: Feed, process: ProcessId, indication: Indication) -> None:
+        news = feed.news(indication) if process == self.me else None
+        if news is not None:
+            self._news[index] = news
+            for instance in list(self._instances.values()):
+                if instance.service_index == index:
+                    for hosted in instance.processes.values():
+                        self._steps.tell(hosted, feed.part, news)
+
+    def _tell_news(self, hosted: Hosted) -> None:
+        instance = hosted.instance
+        news = self._news.get(instance.service_index)
+        if news is not None and instance.service.feed is not None:
+            self._steps.tell(hosted, instance.service.feed.part, news)
+
+    # From the peers.
+
+    def _connected(self, peer: int) -> None:
+        """A notice may have been lost with a connection, so a peer hears of everything again."""
+        for (index, name), instance in self._instances.items():
+            if not instance.service.is_silent:
+                self._network.send(peer, encoded(Open(index, name)))
+
+    def _received(self, peer: int, frame: Frame) -> Refused | None:
+        if not 0 <= frame.service < len(self.services) or not frame.instance:
+            return Refused("a frame for no instance")
+        service = self.services[frame.service]
+        message: Message | Refused | None = None
+        if isinstance(frame, Carry):
+            if service.home.get(frame.sender) != peer or service.home.get(frame.to) != self.me:
+                return Refused(f"a message from process {frame.sender} to {frame.to}, which node {peer} cannot send to this one")
+            codecs = service.codecs[frame.to]
+            if not 0 <= frame.port < len(codecs):
+                return Refused(f"process {frame.to} of {service.name} has no part {frame.port}")
+            message = codecs[frame.port].decode(frame.kind, frame.fields)
+            if isinstance(message, Refused):
+                return message
+        instance = self._instances.get((frame.service, frame.instance))
+        if instance is None:
+            try:
+                instance = self._made(frame.service, frame.instance)
+            except TooMany:
+                self.counts["turned away"] += 1
+                return None
+        if isinstance(frame, Carry) and isinstance(message, Message):
+            self._steps.deliver(instance.processes[frame.to], frame.sender, frame.port, message, frame.number)
+        return None
+
+
+def _finish(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

@@ -1,0 +1,249 @@
+"""The steps of the processes on a node, and what leaves them.
+
+1. The pure process makes its step and gives a list of effects.  Timers are set at once.
+2. If durable variables have changed, they join the batch that is stored next, and the outputs of the step are held, together with
+   those of all later steps of the same process, so that nothing overtakes.
+3. When the batch is stored, or at once if nothing durable changed, the outputs leave: the step is recorded, then its messages go to the
+   connections, or to a queue if their receiver lives on this node, then its indications to the listeners.
+
+A listener may make requests; what they lead to comes after the outputs of the present step.
+
+A handler that raises stops its own instance, whose state cannot be trusted any more; the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from habemus.core.events import Event, note
+from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Send, SetTimer
+from habemus.core.process import MistakeInAlgorithm, ProcessId
+from habemus.core.values import Message, Timer
+from habemus.runtimes.live.codec import Carry, Unsendable, encoded
+from habemus.runtimes.live.commit import GroupCommit
+from habemus.runtimes.live.instance import Held, Hosted, Instance
+from habemus.runtimes.live.record import Recorder
+from habemus.runtimes.live.storage import StableMemory, StorageFailed
+from habemus.runtimes.live.timers import Timers, now_us
+
+log = logging.getLogger("habemus.live")
+
+Told = Callable[[], None] | None
+
+
+class _Outgoing(NamedTuple):
+    port: int
+    to: ProcessId
+    message: Message
+    number: int  # 0 where nothing is recorded
+
+
+class Steps:
+    def __init__(
+        self,
+        node: int,
+        loop: asyncio.AbstractEventLoop,
+        timers: Timers,
+        memory: StableMemory | None,
+        recorder: Recorder | None,
+        send: Callable[[int, bytes], None],
+        failed: Callable[[StorageFailed], None],
+        counts: Counter[str],
+    ) -> None:
+        self._node = node
+        self._loop = loop
+        self._timers = timers
+        self._recorder = recorder
+        self._send_to_node = send
+        self._counts = counts
+        self._commit = GroupCommit(loop, memory, self._stored, failed, counts)
+        self._waiting: defaultdict[int, list[Hosted]] = defaultdict(list)  # who has outputs held, by batch
+        self._local: deque[tuple[Hosted, ProcessId, int, Message, int]] = deque()  # messages that stay on this node
+        self._delivering = False
+        self._closed = False
+
+    @property
+    def is_idle(self) -> bool:
+        return self._commit.is_idle and not self._local
+
+    def close(self) -> None:
+        self._closed = True
+        self._commit.close()
+
+    # Events.
+
+    def start(self, hosted: Hosted) -> None:
+        # An entry says that the process has started, even if what it keeps is still as at first.
+        self._step(hosted, Event(0, hosted.me, "start"), hosted.pure.start, stores=hosted.keeps)
+
+    def recover(self, hosted: Hosted, stored: bytes) -> None:
+        """Brings a process back with what it had stored; `Malformed` or `DecodeError` if it cannot have stored that."""
+        plain = msgspec.msgpack.decode(stored)
+        hosted.pure.restore(hosted.stable.state(plain))
+        hosted.stored = hosted.stable.taken(hosted.pure.parts)
+        self._step(hosted, Event(0, hosted.me, "recover", "", {"stored": plain}), hosted.pure.recover)
+
+    def request(self, hosted: Hosted, request: str, arguments: tuple[object, ...], told: Told) -> None:
+        event = Event(0, hosted.me, "request", request, note(arguments) if arguments else None)
+        self._step(hosted, event, partial(hosted.pure.request, request, *arguments), told)
+
+    def deliver(self, hosted: Hosted, sender: ProcessId, port: int, message: Message, number: int) -> None:
+        event = Event(0, hosted.me, "receive", type(message).__name__, message, sender, number or None, hosted.paths[port])
+        self._step(hosted, event, partial(hosted.pure.deliver, port, sender, message))
+
+    def tell(self, hosted: Hosted, part: str, news: Timer) -> None:
+        """A timer expires that nobody set: news from outside the instance."""
+        self._expire(hosted, hosted.paths.index(part), news)
+
+    def _expire(self, hosted: Hosted, port: int, timer: Timer) -> None:
+        hosted.timers.discard((port, timer))
+        event = Event(0, hosted.me, "timer", type(timer).__name__, timer, None, None, hosted.paths[port])
+        self._step(hosted, event, partial(hosted.pure.fire, port, timer))
+
+    def _deliver_local(self) -> None:
+        self._delivering = False
+        for _ in range(len(self._local)):
+            self.deliver(*self._local.popleft())
+
+    def forget(self, hosted: Hosted) -> None:
+        if hosted.keeps:
+            self._commit.add((hosted.key, None))
+
+    # Steps.
+
+    def _step(self, hosted: Hosted, event: Event, act: Callable[[], list[Effect]], told: Told = None, *, stores: bool = False) -> None:
+        instance = hosted.instance
+        if instance.failed is not None or self._closed:
+            return
+        instance.used = now_us()
+        try:
+            effects = act()
+            self._check(instance, effects)
+            entry = self._changed(hosted, stores)
+        except Exception as reason:
+            self._fail(instance, event, reason)
+            return
+        self._set_timers(hosted, effects)
+        if entry is not None:
+            batch = self._commit.add((hosted.key, entry))
+            hosted.held.append(Held(batch, event, effects, told))
+            self._waiting[batch].append(hosted)
+        elif hosted.held:
+            hosted.held.append(Held(hosted.held[-1].batch, event, effects, told))
+        else:
+            self._release(hosted, event, effects, told)
+
+    @staticmethod
+    def _check(instance: Instance, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send) and effect.to not in instance.service.home:
+                raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")
+
+    @staticmethod
+    def _changed(hosted: Hosted, stores: bool) -> bytes | None:
+        """What is to be stored, if the step has changed it."""
+        if not hosted.keeps:
+            return None
+        now = hosted.stable.taken(hosted.pure.parts)
+        if now == hosted.stored and not stores:
+            return None
+        hosted.stored = now
+        return msgspec.msgpack.encode(hosted.stable.plain(hosted.pure.parts))
+
+    def _set_timers(self, hosted: Hosted, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                port, timer, after = effect
+                hosted.timers.add((port, timer))
+                self._timers.set((hosted.key, port, timer), after, partial(self._expire, hosted, port, timer))
+            elif isinstance(effect, CancelTimer):
+                hosted.timers.discard((effect.port, effect.timer))
+                self._timers.cancel((hosted.key, effect.port, effect.timer))
+
+    def _fail(self, instance: Instance, event: Event, reason: Exception) -> None:
+        instance.failed = f"{type(reason).__name__}: {reason}"
+        self._counts["failed instances"] += 1
+        log.error("%s has stopped, on %s %s", instance.title, event.kind, event.described(), exc_info=reason)
+        for hosted in instance.processes.values():
+            for port, timer in hosted.timers:
+                self._timers.cancel((hosted.key, port, timer))
+            hosted.timers.clear()
+
+    def _stored(self, batch: int) -> None:
+        for hosted in self._waiting.pop(batch, ()):
+            while hosted.held and hosted.held[0].batch <= batch:
+                _, event, effects, told = hosted.held.popleft()
+                self._release(hosted, event, effects, told)
+
+    # Outputs.
+
+    def _release(self, hosted: Hosted, event: Event, effects: list[Effect], told: Told) -> None:
+        outgoing = self._messages(hosted, effects)
+        if self._recorder is not None:
+            self._recorder.step(hosted.instance.title, _events(hosted, event, effects, outgoing))
+        for each in outgoing:
+            self._send(hosted, each)
+        for effect in effects:
+            if isinstance(effect, Indicate):
+                for listener in tuple(hosted.instance.listeners):
+                    try:
+                        listener(hosted.me, effect.indication)
+                    except Exception:
+                        log.exception("a listener of %s raised", hosted.instance.title)
+        if told is not None:
+            told()
+
+    def _messages(self, hosted: Hosted, effects: list[Effect]) -> list[_Outgoing]:
+        number = self._recorder.number if self._recorder is not None else _unnumbered
+        found: list[_Outgoing] = []
+        for effect in effects:
+            if isinstance(effect, Send | Broadcast):
+                receivers = (effect.to,) if isinstance(effect, Send) else hosted.peers
+                found += [_Outgoing(effect.port, to, effect.message, number()) for to in receivers]
+        return found
+
+    def _send(self, hosted: Hosted, outgoing: _Outgoing) -> None:
+        port, to, message, number = outgoing
+        instance = hosted.instance
+        home = instance.service.home[to]
+        if home == self._node:
+            self._local.append((instance.processes[to], hosted.me, port, message, number))
+            if not self._delivering:
+                self._delivering = True
+                self._loop.call_soon(self._deliver_local)
+            return
+        try:
+            kind, fields = instance.service.codecs[to][port].encode(message)
+            frame = encoded(Carry(instance.service_index, instance.name, to, hosted.me, port, kind, fields, number))
+        except Unsendable as reason:
+            self._counts["lost"] += 1
+            log.warning("%s: %s cannot be sent: %s", instance.title, type(message).__name__, reason)
+            return
+        self._send_to_node(home, frame)
+
+
+def _unnumbered() -> int:
+    return 0
+
+
+def _events(hosted: Hosted, event: Event, effects: list[Effect], outgoing: Iterable[_Outgoing]) -> list[Event]:
+    """The step as events: what began it, then its effects in order."""
+    now, me, sent = now_us(), hosted.me, iter(outgoing)
+    events = [event._replace(time=now)]
+    for effect in effects:
+        if isinstance(effect, Send | Broadcast):
+            for _ in range(1 if isinstance(effect, Send) else len(hosted.peers)):
+                port, to, message, number = next(sent)
+                events.append(Event(now, me, "send", type(message).__name__, message, to, number, hosted.paths[port]))
+        elif isinstance(effect, Indicate):
+            events.append(Event(now, me, "indicate", type(effect.indication).__name__, effect.indication))
+        elif isinstance(effect, Chosen):
+            events.append(Event(now, me, "choose", "", note(effect.value), None, None, hosted.paths[effect.port]))
+    return events

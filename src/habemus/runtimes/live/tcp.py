@@ -1,0 +1,94 @@
+"""Connections to the peers.
+
+Every node dials every other one and sends on the connection that it dialled, so there are two connections for each pair, one for
+each direction.  That needs no agreement on who dials whom, and a link that is cut in one direction is cut in one direction.
+
+What such a link promises.  As long as a connection lasts: everything, once, in order.  Over a reconnection: what was under way is
+lost, and nobody is told.  What has not been handed to the connection yet waits in a queue of limited size, also while the peer is
+away; when the queue is full its oldest messages are lost, and counted.  So seen over time these are *fair-loss* links that keep the
+order, and an algorithm that assumes reliable links, in a world where connections break, runs over `PerfectLinks`.
+
+What is sent during one turn of the event loop goes out in one write for each peer.
+
+Everything has a limit: the size of frames, the time for a handshake, the number of connections, the queue, the time for
+which sent bytes may stay unacknowledged.  Whoever has not shown who it is may send one kilobyte and wait five seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from habemus.runtimes.live.answering import Incoming
+from habemus.runtimes.live.codec import Frame, Refused
+from habemus.runtimes.live.dialling import Link
+from habemus.runtimes.live.handshake import Identity
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address
+from habemus.runtimes.live.timers import chance
+from habemus.runtimes.live.tls import Contexts
+
+SPARE_CONNECTIONS = 32
+"""Incoming connections beyond one for each peer."""
+
+
+class Network:
+    """All connections of one node."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        peers: Mapping[int, Address],
+        received: Callable[[int, Frame], Refused | None],
+        connected: Callable[[int], None],
+        tls: Contexts | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.identity = identity
+        self.received = received
+        self.connected = connected
+        self.tls = tls
+        self.counts: Counter[str] = Counter()
+        self.draw = chance(seed)
+        self._links = {peer: Link(self, peer, address) for peer, address in peers.items()}
+        self._server: asyncio.Server | None = None
+        self.incoming: set[Incoming] = set()
+        self.speaking: dict[int, Incoming] = {}  # the connection that speaks for each peer
+        self.most_incoming = len(self._links) + SPARE_CONNECTIONS
+
+    async def listen(self, bind: Address | socket.socket) -> Address:
+        """Takes the address, or a socket that listens already; says which address that is.  Nobody is let in yet."""
+        loop = asyncio.get_running_loop()
+        security: dict[str, Any] = {}
+        if self.tls is not None:
+            security = {"ssl": self.tls.answering, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
+        place: dict[str, Any] = {"sock": bind} if isinstance(bind, socket.socket) else {"host": bind.host, "port": bind.port}
+        self._server = await loop.create_server(lambda: Incoming(self), start_serving=False, **place, **security)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return Address(host, port)
+
+    async def serve(self) -> None:
+        """Lets the peers in, begins to connect to every one of them, and keeps at it."""
+        assert self._server is not None
+        await self._server.start_serving()
+        for link in self._links.values():
+            link.start()
+
+    def send(self, peer: int, frame: bytes) -> None:
+        self._links[peer].send(frame)
+
+    def reaches(self) -> list[int]:
+        """The peers to which there is a connection."""
+        return sorted(peer for peer, link in self._links.items() if link.is_up)
+
+    async def close(self) -> None:
+        """Hands over what is queued for peers that are there, then closes everything."""
+        if self._server is not None:
+            self._server.close()
+        await asyncio.gather(*(link.stop() for link in self._links.values()))
+        for connection in list(self.incoming):
+            connection.abort()
+        if self._server is not None:
+            await self._server.wait_closed()

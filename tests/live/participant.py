@@ -1,0 +1,109 @@
+"""One node of a cluster as an operating system process, with a client inside that does what it is told on its standard input.
+
+    participant.py CLUSTER.toml ID
+
+Each line in is a JSON object, each line out another one:
+
+    {"do": "visit", "on": ["locks", "printer"], "rounds": 3}    enters and leaves so often, then says {"done": ...}
+    {"do": "ask", "on": [...], "request": "elect"}              makes a request
+    {"do": "open", "on": [...]}                                 makes the instance
+    {"do": "hear", "on": [...]}                                 tells every indication from now on as {"heard": ..., "fields": ...}
+    {"do": "state", "on": [...]}                                says the state of the local process as {"state": ...}
+    {"do": "counts"}                                            says what the node has counted, and its memory in kilobytes
+    {"do": "stop"}                                              ends in good order
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+from habemus.cli.node import services_of
+from habemus.core.process import ProcessId
+from habemus.core.shapes import plain_of
+from habemus.core.values import Indication, to_plain
+from habemus.runtimes.live.config import load
+from habemus.runtimes.live.node import Node
+
+
+def say(**what: Any) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+async def visit(node: Node, service: str, name: str, rounds: int) -> None:
+    """Asks, stays inside for a moment, shows the token to the resource if there is one, and leaves."""
+    heard: asyncio.Queue[Indication] = asyncio.Queue()
+
+    def listen(process: ProcessId, indication: Indication) -> None:
+        if process == node.me:
+            heard.put_nowait(indication)
+
+    leave = node.subscribe(service, name, listen)
+    for _ in range(rounds):
+        node.ask(service, name, "acquire")
+        granted = await heard.get()
+        token = getattr(granted, "token", None)
+        for _ in range(2):
+            if token is not None:
+                node.ask(service, name, "write", *token)
+            await asyncio.sleep(0.002)
+        if heard.empty():  # else it has lost the lock in the meantime
+            node.ask(service, name, "release")
+        else:
+            heard.get_nowait()
+    leave()
+    say(done=[service, name])
+
+
+def obey(node: Node, command: dict[str, Any]) -> asyncio.Task[None] | None:
+    service, name = command.get("on", ("", ""))
+    match command["do"]:
+        case "visit":
+            return asyncio.get_running_loop().create_task(visit(node, service, name, command["rounds"]))
+        case "ask":
+            node.ask(service, name, command["request"])
+        case "open":
+            node.open(service, name)
+            say(done=[service, name])
+        case "hear":
+            node.subscribe(service, name, lambda process, each: say(heard=type(each).__name__, process=process, fields=to_plain(each)))
+        case "state":
+            say(state=plain_of(node.open(service, name).processes[node.me].pure.capture()))
+        case "counts":
+            say(counts=dict(node.counts), kilobytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, instances=len(node.instances()))
+    return None
+
+
+async def main(file: str, number: int) -> None:
+    config = load(Path(file), os.environ, {})
+    node = Node(config.settings(number), services_of(config))
+    await node.start()
+    say(ready=node.me)
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    tasks = []
+    while line := await reader.readline():
+        command = json.loads(line)
+        if command["do"] == "stop":
+            break
+        tasks.append(obey(node, command))
+    for task in tasks:
+        if task is not None and task.done():
+            task.result()  # what went wrong there is not lost
+    await node.stop()
+    say(stopped=node.me)
+
+
+if __name__ == "__main__":
+    try:
+        import uvloop
+
+        uvloop.run(main(sys.argv[1], int(sys.argv[2])))
+    except ModuleNotFoundError:
+        asyncio.run(main(sys.argv[1], int(sys.argv[2])))

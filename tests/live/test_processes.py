@@ -1,0 +1,249 @@
+"""Real processes: killed and restarted, shouted at, told to end; and what they say when they cannot begin."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from habemus.catalog.live import judged, replayed
+from habemus.runtimes.live.codec import Carry, Hello, Open, encoded
+from habemus.traces.merge import merge, read_record
+
+Start = Callable[..., Any]
+ON = ["locks", "printer"]
+
+
+def locks(algorithm: str, *options: str, over: str = "") -> dict[str, Any]:
+    return {"locks": (algorithm, options, over)}
+
+
+def all_visit(cluster: Any, numbers: tuple[int, ...] = (1, 2, 3), rounds: int = 2) -> None:
+    for number in numbers:
+        cluster.nodes[number].tell("visit", on=ON, rounds=rounds)
+    for number in numbers:
+        assert cluster.nodes[number].hear("done") == ON
+
+
+# Killed.
+
+
+def test_what_was_durable_is_back_after_a_kill(processes: Start) -> None:
+    """The coordinators of a quorum keep their grants; with one killed and back, everybody still gets in, and never two."""
+    cluster = processes(locks("quorum-yield"))
+    for number in (1, 2, 3):
+        all_visit(cluster)
+        cluster.nodes[number].tell("state", on=ON)
+        before = cluster.nodes[number].hear("state")
+        cluster.kill(number)
+        node = cluster.restart(number)
+        node.tell("state", on=ON)
+        after = node.hear("state")
+        assert _durable(after) >= _durable(before) > 0
+    all_visit(cluster)
+    trace = merge([read_record(path) for path in cluster.stop()], "locks/printer")
+    assert [event.kind for event in trace.events].count("crash") == [event.kind for event in trace.events].count("recover") == 6
+    report = judged(trace)
+    assert report.violated == []
+    assert report.costs["entries"] == 24
+    assert replayed(trace)
+
+
+def _durable(state: list[list[Any]]) -> int:
+    """The number of the last request, which is stored before it is sent."""
+    return max(each for each in state[0] if isinstance(each, int))
+
+
+def test_kills_in_the_middle_of_everything(processes: Start) -> None:
+    """Whoever is killed while all ask is back with what it had stored; the trace replays, so no step was lost or invented."""
+    cluster = processes(locks("elected-coordinator"))
+    all_visit(cluster, rounds=1)
+    for victim in (1, 2, 3):
+        others = tuple(number for number in (1, 2, 3) if number != victim)
+        for number in (1, 2, 3):
+            cluster.nodes[number].tell("visit", on=ON, rounds=4)
+        cluster.nodes[victim].tell("counts")
+        cluster.nodes[victim].hear("counts")
+        cluster.kill(victim)
+        cluster.restart(victim)
+        for number in others:
+            assert cluster.nodes[number].hear("done") == ON
+    all_visit(cluster)
+    trace = merge([read_record(path) for path in cluster.stop()], "locks/printer")
+    report = judged(trace)
+    assert report.violated == [], report.why
+    assert replayed(trace)
+
+
+@pytest.mark.parametrize("algorithm", ["ricart-agrawala", "central"])
+def test_perfect_links_outlive_the_restart_of_a_peer(processes: Start, algorithm: str) -> None:
+    """A peer that is neither waiting nor inside is killed; what was sent to it while it was down arrives when it is back."""
+    cluster = processes(locks(algorithm, over="perfect"))
+    all_visit(cluster)
+    for victim in (3, 2):
+        asker = cluster.nodes[1]
+        cluster.kill(victim)
+        asker.tell("visit", on=ON, rounds=2)
+        node = cluster.restart(victim)
+        assert asker.hear("done") == ON
+        node.tell("visit", on=ON, rounds=1)
+        assert node.hear("done") == ON
+    cluster.stop()
+
+
+# Shouted at.
+
+
+def test_noise_on_a_live_socket(processes: Start) -> None:
+    """10,000 strings, of noise and of frames out of place: the node stays up, stays small, and works as before."""
+    cluster = processes(locks("ricart-agrawala"), head='secret_file = "secret"')
+    all_visit(cluster)
+    node = cluster.nodes[1]
+    node.tell("counts")
+    before = node.hear("kilobytes")
+    draw = random.Random(3)
+    good = [
+        encoded(Hello(1, "office", 2, 1, b"f" * 32, b"n" * 32)),
+        encoded(Carry(0, "printer", 1, 2, 0, 0, [5])),
+        encoded(Open(0, "another")),
+        b"\x01\x0f\xff\xff",
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    ]
+    for _ in range(10_000):
+        noise = draw.randbytes(draw.randrange(1, 200)) if draw.random() < 0.5 else draw.choice(good) + draw.randbytes(draw.randrange(5))
+        with socket.create_connection(("127.0.0.1", cluster.ports[0]), timeout=60) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+            connection.sendall(noise)
+    node.tell("counts")
+    after = node.hear("kilobytes")
+    node.tell("counts")
+    assert node.hear("instances") == 1
+    assert after - before < 20_000
+    all_visit(cluster)
+    cluster.stop()
+
+
+@pytest.fixture(autouse=True)
+def secret(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a secret of the cluster\n")
+
+
+# `habemus node`.
+
+
+def habemus(*arguments: str, cwd: Path, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "habemus", *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def cluster_file(folder: Path, port: int, **more: str) -> None:
+    head = "".join(f'{key} = "{value}"\n' for key, value in more.items())
+    services = '[services.locks]\nalgorithm = "quorum-durable"\noptions = { coordinators = 0 }\n'
+    (folder / "cluster.toml").write_text(f'{head}[nodes]\n1 = "127.0.0.1:{port}"\n{services}')
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+        assert isinstance(port, int)
+        return port
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_when_told_to(tmp_path: Path, number: int) -> None:
+    (tmp_path / "data").mkdir()
+    cluster_file(tmp_path, free_port(), data="data")
+    node = habemus("node", "--config", "cluster.toml", "--id", "1", "--record", "records", "--json", cwd=tmp_path)
+    assert node.stdout is not None
+    said = "".join(node.stdout.readline() for _ in range(5))
+    assert json.loads(said)["pid"] == node.pid
+    node.send_signal(number)
+    out, err = node.communicate(timeout=60)
+    assert (node.returncode, out, err) == (0, "", "")
+    assert (tmp_path / "data" / "node-1" / "memory").exists()
+    [record] = (tmp_path / "records").glob("*.jsonl")
+    assert record.read_text().splitlines()[-1].startswith('{"end":')
+
+
+def refusal(folder: Path, *arguments: str, **environment: str) -> str:
+    done = habemus(*arguments, cwd=folder, **environment)
+    out, err = done.communicate(timeout=60)
+    assert (done.returncode, out, err.count("\n")) == (2, "", 1), err
+    return err
+
+
+def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
+    node = ("node", "--config", "cluster.toml", "--id", "1")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        cluster_file(tmp_path, port)
+        assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in refusal(tmp_path, *node)
+    cluster_file(tmp_path, free_port(), data="absent")
+    assert "data folder absent does not exist" in refusal(tmp_path, *node)
+    cluster_file(tmp_path, free_port(), secret_file="short")
+    (tmp_path / "short").write_text("abc")
+    assert "a secret has at least 16" in refusal(tmp_path, *node)
+    cluster_file(tmp_path, free_port())
+    assert "there is no node 2" in refusal(tmp_path, *node[:-1], "2")
+    assert "can be reached by other machines" in refusal(tmp_path, *node, "--bind", "0.0.0.0:7400")
+    assert "unknown key 'secret'; did you mean secret_file?" in _with_line(tmp_path, 'secret = "x"', node)
+    assert "there is no algorithm riccart" in _with_line(tmp_path, '[services.x]\nalgorithm = "riccart"', node, at_end=True)
+    (tmp_path / "data" / "node-1").mkdir(parents=True)
+    (tmp_path / "data" / "node-1" / "memory").write_bytes(b"noise")
+    cluster_file(tmp_path, free_port(), data="data")
+    running = habemus(*node, cwd=tmp_path)  # noise alone is a torn first write, and is cut
+    assert running.stderr is not None
+    assert "listens on" in running.stderr.readline()
+    assert "is in use by another process" in refusal(tmp_path, *node, "--bind", f"127.0.0.1:{free_port()}")
+    running.terminate()
+    running.communicate(timeout=60)
+
+
+def _with_line(folder: Path, line: str, node: tuple[str, ...], at_end: bool = False) -> str:
+    cluster_file(folder, free_port())
+    text = (folder / "cluster.toml").read_text()
+    (folder / "cluster.toml").write_text(f"{text}{line}\n" if at_end else f"{line}\n{text}")
+    return refusal(folder, *node)
+
+
+def test_records_are_merged_judged_drawn_and_replayed_from_the_command_line(processes: Start, tmp_path: Path) -> None:
+    cluster = processes(locks("ricart-agrawala"))
+    all_visit(cluster)
+    records = [str(path) for path in cluster.stop()]
+    merged = habemus("trace", "merge", *records, "-o", "run.json", "-o", "run.svg", "--json", cwd=tmp_path)
+    out, _ = merged.communicate(timeout=60)
+    assert merged.returncode == 0
+    report = json.loads(out)
+    assert (report["verdict"], report["entries"], report["properties"]["ME3"]) == ("holds", 6, "holds")
+    assert "<svg" in (tmp_path / "run.svg").read_text()
+    again = habemus("replay", "run.json", "--json", cwd=tmp_path)
+    out, _ = again.communicate(timeout=60)
+    assert (again.returncode, json.loads(out)["same"]) == (0, True)
+    # and a trace in which a process does what its file does not say is found out
+    text = (tmp_path / "run.json").read_text().splitlines()
+    place = next(index for index, line in enumerate(text) if '"e":"send"' in line and '"name":"Reply"' in line)
+    from habemus.traces.file import read, write
+
+    trace = read(tmp_path / "run.json")
+    event = trace.events[place - 1]
+    events = (*trace.events[: place - 1], event._replace(value={"stamp": 77}), *trace.events[place:])
+    write(trace.__class__(trace.run, trace.processes, trace.labels, events, trace.findings, trace.title), tmp_path / "changed.json")
+    other = habemus("replay", "changed.json", cwd=tmp_path)
+    out, _ = other.communicate(timeout=60)
+    assert other.returncode == 1
+    assert "different" in out

@@ -1,0 +1,113 @@
+"""Clusters of live nodes inside one test process, each on a socket of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from habemus.catalog.live import services_of
+from habemus.core import System
+from habemus.core.process import ProcessId
+from habemus.core.values import Indication
+from habemus.runtimes.live.node import Node
+from habemus.runtimes.live.service import Service
+from habemus.runtimes.live.settings import Settings
+from habemus.runtimes.live.sockets import Address
+
+Services = dict[str, str | System]
+PATIENCE = 30.0
+"""Seconds after which a test that waits has failed."""
+
+
+class Cluster:
+    def __init__(self, services: Services, size: int, base: Path, **given: Any) -> None:
+        self.services = services
+        self.given = given
+        self.base = base
+        self._sockets = {number: socket.create_server(("127.0.0.1", 0)) for number in range(1, size + 1)}
+        self.addresses = {number: Address(*each.getsockname()[:2]) for number, each in self._sockets.items()}
+        self.nodes: dict[int, Node] = {}
+
+    def settings(self, number: int, **given: Any) -> Settings:
+        folder = self.base / f"{number}"
+        folder.mkdir(exist_ok=True)
+        peers = {peer: address for peer, address in self.addresses.items() if peer != number}
+        usual: dict[str, Any] = {"cluster": "office", "node": number, "peers": peers, "bind": self.addresses[number], "folder": folder}
+        return Settings(**usual | self.given | given)
+
+    def made(self, number: int, **given: Any) -> Node:
+        services: list[Service] = []
+        for name, each in self.services.items():
+            made = services_of(name, each, (), "", self.addresses) if isinstance(each, str) else [Service(name, each, self.addresses)]
+            services += made
+        self.nodes[number] = Node(self.settings(number, **given), services)
+        return self.nodes[number]
+
+    async def start(self, number: int, **given: Any) -> Node:
+        node = self.made(number, **given)
+        await node.start(self._sockets.pop(number, None))
+        return node
+
+    async def stop(self, number: int) -> None:
+        await self.nodes.pop(number).stop()
+
+    async def close(self) -> None:
+        for node in self.nodes.values():
+            await node.stop()
+        for each in self._sockets.values():
+            each.close()
+
+    def client(self, number: int, service: str, name: str) -> Client:
+        return Client(self.nodes[number], service, name)
+
+
+class Client:
+    """Hears the indications of one instance, and can wait for them."""
+
+    def __init__(self, node: Node, service: str, name: str) -> None:
+        self.node, self.service, self.name = node, service, name
+        self.heard: asyncio.Queue[tuple[ProcessId, Indication]] = asyncio.Queue()
+        self.leave = node.subscribe(service, name, lambda process, indication: self.heard.put_nowait((process, indication)))
+
+    def ask(self, request: str, *arguments: Any) -> None:
+        self.node.ask(self.service, self.name, request, *arguments)
+
+    async def hear(self) -> Indication:
+        return (await asyncio.wait_for(self.heard.get(), PATIENCE))[1]
+
+    async def visit(self) -> None:
+        self.ask("acquire")
+        await self.hear()
+        self.ask("release")
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Waits until something has become true elsewhere; fails when it does not."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+Made = Callable[..., Any]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Made:
+    @asynccontextmanager
+    async def started(services: Services, size: int = 3, only: Sequence[int] | None = None, **given: Any) -> AsyncIterator[Cluster]:
+        made = Cluster(services, size, tmp_path, **given)
+        try:
+            for number in only if only is not None else range(1, size + 1):
+                await made.start(number)
+            yield made
+        finally:
+            await made.close()
+
+    started.until = until  # type: ignore[attr-defined]  # what every test that waits needs
+    return started

@@ -1,0 +1,118 @@
+"""Timers: never early, in order, replaced and cancelled; on a clock that the test moves."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from habemus.runtimes.live import timers
+from habemus.runtimes.live.timers import Timers, chance
+
+
+class Wake:
+    def __init__(self, at: float, action: Callable[[], None]) -> None:
+        self.at, self.action, self.cancelled = at, action, False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Loop:
+    """As much of an event loop as timers need.  It rounds to milliseconds and so wakes up early, as real ones do."""
+
+    def __init__(self) -> None:
+        self.now = 5_000_000
+        self.wakes: list[Wake] = []
+
+    def call_later(self, delay: float, action: Callable[[], None]) -> Wake:
+        wake = Wake(self.now + int(delay * 1_000) * 1_000, action)
+        self.wakes.append(wake)
+        return wake
+
+    def advance(self, by: int) -> None:
+        end = self.now + by
+        while True:
+            self.wakes = [wake for wake in self.wakes if not wake.cancelled]
+            due = [wake for wake in self.wakes if wake.at <= end]
+            if not due:
+                break
+            first = min(due, key=lambda wake: wake.at)
+            self.wakes.remove(first)
+            self.now = max(self.now, int(first.at)) + 7  # a little later each time, as on a real machine
+            first.action()
+        self.now = max(self.now, end)
+
+
+def made(seed: int = 1) -> tuple[Loop, Timers, list[Any]]:
+    loop = Loop()
+    return loop, Timers(cast(asyncio.AbstractEventLoop, loop), chance(seed), lambda: loop.now), []
+
+
+def test_it_fires_once_and_never_early() -> None:
+    loop, heap, fired = made()
+    set_at = loop.now
+    heap.set("a", 1_999, lambda: fired.append(loop.now - set_at))
+    loop.advance(1_500)
+    assert fired == []
+    loop.advance(1_000_000)
+    assert len(fired) == 1
+    assert fired[0] >= 1_999
+    assert len(heap) == 0
+
+
+def test_in_the_order_of_their_deadlines_also_after_a_pause() -> None:
+    loop, heap, fired = made()
+    for after in (5_000, 1_000, 3_000, 2_000, 4_000):
+        heap.set(after, after, lambda after=after: fired.append(after))  # type: ignore[misc]  # bound now
+    loop.now += 60_000_000  # the process was stopped
+    loop.advance(1)
+    assert fired == [1_000, 2_000, 3_000, 4_000, 5_000]
+
+
+def test_the_same_key_again_replaces_it() -> None:
+    loop, heap, fired = made()
+    heap.set("a", 1_000, lambda: fired.append("first"))
+    heap.set("a", 9_000, lambda: fired.append("second"))
+    loop.advance(5_000)
+    assert fired == []
+    loop.advance(5_000)
+    assert fired == ["second"]
+
+
+def test_cancelled_and_closed() -> None:
+    loop, heap, fired = made()
+    heap.set("a", 1_000, lambda: fired.append("a"))
+    heap.set("b", 2_000, lambda: fired.append("b"))
+    heap.cancel("a")
+    heap.cancel("never set")
+    loop.advance(1_500)
+    heap.close()
+    loop.advance(5_000)
+    assert fired == []
+
+
+def test_one_that_is_due_can_be_cancelled_by_another() -> None:
+    loop, heap, fired = made()
+    heap.set("a", 1_000, lambda: heap.cancel("b"))
+    heap.set("b", 1_001, lambda: fired.append("b"))
+    heap.set("c", 1_002, lambda: heap.set("d", 0, lambda: fired.append("d")))
+    loop.now += 10_000
+    loop.advance(1_000)
+    assert fired == ["d"]
+
+
+def test_draws_are_in_the_range_and_the_same_for_a_seed() -> None:
+    draws = [made(3)[1].drawn((10, 20)) for _ in range(2)]
+    assert draws[0] == draws[1]
+    heap = made(4)[1]
+    assert {heap.drawn((1, 3)) for _ in range(200)} == {1, 2, 3}
+    assert heap.drawn(7) == 7
+    assert isinstance(chance(None).random(), float)
+
+
+def test_cancelled_entries_do_not_pile_up() -> None:
+    loop, heap, _ = made()
+    for number in range(50_000):
+        heap.set("again and again", 1_000_000 + number, lambda: None)
+    assert len(heap._heap) <= timers.SWEEP_FROM + 1
+    assert len(heap) == 1
+    loop.advance(10)
