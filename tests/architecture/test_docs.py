@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from habemus.scenarios import find, scenarios
 from habemus.traces.diagram import svg
 
 ROOT = Path(__file__).parents[2]
+CHAPTERS = ("first-algorithm.md", "checking.md")
+"""Their commands go on from one another; test_chapters.py runs them in order."""
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -26,7 +29,8 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 
 def commands() -> list[tuple[str, str]]:
-    lines = [(name, line[2:]) for name, block in blocks("console") for line in block.splitlines() if line.startswith("$ habemus")]
+    told = [(name, block) for name, block in blocks("console") if name not in CHAPTERS]
+    lines = [(name, line[2:]) for name, block in told for line in block.splitlines() if line.startswith("$ habemus")]
     return list(dict.fromkeys(lines))
 
 
@@ -34,14 +38,32 @@ def test_there_are_commands_in_the_documents() -> None:
     assert len(commands()) > 5
 
 
+def pictures(document: str) -> set[str]:
+    """The names of the pictures that a document shows."""
+    text = next(file for file in DOCUMENTS if file.name == document).read_text(encoding="utf-8")
+    return set(re.findall(r"!\[[^]]*\]\([^)]*images/([^)]+)\)", text))
+
+
 @pytest.mark.parametrize(("document", "command"), commands())
-def test_command_of_the_documents(document: str, command: str, tmp_path: Path) -> None:
-    """Each command is understood and ends with a verdict, whatever it is."""
-    words = shlex.split(re.sub(r"\s+#.*", "", command))
-    while words:
-        one, words = (words[: words.index("&&")], words[words.index("&&") + 1 :]) if "&&" in words else (words, [])
-        done = subprocess.run([sys.executable, "-m", *one], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode in (0, 1), f"{document}: {command}: {done.stderr}"
+def test_command_of_the_documents(document: str, command: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Each command is understood and ends with a verdict, whatever it is; a picture that it saves is the one that the document shows."""
+    for file in (ROOT / "examples").glob("*.toml"):
+        shutil.copy(file, tmp_path)
+    for one in re.split(r"\s+(?:&&|;)\s+", re.sub(r"\s+#.*", "", command)):
+        done = subprocess.run([sys.executable, "-m", *shlex.split(one)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1) and "Traceback" not in done.stderr, f"{document}: {command}: {done.stderr}"
+    for name in sorted(pictures(document)):
+        if (tmp_path / name).exists():
+            shown = ROOT / "docs" / "images" / name
+            if request.config.getoption("--rewrite"):
+                shown.write_bytes((tmp_path / name).read_bytes())
+            same = shown.exists() and shown.read_bytes() == (tmp_path / name).read_bytes()
+            assert same, f"{document}: {name} is not what {command} draws; run make docs"
+
+
+def test_the_pictures_of_the_numbers_are_made_by_the_commands_beside_them() -> None:
+    saved = {word for document, command in commands() if document == "numbers.md" for word in command.split()}
+    assert pictures("numbers.md") and pictures("numbers.md") <= saved
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -49,7 +50,8 @@ def _save(every: list[Cell], folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     for cell in every:
-        save(cell.trace, folder / f"{cell.algorithm}-{cell.role}.svg")
+        # A user's own algorithm is called by its path.
+        save(cell.trace, folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', cell.algorithm)}-{cell.role}.svg")
     click.echo(f"saved {len(every)} pictures in {folder}", err=True)
 
 

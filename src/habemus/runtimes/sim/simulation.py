@@ -273,7 +273,8 @@ class Simulation:
 
         def send_to_itself(address: int, sender: ProcessId, message: Message) -> None:
             event = (bits(TIE), address, sender, message)
-            enqueue(now + 1, event)
+            sampler = samplers.get((sender, sender))  # nobody has one, unless a schedule dictates when everything comes
+            enqueue(now + (1 if sampler is None else sampler(now)), event)
             if messages:
                 log(event)
 

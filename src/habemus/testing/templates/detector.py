@@ -1,0 +1,53 @@
+"""Failure detection by heartbeats and a fixed timeout.
+
+Everybody says now and then that it is there.  Who has not been heard of for too long is suspected, until it is heard of again.
+
+Source   your own.
+Assumes  reliable links; messages that take less than the timeout without the period.  Crashes.
+Cost     n-1 messages per process and period.
+Ensures  completeness, accuracy; accuracy only for as long as messages are fast enough.
+"""
+
+from habemus.core import Const, Message, ProcessId, Timer, upon
+from habemus.problems.detector import Detector, Restored, Suspected
+
+
+class Alive(Message):
+    pass
+
+
+class Beat(Timer):
+    pass
+
+
+class Silence(Timer):
+    of: ProcessId
+
+
+class MyDetector(Detector):
+    period: Const[int] = 20_000  # microseconds; a run can set it with -o period=10ms
+    timeout: Const[int] = 60_000
+    suspected: set[ProcessId] = set()
+
+    def on_start(self) -> None:
+        for peer in self.peers:
+            self.set_timer(Silence(peer), after=self.timeout)
+        self.beat(Beat())
+
+    @upon(Beat)
+    def beat(self, _: Beat) -> None:
+        self.broadcast(Alive())
+        self.set_timer(Beat(), after=self.period)
+
+    @upon(Silence)
+    def suspect(self, silence: Silence) -> None:
+        self.suspected.add(silence.of)
+        self.indicate(Suspected(silence.of))
+
+    @upon(Alive)
+    def hear(self, sender: ProcessId, _: Alive) -> None:
+        # This replaces the timer that was set.
+        self.set_timer(Silence(sender), after=self.timeout)
+        if sender in self.suspected:
+            self.suspected.discard(sender)
+            self.indicate(Restored(sender))

@@ -1,0 +1,77 @@
+"""Mutual exclusion by a queue that one of the participants keeps.
+
+The participant with the smallest number is the secretary.  Whoever wants in asks it, and it lets one in at a time.
+
+Source   your own.
+Assumes  reliable links, in any order; no process crashes.
+Cost     3 messages per entry: request, grant, release; none when the secretary itself enters.
+Ensures  ME1, ME2; entry in order of arrival at the secretary.
+"""
+
+from collections.abc import Sequence
+
+from habemus.core import Message, ProcessId, upon, whenever
+from habemus.problems.mutex import Costs, Mutex, average
+
+
+class Request(Message):
+    pass
+
+
+class Grant(Message):
+    pass
+
+
+class Release(Message):
+    pass
+
+
+class MyMutex(Mutex):
+    waits: bool = False  # this participant has asked and is not inside yet
+    holder: ProcessId | None = None  # who is inside, as the secretary sees it
+    queue: list[ProcessId] = []  # who comes next
+
+    def secretary(self) -> ProcessId:
+        return min((self.me, *self.peers))
+
+    # A participant.
+
+    def acquire(self) -> None:
+        self.waits = True
+        self.send(Request(), to=self.secretary())
+
+    @upon(Grant)
+    def enter(self, sender: ProcessId, _: Grant) -> None:
+        self.waits = False
+        self.granted()
+
+    def release(self) -> None:
+        self.send(Release(), to=self.secretary())
+
+    # The secretary.
+
+    @upon(Request)
+    def enqueue(self, sender: ProcessId, _: Request) -> None:
+        self.queue.append(sender)
+
+    @upon(Release)
+    def vacate(self, sender: ProcessId, _: Release) -> None:
+        self.holder = None
+
+    def is_free_and_wanted(self) -> bool:
+        return self.holder is None and bool(self.queue)
+
+    @whenever(is_free_and_wanted)
+    def admit_next(self) -> None:
+        self.holder = self.queue.pop(0)
+        self.send(Grant(), to=self.holder)
+
+    # For whoever looks at it from outside.
+
+    def awaits(self) -> Sequence[ProcessId]:
+        """Whom this process waits for: it explains a deadlock, if there is one."""
+        return [self.secretary()] if self.waits else []
+
+    def costs(self, size: int) -> Costs:
+        """The formula; what is measured must equal it."""
+        return Costs(messages=average(3 * (size - 1), size))

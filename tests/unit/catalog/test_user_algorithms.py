@@ -1,0 +1,200 @@
+"""A user's own algorithm: `path/to/mine.py:MyMutex` wherever a name of the catalog can stand."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from habemus.analysis.draws import Draw
+from habemus.analysis.ranges import sizes
+from habemus.analysis.sweep import Sweep
+from habemus.catalog.checks import Check, perform
+from habemus.catalog.entries import CannotLoad, find
+from habemus.catalog.runs import execute
+from habemus.catalog.setup import Setup
+from habemus.core import MistakeInAlgorithm
+from habemus.core.process import MistakeInPlan
+from habemus.core.properties import Verdict
+
+OWN = '''"""Mine: as the book has it.
+
+Assumes  reliable links.
+Ensures  ME1; no more.
+"""
+
+from habemus.algorithms.mutex.central import Central
+
+
+class MyMutex(Central):
+    {body}
+'''
+MUTEX = """from habemus.core import Message
+from habemus.problems.mutex import Mutex
+
+class Hello(Message):
+    pass
+
+class MyMutex(Mutex):
+    def acquire(self) -> None:
+        {body}
+"""
+RELEASE = """
+    def release(self) -> None:
+        pass
+"""
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    monkeypatch.chdir(tmp_path)
+
+    def to(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return Path(name)
+
+    return to
+
+
+def test_it_is_found_by_its_path_and_has_its_own_card(write: Write) -> None:
+    path = write("folder/mine.py", OWN.format(body="pass"))
+    entry = find(f"{path}:MyMutex")
+    assert entry.name == "folder/mine.py:MyMutex"
+    assert entry.box.title == "Mine: as the book has it."
+    assert entry.box.ensures == ("ME1",)
+    assert find(f"{path.resolve()}:MyMutex").algorithm is entry.algorithm  # one file is one module, by whatever path
+    assert execute(Setup(entry.name, 3)).verdict is Verdict.HOLDS
+    assert perform(Check(entry.name, 2)).verdict is Verdict.HOLDS
+
+
+def test_a_short_docstring_of_the_class_does_not_hide_the_card_of_the_file(write: Write) -> None:
+    path = write("mine.py", OWN.format(body='"""Just a word."""'))
+    assert find(f"{path}:MyMutex").box.ensures == ("ME1",)
+
+
+def test_a_file_without_a_docstring_claims_nothing_and_can_be_judged(write: Write) -> None:
+    path = write("mine.py", "from habemus.algorithms.mutex.central import Central\nclass MyMutex(Central):\n    pass\n")
+    entry = find(f"{path}:MyMutex")
+    assert (entry.box.title, entry.box.ensures) == ("MyMutex", ())
+    assert execute(Setup(entry.name, 3)).verdict is Verdict.HOLDS
+
+
+def test_the_name_of_a_catalog_algorithm_does_no_harm(write: Write) -> None:
+    text = "from habemus.algorithms.mutex import central\nclass Central(central.Central):\n    name = 'central'\n"
+    path = write("central.py", text)
+    assert find(f"{path}:Central").name == "central.py:Central"
+    assert find("central").algorithm.__module__ == "habemus.algorithms.mutex.central"
+
+
+def test_files_beside_it_can_be_imported_and_two_files_may_have_one_name(write: Write) -> None:
+    write("a/words_of_mine.py", "WORD = 'a'\n")
+    sibling = write("a/same.py", "import words_of_mine\n" + OWN.format(body="pass"))
+    before = list(sys.path)
+    other = write("b/same.py", OWN.replace("Mine: as", "Another, as").format(body="pass"))
+    first, second = find(f"{sibling}:MyMutex"), find(f"{other}:MyMutex")
+    assert first.algorithm is not second.algorithm
+    assert find(f"{sibling}:MyMutex").box.title != second.box.title
+    assert sys.path == before
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "why"),
+    [
+        (None, "absent.py:MyMutex", "there is no file absent.py"),
+        (OWN, "mine.py:MyMutx", "mine.py has no algorithm MyMutx; did you mean mine.py:MyMutex?"),
+        (OWN, "mine.py:Other", "mine.py has no algorithm Other; did you mean mine.py:MyMutex?"),
+        (OWN, "mine.py", "which class of mine.py? did you mean mine.py:MyMutex?"),
+        (OWN, "mine.py:", "which class of mine.py? did you mean mine.py:MyMutex?"),
+        ("", "mine.py:MyMutex", "mine.py has no algorithm MyMutex; no class in it derives from Mutex, Election or Detector"),
+        ("MyMutex = 3\n", "mine.py:MyMutex", "mine.py has no algorithm MyMutex; no class in it derives from Mutex, Election or Detector"),
+        ("def f(:\n", "mine.py:MyMutex", "mine.py cannot be imported: SyntaxError: invalid syntax (mine.py, line 1)"),
+        (
+            "\nfrom .other import x\n",
+            "mine.py:MyMutex",
+            "mine.py cannot be imported: line 2: ImportError: attempted relative import with no known parent package; "
+            "import files beside it by their plain names",
+        ),
+        (
+            "import nothing_of_the_kind\n",
+            "mine.py:MyMutex",
+            "mine.py cannot be imported: line 1: ModuleNotFoundError: No module named 'nothing_of_the_kind'",
+        ),
+        (
+            "x = 1\ny = 1 // 0\n",
+            "mine.py:MyMutex",
+            "mine.py cannot be imported: line 2: ZeroDivisionError: integer division or modulo by zero",
+        ),
+        ("raise SystemExit(3)\n", "mine.py:MyMutex", "mine.py cannot be imported: line 1: SystemExit: 3"),
+        (MUTEX, "mine.py:MyMutex", "mine.py: MyMutex does not say what to do on release; define release"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why_in_one_line(write: Write, text: str | None, name: str, why: str) -> None:
+    if text is not None:
+        write("mine.py", text.format(body="pass") if "{body}" in text else text)
+    with pytest.raises(CannotLoad) as caught:
+        find(name)
+    assert str(caught.value) == why
+
+
+def test_a_class_that_solves_no_problem_is_refused(write: Write) -> None:
+    path = write("mine.py", "from habemus.core import Process\nclass Mine(Process):\n    pass\n")
+    with pytest.raises(MistakeInPlan, match="Mine solves no problem that is known: derive it from Mutex or Election or Detector"):
+        find(f"{path}:Mine")
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("self.granted(1)", "mine.py, line 9, in acquire: TypeError"),
+        ("self.nothing = 1", "mine.py, line 9, in acquire: AttributeError"),
+        ("self.send(Hello(), to=9)", "somebody sends to process 9, which does not exist"),
+        ("self.send(Hello(), to=self.peers[0])", r"MyMutex has no @upon\(Hello\)"),
+    ],
+)
+def test_a_mistake_in_a_handler_is_one_line_with_its_place(write: Write, body: str, why: str) -> None:
+    path = write("mine.py", MUTEX.format(body=body) + RELEASE)
+    with pytest.raises(MistakeInAlgorithm, match=why):
+        perform(Check(f"{path}:MyMutex", 2))
+    with pytest.raises(MistakeInAlgorithm):
+        execute(Setup(f"{path}:MyMutex", 2))
+
+
+def test_worker_processes_find_it(write: Write) -> None:
+    path = write("mine.py", OWN.format(body="pass"))
+    sweep = Sweep((f"{path}:MyMutex",), Draw(sizes("2..3")), seeds=60)
+    sweep.run(jobs=2)
+    assert sweep.made == 60
+    assert sweep.verdict is Verdict.HOLDS
+
+
+def test_every_command_that_takes_an_algorithm_takes_it(write: Write, tmp_path: Path) -> None:
+    write("deep/mine.py", OWN.format(body="pass"))
+    mine = "deep/mine.py:MyMutex"
+    environment = {**os.environ, "HOME": str(tmp_path)}
+
+    def habemus(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-W", "error", "-m", "habemus", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+
+    for arguments in (
+        ("algorithms", mine),
+        ("check", mine, "-n", "2"),
+        ("run", mine, "--diagram", "run.json"),
+        ("replay", "run.json"),
+        ("compare", mine, "central", "-n", "3", "--requests", "2"),
+        ("faults", mine, "--diagrams", "pictures"),
+    ):
+        done = habemus(*arguments, "--json")
+        assert done.returncode == 0, f"{arguments}: {done.stderr}"
+        json.loads(done.stdout)
+    assert len(list((tmp_path / "pictures").glob("*.svg"))) == 4
+    done = habemus("check", "deep/mine.py:MyMutx")
+    assert done.returncode == 2
+    assert done.stderr == "habemus: deep/mine.py has no algorithm MyMutx; did you mean deep/mine.py:MyMutex?\n"

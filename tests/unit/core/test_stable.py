@@ -1,0 +1,46 @@
+"""What survives a crash: taken, written as plain values, and read again; whatever else is refused."""
+
+import json
+
+import pytest
+
+from habemus.algorithms.links.perfect import PerfectLinks
+from habemus.algorithms.mutex.quorum import QuorumDurable
+from habemus.catalog.entries import entries
+from habemus.core.node import Node, Stack
+from habemus.core.shapes import Malformed
+from habemus.core.stable import Stable
+
+
+@pytest.mark.parametrize("name", [name for name, entry in entries().items() if Stack(entry.system(3, {}).plans[1]).durable])
+def test_it_is_what_a_crash_leaves(name: str) -> None:
+    system = entries()[name].system(3, {})
+    stack = Stack(system.plans[1])
+    node = Node(stack, 1, system.topology.neighbours[1], lambda options: options[-1])
+    node.start()
+    for request in ("acquire", "elect"):
+        if request in type(node.parts[0]).__behaviour__.requests:
+            node.request(request)
+    plain = json.loads(json.dumps(Stable(stack).plain(node.parts)))
+    assert Stable(stack).state(plain) == stack.forget(node.capture())
+
+
+def test_messages_that_links_keep_are_those_of_the_process_above() -> None:
+    plan = QuorumDurable(voters=(1, 2, 3), needed=2).over(PerfectLinks())
+    stack = Stack(plan)
+    node = Node(stack, 1, (2, 3), lambda options: options[0])
+    before = Stable(stack).taken(node.parts)
+    node.start()
+    node.request("acquire")
+    assert Stable(stack).taken(node.parts) != before
+    state = Stable(stack).state(json.loads(json.dumps(Stable(stack).plain(node.parts))))
+    again = Node(stack, 1, (2, 3), lambda options: options[0])
+    again.restore(state)
+    assert Stable(stack).taken(again.parts) == Stable(stack).taken(node.parts)
+
+
+@pytest.mark.parametrize("wrong", [None, [], {}, [1], ["x", None, [], []], [0, None, [], [], 5]])
+def test_anything_else_is_refused(wrong: object) -> None:
+    stack = Stack(QuorumDurable(voters=(1, 2, 3), needed=2))
+    with pytest.raises(Malformed):
+        Stable(stack).state(wrong)
