@@ -117,7 +117,7 @@ GALLERY = [
     Planted(ring.KeepsEqualLinks, YoYo, "E2", within(3, options=TRIANGLE), 15, 694),
     Planted(ring.ForgetsItsChildren, YoYo, "E2", within(3, options=STAR), 10, 198),
     Planted(complete.TellsNobody, Bully, "E2", within(2, **IN_TIME), 3, 17),
-    Planted(complete.ForgetsItsRestarts, BullyStable, "E4", within(2, **IN_TIME, faults=faults(crash=1, recover=1), every=True), 9, 1_240),
+    Planted(complete.ForgetsItsRestarts, BullyStable, "E4", within(2, **IN_TIME, faults=faults(crash=1, recover=1), every=True), 9, 1_475),
     Planted(complete.VotesTwice, Terms, "E1", within(3, options=AT_ONCE, timeouts=2, limit=300_000), 6, 538),
     Planted(complete.HalfIsEnough, Terms, "E1", within(2, options=AT_ONCE, timeouts=2), 2, 6),
     Planted(complete.KeepsOldSupporters, Terms, "E1", within(3, timeouts=2, network="fifo", limit=300_000), 6, 321),

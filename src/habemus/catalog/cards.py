@@ -65,7 +65,8 @@ class Searched:
         """The bound in words."""
         many = f"{self.check.n} participants"
         returning = ", whoever crashes comes back" if ("recover", 1) in self.check.faults or ("amnesia", 1) in self.check.faults else ""
-        options = f", {', '.join(self.check.options)}" if self.check.options else ""
+        given = (*self.check.options, *self.check.initial)
+        options = f", {', '.join(given)}" if given else ""
         return f"{many}{options}, {self.check.told(entry)}{returning}"
 
 
@@ -118,6 +119,10 @@ class Card:
     def properties(self) -> list[str]:
         return list(dict.fromkeys(name for _, _, name in self.cells))
 
+    def smaller(self, cell: Cell) -> str:
+        """A remark where only two participants were searched: what holds for them says less."""
+        return " n=2" if cell.search is not None and self.searches[cell.search].check.n == 2 else ""
+
     def evidence(self, cell: Cell) -> str:
         """What a cell rests on, in words."""
         told = []
@@ -129,7 +134,8 @@ class Card:
             elif cell.steps is not None:
                 told.append(f"after {cell.steps} steps at the earliest: {bound}")
             elif cell.verdict is Verdict.UNDECIDED:
-                told.append(f"{cell.why}: {bound}")
+                why = cell.why or f"no violation in {searched.states:,} states up to {searched.depth} steps, but {searched.stopped}"
+                told.append(f"{why}: {bound}")
             else:
                 told.append(f"not within the bound of the search: {bound}")
         elif cell.why:
@@ -171,12 +177,12 @@ class Card:
         cells: dict[str, dict[str, dict[str, Any]]] = {}
         for (timing, model, name), cell in self.cells.items():
             cells.setdefault(timing, {}).setdefault(model, {})[name] = cell.plain()
-        searches = [[each.check.plain(), each.states, each.depth, *([each.stopped] if each.stopped else [])] for each in self.searches]
+        searches = [[_short(each.check), each.states, each.depth, *([each.stopped] if each.stopped else [])] for each in self.searches]
         return {"problem": self.problem, "sources": self.sources, "searches": searches, "cells": cells}
 
     @classmethod
     def from_plain(cls, name: str, plain: Mapping[str, Any]) -> Card:
-        searches = [Searched(Check.from_plain(check), *rest) for check, *rest in plain["searches"]]
+        searches = [Searched(Check.from_plain({"algorithm": name, **_OF_ALL, **check}), *rest) for check, *rest in plain["searches"]]
         cells = {
             (timing, model, each): Cell.from_plain(cell)
             for timing, models in plain["cells"].items()
@@ -184,6 +190,16 @@ class Card:
             for each, cell in properties.items()
         }
         return cls(name, plain["problem"], plain["sources"], searches, cells)
+
+
+_OF_ALL = {"every": True, "search": "breadth"}
+"""What all searches of cards have in common: they go on after a violation, and are the same with and without numpy."""
+
+
+def _short(check: Check) -> dict[str, Any]:
+    plain = check.plain()
+    assert _OF_ALL.items() <= plain.items()
+    return {name: value for name, value in plain.items() if name not in (*_OF_ALL, "algorithm")}
 
 
 @cache

@@ -19,7 +19,7 @@ from habemus.problems.mutex_monitor import ME2_DEADLOCK, ME2_STARVATION
 from habemus.runtimes.checker.counterexample import STEP_US, Story, story
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
 from habemus.runtimes.checker.local import FAULTS, Bound
-from habemus.runtimes.checker.search import Extent, Search, Wrong
+from habemus.runtimes.checker.search import Extent, Search, TooNarrow, Wrong
 from habemus.runtimes.sim.network import Network
 from habemus.traces import Trace
 
@@ -29,6 +29,8 @@ TIMINGS = ("asynchronous", "synchronous")
 STATE_LIMIT = 3_000_000
 LOOP_LIMIT = 300_000
 """So many states are looked through for loops; that takes longer than to find them."""
+NO_LOOPS = "no run goes on for ever"
+NO_FAIR_LOOPS = "no fair run goes on for ever"
 SMALL = 50_000
 """So many states are visited before numpy is thought of, which takes a while to load."""
 LARGEST_ORDER = 8
@@ -128,7 +130,7 @@ class Check:
             merging=self.merging,
             synchronous=self.timing == "synchronous",
             order=self.order,
-            budgets=tuple(sorted((kind, count) for kind, count in budgets.items() if count)),
+            budgets=tuple(sorted((kind, count) for kind, count in budgets.items() if count or kind == "timeout")),
         )
 
     def told(self, entry: Entry) -> str:
@@ -232,7 +234,7 @@ def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Ext
     for each in entry.problem.properties:
         if each.name == "ME4" or (each.name == "ME3" and not check.order):
             continue
-        finding = _judge(each.name, each.kind, search, found, report)
+        finding = _judge_with_room(each.name, each.kind, search, found, report)
         if finding is not None:
             report.findings.append(finding)
     return report
@@ -282,10 +284,20 @@ def _loops(search: Search, entry: Entry) -> tuple[list[Lasso], str]:
     if not search.extent.complete:
         return [], ""
     if not has_loops(search):
-        return [], "no run goes on for ever"
+        return [], NO_LOOPS
     if search.extent.states > LOOP_LIMIT or type(search).__name__ not in ("Search", "VectorisedSearch"):
         return [], ""
-    return lassos(search, names), "every loop was looked at"
+    found, goes_on = lassos(search, names)
+    return found, "every loop was looked at" if goes_on else NO_FAIR_LOOPS
+
+
+def _judge_with_room(name: str, kind: Kind, search: Search, found: list[Lasso], report: CheckReport) -> Finding | None:
+    """To tell the way to a violation, steps may be looked at that the search had not come to, and their numbers need room."""
+    while True:
+        try:
+            return _judge(name, kind, search, found, report)
+        except TooNarrow as narrow:
+            search.make_room(narrow.place)
 
 
 def _judge(name: str, kind: Kind, search: Search, found: list[Lasso], report: CheckReport) -> Finding | None:
@@ -293,31 +305,35 @@ def _judge(name: str, kind: Kind, search: Search, found: list[Lasso], report: Ch
     lasso = next((each for each in found if each.name == name), None)
     if wrong is not None:
         return _violated_at(wrong, search, report)
+    if name == ME2_STARVATION.name and ME2_DEADLOCK.name in report.traces:
+        return Finding(name, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock")
     if lasso is not None:
         return _violated_for_ever(lasso, search, report)
     shown = search.shown.get(name, 0)
     extent = search.extent
     if name == "FENCE" and not shown:
         return None  # no grant carries a token
-    if name == ME2_STARVATION.name and ME2_DEADLOCK.name in report.traces:
-        return Finding(name, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock")
     if not extent.complete:
         return Finding(
             name, Verdict.UNDECIDED, f"no violation in {extent.states:,} states up to {extent.depth} steps, but {extent.stopped}"
         )
     if not shown:
         return Finding(name, Verdict.UNDECIDED, "nothing that it is about happens in any run, so nothing was shown")
+    if name in search.observer.about_the_end() and report.loops not in (NO_LOOPS, NO_FAIR_LOOPS):
+        return Finding(
+            name, Verdict.UNDECIDED, f"no dead end in {extent.states:,} states, but runs may go on for ever, and it is about their end"
+        )
     if kind is Kind.EVENTUALLY and not report.loops:
         return Finding(name, Verdict.UNDECIDED, f"no dead end in {extent.states:,} states, but loops were not looked for")
-    if kind is Kind.EVENTUALLY and search.bound.budget("timeout"):
+    if kind is Kind.EVENTUALLY and search.bound.timeouts_are_bounded:
         return Finding(name, Verdict.UNDECIDED, f"no dead end in {extent.states:,} states, but timers run out only so many times")
     return Finding(name, Verdict.HOLDS, f"in all {extent.states:,} states")
 
 
 def _violated_at(wrong: Wrong, search: Search, report: CheckReport) -> Finding:
     path = search.path_to(wrong.state)
-    told = story(search, path if wrong.at_rest else [*path, search.violating(path[-1], wrong.name)])
-    ending = "quiescent" if wrong.at_rest else "events"
+    told = story(search, [*path, search.violating(path[-1], wrong.name)] if wrong.how == "step" else path)
+    ending = "quiescent" if wrong.how == "rest" else "events"
     return _told(wrong.name, told, ending, f"{wrong.name} is violated after {told.steps} steps", report)
 
 

@@ -70,3 +70,6 @@ class Observer(Protocol):
 
     def shown(self, seen: Seen) -> Sequence[str]:
         """The properties that are about such an event: without any, nothing was shown."""
+
+    def about_the_end(self) -> Sequence[str]:
+        """The properties that are about how things are in the end, and so not decided where a run may go on for ever."""

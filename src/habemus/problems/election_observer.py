@@ -51,7 +51,7 @@ class Scene(NamedTuple):
     claims: tuple[Claim, ...] = ()
     settled: ProcessId | None = None  # the leader that all have named and nobody has left yet
     winners: tuple[tuple[int, ProcessId], ...] = ()  # of the terms so far, where E1 is about terms
-    called: bool = False  # somebody wants an election
+    called: frozenset[ProcessId] = frozenset()  # who wants an election
 
 
 class ElectionObserver:
@@ -61,7 +61,7 @@ class ElectionObserver:
         self.called = called  # from the beginning, where processes see to elections themselves
 
     def first(self) -> Knowledge:
-        return Scene(tuple(sorted(self.processes)), called=self.called)
+        return Scene(tuple(sorted(self.processes)), called=frozenset(self.processes) if self.called else frozenset())
 
     def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
         assert isinstance(knowledge, Scene)
@@ -69,13 +69,14 @@ class ElectionObserver:
         if isinstance(seen.value, Leader):
             return self._named(knowledge, process, seen.value.process, seen.value.term)
         if seen.kind == "request":
-            return knowledge._replace(called=True), ()
+            return knowledge._replace(called=knowledge.called | {process}), ()
         if seen.kind == "crash":
             without = knowledge._replace(
                 up=tuple(each for each in knowledge.up if each != process),
                 named=tuple(each for each in knowledge.named if each[0] != process),
                 claims=tuple(each for each in knowledge.claims if each.process != process),
                 settled=None if knowledge.settled == process else knowledge.settled,
+                called=knowledge.called if self.called else knowledge.called - {process},  # the call has died with the caller
             )
             return _settle(without), ()
         if seen.kind == "recover":
@@ -130,6 +131,9 @@ class ElectionObserver:
 
     def progress(self, seen: Seen) -> Sequence[str]:
         return []
+
+    def about_the_end(self) -> Sequence[str]:
+        return [E1.name, E3.name, E4.name] if self.scope == "eventually" else [E3.name]
 
     def shown(self, seen: Seen) -> Sequence[str]:
         return [E1.name, E2.name, E3.name, E4.name] if isinstance(seen.value, Leader) and seen.value.process is not None else []

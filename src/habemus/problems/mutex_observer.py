@@ -128,6 +128,9 @@ class MutexObserver:
     def progress(self, seen: Seen) -> Sequence[str]:
         return [ME2_DEADLOCK.name] if isinstance(seen.value, Granted) else []
 
+    def about_the_end(self) -> Sequence[str]:
+        return []
+
     def shown(self, seen: Seen) -> Sequence[str]:
         if isinstance(seen.value, Granted):
             return [ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name, ME3.name]

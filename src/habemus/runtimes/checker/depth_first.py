@@ -38,7 +38,7 @@ class DepthFirstSearch(Search):
                 self.extent, self.resting = Extent(), 0
                 self._visited.clear()
                 self._paths.clear()
-                self.wrong.clear()
+                self.wrong = dict(self._wrong_at_start)
 
     def _once(
         self, limit: int | None, stop_at_first: bool, progress: Callable[[Extent], None] | None, seconds: float | None, began: float
@@ -105,17 +105,23 @@ class DepthFirstSearch(Search):
             except Violation as violation:
                 self._paths[state] = list(path)
                 for name in violation.names:
-                    self.wrong.setdefault(name, Wrong(name, state, False, len(path)))
+                    self.wrong.setdefault(name, Wrong(name, state, "step", len(path)))
         if self.is_at_rest(state):
             self.resting += 1
             for name in self.at_rest(state):
                 if name not in self.wrong:
                     self._paths[state] = list(path)
-                    self.wrong[name] = Wrong(name, state, True, len(path) - 1)
+                    self.wrong[name] = Wrong(name, state, "rest", len(path) - 1)
         return iter(targets)
 
+    def make_room(self, place: int) -> None:
+        again = self._widen(place)
+        self._visited = {again(each) for each in self._visited}
+        self._paths = {again(each): [again(one) for one in way] for each, way in self._paths.items()}
+        self.move_packed(again)
+
     def path_to(self, state: int) -> list[int]:
-        return self._paths[state]
+        return self._paths.get(state, [state])  # what is wrong at the start has no way to it
 
 
 __all__ = ["DepthFirstSearch"]

@@ -1,13 +1,15 @@
 """Liveness: what is owed to somebody and never comes, although nobody is unfair.
 
 A run for ever goes round in a finite state space, so it ends in a loop.  It is *fair* if no step that is possible all along
-the loop is never taken: every message that stays under way is received in the end, every timer that stays set runs out,
-an application that is inside leaves.  An application need not ask, faults need not happen, and only finitely many messages are
-lost.  A fair loop in which somebody lacks all along what it is owed is a violation, and the way to it with the loop is shown.
+the loop is never taken: every message that stays under way is received in the end, every timer that stays set runs out, an
+application that is inside leaves.  A timer that is set anew again and again need not run out, an application need not ask, faults need
+not happen, and only finitely many messages are lost.  A fair loop in which somebody lacks all along what it is owed is a
+violation, and the way to it with the loop is shown.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ class Edge(NamedTuple):
     target: int  # a position in the list of states
     class_: int  # the step as fairness sees it; -1 where nobody is obliged to it
     progress: tuple[str, ...]
+    served: frozenset[int]  # the classes that need no longer be taken: its own, and those of timers that it sets anew
 
 
 class Lasso(NamedTuple):
@@ -48,13 +51,16 @@ def has_loops(search: Search) -> bool:
                 if move.label.kind == "timer":
                     return True
                 after = (place, local.use_of(move.target))
+                if move.label.kind == "request" and after == before:
+                    return True  # an application that may ask without end
                 uses.setdefault(before, set()).add(after)
                 if move.label.kind == "receive":
                     sent = leads_to.setdefault((place, move.label.what), set())
                     sent.update((to, local.post.values[each]) for to, bundle in move.sends for each in local.post.bundles.values[bundle])
-                    kept = local.inbox_of(number)
-                    sent.update((place, local.post.values[each]) for each in local.inbox_of(move.target) if each not in kept)
-    # A receipt may leave the application where it is; a request never does.
+                    left = Counter(local.inbox_of(number)) - Counter([local.post.number(move.label.what)])
+                    to_itself = Counter(local.inbox_of(move.target)) - left
+                    sent.update((place, local.post.values[each]) for each in to_itself)
+    # A receipt may leave the application where it is.
     return _is_cyclic(leads_to) or _is_cyclic({use: others - {use} for use, others in uses.items()})
 
 
@@ -66,13 +72,16 @@ def _is_cyclic(graph: dict[Hashable, set[Hashable]]) -> bool:
     return any(len(part) > 1 or part[0] in following[part[0]] for part in _components(len(following), following.__getitem__))
 
 
-def lassos(search: Search, names: Sequence[str]) -> list[Lasso]:
-    """For each property at most one fair loop that violates it.  The search must have come to its end."""
+def lassos(search: Search, names: Sequence[str]) -> tuple[list[Lasso], bool]:
+    """For each property at most one fair loop that violates it, and whether there is any fair loop at all.
+
+    The search must have come to its end.
+    """
     states = search.visited()
     positions = {state: position for position, state in enumerate(states)}
     classes: dict[Hashable, int] = {}
     edges = [
-        [_edge(search, step, positions, classes) for step in search.steps(state) if step.label.kind not in _NEVER_FOR_EVER]
+        [_edge(search, state, step, positions, classes) for step in search.steps(state) if step.label.kind not in _NEVER_FOR_EVER]
         for state in states
     ]
     lacking = [search.lacking(state) for state in states]
@@ -84,13 +93,14 @@ def lassos(search: Search, names: Sequence[str]) -> list[Lasso]:
             if lasso is not None:
                 found.append(lasso)
                 break
-    return found
+    everywhere = [True] * len(states)
+    return found, bool(found) or _fair_part(edges, everywhere, "") is not None
 
 
 _NEVER_FOR_EVER = ("lose", "crash", "recover", "amnesia", "copy")
 
 
-def _edge(search: Search, step: Step, positions: dict[int, int], classes: dict[Hashable, int]) -> Edge:
+def _edge(search: Search, state: int, step: Step, positions: dict[int, int], classes: dict[Hashable, int]) -> Edge:
     what = step.label.what
     key: Hashable = None
     match step.label.kind:
@@ -103,27 +113,37 @@ def _edge(search: Search, step: Step, positions: dict[int, int], classes: dict[H
         case "pass":
             key = "time"
     class_ = -1 if key is None else classes.setdefault(key, len(classes))
-    return Edge(positions[step.target], class_, tuple(name for seen in step.seen for name in search.observer.progress(seen)))
+    set_anew = search.timers_set(state, step)
+    served = {class_, *(classes.setdefault((step.place, port, timer), len(classes)) for port, timer in set_anew)}
+    progress = tuple(name for seen in step.seen for name in search.observer.progress(seen))
+    return Edge(positions[step.target], class_, progress, frozenset(served))
 
 
 def _fair_loop(
     search: Search, states: list[int], edges: list[list[Edge]], inside: list[bool], name: str, process: ProcessId
 ) -> Lasso | None:
+    part = _fair_part(edges, inside, name)
+    if part is None:
+        return None
+    first = min(part)  # the states are in the order of the search: the shortest way leads there
+    return Lasso(name, process, search.path_to(states[first]), [states[each] for each in _round(first, part, edges, set(part), name)])
+
+
+def _fair_part(edges: list[list[Edge]], inside: list[bool], name: str) -> list[int] | None:
+    """Connected states among some, in which one can go round for ever, fairly, without progress."""
+
     def following(position: int) -> list[int]:
         return [edge.target for edge in edges[position] if inside[edge.target] and name not in edge.progress]
 
     starts = [position for position, is_inside in enumerate(inside) if is_inside]
-    for part in _components(len(states), following, starts):
+    for part in _components(len(edges), following, starts):
         members = set(part)
-        within = [(position, edge) for position in part for edge in edges[position] if edge.target in members and name not in edge.progress]
+        within = [edge for position in part for edge in edges[position] if edge.target in members and name not in edge.progress]
         if not within:
             continue
         enabled = [frozenset(edge.class_ for edge in edges[position] if edge.class_ >= 0) for position in part]
-        always = frozenset.intersection(*enabled)
-        taken = {edge.class_ for _, edge in within}
-        if always <= taken:
-            first = min(part)  # the states are in the order of the search: the shortest way leads there
-            return Lasso(name, process, search.path_to(states[first]), [states[each] for each in _round(first, part, edges, members, name)])
+        if frozenset.intersection(*enabled) <= {class_ for edge in within for class_ in edge.served}:
+            return part
     return None
 
 
@@ -139,11 +159,12 @@ def _round(first: int, part: Sequence[int], edges: list[list[Edge]], members: se
         def is_good(position: int, class_: int = class_) -> bool:
             return class_ not in enabled[position]
 
-        taking = {position for position in part for edge in edges[position] if edge.class_ == class_ and edge.target in members}
+        taking = {position for position in part for edge in edges[position] if class_ in edge.served and edge.target in members}
         way += _walk(way[-1], lambda position, good=is_good, t=taking: good(position) or position in t, edges, members, name)  # type: ignore[misc]
         if not is_good(way[-1]):
-            way.append(next(edge.target for edge in edges[way[-1]] if edge.class_ == class_ and edge.target in members))
-            met.add(class_)
+            edge = next(edge for edge in edges[way[-1]] if class_ in edge.served and edge.target in members)
+            way.append(edge.target)
+            met |= edge.served
     if len(way) == 1:
         way.append(next(edge.target for edge in edges[first] if edge.target in members and name not in edge.progress))
     return way + _walk(way[-1], lambda position: position == first, edges, members, name)

@@ -43,6 +43,10 @@ class Bound:
         return dict(self.budgets).get(kind, 0)
 
     @property
+    def timeouts_are_bounded(self) -> bool:
+        return "timeout" in dict(self.budgets)
+
+    @property
     def can_return(self) -> bool:
         return self.budget("recover") + self.budget("amnesia") > 0
 
@@ -170,7 +174,6 @@ class Local:
         self._copies = bound.budget("copy")
         assert self.timers.number(()) == 0
         self.on_step: Callable[[int, Hashable, Sequence[Outcome]], None] | None = None  # told of every step that is executed
-        self._known_additions: dict[tuple[int, int], int] = {}
         self._requests_each = 8  # bits of the requests of one process
 
     # Steps of the node.
@@ -314,7 +317,7 @@ class Local:
             if self.bound.synchronous and each.left > 0:
                 continue
             rest = component._replace(timers=self.timers.number(pending[:position] + pending[position + 1 :]))
-            cost = "timeout" if self.bound.budget("timeout") else ""
+            cost = "timeout" if self.bound.timeouts_are_bounded else ""
             for outcome in self.outcomes_of(component.node, (each.port, each.timer)):
                 yield from self._moves(rest, Label("timer", each, outcome.choices), outcome, cost=cost)
 
@@ -339,7 +342,7 @@ class Local:
         use = self.uses.values[component.use]
         kept = self.uses.number(self._use.crashed(use)) if self._is_client else component.use
         inbox = component.inbox if self.bound.can_return else ()
-        return self.components.number(Component(state, inbox, self.timers.number(()), kept, False, 0, component.requests))
+        return self.components.number(Component(state, inbox, self.timers.number(()), kept, False, component.known, component.requests))
 
     def _losses(self, component: Component) -> Iterator[Move]:
         cost = "lose" if self.bound.budget("lose") else ""
@@ -435,18 +438,13 @@ class Local:
 
     def with_bundle(self, number: int, bundle: int) -> int:
         """The component after messages of another process have been sent to it."""
-        known = self._known_additions.get((number, bundle))
-        if known is not None:
-            return known
         component = self.components.values[number]
-        after = number
-        if component.up or self.bound.can_return:
-            inbox = component.inbox
-            for parcel in self.post.bundles.values[bundle]:
-                inbox = self.with_parcel(inbox, parcel)
-            after = self.components.number(component._replace(inbox=inbox))
-        self._known_additions[number, bundle] = after
-        return after
+        if not component.up and not self.bound.can_return:
+            return number
+        inbox = component.inbox
+        for parcel in self.post.bundles.values[bundle]:
+            inbox = self.with_parcel(inbox, parcel)
+        return self.components.number(component._replace(inbox=inbox))
 
     def with_parcel(self, inbox: tuple[int, ...], number: int) -> tuple[int, ...]:
         if self.bound.merging and number in inbox:

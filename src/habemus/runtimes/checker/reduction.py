@@ -67,7 +67,7 @@ class ReducedSearch(Search):
                 self.rounds += 1
                 self.used -= self.refuted
                 self.extent = Extent()
-                self.wrong.clear()
+                self.wrong = dict(self._wrong_at_start)
                 self._fresh.clear()
                 self.resting = 0
 

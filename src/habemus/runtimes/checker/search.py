@@ -19,8 +19,10 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from habemus.core.model import Knowledge, Observer, Seen, Use
+from habemus.core.node import SetTimer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
+from habemus.core.values import Timer
 from habemus.runtimes.checker.local import BUDGETS, Bound, Label, Local, Move, Numbered, locals_of
 
 CHUNK = 20_000
@@ -51,7 +53,7 @@ class Wrong(NamedTuple):
 
     name: str
     state: int
-    at_rest: bool  # nothing happens any more; else the next step violates it
+    how: str  # "step": the next step violates it; "rest": nothing happens any more; "start": it has happened already
     depth: int
 
 
@@ -115,8 +117,10 @@ class Search:
         self._lacking: dict[int, frozenset[tuple[str, ProcessId]]] = {}
         self._expanded: list[dict[int, list[Move]]] = [{} for _ in self.locals]
         self._starts: dict[int, tuple[Label, ...]] = {}
+        self._wrong_at_start: dict[str, Wrong] = {}
         self._pack_anew()
         self.initials: list[int] = self._initial_states()
+        self.wrong |= self._wrong_at_start
 
     # Packing.
 
@@ -237,10 +241,15 @@ class Search:
             for move in moves:
                 for place, bundle in move.sends:
                     fields[place] = self.locals[place].with_bundle(fields[place], bundle)
-            knowledge = first
+            knowledge, violated = first, list[str]()
             for move in moves:
                 if move.seen:
-                    knowledge = self.observed(knowledge, self.sights.number(move.seen))
+                    sight = self.sights.number(move.seen)
+                    try:
+                        knowledge = self.observed(knowledge, sight)
+                    except Violation as violation:
+                        violated += violation.names
+                        knowledge = self.observed(knowledge, sight)
             for place, number in enumerate([*fields, knowledge, purse]):
                 if number > self._masks[place]:
                     self._widen(place)
@@ -248,6 +257,7 @@ class Search:
             state = sum(number << shift for number, shift in zip([*fields, knowledge, purse], self._shifts, strict=True))
             found[state] = None
             self._starts[state] = tuple(move.label for move in moves)
+            self._wrong_at_start |= {name: Wrong(name, state, "start", 0) for name in violated}
         return list(found)
 
     def start_labels(self, state: int) -> tuple[Label, ...]:
@@ -355,18 +365,20 @@ class Search:
         self.resting += 1
         for name in self.at_rest(state):
             if name not in self.wrong:
-                self.wrong[name] = Wrong(name, state, True, self.extent.depth)
+                self.wrong[name] = Wrong(name, state, "rest", self.extent.depth)
 
     def note(self, names: Sequence[str], state: int) -> None:
-        """An event of this state violates properties: find the step."""
-        for step in self.steps(state):
-            for name in names:
-                if name not in self.wrong and name in self.violations_of(state, step):
-                    self.wrong[name] = Wrong(name, state, False, self.extent.depth + 1)
+        """A step from this state violates properties by being seen."""
+        for name in names:
+            self.wrong.setdefault(name, Wrong(name, state, "step", self.extent.depth + 1))
 
     def violating(self, state: int, name: str) -> int:
         """Where the first step leads that violates a property by being seen."""
-        return next(step.target for step in self.steps(state) if name in self.violations_of(state, step))
+        while True:
+            try:
+                return next(step.target for step in self.steps(state) if name in self.violations_of(state, step))
+            except Violation as another:
+                self.note(another.names, state)
 
     def violations_of(self, state: int, step: Step) -> list[str]:
         """What a step violates by being seen."""
@@ -388,6 +400,17 @@ class Search:
             if waits[place] is not None:
                 state += self.difference(place, numbers[place], local.after(numbers[place], time))
         return state
+
+    def make_room(self, place: int) -> None:
+        """Makes a field wider, after the search."""
+        self._repack(self._widen(place))
+
+    def timers_set(self, state: int, step: Step) -> list[tuple[int, Timer]]:
+        """The timers that a step sets, whether they were set or not."""
+        if step.place < 0:
+            return []
+        effects = self.locals[step.place].effects(self.unpacked(state)[step.place], step.label)
+        return [(effect.port, effect.timer) for effect in effects if isinstance(effect, SetTimer)]
 
     # For whoever looks closer: the same steps, with what they are.
 

@@ -197,7 +197,7 @@ class VectorisedSearch(Search):
             state = int(states[position])
             for name in self.at_rest(state):
                 if name not in self.wrong:
-                    self.wrong[name] = Wrong(name, state, True, self.extent.depth)
+                    self.wrong[name] = Wrong(name, state, "rest", self.extent.depth)
 
     def _widened(self, place: int) -> Callable[[Numbers], Numbers]:
         groups = self._regrouped(place)
@@ -213,6 +213,9 @@ class VectorisedSearch(Search):
         self._levels = [again(level) for level in self._levels]
         self.move_packed(lambda state: int(again(np.array([state]))[0]))
         return again
+
+    def make_room(self, place: int) -> None:
+        self._widened(place)
 
     # Ways.
 
