@@ -257,6 +257,8 @@ _NAMES = {
 
 def _searched(check: Check, made: Callable[[type[Search]], Search], progress: Callable[[Extent], None] | None) -> Search:
     """The search, at its end.  By default it is made again with numpy, where there is numpy, if it turns out to be large."""
+    if check.search == "numpy" and find_spec("numpy") is None:
+        raise BadSetup("--search numpy needs numpy: pip install 'habemus[check]'")
     module, name = _MODULES.get(check.search, ("search", "Search"))
     kind: type[Search] = getattr(import_module(f"habemus.runtimes.checker.{module}"), name)
     search = made(kind)

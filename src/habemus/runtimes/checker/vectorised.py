@@ -35,7 +35,7 @@ AT_ONCE = 1 << 16
 """States that are expanded together: enough to be fast, few enough to stay in the caches."""
 
 
-class TooWide(Exception):
+class TooWide(ValueError):
     """The states do not fit into machine words."""
 
 
@@ -64,7 +64,7 @@ class VectorisedSearch(Search):
     def _arrange(self) -> None:
         """Lays the tables out anew: differences depend on where the fields are."""
         if sum(self._widths) + 1 > BITS:
-            raise TooWide(f"{sum(self._widths)} bits for a state")
+            raise TooWide(f"a state needs {sum(self._widths)} bits, and numpy has {BITS}; use --search breadth")
         self._masks[0] = (1 << (BITS - self._shifts[0])) - 1
         self._moves = [_MoveTable(self, place) for place in range(self._size)]
         self._differences = [_DifferenceTable(self, place) for place in range(self._size + 1)]
