@@ -47,6 +47,7 @@ class Bounds(NamedTuple):
     sizes: tuple[int, ...] = (3, 2)  # of these the first that comes to its end
     entries: int | None = 1
     options: tuple[str, ...] = ()
+    initial: tuple[str, ...] = ()
     merging: bool = False
     timings: tuple[str, ...] = (UNTIMED,)
     timeouts: int | None = None  # where timers run out whenever they are set
@@ -61,14 +62,17 @@ ELECTED = TIMED._replace(sizes=(2,), ordered=(), timeouts=1, fifo=True, in_time=
 
 BOUNDS: dict[str, Bounds] = {
     "lamport": Bounds(sizes=(2,), ordered=(2,), entries=2),
+    "maekawa": Bounds(limit=150_000),
     "maekawa-sanders": Bounds(sizes=(2,), ordered=(2,)),
     "quorum": Bounds(ordered=(2,), limit=220_000),
     "quorum-durable": Bounds(ordered=(2,), limit=220_000),
-    "quorum-yield": Bounds(sizes=(2,), ordered=(2,)),
+    "quorum-yield": Bounds(sizes=(2,), ordered=(2,), options=("coordinators=2",), limit=100_000),
     "quorum-retry": TIMED._replace(sizes=(2,), ordered=(), options=("coordinators=2",), timeouts=2, limit=40_000, in_time=10_000),
+    "ra-priority": Bounds(initial=("1.priority=1",)),
+    "ra-priority-aging": Bounds(initial=("1.priority=1",)),
     "central-timeout": TIMED,
     "ra-timeout": TIMED,
-    "ra-reliable": TIMED._replace(sizes=(2,), ordered=(2,), merging=True),
+    "ra-reliable": TIMED._replace(sizes=(2,), ordered=(), merging=True),
     "token-ring": Bounds(entries=None),
     "central": Bounds(entries=None),
     "naimi-trehel": Bounds(entries=None),
@@ -201,8 +205,8 @@ def _models(entry: Entry, bounds: Bounds) -> dict[str, dict[str, dict[str, Any]]
 def _tasks(
     entry: Entry, bounds: Bounds, timing: str, models: tuple[str, ...], properties: tuple[str, ...], changes: Mapping[str, Any]
 ) -> list[Task]:
-    common: dict[str, Any] = {"options": bounds.options, "entries": bounds.entries, "merging": bounds.merging, "limit": bounds.limit}
-    common |= {"every": True, "search": "breadth", **changes}
+    common: dict[str, Any] = {"options": bounds.options, "initial": bounds.initial, "entries": bounds.entries}
+    common |= {"merging": bounds.merging, "limit": bounds.limit, "every": True, "search": "breadth", **changes}
     if timing == SYNCHRONOUS:
         common |= {"timing": SYNCHRONOUS, "limit": bounds.in_time}
     elif timing == ASYNCHRONOUS:
@@ -253,6 +257,9 @@ class Returning:
 
     def shown(self, seen: Seen) -> Sequence[str]:
         return self.observer.shown(seen)
+
+    def about_the_end(self) -> Sequence[str]:
+        return self.observer.about_the_end()
 
 
 def _with_returns(problem: Problem) -> Problem:
@@ -343,6 +350,8 @@ def _decided(name: str, found: list[Found], searches: list[Searched]) -> Cell | 
         searched, verdict, steps, why = min(violated, key=lambda each: (each[2] or 0, each[0].check.n))
     else:
         searched, verdict, steps, why = (holding or told)[0]
+    if searched.stopped and verdict is Verdict.UNDECIDED:
+        why = ""  # the search itself says it
     if searched not in searches:
         searches.append(searched)
     return Cell(verdict, searches.index(searched), steps, why)
@@ -358,7 +367,9 @@ def _unsearched(entry: Entry) -> dict[Place, Cell]:
 def _shows(shown: Shown, entry: Entry, place: Place) -> bool:
     """A scenario is a run with clocks, and nothing in it promises that messages are faster than timers."""
     timing, model, name = place
-    return shown.algorithm == entry.name and name in shown.violated and SHOWN[shown.scenario] == model and timing != SYNCHRONOUS
+    if shown.algorithm != entry.name or name not in shown.violated or timing == SYNCHRONOUS:
+        return False
+    return SHOWN[shown.scenario] in ("none", model)  # where faults may happen, they need not
 
 
 # What the cards say together.
@@ -445,7 +456,8 @@ the code of an algorithm has changed since its card was made.
 Every cell rests on a search through *all* that can happen within a bound, or on a scenario:
 
 - **✔ holds**: in every state within the bound, and what the property is about did happen. That is no proof for every number of
-  participants: the bound is two or three of them, who enter (or call an election) once, unless the evidence says otherwise.
+  participants: the bound is three of them, or only two (✔ n=2) where three have too many states, who enter (or call an election) once,
+  unless the evidence says otherwise.
 - **✘ violated**: a run is known that violates it. The number is that of the steps of a shortest one, and the evidence has the command that
   shows it. Most algorithms do not claim to stand most faults: a ✘ is no mistake where the algorithm does not claim the property, or
   assumes that there is no such fault.
@@ -493,15 +505,17 @@ def _matrix(rows: list[Row], name: str, says: str) -> list[str]:
     for row in rows:
         algorithm = row.card.algorithm
         claimed = "claimed" if claims(find(algorithm), name) else ""
-        cells = " | ".join(brief(row.cells.get(model)) for model in models)
+        cells = " | ".join(_brief(row.card, row.cells.get(model)) for model in models)
         lines.append(f"| [`{algorithm}`](#{algorithm}) | {row.timing} | {claimed} | {cells} |")
     return [*lines, ""]
 
 
-def brief(cell: Cell | None) -> str:
+def _brief(card: Card, cell: Cell | None) -> str:
     """A cell in a few characters."""
     if cell is None:
         return "-"
+    if cell.verdict is Verdict.HOLDS:
+        return f"{MARKS[cell.verdict]}{card.smaller(cell)}"
     return f"{MARKS[cell.verdict]} {cell.steps}" if cell.steps is not None else MARKS[cell.verdict]
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from habemus.catalog.cards import MARKS, Card, cards
 from habemus.catalog.entries import SECTIONS, Entry, entries, find
 from habemus.cli.completion import complete_algorithm
-from habemus.cli.output import json_option, say_json
+from habemus.cli.output import COLOURS, json_option, say_json
 
 
 @click.command(epilog="Example: habemus algorithms ricart-agrawala, or: habemus algorithms maekawa --sets 13 --diagram sets.svg")
@@ -36,10 +37,13 @@ def algorithms(name: str | None, sets: int | None, how: str | None, diagram: Pat
             _say_list([entry for entry in known.values() if entry.problem.name == problem])
         return
     entry = find(name)
+    card = cards().get(entry.name)
     if as_json:
-        say_json(entry.plain())
+        say_json({**entry.plain(), "guarantees": card.rows() if card else []})
     else:
         _say_card(entry)
+        if card is not None:
+            _say_guarantees(card)
 
 
 def _say_sets(entry: Entry, size: int, how: str | None, diagram: Path | None, as_json: bool) -> None:
@@ -80,3 +84,20 @@ def _say_card(entry: Entry) -> None:
     for section, text in sections.items():
         wrapped = textwrap.fill(text, 100, initial_indent=f"{section:9}", subsequent_indent=" " * 9)
         click.echo(click.style(wrapped[:9], bold=True) + wrapped[9:])
+
+
+def _say_guarantees(card: Card) -> None:
+    """What was found out about it: for each fault model, the properties by what became of them."""
+    click.echo(
+        click.style("\nUnder these faults", bold=True) + f" (searched within a bound; habemus cards {card.algorithm} has the evidence)"
+    )
+    width = max(len(model) for model in card.models)
+    for timing in card.timings:
+        if timing:
+            click.echo(f"  {timing}")
+        for model in card.models:
+            cells = {name: cell for (each, one, name), cell in card.cells.items() if (each, one) == (timing, model)}
+            told = [click.style(f"{MARKS[cell.verdict]} {name}", fg=COLOURS[cell.verdict]) for name, cell in cells.items()]
+            if told:
+                click.echo(f"  {model:{width}}  {'  '.join(told)}")
+    click.echo("  ✔ holds  ✘ violated  ? undecided")

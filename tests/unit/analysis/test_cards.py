@@ -30,7 +30,7 @@ from habemus.core.properties import Verdict
 from habemus.scenarios import find as find_scenario
 
 ROOT = Path(__file__).parents[3]
-CHEAP = 6_000
+CHEAP = 40_000
 """States of all searches of a card together: such a card is made anew by the tests."""
 
 
@@ -135,12 +135,14 @@ def test_a_scenario_has_the_faults_of_its_model(name: str) -> None:
 
 def test_a_scenario_violates_what_a_search_within_its_bound_does_not() -> None:
     """Who starves does so in a run that has no end, and a bound on the entries has none of these."""
-    [card] = make(["ra-priority"], [Shown("ra-priority-starved", "ra-priority", ("ME2-starvation",))])
+    card = cards()["ra-priority"]
     cell = card.cells["", "none", "ME2-starvation"]
     assert (cell.verdict, cell.steps, cell.scenario) == (Verdict.VIOLATED, None, "ra-priority-starved")
     assert card.command(cell) == "habemus scenario ra-priority-starved"
     assert "not within the bound" in card.evidence(cell)
     assert card.cells["", "none", "ME2-deadlock"].verdict is Verdict.HOLDS
+    [lone] = make(["chang-roberts-plain"], [Shown("ra-priority-starved", "chang-roberts-plain", ("E1",))])
+    assert lone.cells["", "none", "E1"].scenario and lone.cells["", "crash", "E1"].verdict is Verdict.VIOLATED
 
 
 def test_where_three_are_too_many_two_are_searched() -> None:

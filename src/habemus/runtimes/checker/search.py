@@ -323,21 +323,11 @@ class Search:
         except Interrupted as interrupted:
             cause = interrupted.__cause__
             if isinstance(cause, Violation):
-                self._note_with_room(cause.names, interrupted.position)
+                self.note(cause.names, self._frontier[interrupted.position])
             else:
                 assert isinstance(cause, TooNarrow)
                 self._repack(self._widen(cause.place))
             return interrupted.position
-
-    def _note_with_room(self, names: Sequence[str], position: int) -> None:
-        """Notes a violation.  A later step of the same state may violate something else, or lead to a number that does not fit yet."""
-        while True:
-            try:
-                return self.note(names, self._frontier[position])
-            except Violation as further:
-                names = [*names, *further.names]
-            except TooNarrow as cause:
-                self._repack(self._widen(cause.place))
 
     def _repack(self, again: Callable[[int], int]) -> None:
         """Packs all states anew.  A parent stays the same object as the key that it is elsewhere: that halves the memory."""
