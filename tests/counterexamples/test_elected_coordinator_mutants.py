@@ -178,7 +178,7 @@ RESTARTS = run(
 LATE = run(
     "5@26ms+150ms",
     "4@30ms+150ms",
-    faults=(APART, *(("heal", f"{one}-{other}@130ms") for one in (1, 5) for other in (2, 3)), ("heal", "all@300ms")),
+    faults=(APART, *(("heal", f"{one}-{other}@176ms") for one in (1, 5) for other in (2, 3)), ("heal", "all@300ms")),
 )
 LEASED_SIDES = run("5@10ms+250ms", "4@30ms+100ms", faults=(APART,), options=(LEASE,))
 LONG_STAY = run("2@10ms+200ms", "3@20ms+50ms", n=3, options=(LEASE,))
