@@ -91,6 +91,8 @@ def test_perfect_links_outlive_the_restart_of_a_peer(processes: Start, algorithm
     all_visit(cluster)
     for victim in (3, 2):
         asker = cluster.nodes[1]
+        asker.tell("visit", on=ON, rounds=1)  # whoever was inside before has left, and everybody concerned knows it
+        assert asker.hear("done") == ON
         cluster.kill(victim)
         asker.tell("visit", on=ON, rounds=2)
         node = cluster.restart(victim)
