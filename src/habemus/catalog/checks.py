@@ -230,7 +230,7 @@ def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Ext
     with blaming(system):
         search = _searched(check, lambda kind: kind(system, uses, observer, bound), progress)
     found, loops = _loops(search, entry)
-    report = CheckReport(check, entry, system, search.extent, [], {}, search.handlers_run, loops, engine=_NAMES[type(search).__name__])
+    report = CheckReport(check, entry, system, search.extent, [], {}, search.handlers_run, loops, engine=search.told)
     for each in entry.problem.properties:
         if each.name == "ME4" or (each.name == "ME3" and not check.order):
             continue
@@ -245,13 +245,6 @@ _MODULES = {
     "depth": ("depth_first", "DepthFirstSearch"),
     "symmetry": ("symmetry", "SymmetricSearch"),
     "reduction": ("reduction", "ReducedSearch"),
-}
-_NAMES = {
-    "Search": "breadth first",
-    "VectorisedSearch": "breadth first, with numpy",
-    "DepthFirstSearch": "depth first",
-    "SymmetricSearch": "breadth first, one state for all that are the same up to names",
-    "ReducedSearch": "breadth first, quiet receipts at once (validated, not proved)",
 }
 
 
@@ -287,7 +280,7 @@ def _loops(search: Search, entry: Entry) -> tuple[list[Lasso], str]:
         return [], ""
     if not has_loops(search):
         return [], NO_LOOPS
-    if search.extent.states > LOOP_LIMIT or type(search).__name__ not in ("Search", "VectorisedSearch"):
+    if search.extent.states > LOOP_LIMIT or not search.keeps_states:
         return [], ""
     found, goes_on = lassos(search, names)
     return found, "every loop was looked at" if goes_on else NO_FAIR_LOOPS

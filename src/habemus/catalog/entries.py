@@ -166,6 +166,7 @@ def find(name: str) -> Entry:
     return known[name]
 
 
+@cache
 def _found_alone(name: str) -> Entry | None:
     """The entry without looking at all the others: only the file that names it is imported."""
     wanted = f'name = "{name}"'

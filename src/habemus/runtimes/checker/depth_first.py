@@ -16,6 +16,9 @@ from habemus.runtimes.checker.search import CHUNK, Extent, Search, TooNarrow, Vi
 
 
 class DepthFirstSearch(Search):
+    told = "depth first"
+    keeps_states = False
+
     def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
         super().__init__(system, uses, observer, bound)
         self._visited: set[int] = set()

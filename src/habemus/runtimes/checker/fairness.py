@@ -10,7 +10,7 @@ violation, and the way to it with the loop is shown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from habemus.core.process import ProcessId
@@ -126,7 +126,7 @@ def _fair_loop(
     if part is None:
         return None
     first = min(part)  # the states are in the order of the search: the shortest way leads there
-    return Lasso(name, process, search.path_to(states[first]), [states[each] for each in _round(first, part, edges, set(part), name)])
+    return Lasso(name, process, search.path_to(states[first]), [states[each] for each in _round(first, part, edges, name)])
 
 
 def _fair_part(edges: list[list[Edge]], inside: list[bool], name: str) -> list[int] | None:
@@ -147,40 +147,38 @@ def _fair_part(edges: list[list[Edge]], inside: list[bool], name: str) -> list[i
     return None
 
 
-def _round(first: int, part: Sequence[int], edges: list[list[Edge]], members: set[int], name: str) -> list[int]:
+def _round(first: int, part: Sequence[int], edges: list[list[Edge]], name: str) -> list[int]:
     """A loop from the first state that takes every step that is possible all along, or passes where it is not possible."""
+    members = set(part)
+    within = {position: [edge for edge in edges[position] if edge.target in members and name not in edge.progress] for position in part}
     enabled = {position: {edge.class_ for edge in edges[position] if edge.class_ >= 0} for position in part}
     way = [first]
     met: set[int] = set()
     for class_ in sorted(set().union(*enabled.values())):
         if class_ in met or any(class_ not in enabled[position] for position in way):
             continue
-
-        def is_good(position: int, class_: int = class_) -> bool:
-            return class_ not in enabled[position]
-
-        taking = {position for position in part for edge in edges[position] if class_ in edge.served and edge.target in members}
-        way += _walk(way[-1], lambda position, good=is_good, t=taking: good(position) or position in t, edges, members, name)  # type: ignore[misc]
-        if not is_good(way[-1]):
-            edge = next(edge for edge in edges[way[-1]] if class_ in edge.served and edge.target in members)
-            way.append(edge.target)
-            met |= edge.served
+        idle = {position for position in part if class_ not in enabled[position]}
+        taking = {position: edge for position in part for edge in within[position] if class_ in edge.served}
+        way += _walk(way[-1], idle | taking.keys(), within)
+        if way[-1] not in idle:
+            way.append(taking[way[-1]].target)
+            met |= taking[way[-2]].served
     if len(way) == 1:
-        way.append(next(edge.target for edge in edges[first] if edge.target in members and name not in edge.progress))
-    return way + _walk(way[-1], lambda position: position == first, edges, members, name)
+        way.append(within[first][0].target)
+    return way + _walk(way[-1], {first}, within)
 
 
-def _walk(start: int, is_goal: Callable[[int], bool], edges: list[list[Edge]], members: set[int], name: str) -> list[int]:
+def _walk(start: int, goals: set[int], within: Mapping[int, Sequence[Edge]]) -> list[int]:
     """The shortest way within a part, without its first state."""
-    if is_goal(start):
+    if start in goals:
         return []
     came: dict[int, int] = {start: start}
     queue = [start]
     for position in queue:
-        for edge in edges[position]:
-            if edge.target in members and edge.target not in came and name not in edge.progress:
+        for edge in within[position]:
+            if edge.target not in came:
                 came[edge.target] = position
-                if is_goal(edge.target):
+                if edge.target in goals:
                     way = [edge.target]
                     while came[way[-1]] != start:
                         way.append(came[way[-1]])

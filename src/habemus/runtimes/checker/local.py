@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -210,15 +211,15 @@ class Local:
         run: Callable[[], list[Effect]]
         match key:
             case Asking(name, arguments):
-                run = lambda: self._node.request(name, *arguments)  # noqa: E731
+                run = partial(self._node.request, name, *arguments)
             case "start":
                 run = self._node.start
             case "recover":
                 run = self._node.recover
             case (int() as sender, int() as port, Message() as message):
-                run = lambda: self._node.deliver(port, sender, message)  # noqa: E731
+                run = partial(self._node.deliver, port, sender, message)
             case (int() as port, Timer() as timer):
-                run = lambda: self._node.fire(port, timer)  # noqa: E731
+                run = partial(self._node.fire, port, timer)
             case _:
                 raise AssertionError(f"an event of an unknown kind: {key!r}")
         return self._outcomes(state, key, run)

@@ -23,7 +23,8 @@ from habemus.core.model import Observer, Use
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.local import Bound, Label, Move
-from habemus.runtimes.checker.search import Extent, Interrupted, Search, TooNarrow, Violation
+from habemus.runtimes.checker.merging import MergingSearch
+from habemus.runtimes.checker.search import Extent, Search
 
 Class: TypeAlias = Hashable
 
@@ -39,8 +40,10 @@ class _Anew(Exception):
     """A class that was used makes a difference after all."""
 
 
-class ReducedSearch(Search):
+class ReducedSearch(MergingSearch):
     """Breadth first over the states in which no quiet receipt is left: all of these are taken at once."""
+
+    told = "breadth first, quiet receipts at once (validated, not proved)"
 
     def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
         if bound.synchronous:
@@ -79,23 +82,8 @@ class ReducedSearch(Search):
             for component, _ in list(around.known_moves(place)):
                 self._quiet_receipts(place, component)
 
-    def _expand(self, position: int, end: int) -> int:
-        fresh, parents = self._fresh, self.parents
-        try:
-            for state in self._frontier[position:end]:
-                made = 0
-                for step in self.steps(state):
-                    made += 1
-                    target = self.settled(step.target)[-1]
-                    if target not in fresh and target not in parents:
-                        fresh[target] = state
-                self.extent.transitions += made
-                if self.is_at_rest(state):
-                    self._rest(state)
-                position += 1
-        except (TooNarrow, Violation) as cause:
-            raise Interrupted(position) from cause
-        return position
+    def standing_for(self, state: int) -> int:
+        return self.settled(state)[-1]
 
     def settled(self, state: int) -> list[int]:
         """The states from this one on, one quiet receipt after the other, to one where there is none left."""

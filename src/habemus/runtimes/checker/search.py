@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from habemus.core.model import Knowledge, Observer, Seen, Use
 from habemus.core.node import SetTimer
@@ -88,6 +88,11 @@ class Violation(Exception):
 
 class Search:
     """All that can happen in a system within a bound."""
+
+    told: ClassVar[str] = "breadth first"
+    """How it searches, in words."""
+    keeps_states: ClassVar[bool] = True
+    """Whether every state and the ways between them are there at the end, to be looked through for loops."""
 
     def __init__(
         self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound, locals_: list[Local] | None = None
@@ -305,6 +310,7 @@ class Search:
                 self._fresh.clear()
                 extent.depth += bool(self._frontier)
             extent.complete = True
+            extent.queue = 0
         except KeyboardInterrupt:
             extent.stopped = "it was interrupted"
         finally:

@@ -20,8 +20,9 @@ from habemus.core.node import Broadcast, Chosen, Effect, Indicate, Send, SetTime
 from habemus.core.process import ProcessId
 from habemus.core.shapes import Names, renamed_value
 from habemus.core.system import System
-from habemus.runtimes.checker.local import Bound, Component, Label, Local, Outcome, Parcel, Pending
-from habemus.runtimes.checker.search import Interrupted, Search, TooNarrow, Violation
+from habemus.runtimes.checker.local import Bound, Component, Local, Outcome, Parcel, Pending
+from habemus.runtimes.checker.merging import MergingSearch
+from habemus.runtimes.checker.search import TooNarrow
 
 MOST = 720
 """Renamings that are tried for each state."""
@@ -31,8 +32,10 @@ class NotSymmetric(ValueError):
     """The processes are not interchangeable; the message says what shows it."""
 
 
-class SymmetricSearch(Search):
+class SymmetricSearch(MergingSearch):
     """Breadth first, one state for all those that are the same up to names."""
+
+    told = "breadth first, one state for all that are the same up to names"
 
     def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
         if bound.order:
@@ -51,7 +54,7 @@ class SymmetricSearch(Search):
         for place, local in enumerate(self.locals):
             local.on_step = self._checking(place)
             local.recheck()
-        self.initials = sorted({self.canonical(state): None for state in self.initials})
+        self.initials = sorted({self.standing_for(state): None for state in self.initials})
         self._starts = {state: self._starts.get(state, next(iter(self._starts.values()))) for state in self.initials}
 
     # Every step is the same for the renamed process.
@@ -85,7 +88,7 @@ class SymmetricSearch(Search):
 
     # One state for all.
 
-    def canonical(self, state: int) -> int:
+    def standing_for(self, state: int) -> int:
         """The smallest of the states that are the same up to names."""
         numbers = self.unpacked(state)
         best = state
@@ -118,30 +121,12 @@ class SymmetricSearch(Search):
             raise TooNarrow(self._watch)
         return found
 
-    def _expand(self, position: int, end: int) -> int:
-        fresh, parents = self._fresh, self.parents
-        try:
-            for state in self._frontier[position:end]:
-                made = 0
-                for step in self.steps(state):
-                    made += 1
-                    target = self.canonical(step.target)
-                    if target not in fresh and target not in parents:
-                        fresh[target] = state
-                self.extent.transitions += made
-                if self.is_at_rest(state):
-                    self._rest(state)
-                position += 1
-        except (TooNarrow, Violation) as cause:
-            raise Interrupted(position) from cause
-        return position
-
     def path_to(self, state: int) -> list[int]:
         """A way along true steps: its states are the same, up to names, as those by which the search came here."""
         chain = super().path_to(state)
-        path = [next(each for each in self._starts if self.canonical(each) == chain[0])]
+        path = [next(each for each in self._starts if self.standing_for(each) == chain[0])]
         for following in chain[1:]:
-            path.append(next(step.target for step in self.steps(path[-1]) if self.canonical(step.target) == following))
+            path.append(next(step.target for step in self.steps(path[-1]) if self.standing_for(step.target) == following))
         return path
 
 
@@ -238,4 +223,4 @@ def _told(key: Hashable) -> str:
     return str(key)
 
 
-__all__ = ["Label", "NotSymmetric", "SymmetricSearch"]
+__all__ = ["NotSymmetric", "SymmetricSearch"]

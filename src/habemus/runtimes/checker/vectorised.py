@@ -54,6 +54,8 @@ class _Columns(NamedTuple):
 class VectorisedSearch(Search):
     """Breadth first, level by level."""
 
+    told = "breadth first, with numpy"
+
     def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
         super().__init__(system, uses, observer, bound)
         if bound.synchronous:
