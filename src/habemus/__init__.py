@@ -1,0 +1,27 @@
+"""Mutual exclusion and leader election between processes that share nothing but messages.
+
+    import habemus
+
+    with habemus.connect() as cluster:
+        with cluster.lock("printer", timeout=5) as lease:
+            ...  # nobody else is in here; lease.token is for the resource to check
+
+What is imported here is loaded when it is first used: neither a search nor a simulation needs a socket.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from habemus.api import Cluster, HabemusError, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable, connect
+    from habemus.runtimes.live.node import Node
+
+__all__ = ["Cluster", "HabemusError", "Lease", "LockLost", "LockTimeout", "Node", "RefusedByNode", "Unreachable", "connect"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'habemus' has no attribute {name!r}")
+    return getattr(importlib.import_module("habemus.runtimes.live.node" if name == "Node" else "habemus.api"), name)

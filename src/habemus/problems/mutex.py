@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from habemus.core import Indication, Process, ProcessId, Span, System, request
+from habemus.core import Indication, Process, ProcessId, Span, System, Timer, request
 from habemus.core.application import Drive
 from habemus.core.system import complete
 
@@ -43,6 +43,8 @@ class Mutex(Process):
     """The messages that no entry causes, by name.  They are counted apart, as are those of components other than links."""
     duration: ClassVar[int | None] = None
     """How long a run lasts, counted from its last fault, when the processes never come to rest and the run does not say."""
+    withdraws: ClassVar[bool] = False
+    """Whether a release before the grant takes the request back.  Others have to be let in before they can leave."""
 
     @request
     @abstractmethod
@@ -57,6 +59,10 @@ class Mutex(Process):
     @request
     def write(self, term: int, count: int) -> None:
         """The application writes to the resource and shows its token.  That is between the two of them; the trace has it."""
+
+    def runs_out(self) -> Timer | None:
+        """The timer at whose expiry the process loses what it holds, unless that is renewed; None where grants do not run out."""
+        return None
 
     def granted(self) -> None:
         """Lets the application in."""

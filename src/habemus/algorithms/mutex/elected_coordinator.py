@@ -30,7 +30,7 @@ from habemus.algorithms.election.omega_recovery import OmegaRecovery
 from habemus.algorithms.election.terms import Terms
 from habemus.algorithms.mutex.lending import Answer, Grant, Inquire, Loan, Participant, Queued, Record, Recorded, Release, Request, newer
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED
-from habemus.core import Const, MistakeInPlan, ProcessId, System, Timer, upon, whenever
+from habemus.core import Const, MistakeInPlan, ProcessId, System, Timer, request, upon, whenever
 from habemus.core.quorums import more_than_half
 from habemus.core.system import complete
 from habemus.problems.election import Election
@@ -166,6 +166,12 @@ class ElectedCoordinator(Participant):
     def take_back(self, overdue: Overdue) -> None:
         if self.is_for_coordinator(overdue.term) and self.loan is not None and overdue.token == self.loan.token:
             self.lapsed = True
+
+    @request
+    def reclaim(self) -> None:
+        """An operator vouches that whoever has the lock will not use it any more; only the coordinator can do something about it."""
+        if self.coordinator == self.me and self.settled and not self.lending and self.loan is not None:
+            self.end_requests(self.loan.borrower, self.loan.number)
 
     def borrowing(self) -> Claim | None:
         """Who has the lock, or may have it."""

@@ -99,6 +99,7 @@ def newer(one: Loan | None, other: Loan | None) -> Loan | None:
 
 class Participant(Mutex):
     indications = (Granted, LockLost)
+    withdraws = True
 
     election: Uses[Election]
     lease: Const[int] = 0  # how long a grant is good for; 0: until the release
@@ -196,6 +197,9 @@ class Participant(Mutex):
             self.run_out_at = run_out.attempt
             if self.state == HELD and self.granted_at <= self.run_out_at:
                 self.lose()
+
+    def runs_out(self) -> Timer | None:
+        return RunOut(self.number, self.granted_at) if self.lease and self.state == HELD else None
 
     def lose(self) -> None:
         self.indicate(LockLost(self.token))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from habemus.runtimes.live.codec import FRAME_LIMIT, HANDSHAKE_LIMIT, Deframer, Refused, Rejection, encoded, frame_of, greeting_of
 from habemus.runtimes.live.handshake import Answering
+from habemus.runtimes.live.lines import FIRST_BYTE
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
 from habemus.runtimes.live.tls import names_in
 
@@ -29,6 +30,7 @@ class Incoming(asyncio.Protocol):
         self._deframer = Deframer(HANDSHAKE_LIMIT)
         self._handshake = Answering(network.identity, self._is_named)
         self._deadline: asyncio.TimerHandle | None = None
+        self._has_spoken = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
@@ -53,6 +55,11 @@ class Incoming(asyncio.Protocol):
             self._refuse(Refused("no handshake in time"))
 
     def data_received(self, data: bytes) -> None:
+        if not self._has_spoken:
+            self._has_spoken = True
+            if data.startswith(FIRST_BYTE):
+                self._hand_over(data)
+                return
         bodies = self._deframer.feed(data)
         for body in bodies:
             if self._transport is None or self._transport.is_closing():
@@ -71,6 +78,16 @@ class Incoming(asyncio.Protocol):
                 return
         if self._deframer.refused is not None:
             self._refuse(self._deframer.refused)
+
+    def _hand_over(self, data: bytes) -> None:
+        """It is no peer but a client, which speaks in lines."""
+        transport = self._transport
+        assert transport is not None
+        self.connection_lost(None)
+        client = self._network.clients.connection(is_local=False)
+        transport.set_protocol(client)
+        client.connection_made(transport)
+        client.data_received(data)
 
     def _greet(self, body: bytes) -> None:
         greeting = greeting_of(body)

@@ -109,7 +109,32 @@ class Open(msgspec.Struct, array_like=True, tag=2, forbid_unknown_fields=True, f
     instance: str
 
 
-Frame: TypeAlias = Carry | Open
+class Watch(msgspec.Struct, array_like=True, tag=3, forbid_unknown_fields=True, frozen=True):
+    """Somebody here wants to know who holds a lock; to be said again before it is forgotten."""
+
+    service: int
+    instance: str
+
+
+class News(msgspec.Struct, array_like=True, tag=4, forbid_unknown_fields=True, frozen=True):
+    """How a lock stands at the node that says so.  For onlookers: nothing that an algorithm does depends on it."""
+
+    service: int
+    instance: str
+    holder: str | None
+    token: int | None
+    waiting: int
+
+
+class StandBack(msgspec.Struct, array_like=True, tag=5, forbid_unknown_fields=True, frozen=True):
+    """Whoever held the lock would like this client to be next."""
+
+    service: int
+    instance: str
+    label: str
+
+
+Frame: TypeAlias = Carry | Open | Watch | News | StandBack
 
 
 class Hello(msgspec.Struct, array_like=True, tag=11, forbid_unknown_fields=True, frozen=True):
@@ -147,7 +172,7 @@ class Rejection(msgspec.Struct, array_like=True, tag=15, forbid_unknown_fields=T
 Greeting: TypeAlias = Hello | Challenge | Proof | Welcome | Rejection
 
 _ENCODER = msgspec.msgpack.Encoder()
-_FRAMES = msgspec.msgpack.Decoder(Carry | Open)
+_FRAMES = msgspec.msgpack.Decoder(Carry | Open | Watch | News | StandBack)
 _GREETINGS = msgspec.msgpack.Decoder(Hello | Challenge | Proof | Welcome | Rejection)
 _MALFORMED = (msgspec.DecodeError, ValueError, RecursionError, OverflowError)  # text that is no UTF-8 is a ValueError
 

@@ -3,6 +3,7 @@
     cluster = "office"
     data = "data"                       # each node keeps its stable memory in a folder of its own below this one
     secret_file = "secret"              # at least 16 bytes; all nodes have the same
+    socket = "run/node-{id}.sock"       # where clients of the same machine and user find a node, without secret or certificate
     record = "records"                  # where nodes write down what they do; leave it out and they do not
 
     [nodes]                             # numbered from 1
@@ -15,7 +16,7 @@
     certificate = "node-{id}.pem"       # made for the name node-{id}.office
     key = "node-{id}.key"
 
-    [services.locks]                    # without any, the cluster offers `locks` and `elections`
+    [services.locks]                    # without any, the cluster offers these `locks`
     algorithm = "elected-coordinator-leased"
     options = { lease = "2s" }
     over = "perfect"                    # links below the algorithm; leave it out and it has the connections themselves
@@ -47,6 +48,9 @@ from habemus.runtimes.live.tls import Contexts, contexts
 OVERRIDES = ("data", "secret_file", "record", "bind", "insecure")
 """What the environment and the command line may set as well."""
 MOST_NODES = 100
+CLUSTER = "habemus"
+"""The name of a cluster whose file gives none."""
+CLUSTER_NAME = "a cluster's name has 1 to 40 small letters, digits and hyphens, as in a host name"
 
 
 class BadConfig(ValueError):
@@ -67,7 +71,6 @@ DEFAULT_OFFERS = {
         "elected-coordinator-leased",
         ("lease=2s", "patience=500ms", 'election_options={"patience": [200000, 400000], "period": 50000}'),
     ),
-    "elections": Offer("terms"),
 }
 
 
@@ -89,6 +92,7 @@ class Config:
     bind: Address | None = None
     insecure: bool = False
     tls: Certificates | None = None
+    socket: str = ""  # of which node it is: {id}
 
     def settings(self, node: int) -> Settings:
         """For one of the nodes; reads the files that it needs."""
@@ -102,12 +106,16 @@ class Config:
             node=node,
             peers={peer: address for peer, address in self.nodes.items() if peer != node},
             bind=bind,
+            socket=self.socket_of(node),
             folder=None if self.data is None else _folder_in(self.data, node),
             secret=secret,
             tls=None if self.tls is None else self._contexts(self.tls, node),
             record=self.record,
             insecure=self.insecure,
         )
+
+    def socket_of(self, node: int) -> Path | None:
+        return self.folder / self.socket.replace("{id}", str(node)) if self.socket else None
 
     def check_exposure(self, addresses: list[Address]) -> None:
         open_to_others = [address for address in addresses if not is_loopback(address.host)]
@@ -119,8 +127,16 @@ class Config:
             )
 
     def _contexts(self, tls: Certificates, node: int) -> Contexts:
+        return contexts(tls.ca, *self.certificate_files(tls, node))
+
+    def certificate_files(self, tls: Certificates, node: int) -> tuple[Path, Path]:
+        """The certificate of a node, and its key."""
         certificate, key = (self.folder / name.replace("{id}", str(node)) for name in (tls.certificate, tls.key))
-        return contexts(tls.ca, certificate, key)
+        return certificate, key
+
+
+def is_cluster_name(name: str) -> bool:
+    return re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", name) is not None
 
 
 def secret_in(path: Path) -> bytes:
@@ -166,9 +182,9 @@ class _Reader:
 
     def config(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
         found = self._found
-        self._known((), found, ("cluster", "nodes", "services", "tls", *OVERRIDES))
+        self._known((), found, ("cluster", "nodes", "services", "tls", "socket", *OVERRIDES))
         kinds = {"insecure": bool}
-        for name in ("cluster", *OVERRIDES):
+        for name in ("cluster", "socket", *OVERRIDES):
             if name in found:
                 self._typed((name,), found[name], kinds.get(name, str))
         chosen: dict[str, Any] = {name: found.get(name) for name in OVERRIDES}
@@ -178,14 +194,22 @@ class _Reader:
                 chosen[name] = self._flag(name, said) if name == "insecure" else said
             if flags.get(name) is not None:
                 chosen[name] = flags[name]
-        cluster = found.get("cluster", "habemus")
-        if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", cluster):
-            self._refuse(("cluster",), "a cluster's name has 1 to 40 small letters, digits and hyphens, as in a host name")
+        cluster = found.get("cluster", CLUSTER)
+        if not is_cluster_name(cluster):
+            self._refuse(("cluster",), CLUSTER_NAME)
         folder = self._path.parent
         paths = {name: folder / chosen[name] if chosen[name] else None for name in ("data", "secret_file", "record")}
         bind = None if chosen["bind"] is None else self._address(("bind",), chosen["bind"])
         config = Config(
-            cluster, self._nodes(), self._services(), folder, **paths, bind=bind, insecure=bool(chosen["insecure"]), tls=self._tls()
+            cluster,
+            self._nodes(),
+            self._services(),
+            folder,
+            **paths,
+            bind=bind,
+            insecure=bool(chosen["insecure"]),
+            tls=self._tls(),
+            socket=self._socket(),
         )
         config.check_exposure([*config.nodes.values(), *([bind] if bind else [])])
         return config
@@ -232,6 +256,12 @@ class _Reader:
             shared = None if "shared" not in found else self._typed((*at, "shared"), found["shared"], bool)
             offers[name] = Offer(algorithm, tuple(f"{key}={_option(value)}" for key, value in options.items()), over, shared)
         return offers or DEFAULT_OFFERS
+
+    def _socket(self) -> str:
+        found: str = self._found.get("socket", "")
+        if found and "{id}" not in found:
+            self._refuse(("socket",), 'every node has a socket of its own: write {id} for its number, as in "run/node-{id}.sock"')
+        return found
 
     def _tls(self) -> Certificates | None:
         if "tls" not in self._found:

@@ -26,7 +26,12 @@ import msgspec
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication, Message, Timer
-from habemus.runtimes.live.codec import NAME_LIMIT, Carry, Frame, Open, Refused, encoded
+from habemus.problems.detector import Restored, Suspected
+from habemus.problems.election import Leader
+from habemus.problems.mutex import Mutex
+from habemus.runtimes.live.clients import Clients
+from habemus.runtimes.live.codec import NAME_LIMIT, Carry, Frame, News, Open, Refused, StandBack, Watch, encoded
+from habemus.runtimes.live.desk import Desk
 from habemus.runtimes.live.handshake import Identity
 from habemus.runtimes.live.instance import Hosted, Instance, Listener, check_request
 from habemus.runtimes.live.record import Recorder
@@ -37,6 +42,7 @@ from habemus.runtimes.live.steps import Steps
 from habemus.runtimes.live.storage import CorruptStorage, StableMemory, StorageFailed
 from habemus.runtimes.live.tcp import Network
 from habemus.runtimes.live.timers import Timers, chance, now_us
+from habemus.runtimes.live.watching import Watching
 
 log = logging.getLogger("habemus.live")
 
@@ -71,6 +77,8 @@ class Node:
         self._sources = self._listeners_of_sources()
         self._news: dict[int, Timer] = {}  # the latest for all instances of a service that is fed
         self._unswept: list[tuple[int, str]] = []
+        self._leaders: dict[tuple[str, str], tuple[ProcessId | None, int]] = {}
+        self._suspects: dict[str, set[ProcessId]] = {}
         self._memory: StableMemory | None = None
         self._recorder: Recorder | None = None
         self._stopped = False
@@ -89,16 +97,19 @@ class Node:
         recording = settings.record is not None
         secrets = (fingerprint(self.services, recording), settings.secret)
         identity = Identity(settings.cluster, self.me, frozenset(settings.peers), *secrets)
-        self._network = Network(identity, settings.peers, self._received, self._connected, settings.tls, settings.seed)
+        self.desk = Desk(self, self._timers)
+        self.watching = Watching(self, self.desk, self._timers)
+        clients = Clients(self, self.desk, self.watching)
+        self._network = Network(identity, settings.peers, self._received, self._connected, clients, settings.tls, settings.seed)
         self.counts = self._network.counts
         try:
-            self.address = await self._network.listen(listening or settings.bind)
+            self.address = await self._network.listen(listening or settings.bind, settings.socket)
             if settings.folder is not None:
                 self._memory = StableMemory(settings.folder, f"{settings.cluster}/{self.me}")
             if settings.record is not None:
                 self._recorder = Recorder(settings.record, settings.cluster, self.me, self.services)
             send = self._network.send
-            self._steps = Steps(self.me, loop, self._timers, self._memory, self._recorder, send, self._fail, self.counts)
+            self._steps = Steps(self.me, loop, self._timers, self._memory, self._recorder, send, self._fail, self._failed, self.counts)
             if self._memory is not None:
                 self._recover_all(self._memory)
             for index, name in self._sources:
@@ -135,6 +146,9 @@ class Node:
     def _fail(self, reason: StorageFailed) -> None:
         if not self.failure.done():
             self.failure.set_exception(reason)
+
+    def _failed(self, instance: Instance) -> None:
+        self.desk.give_up(instance.service.name, instance.name, f"{instance.title} has stopped: {instance.failed}")
 
     # For those above.
 
@@ -177,8 +191,30 @@ class Node:
         instance.listeners.append(listener)
         return partial(instance.listeners.remove, listener)
 
+    def left_us(self, service: str, name: str) -> int | None:
+        """How long what the local participant holds is good for, if it is not renewed; None where it does not run out."""
+        hosted = self.open(service, name).processes[self.me]
+        mutex = hosted.pure.parts[0]
+        timer = mutex.runs_out() if isinstance(mutex, Mutex) else None
+        return None if timer is None else self._timers.left((hosted.key, 0, timer)) or 0
+
+    def send(self, peer: int, frame: Frame) -> None:
+        self._network.send(peer, encoded(frame))
+
+    def number_of(self, service: str) -> int:
+        """By which frames name it."""
+        return self._index[service]
+
     def instances(self) -> list[Instance]:
         return list(self._instances.values())
+
+    def leaders(self) -> list[tuple[str, str, ProcessId | None, int]]:
+        """Of each election: whom the local participant takes for the leader, and in which term."""
+        return [(service, name, leader, term) for (service, name), (leader, term) in sorted(self._leaders.items())]
+
+    def suspects(self) -> dict[str, list[ProcessId]]:
+        """Of each detector: whom it suspects."""
+        return {title: sorted(suspected) for title, suspected in sorted(self._suspects.items())}
 
     def reaches(self) -> list[int]:
         """The peers to which there is a connection now."""
@@ -190,8 +226,21 @@ class Node:
         instance = Instance(self.services[index], index, name, self.me, self._draw.choice)
         instance.used = now_us()
         instance.listeners += self._sources.get((index, name), ())  # before it starts: what it says then is news as well
+        if not issubclass(type(next(iter(instance.service.system.plans.values()))), Mutex):
+            instance.listeners.append(partial(self._note, instance))
         self._instances[index, name] = instance
         return instance
+
+    def _note(self, instance: Instance, process: ProcessId, said: Indication) -> None:
+        """What those who look at this node want to see: who leads, who is suspected."""
+        if process != self.me:
+            return
+        if isinstance(said, Leader):
+            self._leaders[instance.service.name, instance.name] = (said.process, said.term)
+        elif isinstance(said, Suspected):
+            self._suspects.setdefault(instance.title, set()).add(said.process)
+        elif isinstance(said, Restored):
+            self._suspects.setdefault(instance.title, set()).discard(said.process)
 
     def _made(self, index: int, name: str) -> Instance:
         if len(self._instances) >= self.settings.most_instances:
@@ -277,11 +326,15 @@ class Node:
         for (index, name), instance in self._instances.items():
             if not instance.service.is_silent:
                 self._network.send(peer, encoded(Open(index, name)))
+        self.watching.connected(peer)
 
     def _received(self, peer: int, frame: Frame) -> Refused | None:
         if not 0 <= frame.service < len(self.services) or not frame.instance:
             return Refused("a frame for no instance")
         service = self.services[frame.service]
+        if isinstance(frame, Watch | News | StandBack):
+            self.watching.hear(peer, service.name, frame)
+            return None
         message: Message | Refused | None = None
         if isinstance(frame, Carry):
             if service.home.get(frame.sender) != peer or service.home.get(frame.to) != self.me:

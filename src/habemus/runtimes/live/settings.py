@@ -20,6 +20,7 @@ class Settings:
     node: int
     peers: Mapping[int, Address]  # without the node itself
     bind: Address
+    socket: Path | None = None  # for clients on this machine
     folder: Path | None = None  # for stable memory; None: what is durable lasts as long as the process
     secret: bytes | None = None
     tls: Contexts | None = None

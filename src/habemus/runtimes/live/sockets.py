@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
+import os
 import socket
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
 HANDSHAKE_SECONDS = 5.0
@@ -26,6 +30,34 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def local_socket(path: Path) -> socket.socket:
+    """A socket at a path, for the same user only.  One that a dead process left behind is replaced, a living one's is not."""
+    made = socket.socket(socket.AF_UNIX)
+    folder = os.open(path.parent, os.O_RDONLY)  # the name of a socket is at most a hundred bytes long, and paths are longer
+    try:
+        short = f"/proc/self/fd/{folder}/{path.name}" if sys.platform == "linux" else str(path)
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(short)
+            except ConnectionRefusedError:
+                path.unlink(missing_ok=True)
+            except FileNotFoundError:
+                pass
+            else:
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE), str(path))
+        before = os.umask(0o177)
+        try:
+            made.bind(short)
+        finally:
+            os.umask(before)
+    except BaseException:
+        made.close()
+        raise
+    finally:
+        os.close(folder)
+    return made
 
 
 def tune(transport: asyncio.Transport) -> None:

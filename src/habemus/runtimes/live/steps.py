@@ -55,6 +55,7 @@ class Steps:
         recorder: Recorder | None,
         send: Callable[[int, bytes], None],
         failed: Callable[[StorageFailed], None],
+        given_up: Callable[[Instance], None],
         counts: Counter[str],
     ) -> None:
         self._node = node
@@ -62,6 +63,7 @@ class Steps:
         self._timers = timers
         self._recorder = recorder
         self._send_to_node = send
+        self._given_up = given_up
         self._counts = counts
         self._commit = GroupCommit(loop, memory, self._stored, failed, counts)
         self._waiting: defaultdict[int, list[Hosted]] = defaultdict(list)  # who has outputs held, by batch
@@ -175,6 +177,7 @@ class Steps:
             for port, timer in hosted.timers:
                 self._timers.cancel((hosted.key, port, timer))
             hosted.timers.clear()
+        self._given_up(instance)
 
     def _stored(self, batch: int) -> None:
         for hosted in self._waiting.pop(batch, ()):

@@ -20,13 +20,15 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from habemus.runtimes.live.answering import Incoming
+from habemus.runtimes.live.clients import Clients
 from habemus.runtimes.live.codec import Frame, Refused
 from habemus.runtimes.live.dialling import Link
 from habemus.runtimes.live.handshake import Identity
-from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, local_socket
 from habemus.runtimes.live.timers import chance
 from habemus.runtimes.live.tls import Contexts
 
@@ -43,29 +45,37 @@ class Network:
         peers: Mapping[int, Address],
         received: Callable[[int, Frame], Refused | None],
         connected: Callable[[int], None],
+        clients: Clients,
         tls: Contexts | None = None,
         seed: int | None = None,
     ) -> None:
         self.identity = identity
         self.received = received
         self.connected = connected
+        self.clients = clients
         self.tls = tls
         self.counts: Counter[str] = Counter()
         self.draw = chance(seed)
         self._links = {peer: Link(self, peer, address) for peer, address in peers.items()}
         self._server: asyncio.Server | None = None
+        self._local: asyncio.Server | None = None
         self.incoming: set[Incoming] = set()
         self.speaking: dict[int, Incoming] = {}  # the connection that speaks for each peer
         self.most_incoming = len(self._links) + SPARE_CONNECTIONS
 
-    async def listen(self, bind: Address | socket.socket) -> Address:
-        """Takes the address, or a socket that listens already; says which address that is.  Nobody is let in yet."""
+    async def listen(self, bind: Address | socket.socket, local: Path | None = None) -> Address:
+        """Takes the address, or a socket that listens already; says which address that is.  Nobody is let in yet.
+
+        At the local path only clients are let in, and only those of the same user: that of a file is its protection.
+        """
         loop = asyncio.get_running_loop()
         security: dict[str, Any] = {}
         if self.tls is not None:
             security = {"ssl": self.tls.answering, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
         place: dict[str, Any] = {"sock": bind} if isinstance(bind, socket.socket) else {"host": bind.host, "port": bind.port}
         self._server = await loop.create_server(lambda: Incoming(self), start_serving=False, **place, **security)
+        if local is not None:
+            self._local = await loop.create_unix_server(self.clients.connection, sock=local_socket(local), start_serving=False)
         host, port = self._server.sockets[0].getsockname()[:2]
         return Address(host, port)
 
@@ -73,6 +83,8 @@ class Network:
         """Lets the peers in, begins to connect to every one of them, and keeps at it."""
         assert self._server is not None
         await self._server.start_serving()
+        if self._local is not None:
+            await self._local.start_serving()
         for link in self._links.values():
             link.start()
 
@@ -85,10 +97,13 @@ class Network:
 
     async def close(self) -> None:
         """Hands over what is queued for peers that are there, then closes everything."""
-        if self._server is not None:
-            self._server.close()
+        for server in (self._server, self._local):
+            if server is not None:
+                server.close()
         await asyncio.gather(*(link.stop() for link in self._links.values()))
         for connection in list(self.incoming):
             connection.abort()
-        if self._server is not None:
-            await self._server.wait_closed()
+        self.clients.close()
+        for server in (self._server, self._local):
+            if server is not None:
+                await server.wait_closed()

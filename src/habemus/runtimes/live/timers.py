@@ -39,7 +39,7 @@ class Timers:
         self._draw = draw
         self._clock = clock
         self._heap: list[tuple[int, int, Hashable]] = []  # when, in which order set, which
-        self._set: dict[Hashable, tuple[int, Callable[[], None]]] = {}  # which of its entries counts, and what it does
+        self._set: dict[Hashable, tuple[int, Callable[[], None], int]] = {}  # which of its entries counts, what it does, when
         self._sequence = 0
         self._wake: asyncio.TimerHandle | None = None
         self._wake_at = 0
@@ -54,12 +54,17 @@ class Timers:
         """Calls the action once, after a delay from the span; whatever was set for the same key is replaced."""
         self._sequence += 1
         deadline = self._clock() + self.drawn(after)
-        self._set[key] = (self._sequence, action)
+        self._set[key] = (self._sequence, action, deadline)
         heappush(self._heap, (deadline, self._sequence, key))
         if len(self._heap) > SWEEP_FROM and len(self._heap) > 4 * len(self._set):
             self._sweep()
         if self._wake is None or deadline < self._wake_at:
             self._sleep()
+
+    def left(self, key: Hashable) -> int | None:
+        """How long it is until a timer fires; None if it is not set."""
+        found = self._set.get(key)
+        return None if found is None else max(0, found[2] - self._clock())
 
     def cancel(self, key: Hashable) -> None:
         self._set.pop(key, None)

@@ -1,0 +1,56 @@
+"""What an application imports: `habemus.connect`, and what that gives.
+
+The same semantics twice: `with habemus.connect() as cluster` blocks, `async with habemus.connect() as cluster` does not.
+"""
+
+from __future__ import annotations
+
+import os
+
+from habemus.api.cluster import Cluster, Election, Lock, Standing
+from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus.api.lease import Lease
+from habemus.api.wire import Credentials
+
+__all__ = [
+    "Cluster",
+    "Election",
+    "HabemusError",
+    "Lease",
+    "Lock",
+    "LockLost",
+    "LockTimeout",
+    "RefusedByNode",
+    "Standing",
+    "Unreachable",
+    "connect",
+]
+
+
+def connect(
+    cluster: str | None = None,
+    *,
+    name: str | None = None,
+    secret: bytes | None = None,
+    ca: str | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+) -> Cluster:
+    """A cluster, to be used by `with` or `async with`, or closed by hand.
+
+    cluster: addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`; without it, HABEMUS_CLUSTER and what
+        `habemus up` left.
+    name: what others see of this client; without it, its host and process.
+    secret, ca, certificate, key: how to show who one is, where the cluster asks for it.
+    """
+    environment = os.environ.get
+    return Cluster(
+        cluster,
+        Credentials(
+            secret,
+            ca or environment("HABEMUS_CA", ""),
+            certificate or environment("HABEMUS_CERTIFICATE", ""),
+            key or environment("HABEMUS_KEY", ""),
+        ),
+        name,
+    )

@@ -1,0 +1,102 @@
+"""Where a cluster is: what a user writes, and what is there without a word.
+
+A cluster is named by the addresses of nodes (`10.0.0.1:7400,10.0.0.2:7400`), by the local socket of one, by its `cluster.toml`, or
+by the folder that `habemus up` left.  Without a name it is what HABEMUS_CLUSTER says, else the folder `.habemus` here, else the one
+that `habemus up` made last.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from habemus.api.errors import Unreachable
+
+FOLDER = ".habemus"
+
+
+class Place(NamedTuple):
+    """Where one node can be found: by a path, or by host and port."""
+
+    path: str = ""
+    host: str = ""
+    port: int = 0
+
+    def __str__(self) -> str:
+        return self.path or (f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}")
+
+
+class Whereabouts(NamedTuple):
+    places: list[Place]
+    secret: bytes | None = None
+    authority: str = ""  # the file of the certificate that signs the others
+
+
+def last_file() -> str:
+    """Where `habemus up` writes down which folder it used last."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
+    return os.path.join(state, "habemus", "last")  # noqa: PTH118  # pathlib takes longer to load than all of this
+
+
+def whereabouts(named: str | None = None) -> Whereabouts:
+    """Where to look; `Unreachable` if nothing is known of a cluster."""
+    named = named or os.environ.get("HABEMUS_CLUSTER") or _left_here() or _left_last()
+    if not named:
+        raise Unreachable("no cluster is known: name one (HABEMUS_CLUSTER=host:port), or start one with `habemus up`")
+    if os.path.isdir(named):  # noqa: PTH112
+        return _in_folder(named)
+    if named.endswith(".toml"):
+        return _in_file(named)
+    if "/" in named or named.endswith(".sock"):
+        return Whereabouts([Place(named)])
+    return Whereabouts([_address(each.strip()) for each in named.split(",") if each.strip()])
+
+
+def _left_here() -> str:
+    return FOLDER if os.path.isdir(FOLDER) else ""  # noqa: PTH112
+
+
+def _left_last() -> str:
+    try:
+        with open(last_file(), encoding="utf-8") as file:  # noqa: PTH123
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _in_folder(folder: str) -> Whereabouts:
+    sockets = sorted(name for name in os.listdir(folder) if name.endswith(".sock"))  # noqa: PTH208
+    if not sockets:
+        raise Unreachable(f"no node is up in {folder}")
+    return Whereabouts([Place(f"{folder}/{name}") for name in sockets])
+
+
+def _in_file(path: str) -> Whereabouts:
+    """From a cluster's own file: local sockets first, where there are any."""
+    import tomllib
+
+    folder = os.path.dirname(path) or "."  # noqa: PTH120
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            found = tomllib.load(file)
+        secret = None
+        if found.get("secret_file"):
+            with open(f"{folder}/{found['secret_file']}", "rb") as file:  # noqa: PTH123
+                secret = file.read().strip()
+    except OSError as reason:
+        raise Unreachable(f"{reason.filename}: {reason.strerror}") from None
+    except tomllib.TOMLDecodeError as reason:
+        raise ValueError(f"{path}: {reason}") from None
+    nodes = found.get("nodes", {})
+    socket = found.get("socket", "")
+    local = [Place(f"{folder}/{socket.replace('{id}', node)}") for node in nodes if socket]
+    places = [place for place in local if os.path.exists(place.path)] + [_address(each) for each in nodes.values()]  # noqa: PTH110
+    authority = found.get("tls", {}).get("ca", "")
+    return Whereabouts(places, secret, f"{folder}/{authority}" if authority else "")
+
+
+def _address(text: str) -> Place:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or not 0 < int(port) < 65_536 or not host.strip("[]"):
+        raise ValueError(f'{text!r} is not where a cluster could be: write "127.0.0.1:7400", a socket, a cluster.toml or a folder')
+    return Place(host=host.strip("[]"), port=int(port))

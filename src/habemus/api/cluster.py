@@ -1,0 +1,434 @@
+"""The blocking client.
+
+    with habemus.connect() as cluster:
+        with cluster.lock("printer", timeout=5) as lease:
+            print_with(lease.token)
+
+Every lock that is held has a connection of its own, taken from a few that are kept open: to acquire is one line out and one line in on a
+bare socket, to release is one line out.  So threads do not wait for each other, and a thread that is interrupted in the middle
+closes its connection, which takes back whatever it may have asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from habemus.api.address import whereabouts
+from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus.api.lease import Lease
+from habemus.api.session import Session, now_us, own_label
+from habemus.api.wire import ANSWER_SECONDS, Credentials, Wire, encode
+from habemus.runtimes.live.lines import ELECTIONS
+
+if TYPE_CHECKING:
+    from habemus.api.aio import AsyncCluster
+
+GRACE_SECONDS = 2.0
+"""How much longer than the node the client itself waits before it gives up."""
+TRY_SECONDS = 0.25
+"""How long a try may take: the other nodes have to be asked."""
+LOCKS = "locks"
+
+
+class Standing(NamedTuple):
+    """Who holds a lock, or leads, as far as the onlooker's node knows."""
+
+    holder: str | None
+    node: int | None
+    token: int | None
+    waiting: int
+
+
+class Request:
+    """What is asked for: one of some locks, by which service, for how long.  Common to the blocking and the asynchronous client."""
+
+    def __init__(self, service: str, names: Sequence[str], lease: float | None) -> None:
+        self.service = service
+        self.names = list(names)
+        self.lease = lease
+        self.shown = names[0] if len(names) == 1 else f"one of {names[0]} .. {names[-1]}"
+        self._before = b""
+        self._after = b""
+        self._lease_ms: int | None = None
+        self._session: Session | None = None
+
+    def line(self, session: Session, id: int, timeout_ms: int | None) -> bytes:
+        if self._session is not session:  # most of the line is always the same
+            self._session = session
+            self._lease_ms = session.lease_ms(self.service, self.lease)
+            self._before = f",{encode(self.service)},{encode(self.names)},".encode()
+            self._after = f",{encode(self._lease_ms)},".encode()
+        timeout = b"null" if timeout_ms is None else b"%d" % timeout_ms
+        return b'["acquire",%d%s%s%s%d]\n' % (id, self._before, timeout, self._after, now_us())
+
+    @property
+    def lease_ms(self) -> int | None:
+        return self._lease_ms
+
+    def refusal(self, line: list[Any]) -> HabemusError:
+        _, _, word, why = line
+        if word == "timeout":
+            return LockTimeout(f"{self.shown} was not to be had in time")
+        return RefusedByNode(why)
+
+
+def opened(named: str | None, given: Credentials, label: str) -> Session:
+    where = whereabouts(named)
+    credentials = given._replace(secret=given.secret or where.secret, authority=given.authority or where.authority)
+    return Session(where, credentials, label)
+
+
+class Cluster:
+    """A cluster, as one of its clients sees it.  May be used by several threads."""
+
+    def __init__(self, named: str | None, credentials: Credentials, label: str | None = None) -> None:
+        self._named = named
+        self._credentials = credentials
+        self._label = label
+        self._session: Session | None = None
+        self._opening = threading.Lock()
+        self._own: dict[tuple[int, str, tuple[str, ...]], _Own] = {}  # what threads hold and may take again
+
+    @property
+    def label(self) -> str:
+        """What others see of this client."""
+        return self._label or own_label()
+
+    def __enter__(self) -> Self:
+        self.session()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> AsyncCluster:
+        from habemus.api.aio import AsyncCluster
+
+        self._asynchronous = AsyncCluster(self._named, self._credentials, self._label)
+        return await self._asynchronous.__aenter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._asynchronous.close()
+
+    def close(self) -> None:
+        """Releases everything."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def session(self) -> Session:
+        """With a node that answers; another one if the one before has gone."""
+        session = self._session
+        if session is not None and not session.over:
+            return session
+        with self._opening:
+            if self._session is None or self._session.over:
+                self._session = opened(self._named, self._credentials, self.label)
+            return self._session
+
+    # Locks.
+
+    def lock(
+        self,
+        name: str,
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        reentrant: bool = False,
+        on_lost: Callable[[Lease], None] | None = None,
+        service: str = LOCKS,
+    ) -> Lock:
+        """A lock, to be taken by `with` or `acquire()`.
+
+        timeout: seconds to wait; for ever if it is not given.
+        lease: seconds after which a client of which nothing is heard loses the lock, where that is less than the cluster's own.
+        reentrant: the thread that has it may take it again; without, that waits like everybody else.
+        """
+        return Lock(self, Request(service, [name], lease), timeout, reentrant, on_lost)
+
+    def try_lock(self, name: str, lease: float | None = None, *, service: str = LOCKS) -> Held | None:
+        """The lock if it is free now, else None; to be used by `with` or released."""
+        try:
+            return Held(self, self.acquire(Request(service, [name], lease), TRY_SECONDS))
+        except LockTimeout:
+            return None
+
+    def semaphore(self, name: str, size: int, timeout: float | None = None, lease: float | None = None, *, service: str = LOCKS) -> Lock:
+        """One of so many places, each of which is a lock."""
+        if size < 1:
+            raise ValueError(f"a semaphore of {size} places; it has at least one")
+        return Lock(self, Request(service, [f"{name}/{place}" for place in range(1, size + 1)], lease), timeout, False, None)
+
+    @contextmanager
+    def acquire_all(
+        self, names: Sequence[str], timeout: float | None = None, lease: float | None = None, *, service: str = LOCKS
+    ) -> Iterator[list[Lease]]:
+        """All of these, in the order of their names, so that two who want the same ones cannot wait for each other."""
+        deadline = None if timeout is None else monotonic() + timeout
+        with ExitStack() as stack:
+            leases = []
+            for name in sorted(set(names)):
+                left = None if deadline is None else max(0.0, deadline - monotonic())
+                leases.append(stack.enter_context(self.lock(name, left, lease, service=service)))
+            yield leases
+
+    def election(self, name: str, *, service: str = LOCKS) -> Election:
+        return Election(self, name, service)
+
+    def acquire(self, request: Request, timeout: float | None, on_lost: Callable[[Lease], None] | None = None) -> Lease:
+        """Waits until one of the locks is granted."""
+        deadline = None if timeout is None else monotonic() + timeout
+        while True:
+            session = self.session()
+            try:
+                lease = self._acquire(session, request, timeout, on_lost)
+            except (OSError, ValueError) as reason:
+                if isinstance(reason, HabemusError):
+                    raise
+                session.close(f"node {session.node} has gone: {reason}")  # the next one may be there
+            else:
+                if lease is not None:
+                    return lease
+            if deadline is not None:
+                timeout = deadline - monotonic()
+                if timeout <= 0:
+                    raise LockTimeout(f"{request.shown} was not to be had in time")
+
+    def _acquire(self, session: Session, request: Request, timeout: float | None, on_lost: Callable[[Lease], None] | None) -> Lease | None:
+        """None if it came too late to be worth anything."""
+        wire = session.wire()
+        id = next(session.ids)
+        try:
+            wire.send(request.line(session, id, None if timeout is None else max(0, round(timeout * 1_000))))
+            session.begin_waiting(request.lease_ms)
+            try:
+                line = _answer(wire, id, None if timeout is None else timeout + GRACE_SECONDS)
+            finally:
+                session.end_waiting()
+        except BaseException as reason:  # an interrupt, too: closing takes back what was asked for
+            wire.close()
+            if isinstance(reason, TimeoutError):
+                raise LockTimeout(f"{request.shown} was not to be had in time, and node {session.node} does not answer") from None
+            raise
+        if line[0] != "granted":
+            session.put_back(wire)
+            raise request.refusal(line)
+        lease = session.granted(line, wire)
+        if lease.lost:  # this process stood still while it waited
+            lease.lose("its lease ran out while it was on its way")
+            return None
+        if on_lost is not None:
+            lease.on_lost(on_lost)
+        return lease
+
+    def release(self, lease: Lease, to: str | None = None) -> None:
+        last = b'["release",%d]\n' % lease.id if to is None else f'["transfer",{lease.id},{encode(to)}]\n'.encode()
+        session = self._session
+        if session is not None and not session.over:
+            session.release(lease, last)
+        else:
+            lease.end()
+
+    # Looking.
+
+    def watch(self, name: str, *, service: str = LOCKS) -> Iterator[Standing]:
+        """Who holds a lock, now and whenever that changes; for ever."""
+        for told in self._news(service, name):
+            yield Standing(told["holder"], told["node"], told["token"], told["waiting"])
+
+    def _news(self, service: str, name: str) -> Iterator[dict[str, Any]]:
+        while True:
+            session = self.session()
+            wire = session.wire()
+            try:
+                wire.say("watch", next(session.ids), service, name)
+                while True:
+                    line = wire.hear()
+                    if line[0] == "refused":
+                        raise RefusedByNode(line[3])
+                    if line[0] == "news":
+                        yield line[2]
+            except OSError as reason:
+                session.close(f"node {session.node} has gone: {reason}")
+            finally:
+                wire.close()
+
+    def status(self) -> dict[str, Any]:
+        """What goes on at the node that this client talks to."""
+        return self._ask("status")
+
+    def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
+        """For operators: whoever holds the lock at this node loses it."""
+        return self._ask("force", service, name)
+
+    def _ask(self, word: str, *rest: str) -> dict[str, Any]:
+        session = self.session()
+        wire = session.wire()
+        id = next(session.ids)
+        try:
+            wire.say(word, id, *rest)
+            line = _answer(wire, id, ANSWER_SECONDS)
+        except OSError as reason:
+            wire.close()
+            raise Unreachable(f"node {session.node} does not answer: {reason}") from None
+        session.put_back(wire)
+        if line[0] == "refused":
+            raise RefusedByNode(line[3])
+        answer: dict[str, Any] = line[2]
+        return answer
+
+
+def _answer(wire: Wire, id: int, timeout: float | None) -> list[Any]:
+    """The line that answers the request of this id; what is left over from earlier ones is not of interest any more."""
+    while True:
+        line = wire.hear(timeout)
+        if line[1] == id or (line[0] == "refused" and line[1] is None):
+            return line
+
+
+class Held:
+    """A lease to be used by `with`; released once, at the end."""
+
+    def __init__(self, cluster: Cluster, lease: Lease) -> None:
+        self.lease = lease
+        self._cluster = cluster
+
+    def __enter__(self) -> Lease:
+        return self.lease
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def release(self) -> None:
+        self._cluster.release(self.lease)
+
+
+class _Own(NamedTuple):
+    lease: Lease
+    depth: int
+
+
+class Lock:
+    """A wish, which can be granted many times; each `acquire` is one, and gives a lease of its own."""
+
+    def __init__(
+        self, cluster: Cluster, request: Request, timeout: float | None, reentrant: bool, on_lost: Callable[[Lease], None] | None
+    ) -> None:
+        self._cluster = cluster
+        self._request = request
+        self._timeout = timeout
+        self._reentrant = reentrant
+        self._on_lost = on_lost
+        self._entered: list[Lease] = []
+
+    def acquire(self) -> Lease:
+        """Waits for the lock.  `release` it, or use `with`."""
+        if not self._reentrant:
+            return self._cluster.acquire(self._request, self._timeout, self._on_lost)
+        own, key = self._cluster._own, self._key()
+        found = own.get(key)
+        if found is not None and not found.lease.lost:
+            own[key] = _Own(found.lease, found.depth + 1)
+            return found.lease
+        lease = self._cluster.acquire(self._request, self._timeout, self._on_lost)
+        own[key] = _Own(lease, 1)
+        return lease
+
+    def release(self, lease: Lease) -> None:
+        if self._reentrant:
+            own, key = self._cluster._own, self._key()
+            found = own.get(key)
+            if found is not None and found.lease is lease and found.depth > 1:
+                own[key] = _Own(lease, found.depth - 1)
+                return
+            own.pop(key, None)
+        self._cluster.release(lease)
+
+    def _key(self) -> tuple[int, str, tuple[str, ...]]:
+        return threading.get_ident(), self._request.service, tuple(self._request.names)
+
+    def __enter__(self) -> Lease:
+        lease = self.acquire()
+        self._entered.append(lease)
+        return lease
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        lease = self._entered.pop()
+        was_lost = lease.lost
+        self.release(lease)
+        if was_lost and kind is None:
+            raise lost_inside(lease)
+
+
+def lost_inside(lease: Lease) -> LockLost:
+    """Whatever was done inside may have been done beside somebody else: that must not go by in silence."""
+    return LockLost(f"{lease.name} was lost before it was released")
+
+
+class Election:
+    """Who leads.  To lead is to hold a lock; its token is the term, and grows with every new leader."""
+
+    def __init__(self, cluster: Cluster, name: str, service: str) -> None:
+        self.name = name
+        self._cluster = cluster
+        self._service = service
+        self._lease: Lease | None = None
+
+    def lead(self, timeout: float | None = None, lease: float | None = None, *, on_lost: Callable[[Lease], None] | None = None) -> Term:
+        """A term of office, to be taken by `with` or `begin()`; waits until nobody else leads."""
+        return Term(self, Lock(self._cluster, Request(self._service, [ELECTIONS + self.name], lease), timeout, False, on_lost))
+
+    def resign(self) -> None:
+        """Ends the term that was begun here."""
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            self._cluster.release(lease)
+
+    def transfer(self, to: str) -> None:
+        """Resigns in favour of the client with this label, for whom the others stand back for a moment; if it waits, it leads next."""
+        lease, self._lease = self._lease, None
+        if lease is None:
+            raise LockLost(f"this client does not lead {self.name}")
+        self._cluster.release(lease, to)
+
+    def leader(self) -> Standing | None:
+        """Who leads now, as far as the node knows; None if nobody does."""
+        for standing in self.observe():
+            return standing if standing.holder is not None else None
+        return None
+
+    def observe(self) -> Iterator[Standing]:
+        """Who leads, now and whenever that changes; for ever."""
+        return self._cluster.watch(ELECTIONS + self.name, service=self._service)
+
+    def begun(self, lease: Lease) -> None:
+        self._lease = lease
+
+
+class Term:
+    """A term of office; see `Election.lead`."""
+
+    def __init__(self, election: Election, lock: Lock) -> None:
+        self._election = election
+        self._lock = lock
+        self._lease: Lease
+
+    def begin(self) -> Lease:
+        """Waits until this client leads; to be ended by `Election.resign` or `transfer`."""
+        self._lease = self._lock.acquire()
+        self._election.begun(self._lease)
+        return self._lease
+
+    def __enter__(self) -> Lease:
+        return self.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        was_lost = self._lease.lost
+        self._election.resign()
+        if was_lost and kind is None:
+            raise lost_inside(self._lease)

@@ -1,0 +1,242 @@
+"""What one client process has at a node: its connections, its leases, and the thread that keeps them.
+
+The *keeper* is a thread with a connection of its own.  It says "alive" for everything that the process holds or waits for, three times
+in the time of the shortest lease, and hears what was lost.  It is a thread and not a task of an event loop, so neither code that
+blocks nor a loop that is busy keeps it from running.  It begins when the first lease has been held for a while: who takes a lock
+for a moment pays nothing for it.
+
+How long a lease is good for is counted from when the client said something, not from when the node answered: so the client
+knows that it may have lost a lock before anybody else can get it, even if its node does not answer or all of this stood still.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from itertools import count
+from math import inf
+from time import monotonic, monotonic_ns
+from typing import Any
+from weakref import WeakSet
+
+from habemus.api.address import Place, Whereabouts
+from habemus.api.errors import HabemusError, RefusedByNode, Unreachable
+from habemus.api.lease import Lease
+from habemus.api.wire import Closed, Credentials, Wire, first_of
+
+BEATS = 3
+"""How often a lease is renewed in its time."""
+SLOWEST_BEAT = 1.0
+"""Seconds between two signs of life where nothing runs out: what was lost is heard of at once, but a node may have vanished."""
+IDLE_WIRES = 32
+
+
+def now_us() -> int:
+    return monotonic_ns() // 1_000
+
+
+class Session:
+    """With one node; ends with the last connection to it."""
+
+    def __init__(self, where: Whereabouts, credentials: Credentials, label: str) -> None:
+        self.label = label
+        self.credentials = credentials
+        first = first_of(where, credentials, label)
+        self.place: Place = first.place
+        self.welcome = first.welcome
+        self.key: str = first.welcome["session"]
+        self.node: int = first.welcome["node"]
+        self.ids = count(1)
+        self.over = ""  # why it is
+        self._idle: list[Wire] = [first]
+        self._leases: dict[int, Lease] = {}
+        self._wires: dict[int, Wire] = {}  # on which the leases of blocking clients were granted
+        self._waiting = 0
+        self._beat = SLOWEST_BEAT
+        self._wanted = threading.Event()  # there is something to keep
+        self._lock = threading.Lock()
+        self._keeper: threading.Thread | None = None
+        self._keeping: Wire | None = None
+        _SESSIONS.add(self)
+
+    # Connections.
+
+    def wire(self) -> Wire:
+        """One that nobody uses."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Wire(self.place, self.credentials, self.label, self.key)
+
+    def put_back(self, wire: Wire) -> None:
+        if self.over or len(self._idle) >= IDLE_WIRES:
+            wire.close()
+        else:
+            self._idle.append(wire)
+
+    def close(self, why: str = "the client has closed its connection") -> None:
+        self.over = self.over or why
+        for lease in list(self._leases.values()):
+            lease.lose(why)
+        for wire in [*self._idle, *self._wires.values(), *([self._keeping] if self._keeping else [])]:
+            wire.close()
+        self._idle.clear()
+        self._wires.clear()
+        self._wanted.set()
+
+    # Leases.
+
+    def lease_ms(self, service: str, wanted: float | None) -> int | None:
+        """How long the node waits for a sign of life: as wanted, but no longer than what it is granted itself."""
+        offered: int | None = self.welcome["services"].get(service, {}).get("lease_ms")
+        if wanted is None:
+            return offered
+        if not 0 < wanted < 10**8:
+            raise ValueError(f"a lease of {wanted} seconds; it is more than 0")
+        wanted_ms = max(1, round(wanted * 1_000))
+        return wanted_ms if offered is None else min(wanted_ms, offered)
+
+    def begin_waiting(self, lease_ms: int | None) -> None:
+        if lease_ms is not None:
+            self._beat = min(self._beat, lease_ms / 1_000 / BEATS)
+        self._waiting += 1
+        if not self._wanted.is_set():
+            self._wanted.set()
+            if self._keeper is None:
+                self._start_keeper()
+
+    def end_waiting(self) -> None:
+        self._waiting -= 1
+
+    def granted(self, line: list[Any], wire: Wire | None) -> Lease:
+        """A lease from what the node said."""
+        _, id, token, left_ms, at, name = line
+        since = at / 1_000_000
+        lease = Lease(self, id, name, token, since, inf if left_ms is None else since + left_ms / 1_000)
+        self._leases[id] = lease
+        if wire is not None:
+            self._wires[id] = wire
+        return lease
+
+    def forget(self, lease: Lease) -> None:
+        """It is lost; the node may not know that yet."""
+        self._leases.pop(lease.id, None)
+        wire = self._wires.pop(lease.id, None)
+        if wire is not None:
+            wire.close()
+
+    def release(self, lease: Lease, last: bytes) -> None:
+        """On the connection on which it was granted, which is free then; nobody waits for an answer."""
+        if not lease.end():
+            return
+        self._leases.pop(lease.id, None)
+        wire = self._wires.pop(lease.id)
+        try:
+            wire.send(last)
+        except OSError:
+            wire.close()  # which is as good as a release
+        else:
+            self.put_back(wire)
+
+    def look(self, lease: Lease) -> None:
+        """Hears at once what was said on the connection of a lease."""
+        wire = self._wires.get(lease.id)
+        if wire is None:
+            return
+        try:
+            for line in wire.heard():
+                self.hear(line)
+        except (OSError, ValueError) as reason:
+            lease.lose(str(reason))
+
+    def hear(self, line: list[Any]) -> None:
+        if line[0] == "lost":
+            lease = self._leases.get(line[1])
+            if lease is not None:
+                lease.lose(line[2])
+        elif line[0] == "alive":
+            self._hear_alive(line[1] / 1_000_000, dict(line[2]))
+
+    def _hear_alive(self, at: float, left_ms: dict[int, int | None]) -> None:
+        for id, lease in list(self._leases.items()):
+            if id in left_ms:
+                left = left_ms[id]
+                lease.renew(inf if left is None else at + left / 1_000)
+            elif lease.since < at:
+                lease.lose("the node knows nothing of it any more")
+
+    # The keeper.
+
+    def _start_keeper(self) -> None:
+        with self._lock:
+            if self._keeper is None:
+                self._keeper = threading.Thread(target=self._keep, name="habemus-keeper", daemon=True)
+                self._keeper.start()
+
+    def _keep(self) -> None:
+        pause = threading.Event()  # never set
+        while not self.over:
+            self._wanted.wait()
+            if self._keeping is None:
+                pause.wait(self._beat)  # most locks are held for a shorter time than this
+            if not (self._leases or self._waiting):
+                self._wanted.clear()
+                if self._leases or self._waiting:
+                    self._wanted.set()  # it came in between
+                continue
+            try:
+                self._beat_once()
+            except (OSError, ValueError, HabemusError):
+                self._recover()
+
+    def _beat_once(self) -> None:
+        if self._keeping is None:
+            self._keeping = Wire(self.place, self.credentials, self.label, self.key)
+        self._keeping.say("alive", now_us())
+        end = monotonic() + self._beat
+        while (left := end - monotonic()) > 0 and not self.over:
+            try:
+                self.hear(self._keeping.hear(left))
+            except TimeoutError:
+                break
+        for lease in list(self._leases.values()):
+            if lease.lost:
+                lease.lose("its lease was not renewed in time")
+
+    def _recover(self) -> None:
+        """The keeper's connection has ended: by itself, or because the node has."""
+        if self._keeping is not None:
+            self._keeping.close()
+            self._keeping = None
+        try:
+            self._keeping = Wire(self.place, self.credentials, self.label, self.key)
+        except (Unreachable, RefusedByNode, OSError) as reason:
+            self.close(f"node {self.node} has gone: {reason}")
+
+    def abandon(self) -> None:
+        """After a fork, in the child: these connections and leases are the parent's."""
+        self.over = "it belongs to the process that forked"
+        for lease in list(self._leases.values()):
+            lease.end()
+        for wire in [*self._idle, *self._wires.values(), *([self._keeping] if self._keeping else [])]:
+            wire.close()
+
+
+_SESSIONS: WeakSet[Session] = WeakSet()
+
+
+def _abandon_all() -> None:
+    for session in list(_SESSIONS):
+        session.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)
+
+
+def own_label() -> str:
+    return f"{socket.gethostname()}/{os.getpid()}"
+
+
+__all__ = ["Closed", "Session", "own_label"]

@@ -1,0 +1,167 @@
+"""A connection to a node: a bare blocking socket on which lines of JSON come and go (`habemus.runtimes.live.lines`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from habemus.api.address import Place, Whereabouts
+from habemus.api.errors import RefusedByNode, Unreachable
+from habemus.runtimes.live.lines import VERSION, proof
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+CONNECT_SECONDS = 2.0
+ANSWER_SECONDS = 10.0
+LINE_LIMIT = 64 << 20
+"""Bytes of a line of the node; a status of many locks is long."""
+
+encode = json.JSONEncoder(separators=(",", ":")).encode
+decode = json.JSONDecoder().decode
+
+
+class Credentials(NamedTuple):
+    """How a client shows who it is where others could listen."""
+
+    secret: bytes | None = None
+    authority: str = ""
+    certificate: str = ""
+    key: str = ""
+
+
+class Closed(ConnectionError):
+    """The other end has gone."""
+
+
+class Wire:
+    def __init__(self, place: Place, credentials: Credentials, label: str, session: str | None = None) -> None:
+        """Connects and greets; `Unreachable` if nobody is there, `RefusedByNode` if this one is not let in."""
+        self.place = place
+        self._rest = b""
+        try:
+            self._socket = _connected(place, credentials)
+        except OSError as reason:
+            raise Unreachable(f"{place}: {reason.strerror or reason}") from None
+        try:
+            self.welcome: dict[str, Any] = self._greet(credentials, label, session)
+            self._socket.settimeout(None)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _greet(self, credentials: Credentials, label: str, session: str | None) -> dict[str, Any]:
+        nonce = os.urandom(32).hex() if credentials.secret is not None else None
+        self.say("hello", VERSION, label, session, nonce)
+        try:
+            line = self.hear(CONNECT_SECONDS)
+            if line[0] == "challenge" and credentials.secret is not None and nonce is not None:
+                cluster, node, theirs, shown = line[1:5]
+                if shown != proof(credentials.secret, "node", cluster, node, (nonce, theirs)):
+                    raise RefusedByNode(f"{self.place} does not know the cluster's secret")
+                self.say("proof", proof(credentials.secret, "client", cluster, node, (nonce, theirs)))
+                line = self.hear(CONNECT_SECONDS)
+        except (OSError, ValueError, IndexError, TypeError) as reason:
+            raise Unreachable(f"{self.place} does not answer as a node would: {reason}") from None
+        if line[0] != "welcome":
+            raise RefusedByNode(f"{self.place}: {line[3] if line[0] == 'refused' else 'an unexpected answer'}")
+        welcome: dict[str, Any] = line[1]
+        name = f"node-{welcome['node']}.{welcome['cluster']}"
+        if credentials.authority and not self.place.path:
+            certificate: dict[str, Any] = getattr(self._socket, "getpeercert", dict)()
+            check_certificate(self.place, certificate, name)
+        return welcome
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, line: bytes) -> None:
+        self._socket.sendall(line)
+
+    def say(self, *line: object) -> None:
+        self._socket.sendall(encode(line).encode() + b"\n")
+
+    def hear(self, timeout: float | None = None) -> list[Any]:
+        """The next line; `TimeoutError` if none comes in time, `Closed` if none will."""
+        rest = self._rest
+        while True:
+            line, found, after = rest.partition(b"\n")
+            if found:
+                self._rest = after
+                heard: list[Any] = decode(line.decode())
+                return heard
+            if len(rest) > LINE_LIMIT:
+                raise Closed("a line without an end")
+            self._rest = rest
+            if timeout != self._socket.gettimeout():
+                self._socket.settimeout(timeout)
+            more = self._socket.recv(65_536)
+            if not more:
+                raise Closed(f"{self.place} has closed the connection")
+            rest = rest + more if rest else more
+
+    def heard(self) -> list[list[Any]]:
+        """What has come already, without waiting; `Closed` if that is the end."""
+        lines = []
+        try:
+            while True:
+                lines.append(self.hear(0.0))
+        except (BlockingIOError, TimeoutError):
+            return lines
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _connected(place: Place, credentials: Credentials) -> socket.socket:
+    if place.path:
+        made = socket.socket(socket.AF_UNIX)
+        made.settimeout(CONNECT_SECONDS)
+        try:
+            made.connect(place.path if len(place.path) < 100 else os.path.relpath(place.path))
+        except BaseException:
+            made.close()
+            raise
+        return made
+    made = socket.create_connection((place.host, place.port), CONNECT_SECONDS)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):  # not every system has all of them
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    if not credentials.authority:
+        return made
+    try:
+        return security(credentials).wrap_socket(made)
+    except BaseException:
+        made.close()
+        raise
+
+
+def security(credentials: Credentials) -> SSLContext:
+    import ssl
+
+    context = ssl.create_default_context(cafile=credentials.authority)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # a node is named for its number, which is in the welcome, and compared there
+    if credentials.certificate:
+        context.load_cert_chain(credentials.certificate, credentials.key or None)
+    return context
+
+
+def check_certificate(place: Place, certificate: dict[str, Any], name: str) -> None:
+    if ("DNS", name) not in certificate.get("subjectAltName", ()):
+        raise RefusedByNode(f"{place} says that it is {name}, and its certificate does not")
+
+
+def first_of(where: Whereabouts, credentials: Credentials, label: str, session: str | None = None) -> Wire:
+    """To the first node that answers."""
+    reasons = []
+    for place in where.places:
+        try:
+            return Wire(place, credentials, label, session)
+        except Unreachable as reason:
+            reasons.append(str(reason))
+    raise Unreachable(f"no node answers: {'; '.join(reasons[:3])}{'; ...' if len(reasons) > 3 else ''}")

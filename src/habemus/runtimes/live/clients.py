@@ -1,0 +1,313 @@
+"""Connections of clients: lines come in, the desk is asked, lines go out.
+
+Whoever comes by the local socket is of the same user.  Whoever comes by the network has to prove that it knows the cluster's
+secret, if there is one.  Nothing but a greeting is understood before that, and whatever is not understood ends the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import os
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from habemus.runtimes.live.desk import Desk, Session
+from habemus.runtimes.live.lines import LABEL_LIMIT, LINE_LIMIT, NAMES_LIMIT, VERSION, proof
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
+from habemus.runtimes.live.watching import Watching
+
+if TYPE_CHECKING:
+    from habemus.runtimes.live.node import Node
+
+log = logging.getLogger("habemus.live")
+
+MOST_CLIENTS = 10_000
+UNREAD_LIMIT = 4 << 20
+"""Bytes that a client may leave unread before its connection is closed."""
+
+
+class _Line(msgspec.Struct, array_like=True, frozen=True, gc=False, forbid_unknown_fields=True):
+    pass
+
+
+class Hello(_Line, frozen=True, tag="hello"):
+    version: int
+    label: str
+    session: str | None = None
+    nonce: str | None = None
+
+
+class Proof(_Line, frozen=True, tag="proof"):
+    proof: str
+
+
+class Acquire(_Line, frozen=True, tag="acquire"):
+    id: int
+    service: str
+    names: list[str]
+    timeout_ms: int | None
+    lease_ms: int | None
+    at: int
+
+
+class Release(_Line, frozen=True, tag="release"):
+    id: int
+
+
+class Transfer(_Line, frozen=True, tag="transfer"):
+    id: int
+    label: str
+
+
+class Alive(_Line, frozen=True, tag="alive"):
+    at: int
+
+
+class Watch(_Line, frozen=True, tag="watch"):
+    id: int
+    service: str
+    name: str
+
+
+class Unwatch(_Line, frozen=True, tag="unwatch"):
+    id: int
+
+
+class Status(_Line, frozen=True, tag="status"):
+    id: int
+
+
+class Force(_Line, frozen=True, tag="force"):
+    id: int
+    service: str
+    name: str
+
+
+_LINES = msgspec.json.Decoder(Hello | Proof | Acquire | Release | Transfer | Alive | Watch | Unwatch | Status | Force)
+_ENCODER = msgspec.json.Encoder()
+LONGEST_MS = 10 * 365 * 24 * 3_600_000
+WATCHES_LIMIT = 10_000
+
+
+class Clients:
+    """All connections of clients of one node."""
+
+    def __init__(self, node: Node, desk: Desk, watching: Watching) -> None:
+        self.node = node
+        self.desk = desk
+        self.watching = watching
+        self.connections: set[Connection] = set()
+
+    def connection(self, *, is_local: bool = True) -> Connection:
+        return Connection(self, needs_proof=not is_local and self.node.settings.secret is not None)
+
+    def close(self) -> None:
+        for connection in list(self.connections):
+            connection.end()
+
+    def services(self) -> dict[str, Any]:
+        found = {}
+        for service in self.node.services:
+            plan = next(iter(service.system.plans.values()))
+            lease_us = getattr(plan, "lease", 0) or None
+            found[service.name] = {
+                "problem": self.desk.kind(service.name),
+                "algorithm": getattr(type(plan), "name", type(plan).__name__),
+                "lease_ms": None if lease_us is None else lease_us // 1_000,
+            }
+        return found
+
+    def status(self) -> dict[str, Any]:
+        node = self.node
+        counts = dict(sorted(node.counts.items()))
+        return {
+            "cluster": node.settings.cluster,
+            "node": node.me,
+            "pid": os.getpid(),
+            "address": str(node.address),
+            "reaches": node.reaches(),
+            "clients": len(self.connections),
+            "services": self.services(),
+            "leaders": [
+                {"service": service, "name": name, "leader": leader, "term": term} for service, name, leader, term in node.leaders()
+            ],
+            "suspects": node.suspects(),
+            "locks": list(self.desk.places()),
+            "instances": len(node.instances()),
+            "counts": counts,
+        }
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, clients: Clients, *, needs_proof: bool) -> None:
+        self._clients = clients
+        self._desk = clients.desk
+        self._needs_proof = needs_proof
+        self._transport: asyncio.Transport | None = None
+        self._session: Session | None = None
+        self._hello: Hello | None = None
+        self._nonces = ("", "")
+        self._rest = b""
+        self._deadline: asyncio.TimerHandle | None = None
+        self._watches = 0
+
+    # The connection.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
+        if len(self._clients.connections) >= MOST_CLIENTS:
+            self._transport.abort()
+            return
+        self._clients.connections.add(self)
+        tune(self._transport)
+        self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._clients.connections.discard(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._session is not None:
+            session, self._session = self._session, None
+            self._clients.watching.unwatch(self)
+            self._desk.leave(self, session)
+
+    def end(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _give_up(self) -> None:
+        if self._session is None:
+            self._refuse("rude", "no greeting in time")
+
+    def _refuse(self, word: str, why: str) -> None:
+        """And nothing more is listened to."""
+        self._clients.node.counts["refused"] += 1
+        self.say("refused", None, word, why)
+        self.end()
+
+    def say(self, *line: object) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        transport.write(_ENCODER.encode(line) + b"\n")
+        if transport.get_write_buffer_size() > UNREAD_LIMIT:
+            log.warning("a client does not read what it is told: its connection is closed")
+            transport.abort()
+
+    # Lines.
+
+    def data_received(self, data: bytes) -> None:
+        if self._rest:
+            data = self._rest + data
+        start = 0
+        while True:
+            end = data.find(b"\n", start)
+            if end < 0:
+                break
+            if self._transport is None or self._transport.is_closing():
+                return
+            self._read(data[start:end])
+            start = end + 1
+        self._rest = data[start:]
+        if len(self._rest) > LINE_LIMIT:
+            self._refuse("rude", f"a line of more than {LINE_LIMIT} bytes")
+
+    def _read(self, text: bytes) -> None:
+        try:
+            line = _LINES.decode(text) if len(text) <= LINE_LIMIT else None
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            line = None
+        session = self._session
+        if line is None:
+            self._refuse("rude", "this is no line that a client may say")
+        elif session is None:
+            self._greet(line)
+        elif isinstance(line, Acquire):
+            if len(line.names) > NAMES_LIMIT or not _is_time(line.timeout_ms) or not _is_time(line.lease_ms) or line.lease_ms == 0:
+                self.say("refused", line.id, "rude", "too many names, or a time that is none")
+                return
+            timeout_us = None if line.timeout_ms is None else line.timeout_ms * 1_000
+            lease_us = None if line.lease_ms is None else line.lease_ms * 1_000
+            self._desk.acquire(self, session, line.id, line.service, line.names, timeout_us, lease_us, line.at)
+        elif isinstance(line, Release):
+            self._desk.release(session, line.id)
+        elif isinstance(line, Alive):
+            self._desk.alive(self, session, line.at)
+        else:
+            self._answer(session, line)
+
+    def _answer(self, session: Session, line: Any) -> None:
+        if isinstance(line, Watch):
+            self._watch(line)
+        elif isinstance(line, Unwatch):
+            self._clients.watching.unwatch(self, line.id)
+        elif isinstance(line, Transfer):
+            self._desk.transfer(session, line.id, line.label)
+        elif isinstance(line, Status):
+            self.say("status", line.id, self._clients.status())
+        elif isinstance(line, Force):
+            self.say("done", line.id, self._desk.force(line.service, line.name))
+        else:
+            self._refuse("rude", "a second greeting")
+
+    def _watch(self, line: Watch) -> None:
+        self._watches += 1
+        if self._watches > WATCHES_LIMIT:
+            self.say("refused", line.id, "full", f"one connection watches at most {WATCHES_LIMIT} times")
+        elif self._desk.kind(line.service) == "other":
+            self.say("refused", line.id, "unknown", f"there is nothing to watch in a service {line.service}")
+        else:
+            try:
+                self._clients.watching.watch(self, line.id, line.service, line.name)
+            except (RuntimeError, ValueError) as reason:
+                self.say("refused", line.id, "full", str(reason))
+
+    # Greetings.
+
+    def _greet(self, line: Any) -> None:
+        settings = self._clients.node.settings
+        if isinstance(line, Hello) and self._hello is None:
+            self._hello = line
+            if line.version != VERSION:
+                self._refuse("rude", f"this node speaks version {VERSION} to its clients, not {line.version}")
+            elif len(line.label) > LABEL_LIMIT or not line.label.isprintable():
+                self._refuse("rude", f"a client's label is printable and has at most {LABEL_LIMIT} characters")
+            elif not self._needs_proof:
+                self._welcome(line)
+            elif line.nonce is None or not 32 <= len(line.nonce) <= 128:
+                self._refuse("secret", "this cluster has a secret: name it")
+            else:
+                assert settings.secret is not None
+                self._nonces = (line.nonce, os.urandom(32).hex())
+                shown = proof(settings.secret, "node", settings.cluster, settings.node, self._nonces)
+                self.say("challenge", settings.cluster, settings.node, self._nonces[1], shown)
+        elif isinstance(line, Proof) and self._hello is not None and self._needs_proof:
+            assert settings.secret is not None
+            wanted = proof(settings.secret, "client", settings.cluster, settings.node, self._nonces)
+            if hmac.compare_digest(line.proof.encode(), wanted.encode()):
+                self._welcome(self._hello)
+            else:
+                self._refuse("secret", "the secret is another one")
+        else:
+            self._refuse("rude", "greet first")
+
+    def _welcome(self, hello: Hello) -> None:
+        session = self._desk.join(self, hello.label, hello.session)
+        if session is None:
+            self._refuse("unknown", "that session is over")
+            return
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._session = session
+        node = self._clients.node
+        nodes = {str(each): str(address) for each, address in sorted({**node.settings.peers, node.me: node.address}.items())}
+        told = {"cluster": node.settings.cluster, "node": node.me, "session": session.key, "nodes": nodes}
+        self.say("welcome", {**told, "services": self._clients.services()})
+
+
+def _is_time(given_ms: int | None) -> bool:
+    return given_ms is None or 0 <= given_ms <= LONGEST_MS

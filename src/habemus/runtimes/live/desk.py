@@ -1,0 +1,406 @@
+"""The desk of a node: where its clients queue for locks.
+
+A node takes part in every lock once, however many clients it has.  They queue here, and when the node's own process is let in, the
+first of them is.  When that one leaves, the process leaves too, and asks again if there are others: so the clients of one node
+have no advantage over those of another, and every stay has a grant, and a token, of its own.
+
+A *claim* is one wish of one client.  It may name several locks and is content with one of them.  Who owns a lock is a claim, not a
+client: two tasks of one program have two claims, and one of them waits.  A claim ends when it is released, when the connection
+on which it was made closes, when its time is over, or when the lock is lost; whichever comes first, and only once.
+
+A client that stands still loses its locks, if it gave them a lease: nothing was heard of its session for that long.  Where grants of
+the algorithm run out themselves, a client is told how long its grant is good for, and nobody's lease is longer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from habemus.core.process import ProcessId
+from habemus.core.values import Indication
+from habemus.problems.election import Election
+from habemus.problems.fencing import Granted as GrantedWithToken
+from habemus.problems.fencing import LockLost, Token
+from habemus.problems.mutex import Granted, Mutex
+from habemus.runtimes.live.codec import NAME_LIMIT
+from habemus.runtimes.live.timers import Timers, now_us
+
+if TYPE_CHECKING:
+    from habemus.runtimes.live.node import Node
+
+TRANSFER_US = 2_000_000
+"""How long others stand back for the one to whom a lock was transferred."""
+MOST_CLAIMS = 100_000
+
+
+def number_of(token: Token) -> int:
+    """A token as one number, which grows as tokens do: a resource has only to compare."""
+    term, count = token
+    return term << 32 | count
+
+
+class Standing(NamedTuple):
+    """How a lock stands, as far as one node can tell."""
+
+    holder: str | None = None  # the label of its client that holds it
+    token: int | None = None
+    waiting: int = 0  # how many of its clients wait
+
+
+class Wire(Protocol):
+    """A connection of a client."""
+
+    def say(self, *line: object) -> None: ...
+
+
+@dataclass(eq=False)
+class Session:
+    """What one client process has."""
+
+    key: str
+    label: str
+    wires: list[Wire] = field(default_factory=list)
+    claims: dict[int, Claim] = field(default_factory=dict)
+    at: int = 0  # the last time on its clock that was heard
+    heard_us: int = 0  # and when that was, on ours
+    keeper: Wire | None = None  # the connection that says that it is alive, if that is one of its own
+
+
+@dataclass(eq=False)
+class Claim:
+    session: Session
+    wire: Wire
+    id: int
+    places: list[Place]
+    lease_us: int | None
+    held: Place | None = None
+    token: int | None = None
+    since_us: int = 0
+
+
+@dataclass(eq=False)
+class Place:
+    """One lock, as far as the clients of this node are concerned."""
+
+    service: str
+    name: str
+    leave: Callable[[], None]  # stops listening to the instance
+    queue: deque[Claim] = field(default_factory=deque)
+    holder: Claim | None = None
+    has_asked: bool = False
+    stands_back_for: str = ""  # the client that is to be next
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.service, self.name
+
+
+class Desk:
+    def __init__(self, node: Node, timers: Timers) -> None:
+        self._node = node
+        self._timers = timers
+        self._places: dict[tuple[str, str], Place] = {}
+        self._sessions: dict[str, Session] = {}
+        self._claims = 0
+        self._kinds: dict[str, type[Any]] = {each.name: type(next(iter(each.system.plans.values()))) for each in node.services}
+        self.changed: Callable[[str, str, Standing], None] = _nobody_watches
+        self.transferred: Callable[[str, str, str], None] = _nobody_watches
+
+    # Sessions.
+
+    def join(self, wire: Wire, label: str, key: str | None) -> Session | None:
+        """A new session, or one that there is already; None if that is over."""
+        if key is None:
+            key = os.urandom(16).hex()
+            self._sessions[key] = Session(key, label)
+        session = self._sessions.get(key)
+        if session is not None:
+            session.wires.append(wire)
+        return session
+
+    def leave(self, wire: Wire, session: Session) -> None:
+        """The connection has closed, and whatever was claimed on it is over."""
+        session.wires.remove(wire)
+        if session.keeper is wire:
+            session.keeper = None
+        for claim in [each for each in session.claims.values() if each.wire is wire]:
+            self._end(claim)
+        if not session.wires:
+            del self._sessions[session.key]
+
+    def hear(self, session: Session, at: int) -> None:
+        if at >= session.at:
+            session.at, session.heard_us = at, now_us()
+
+    def alive(self, wire: Wire, session: Session, at: int) -> None:
+        self.hear(session, at)
+        session.keeper = wire
+        held = [claim for claim in session.claims.values() if claim.held is not None]
+        wire.say("alive", at, [(claim.id, _in_ms(self._left_us(claim))) for claim in held])
+
+    # Claims.
+
+    def acquire(
+        self, wire: Wire, session: Session, id: int, service: str, names: list[str], timeout_us: int | None, lease_us: int | None, at: int
+    ) -> None:
+        self.hear(session, at)
+        kind = self._kinds.get(service)
+        if kind is None or not issubclass(kind, Mutex):
+            locks = [each for each, made in self._kinds.items() if issubclass(made, Mutex)]
+            wire.say("refused", id, "unknown", f"there is no service {service} with locks; there are {', '.join(locks) or 'none'}")
+            return
+        if id in session.claims:
+            wire.say("refused", id, "rude", f"the id {id} is in use")
+            return
+        if self._claims >= MOST_CLAIMS:
+            wire.say("refused", id, "full", f"{self._claims} claims wait or hold at this node, as many as it may have")
+            return
+        if not names or any(not 0 < len(name) <= NAME_LIMIT or not name.isprintable() for name in names):
+            wire.say("refused", id, "rude", f"the name of a lock is printable and has 1 to {NAME_LIMIT} characters")
+            return
+        try:
+            places = [self._place(service, name) for name in dict.fromkeys(names)]
+        except RuntimeError as reason:  # too many instances, or one that failed, or the node ends
+            wire.say("refused", id, "full", str(reason))
+            return
+        claim = session.claims[id] = Claim(session, wire, id, places, lease_us)
+        self._claims += 1
+        if timeout_us is not None:
+            self._timers.set(claim, timeout_us, lambda: self._time_out(claim))
+        for place in places:
+            place.queue.append(claim)
+        for place in places:
+            if claim.held is None:
+                self._see_to(place)
+
+    def release(self, session: Session, id: int) -> None:
+        claim = session.claims.get(id)
+        if claim is not None:
+            self._end(claim)
+
+    def transfer(self, session: Session, id: int, label: str) -> None:
+        """The holder leaves, and the others stand back for a while, so that the client it names can be next."""
+        claim = session.claims.get(id)
+        if claim is None or claim.held is None:
+            return
+        place = claim.held
+        self.stand_back(place.service, place.name, label)
+        self.transferred(place.service, place.name, label)
+        self._end(claim)
+
+    def stand_back(self, service: str, name: str, label: str) -> None:
+        place = self._places.get((service, name))
+        if place is not None:
+            place.stands_back_for = label
+            self._timers.set((place, "back"), TRANSFER_US, lambda: self._stand_up(place))
+
+    def _stand_up(self, place: Place) -> None:
+        place.stands_back_for = ""
+        self._see_to(place)
+
+    def force(self, service: str, name: str) -> dict[str, Any]:
+        """Takes a lock from the client of this node that holds it; else tells the algorithm that whoever holds it is gone."""
+        kind = self._kinds.get(service)
+        if kind is None or not issubclass(kind, Mutex):
+            return {"taken": None, "reclaims": False}
+        place = self._places.get((service, name))
+        if place is not None and place.holder is not None:
+            holder = place.holder
+            self._lose(holder, "an operator has released it")
+            self._leave(place)
+            return {"taken": holder.session.label, "reclaims": True}
+        reclaims = "reclaim" in kind.__behaviour__.requests
+        if reclaims:
+            self._node.ask(service, name, "reclaim")
+        return {"taken": None, "reclaims": reclaims}
+
+    def _time_out(self, claim: Claim) -> None:
+        claim.wire.say("refused", claim.id, "timeout", "not in time")
+        self._end(claim)
+
+    def _end(self, claim: Claim) -> None:
+        """The claim is over: nobody waits for it, and what it held is free."""
+        del claim.session.claims[claim.id]
+        self._claims -= 1
+        self._timers.cancel(claim)
+        place = claim.held
+        if place is not None:
+            place.holder = None
+            self._leave(place)
+        else:
+            self._stop_waiting(claim)
+
+    def _stop_waiting(self, claim: Claim) -> None:
+        for place in claim.places:
+            if claim in place.queue:
+                place.queue.remove(claim)
+                if not place.queue:
+                    self._withdraw(place)
+
+    # Places.
+
+    def _place(self, service: str, name: str) -> Place:
+        place = self._places.get((service, name))
+        if place is None:
+            leave = self._node.subscribe(service, name, lambda process, said: self._hear(service, name, process, said))
+            place = self._places[service, name] = Place(service, name, leave)
+        return place
+
+    def _see_to(self, place: Place) -> None:
+        """Asks if somebody waits, and forgets the place if nobody does."""
+        if place.queue and not place.has_asked and place.holder is None:
+            place.has_asked = True
+            self._ask(place, "acquire")
+        elif not place.queue and not place.has_asked and place.holder is None and place.key in self._places:
+            del self._places[place.key]
+            self._timers.cancel((place, "back"))
+            place.leave()
+
+    def _ask(self, place: Place, request: str) -> None:
+        try:
+            self._node.ask(place.service, place.name, request)
+        except RuntimeError as reason:  # the instance has failed, or the node ends
+            self.give_up(place.service, place.name, str(reason))
+
+    def give_up(self, service: str, name: str, why: str) -> None:
+        """The instance does nothing any more, and those who hold or await the lock had better know."""
+        place = self._places.pop((service, name), None)
+        if place is None:
+            return
+        if place.holder is not None:
+            self._lose(place.holder, why)
+        for claim in list(place.queue):
+            claim.wire.say("refused", claim.id, "stopped", why)
+            place.queue.remove(claim)
+            self._end(claim)
+
+    def _withdraw(self, place: Place) -> None:
+        """Nobody waits here any more.  Where the algorithm cannot take a request back, it is let in first, and leaves at once."""
+        if place.has_asked and place.holder is None and self._kinds[place.service].withdraws:
+            place.has_asked = False
+            self._ask(place, "release")
+        self._see_to(place)
+
+    def _leave(self, place: Place) -> None:
+        self._tell(place)
+        self._ask(place, "release")
+        self._see_to(place)
+
+    def _hear(self, service: str, name: str, process: ProcessId, said: Indication) -> None:
+        place = self._places.get((service, name))
+        if place is None or process != self._node.me:
+            return
+        if isinstance(said, LockLost):
+            holder = place.holder
+            if holder is not None and holder.token == number_of(said.token):
+                self._lose(holder, "its lease could not be renewed in time")
+                self._tell(place)
+                self._see_to(place)
+        elif isinstance(said, Granted) and place.has_asked:
+            place.has_asked = False
+            self._give(place, number_of(said.token) if isinstance(said, GrantedWithToken) else None)
+
+    def _give(self, place: Place, token: int | None) -> None:
+        """The process has been let in, and the first who waits is."""
+        claim = self._next(place)
+        if claim is None:
+            self._ask(place, "release")
+            if not place.stands_back_for:
+                self._see_to(place)
+            return
+        self._stop_waiting_elsewhere(claim, place)
+        place.holder, place.stands_back_for = claim, ""
+        claim.held, claim.token, claim.since_us = place, token, now_us()
+        left_us = self._left_us(claim)
+        self._timers.cancel(claim)
+        if claim.lease_us is not None:
+            self._watch_over(claim)
+        claim.wire.say("granted", claim.id, token, _in_ms(left_us), claim.session.at, place.name)
+        self._tell(place)
+
+    @staticmethod
+    def _next(place: Place) -> Claim | None:
+        if not place.stands_back_for:
+            return place.queue.popleft() if place.queue else None
+        for claim in place.queue:
+            if claim.session.label == place.stands_back_for:
+                place.queue.remove(claim)
+                return claim
+        return None
+
+    def _stop_waiting_elsewhere(self, claim: Claim, place: Place) -> None:
+        for other in claim.places:
+            if other is not place and claim in other.queue:
+                other.queue.remove(claim)
+                if not other.queue:
+                    self._withdraw(other)
+
+    # Leases.
+
+    def _left_us(self, claim: Claim) -> int | None:
+        """How long a claim is good for, if nothing is heard any more."""
+        assert claim.held is not None
+        left = self._node.left_us(claim.held.service, claim.held.name)
+        return min([each for each in (claim.lease_us, left) if each is not None], default=None)
+
+    def _watch_over(self, claim: Claim) -> None:
+        assert claim.lease_us is not None
+        silent_us = now_us() - max(claim.session.heard_us, claim.since_us)
+        if silent_us >= claim.lease_us:
+            place = claim.held
+            assert place is not None
+            self._lose(claim, "nothing was heard of its client for the time of its lease")
+            self._leave(place)
+        else:
+            self._timers.set(claim, claim.lease_us - silent_us, lambda: self._watch_over(claim))
+
+    def _lose(self, claim: Claim, why: str) -> None:
+        """The holder has lost the lock, and is told so."""
+        assert claim.held is not None
+        claim.held.holder = None
+        del claim.session.claims[claim.id]
+        self._claims -= 1
+        self._timers.cancel(claim)
+        for wire in {claim.wire, claim.session.keeper} - {None}:
+            wire.say("lost", claim.id, why)  # type: ignore[union-attr]  # none of them is None
+
+    # Telling.
+
+    def _tell(self, place: Place) -> None:
+        self.changed(place.service, place.name, self.standing(place.service, place.name))
+
+    def standing(self, service: str, name: str) -> Standing:
+        place = self._places.get((service, name))
+        if place is None:
+            return Standing()
+        holder = place.holder
+        return Standing(waiting=len(place.queue)) if holder is None else Standing(holder.session.label, holder.token, len(place.queue))
+
+    def places(self) -> Iterator[dict[str, Any]]:
+        """Who holds and who waits, for whoever asks."""
+        for (service, name), place in sorted(self._places.items()):
+            holder = place.holder
+            yield {
+                "service": service,
+                "name": name,
+                "holder": None if holder is None else holder.session.label,
+                "token": None if holder is None else holder.token,
+                "held_ms": None if holder is None else (now_us() - holder.since_us) // 1_000,
+                "waiting": [claim.session.label for claim in place.queue],
+            }
+
+    def kind(self, service: str) -> str:
+        kind = self._kinds.get(service, object)
+        return "mutex" if issubclass(kind, Mutex) else "election" if issubclass(kind, Election) else "other"
+
+
+def _in_ms(time_us: int | None) -> int | None:
+    return None if time_us is None else time_us // 1_000
+
+
+def _nobody_watches(*_: object) -> None:
+    pass

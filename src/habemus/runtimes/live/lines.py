@@ -1,0 +1,54 @@
+"""What a client and its node say to each other: one JSON array on each line, told apart by its first word.
+
+A client says
+
+    ["hello", VERSION, label, session or null, nonce or null]    who it is; a session to join, if it has one already
+    ["proof", proof]                                             that it knows the secret, where one is asked for
+    ["acquire", id, service, [name, ...], timeout_ms or null, lease_ms or null, at]   one of these locks
+    ["release", id]                                              it leaves, or does not want to wait any more; no answer
+    ["transfer", id, label]                                      it leaves, and would like that client to be next; no answer
+    ["alive", at]                                                its locks are still in use
+    ["watch", id, service, name]    ["unwatch", id]              tell me who holds it, now and whenever that changes
+    ["status", id]                                               what goes on at this node
+    ["force", id, service, name]                                 an operator vouches that whoever holds it is gone
+
+and the node
+
+    ["challenge", cluster, node, nonce, proof]
+    ["welcome", {"cluster", "node", "session", "nodes", "services"}]
+    ["granted", id, token or null, left_ms or null, at, name]
+    ["lost", id, why]
+    ["alive", at, [[id, left_ms or null], ...]]                  what the session holds, and how long that is good for
+    ["news", id, {...}]    ["status", id, {...}]    ["done", id, {...}]
+    ["refused", id or null, word, why]                           words: timeout, unknown, full, stopped, rude, secret
+
+`at` is a time on the client's own clock, which means nothing to the node: it gives back the last one that it has heard from the
+session.  So whatever is left, counted by the client from the moment `at`, is over for the client before it is over for the node,
+however long lines were under way and however long either of them stood still.
+
+Ids are chosen by the client and are used once in a session.  A session is what one client process has: it may have several
+connections, its locks belong to the connection on which they were acquired and end with it, and one "alive" is good for all.
+
+Frames between nodes begin with a byte that no line begins with, so both come to the same port.
+"""
+
+from __future__ import annotations
+
+VERSION = 1
+LINE_LIMIT = 1 << 14
+"""Bytes of a line of a client.  A node may say longer ones: a status has as many locks as there are."""
+FIRST_BYTE = b"["
+LABEL_LIMIT = 100
+NAMES_LIMIT = 1_000
+"""Locks among which one may be chosen."""
+ELECTIONS = "leader/"
+"""Before the name of an election: to lead is to hold the lock of that name."""
+
+
+def proof(secret: bytes, side: str, cluster: str, node: int, nonces: tuple[str, str]) -> str:
+    """That one knows the secret: "client" or "node" says it, of both nonces."""
+    import hashlib  # not everybody who talks to a node needs them
+    import hmac
+
+    said = "\n".join(("habemus", str(VERSION), side, cluster, str(node), *nonces))
+    return hmac.digest(secret, said.encode(), hashlib.sha256).hex()
