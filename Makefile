@@ -1,11 +1,11 @@
 # Two commands set everything up from nothing: `make demo` and `make test`.
-# Each makes its own virtual environment; nothing is installed outside this folder.
+# Each makes its own virtual environment; nothing is installed outside this folder, except what `postgresql` below says.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench-sim bench-check campaign sweep-campaign docs cards clean
+.PHONY: demo test postgresql lint bench-sim bench-check campaign sweep-campaign docs cards clean
 
 demo: $(VENV)/.demo-ready
 	@mkdir -p build/demo
@@ -15,8 +15,14 @@ demo: $(VENV)/.demo-ready
 	@echo
 	@echo "Open build/demo/central-holder-slow.svg in a browser to see two processes inside at once."
 
-test: lint
+test: lint postgresql
 	$(BIN)/pytest -n auto
+
+# A guard is tested inside a real PostgreSQL server, which the tests start and end themselves.  If there is none, root gets Debian's.
+postgresql:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null \
+		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } \
+		|| echo "there is no PostgreSQL server, so its tests will fail; on Debian: sudo apt-get install postgresql" >&2
 
 lint: $(VENV)/.test-ready
 	$(BIN)/ruff check

@@ -5,8 +5,6 @@ The same semantics twice: `with habemus.connect() as cluster` blocks, `async wit
 
 from __future__ import annotations
 
-import os
-
 from habemus.api.cluster import Cluster, Election, Lock, Standing
 from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.api.lease import Lease
@@ -43,14 +41,4 @@ def connect(
     name: what others see of this client; without it, its host and process.
     secret, ca, certificate, key: how to show who one is, where the cluster asks for it.
     """
-    environment = os.environ.get
-    return Cluster(
-        cluster,
-        Credentials(
-            secret,
-            ca or environment("HABEMUS_CA", ""),
-            certificate or environment("HABEMUS_CERTIFICATE", ""),
-            key or environment("HABEMUS_KEY", ""),
-        ),
-        name,
-    )
+    return Cluster(cluster, Credentials.given(secret, ca, certificate, key), name)

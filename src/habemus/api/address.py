@@ -11,8 +11,7 @@ import os
 from typing import NamedTuple
 
 from habemus.api.errors import Unreachable
-
-FOLDER = ".habemus"
+from habemus.runtimes.live.nearby import cluster_meant, sockets_in
 
 
 class Place(NamedTuple):
@@ -32,15 +31,9 @@ class Whereabouts(NamedTuple):
     authority: str = ""  # the file of the certificate that signs the others
 
 
-def last_file() -> str:
-    """Where `habemus up` writes down which folder it used last."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
-    return os.path.join(state, "habemus", "last")  # noqa: PTH118  # pathlib takes longer to load than all of this
-
-
 def whereabouts(named: str | None = None) -> Whereabouts:
     """Where to look; `Unreachable` if nothing is known of a cluster."""
-    named = named or os.environ.get("HABEMUS_CLUSTER") or _left_here() or _left_last()
+    named = cluster_meant(named)
     if not named:
         raise Unreachable("no cluster is known: name one (HABEMUS_CLUSTER=host:port), or start one with `habemus up`")
     if os.path.isdir(named):  # noqa: PTH112
@@ -52,23 +45,11 @@ def whereabouts(named: str | None = None) -> Whereabouts:
     return Whereabouts([_address(each.strip()) for each in named.split(",") if each.strip()])
 
 
-def _left_here() -> str:
-    return FOLDER if os.path.isdir(FOLDER) else ""  # noqa: PTH112
-
-
-def _left_last() -> str:
-    try:
-        with open(last_file(), encoding="utf-8") as file:  # noqa: PTH123
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
 def _in_folder(folder: str) -> Whereabouts:
-    sockets = sorted(name for name in os.listdir(folder) if name.endswith(".sock"))  # noqa: PTH208
+    sockets = sockets_in(folder)
     if not sockets:
         raise Unreachable(f"no node is up in {folder}")
-    return Whereabouts([Place(f"{folder}/{name}") for name in sockets])
+    return Whereabouts([Place(path) for path in sockets])
 
 
 def _in_file(path: str) -> Whereabouts:

@@ -16,16 +16,17 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from hmac import compare_digest
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self, cast
 
-from habemus.api.cluster import GRACE_SECONDS, LOCKS, TRY_SECONDS, Request, Standing, lost_inside, opened
+from habemus.api.cluster import GRACE_SECONDS, TRY_SECONDS, Request, Standing, lost_inside, opened
 from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.api.lease import Lease
 from habemus.api.session import Session, own_label
-from habemus.api.wire import ANSWER_SECONDS, CONNECT_SECONDS, Credentials, check_certificate, decode, encode, security
-from habemus.runtimes.live.lines import ELECTIONS, VERSION, proof
+from habemus.api.wire import ANSWER_SECONDS, Credentials, check_certificate, decode, encode, security
+from habemus.runtimes.live.lines import CONNECT_SECONDS, ELECTIONS, LOCKS, VERSION, proof
 
 Handler = Callable[[list[Any]], None]
 
@@ -49,7 +50,7 @@ class _Lines(asyncio.Protocol):
         *lines, self._rest = (self._rest + data).split(b"\n")
         for text in lines:
             line = decode(text.decode())
-            handler = self.handlers.get(line[1]) if line[0] != "lost" else None
+            handler = self.handlers.get(line[1]) if isinstance(line[1], int) and line[0] != "lost" else None
             (handler or self.unasked)(line)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -269,7 +270,7 @@ async def _greet(lines: _Lines, session: Session) -> None:
     line = await lines.greetings.get()
     if line[0] == "challenge" and credentials.secret is not None and nonce is not None:
         cluster, node, theirs, shown = line[1:5]
-        if shown != proof(credentials.secret, "node", cluster, node, (nonce, theirs)):
+        if not compare_digest(shown, proof(credentials.secret, "node", cluster, node, (nonce, theirs))):
             raise RefusedByNode(f"{session.place} does not know the cluster's secret")
         said = proof(credentials.secret, "client", cluster, node, (nonce, theirs))
         lines.transport.write(encode(["proof", said]).encode() + b"\n")

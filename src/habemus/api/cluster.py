@@ -23,16 +23,14 @@ from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNod
 from habemus.api.lease import Lease
 from habemus.api.session import Session, now_us, own_label
 from habemus.api.wire import ANSWER_SECONDS, Credentials, Wire, encode
-from habemus.runtimes.live.lines import ELECTIONS
+from habemus.runtimes.live.lines import ELECTIONS, LOCKS, TRY_MS
 
 if TYPE_CHECKING:
     from habemus.api.aio import AsyncCluster
 
 GRACE_SECONDS = 2.0
 """How much longer than the node the client itself waits before it gives up."""
-TRY_SECONDS = 0.25
-"""How long a try may take: the other nodes have to be asked."""
-LOCKS = "locks"
+TRY_SECONDS = TRY_MS / 1_000
 
 
 class Standing(NamedTuple):
@@ -79,8 +77,7 @@ class Request:
 
 def opened(named: str | None, given: Credentials, label: str) -> Session:
     where = whereabouts(named)
-    credentials = given._replace(secret=given.secret or where.secret, authority=given.authority or where.authority)
-    return Session(where, credentials, label)
+    return Session(where, given.at(where), label)
 
 
 class Cluster:
@@ -187,9 +184,9 @@ class Cluster:
             session = self.session()
             try:
                 lease = self._acquire(session, request, timeout, on_lost)
-            except (OSError, ValueError) as reason:
-                if isinstance(reason, HabemusError):
-                    raise
+            except HabemusError:
+                raise
+            except OSError as reason:
                 session.close(f"node {session.node} has gone: {reason}")  # the next one may be there
             else:
                 if lease is not None:
@@ -244,9 +241,9 @@ class Cluster:
     def _news(self, service: str, name: str) -> Iterator[dict[str, Any]]:
         while True:
             session = self.session()
-            wire = session.wire()
+            wire = Wire(session.place, session.credentials, session.label)  # of its own: it has nothing to do with any lock
             try:
-                wire.say("watch", next(session.ids), service, name)
+                wire.say("watch", 1, service, name)
                 while True:
                     line = wire.hear()
                     if line[0] == "refused":

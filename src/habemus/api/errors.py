@@ -19,5 +19,9 @@ class Unreachable(HabemusError, ConnectionError):
     """No node of the cluster answers."""
 
 
+class Silent(Unreachable):
+    """Somebody seems to be there, and does not answer; it may be slow."""
+
+
 class RefusedByNode(HabemusError):
     """The node does not do what it was asked for, and says why."""

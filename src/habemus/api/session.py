@@ -21,7 +21,7 @@ from typing import Any
 from weakref import WeakSet
 
 from habemus.api.address import Place, Whereabouts
-from habemus.api.errors import HabemusError, RefusedByNode, Unreachable
+from habemus.api.errors import HabemusError, RefusedByNode, Silent
 from habemus.api.lease import Lease
 from habemus.api.wire import Closed, Credentials, Wire, first_of
 
@@ -55,6 +55,7 @@ class Session:
         self._waiting = 0
         self._beat = SLOWEST_BEAT
         self._wanted = threading.Event()  # there is something to keep
+        self._closing = threading.Event()
         self._lock = threading.Lock()
         self._keeper: threading.Thread | None = None
         self._keeping: Wire | None = None
@@ -63,11 +64,15 @@ class Session:
     # Connections.
 
     def wire(self) -> Wire:
-        """One that nobody uses."""
+        """One that nobody uses; `Closed` if the session is over."""
         try:
             return self._idle.pop()
         except IndexError:
+            pass
+        try:
             return Wire(self.place, self.credentials, self.label, self.key)
+        except RefusedByNode as reason:
+            raise Closed(str(reason)) from None
 
     def put_back(self, wire: Wire) -> None:
         if self.over or len(self._idle) >= IDLE_WIRES:
@@ -83,6 +88,7 @@ class Session:
             wire.close()
         self._idle.clear()
         self._wires.clear()
+        self._closing.set()
         self._wanted.set()
 
     # Leases.
@@ -147,7 +153,7 @@ class Session:
         try:
             for line in wire.heard():
                 self.hear(line)
-        except (OSError, ValueError) as reason:
+        except OSError as reason:
             lease.lose(str(reason))
 
     def hear(self, line: list[Any]) -> None:
@@ -175,11 +181,10 @@ class Session:
                 self._keeper.start()
 
     def _keep(self) -> None:
-        pause = threading.Event()  # never set
         while not self.over:
             self._wanted.wait()
             if self._keeping is None:
-                pause.wait(self._beat)  # most locks are held for a shorter time than this
+                self._closing.wait(self._beat)  # most locks are held for a shorter time than this
             if not (self._leases or self._waiting):
                 self._wanted.clear()
                 if self._leases or self._waiting:
@@ -187,19 +192,28 @@ class Session:
                 continue
             try:
                 self._beat_once()
-            except (OSError, ValueError, HabemusError):
+            except Silent:
+                pass  # it may be slow; the leases have their own time
+            except (OSError, HabemusError):
                 self._recover()
+            self._drop_lost()
 
     def _beat_once(self) -> None:
         if self._keeping is None:
-            self._keeping = Wire(self.place, self.credentials, self.label, self.key)
+            self._keeping = Wire(self.place, self.credentials, self.label, self.key, self._patience(self._beat))
         self._keeping.say("alive", now_us())
         end = monotonic() + self._beat
         while (left := end - monotonic()) > 0 and not self.over:
             try:
-                self.hear(self._keeping.hear(left))
+                self.hear(self._keeping.hear(self._patience(left)))
             except TimeoutError:
-                break
+                self._drop_lost()
+
+    def _patience(self, longest: float) -> float:
+        """Until the next lease runs out, at most."""
+        return max(0.001, min([longest, *(lease.remaining for lease in list(self._leases.values()))]))
+
+    def _drop_lost(self) -> None:
         for lease in list(self._leases.values()):
             if lease.lost:
                 lease.lose("its lease was not renewed in time")
@@ -210,8 +224,10 @@ class Session:
             self._keeping.close()
             self._keeping = None
         try:
-            self._keeping = Wire(self.place, self.credentials, self.label, self.key)
-        except (Unreachable, RefusedByNode, OSError) as reason:
+            self._keeping = Wire(self.place, self.credentials, self.label, self.key, self._patience(self._beat))
+        except Silent:
+            pass
+        except (OSError, HabemusError) as reason:
             self.close(f"node {self.node} has gone: {reason}")
 
     def abandon(self) -> None:

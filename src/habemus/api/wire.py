@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import socket
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from habemus.api.address import Place, Whereabouts
-from habemus.api.errors import RefusedByNode, Unreachable
-from habemus.runtimes.live.lines import VERSION, proof
+from habemus.api.errors import RefusedByNode, Silent, Unreachable
+from habemus.runtimes.live.lines import CONNECT_SECONDS, VERSION, proof
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-CONNECT_SECONDS = 2.0
 ANSWER_SECONDS = 10.0
 LINE_LIMIT = 64 << 20
 """Bytes of a line of the node; a status of many locks is long."""
@@ -31,18 +31,40 @@ class Credentials(NamedTuple):
     certificate: str = ""
     key: str = ""
 
+    @classmethod
+    def given(
+        cls, secret: bytes | None = None, ca: str | None = None, certificate: str | None = None, key: str | None = None
+    ) -> Credentials:
+        """As given, else as the environment says."""
+        said = os.environ.get
+        return cls(secret, ca or said("HABEMUS_CA", ""), certificate or said("HABEMUS_CERTIFICATE", ""), key or said("HABEMUS_KEY", ""))
+
+    def at(self, where: Whereabouts) -> Credentials:
+        """With what the cluster's own file says of them, where nothing else does."""
+        return self._replace(secret=self.secret or where.secret, authority=self.authority or where.authority)
+
 
 class Closed(ConnectionError):
     """The other end has gone."""
 
 
 class Wire:
-    def __init__(self, place: Place, credentials: Credentials, label: str, session: str | None = None) -> None:
+    def __init__(
+        self, place: Place, credentials: Credentials, label: str, session: str | None = None, patience: float = CONNECT_SECONDS
+    ) -> None:
         """Connects and greets; `Unreachable` if nobody is there, `RefusedByNode` if this one is not let in."""
         self.place = place
         self._rest = b""
+        self._patience = patience
+        self._nothing_yet: tuple[type[Exception], ...] = (BlockingIOError, TimeoutError)
         try:
-            self._socket = _connected(place, credentials)
+            self._socket = _connected(place, credentials, patience)
+            if credentials.authority and not place.path:
+                from ssl import SSLWantReadError
+
+                self._nothing_yet += (SSLWantReadError,)
+        except (TimeoutError, BlockingIOError):
+            raise Silent(f"{place} does not answer") from None
         except OSError as reason:
             raise Unreachable(f"{place}: {reason.strerror or reason}") from None
         try:
@@ -56,13 +78,15 @@ class Wire:
         nonce = os.urandom(32).hex() if credentials.secret is not None else None
         self.say("hello", VERSION, label, session, nonce)
         try:
-            line = self.hear(CONNECT_SECONDS)
+            line = self.hear(self._patience)
             if line[0] == "challenge" and credentials.secret is not None and nonce is not None:
                 cluster, node, theirs, shown = line[1:5]
-                if shown != proof(credentials.secret, "node", cluster, node, (nonce, theirs)):
+                if not compare_digest(shown, proof(credentials.secret, "node", cluster, node, (nonce, theirs))):
                     raise RefusedByNode(f"{self.place} does not know the cluster's secret")
                 self.say("proof", proof(credentials.secret, "client", cluster, node, (nonce, theirs)))
-                line = self.hear(CONNECT_SECONDS)
+                line = self.hear(self._patience)
+        except TimeoutError:
+            raise Silent(f"{self.place} does not answer") from None
         except (OSError, ValueError, IndexError, TypeError) as reason:
             raise Unreachable(f"{self.place} does not answer as a node would: {reason}") from None
         if line[0] != "welcome":
@@ -90,7 +114,10 @@ class Wire:
             line, found, after = rest.partition(b"\n")
             if found:
                 self._rest = after
-                heard: list[Any] = decode(line.decode())
+                try:
+                    heard: list[Any] = decode(line.decode())
+                except ValueError:
+                    raise Closed(f"{self.place} says what no node would say") from None
                 return heard
             if len(rest) > LINE_LIMIT:
                 raise Closed("a line without an end")
@@ -108,24 +135,24 @@ class Wire:
         try:
             while True:
                 lines.append(self.hear(0.0))
-        except (BlockingIOError, TimeoutError):
+        except self._nothing_yet:
             return lines
 
     def close(self) -> None:
         self._socket.close()
 
 
-def _connected(place: Place, credentials: Credentials) -> socket.socket:
+def _connected(place: Place, credentials: Credentials, patience: float) -> socket.socket:
     if place.path:
         made = socket.socket(socket.AF_UNIX)
-        made.settimeout(CONNECT_SECONDS)
+        made.settimeout(patience)
         try:
             made.connect(place.path if len(place.path) < 100 else os.path.relpath(place.path))
         except BaseException:
             made.close()
             raise
         return made
-    made = socket.create_connection((place.host, place.port), CONNECT_SECONDS)
+    made = socket.create_connection((place.host, place.port), patience)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):

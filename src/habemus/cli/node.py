@@ -27,9 +27,10 @@ def live() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as missing:
-        if missing.name not in ("msgspec", "uvloop"):
+        extra = {"msgspec": "live", "uvloop": "live", "cryptography": "certs"}.get(missing.name or "")
+        if extra is None:
             raise
-        raise click.ClickException(f"the live side needs {missing.name}: install habemus[live]") from None
+        raise click.ClickException(f"the live side needs {missing.name}: install habemus[{extra}]") from None
 
 
 def services_of(config: Config) -> list[Service]:

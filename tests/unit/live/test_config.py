@@ -45,9 +45,9 @@ def test_a_good_one(tmp_path: Path) -> None:
     assert str(config.nodes[3]) == "[::1]:7403"
 
 
-def test_without_services_there_are_locks_and_elections(tmp_path: Path) -> None:
+def test_without_services_there_are_locks(tmp_path: Path) -> None:
     config = read(tmp_path, '[nodes]\n1 = "127.0.0.1:7401"\n')
-    assert sorted(config.offers) == ["elections", "locks"]
+    assert sorted(config.offers) == ["locks"]
     assert config.cluster == "habemus"
 
 

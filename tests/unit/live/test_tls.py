@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from habemus.problems.mutex import Granted
+from habemus.runtimes.live.certificates import Files, make, node
 from habemus.runtimes.live.tls import contexts
-
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificates with openssl")
-
-
-def openssl(*arguments: str, cwd: Path) -> None:
-    subprocess.run(["openssl", *arguments], cwd=cwd, check=True, capture_output=True)
-
-
-def make_authority(folder: Path, name: str) -> None:
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    openssl("req", "-x509", *curve, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}", cwd=folder)
-
-
-def make_certificate(folder: Path, authority: str, file: str, name: str) -> None:
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl("req", *curve, "-keyout", f"{file}.key", "-out", f"{file}.csr", "-subj", f"/CN={name}", cwd=folder)
-    (folder / f"{file}.ext").write_text(f"subjectAltName=DNS:{name}\n")
-    signed = ("-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial", "-days", "2", "-extfile", f"{file}.ext")
-    openssl("x509", "-req", "-in", f"{file}.csr", *signed, "-out", f"{file}.pem", cwd=folder)
 
 
 @pytest.fixture(scope="module")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("papers")
-    for authority in ("ours", "theirs"):
-        make_authority(folder, authority)
-    for number in (1, 2, 3):
-        make_certificate(folder, "ours", f"node-{number}", f"node-{number}.office")
-        make_certificate(folder, "theirs", f"their-{number}", f"node-{number}.office")
+    for authority, file in (("ours", "node"), ("theirs", "their")):
+        signer = Files(folder / f"{authority}.pem", folder / f"{authority}.key")
+        pairs = {number: Files(folder / f"{file}-{number}.pem", folder / f"{file}-{number}.key") for number in (1, 2, 3)}
+        make(signer, "office", [node("office", number, files) for number, files in pairs.items()])
     return folder
 
 

@@ -181,7 +181,8 @@ class _Outgoing(asyncio.Protocol):
         self._transport = None
         if not self.decided.done():
             self.decided.set_exception(_Rejected(f"the connection was closed during the handshake{f': {exc}' if exc else ''}"))
-        self.decided.exception()  # somebody may have stopped waiting for it
+        if not self.decided.cancelled():
+            self.decided.exception()  # somebody may have stopped waiting for it
         if not self.ended.done():
             self.ended.set_result(None)
         self._link.broke(self)

@@ -56,6 +56,11 @@ def node_name(cluster: str, node: int) -> str:
     return f"node-{node}.{cluster}"
 
 
+def client_name(cluster: str, client: str) -> str:
+    """The name in the certificate of a client."""
+    return f"client-{client}.{cluster}"
+
+
 class Dialling:
     """The side that connects."""
 

@@ -43,6 +43,12 @@ NAMES_LIMIT = 1_000
 """Locks among which one may be chosen."""
 ELECTIONS = "leader/"
 """Before the name of an election: to lead is to hold the lock of that name."""
+LOCKS = "locks"
+"""The service that is meant where none is named."""
+TRY_MS = 250
+"""How long a try may take: the other nodes have to be asked."""
+CONNECT_SECONDS = 2.0
+"""How long a client waits for a node to answer its greeting before it turns to another."""
 
 
 def proof(secret: bytes, side: str, cluster: str, node: int, nonces: tuple[str, str]) -> str:
@@ -50,5 +56,6 @@ def proof(secret: bytes, side: str, cluster: str, node: int, nonces: tuple[str, 
     import hashlib  # not everybody who talks to a node needs them
     import hmac
 
+    # Whoever compares one with what was shown does so by `hmac.compare_digest`.
     said = "\n".join(("habemus", str(VERSION), side, cluster, str(node), *nonces))
     return hmac.digest(secret, said.encode(), hashlib.sha256).hex()

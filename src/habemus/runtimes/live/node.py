@@ -26,8 +26,8 @@ import msgspec
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication, Message, Timer
-from habemus.problems.detector import Restored, Suspected
-from habemus.problems.election import Leader
+from habemus.problems.detector import Detector, Restored, Suspected
+from habemus.problems.election import Election, Leader
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.clients import Clients
 from habemus.runtimes.live.codec import NAME_LIMIT, Carry, Frame, News, Open, Refused, StandBack, Watch, encoded
@@ -226,7 +226,7 @@ class Node:
         instance = Instance(self.services[index], index, name, self.me, self._draw.choice)
         instance.used = now_us()
         instance.listeners += self._sources.get((index, name), ())  # before it starts: what it says then is news as well
-        if not issubclass(type(next(iter(instance.service.system.plans.values()))), Mutex):
+        if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
             instance.listeners.append(partial(self._note, instance))
         self._instances[index, name] = instance
         return instance

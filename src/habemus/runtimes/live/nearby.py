@@ -1,0 +1,40 @@
+"""Which cluster is meant when nobody names one: what `habemus up` left here, or left last.
+
+Everything here is needed before a lock can be asked for, by a command that should not take longer than it takes to start
+Python: so it imports nothing that is not there anyway.
+"""
+
+from __future__ import annotations
+
+import os
+
+FOLDER = ".habemus"
+SOCKET = ".sock"
+
+
+def last_file() -> str:
+    """Where `habemus up` writes down which folder it used last."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
+    return os.path.join(state, "habemus", "last")  # noqa: PTH118  # pathlib takes longer to load than all of this
+
+
+def cluster_meant(named: str | None) -> str:
+    """As named, or as HABEMUS_CLUSTER says, or what `habemus up` left; nothing if there is none of these."""
+    return named or os.environ.get("HABEMUS_CLUSTER") or _left_here() or _left_last()
+
+
+def sockets_in(folder: str) -> list[str]:
+    """Of the nodes that are, or were, up in the folder."""
+    return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(SOCKET)]  # noqa: PTH208
+
+
+def _left_here() -> str:
+    return FOLDER if os.path.isdir(FOLDER) else ""  # noqa: PTH112
+
+
+def _left_last() -> str:
+    try:
+        with open(last_file(), encoding="utf-8") as file:  # noqa: PTH123
+            return file.read().strip()
+    except OSError:
+        return ""

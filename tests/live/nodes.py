@@ -1,0 +1,59 @@
+"""A cluster of `habemus node` processes, as a client finds it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.live.conftest import PATIENCE, free_ports
+
+DEFAULT = """\
+[services.locks]
+algorithm = "elected-coordinator-leased"
+options = { lease = "1s", patience = "300ms", election_options = { patience = [200000, 400000], period = 50000 } }
+"""
+
+
+class Nodes:
+    def __init__(self, folder: Path, services: str = DEFAULT, size: int = 3, head: str = "") -> None:
+        self.folder = folder
+        self.file = folder / "cluster.toml"
+        (folder / "data").mkdir()
+        addresses = "\n".join(f'{number} = "127.0.0.1:{port}"' for number, port in enumerate(free_ports(size), 1))
+        self.file.write_text(f'cluster = "office"\ndata = "data"\nsocket = "{{id}}.sock"\n{head}\n[nodes]\n{addresses}\n{services}')
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        for number in range(1, size + 1):
+            self.start(number, wait=False)
+        for process in self.processes.values():
+            _wait_until_up(process)
+
+    def socket(self, number: int) -> str:
+        return str(self.folder / f"{number}.sock")
+
+    def start(self, number: int, *, wait: bool = True) -> None:
+        with (self.folder / f"{number}.log").open("ab") as log:
+            command = [sys.executable, "-m", "habemus", "node", "--config", str(self.file), "--id", str(number), "--json"]
+            self.processes[number] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+        if wait:
+            _wait_until_up(self.processes[number])
+
+    def signal(self, number: int, which: signal.Signals) -> None:
+        self.processes[number].send_signal(which)
+
+    def kill(self, number: int) -> None:
+        process = self.processes.pop(number)
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
+    def close(self) -> None:
+        for number in list(self.processes):
+            self.kill(number)
+
+
+def _wait_until_up(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdout is not None
+    said = b"".join(iter(process.stdout.readline, b"}\n"))
+    assert json.loads(said + b"}")["pid"] == process.pid

@@ -1,0 +1,603 @@
+"""Programs that use a cluster: `habemus.connect`, blocking and asynchronous, against real nodes.
+
+The names of the first tests are the traps that the lock libraries of others have fallen into.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.live.conftest import PATIENCE
+from tests.live.nodes import Nodes
+
+import habemus
+from habemus.api import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
+
+SOURCE = Path(habemus.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    made = Nodes(tmp_path_factory.mktemp("nodes"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cluster(nodes: Nodes) -> Iterator[Cluster]:
+    with habemus.connect(nodes.socket(1), name="one") as made:
+        yield made
+
+
+@pytest.fixture
+def other(nodes: Nodes) -> Iterator[Cluster]:
+    with habemus.connect(nodes.socket(2), name="two") as made:
+        yield made
+
+
+class Script:
+    """A client in a process of its own, which says lines and is told to go on."""
+
+    def __init__(self, address: str, text: str) -> None:
+        program = f"import sys, time, habemus\ncluster = habemus.connect({address!r}, name='script')\n{text}"
+        self.process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def hear(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode().strip()
+
+    def go_on(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate(timeout=PATIENCE)
+
+
+def until(condition: object, seconds: float = PATIENCE) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "in vain"
+        time.sleep(0.005)
+
+
+# Traps.
+
+
+def test_a_lock_that_comes_after_ones_own_lease_ran_out_while_queueing(nodes: Nodes, cluster: Cluster) -> None:
+    """A client that stood still in the queue does not take what was granted to it in its sleep for its own."""
+    with cluster.lock("trap-1") as held:
+        script = Script(
+            nodes.socket(2),
+            "with cluster.lock('trap-1') as lease:\n    lease.check(); print(lease.token, flush=True)\nsys.stdin.readline()",
+        )
+        until(lambda: next(cluster.watch("trap-1")).waiting == 1)
+        time.sleep(0.2)  # its node has asked the coordinator by now
+        script.process.send_signal(signal.SIGSTOP)
+    taken = cluster.lock("trap-1").acquire()  # the sleeper was granted it, and has lost it again
+    assert held.token is not None
+    assert taken.token is not None
+    assert taken.token > held.token + 1
+    script.process.send_signal(signal.SIGCONT)
+    time.sleep(0.3)  # now it hears "granted", and must not believe it
+    taken.check()
+    cluster.release(taken)
+    assert int(script.hear()) > taken.token
+    script.end()
+
+
+def test_an_object_that_is_held_after_the_session_was_lost(tmp_path: Path) -> None:
+    nodes = Nodes(tmp_path, size=1)
+    with habemus.connect(nodes.socket(1)) as cluster:
+        lease = cluster.lock("printer").acquire()
+        told: list[Lease] = []
+        lease.on_lost(told.append)
+        assert not lease.lost
+        nodes.kill(1)
+        with pytest.raises(LockLost):
+            lease.check()
+        assert told == [lease]
+        assert lease.remaining == 0
+        with pytest.raises(Unreachable):
+            cluster.lock("printer", timeout=1).acquire()
+    nodes.close()
+
+
+def test_a_node_that_stands_still_takes_its_clients_locks_with_it(tmp_path: Path) -> None:
+    """The client knows by its own clock that its lease has run out, although nobody tells it."""
+    nodes = Nodes(tmp_path)
+    with habemus.connect(nodes.socket(3)) as cluster, habemus.connect(nodes.socket(1)) as other:
+        lease = cluster.lock("printer").acquire()
+        lost = threading.Event()
+        when: list[float] = []
+
+        def note(_: Lease) -> None:
+            when.append(time.monotonic())
+            lost.set()
+
+        lease.on_lost(note)
+        nodes.signal(3, signal.SIGSTOP)
+        other.lock("printer").acquire()
+        granted = time.monotonic()
+        assert lost.wait(PATIENCE)
+        assert when[0] < granted
+        with pytest.raises(LockLost):
+            lease.check()
+        nodes.signal(3, signal.SIGCONT)
+    nodes.close()
+
+
+def test_a_cancelled_acquire_leaves_no_orphan(nodes: Nodes, cluster: Cluster) -> None:
+    async def run() -> None:
+        async with habemus.connect(nodes.socket(2)) as mine:
+            with cluster.lock("trap-3"):
+                waiting = asyncio.create_task(mine.lock("trap-3").acquire())
+                await asyncio.to_thread(until, lambda: next(cluster.watch("trap-3")).waiting == 1)
+                waiting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
+            for _ in range(200):  # cancelled at every moment between asking and being granted
+                asking = asyncio.create_task(mine.lock("trap-3").acquire())
+                await asyncio.sleep(0.0005 * (_ % 10))
+                if asking.done():
+                    mine.release(await asking)
+                else:
+                    asking.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await asking
+            async with mine.lock("trap-3", timeout=5):
+                pass
+
+    asyncio.run(run())
+    with cluster.lock("trap-3", timeout=5):
+        pass
+
+
+def test_an_interrupted_acquire_leaves_no_orphan(nodes: Nodes, cluster: Cluster) -> None:
+    with cluster.lock("trap-3b"):
+        script = Script(
+            nodes.socket(2),
+            "try:\n    cluster.lock('trap-3b').acquire()\n"
+            "except KeyboardInterrupt:\n    print('interrupted', flush=True)\nsys.stdin.readline()",
+        )
+        until(lambda: next(cluster.watch("trap-3b")).waiting == 1)
+        script.process.send_signal(signal.SIGINT)
+        assert script.hear() == "interrupted"
+        until(lambda: next(cluster.watch("trap-3b")).waiting == 0)
+    assert cluster.try_lock("trap-3b") is not None
+    script.end()
+
+
+def test_a_failed_try_leaves_no_contender(cluster: Cluster, other: Cluster) -> None:
+    with cluster.lock("trap-4") as lease:
+        assert other.try_lock("trap-4") is None
+        assert cluster.try_lock("trap-4") is None
+        with pytest.raises(LockTimeout):
+            other.lock("trap-4", timeout=0.1).acquire()
+        assert next(cluster.watch("trap-4")).waiting == 0
+        lease.check()
+    held = cluster.try_lock("trap-4")
+    assert held is not None
+    with held as again:
+        assert again.token == (lease.token or 0) + 1  # nobody was granted it in between
+
+
+def test_two_tasks_that_share_a_session_do_not_both_hold_it(nodes: Nodes) -> None:
+    async def run() -> int:
+        inside = most = 0
+
+        async def visit(mine: object) -> None:
+            nonlocal inside, most
+            for _ in range(10):
+                async with mine.lock("trap-5"):  # type: ignore[attr-defined]
+                    inside += 1
+                    most = max(most, inside)
+                    await asyncio.sleep(0.001)
+                    inside -= 1
+
+        async with habemus.connect(nodes.socket(1)) as mine:
+            await asyncio.gather(*(visit(mine) for _ in range(5)))
+        return most
+
+    assert asyncio.run(run()) == 1
+
+
+def test_threads_that_share_a_session_do_not_both_hold_it(cluster: Cluster) -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def visit() -> None:
+        for _ in range(10):
+            with cluster.lock("trap-5b"):
+                inside.append(1)
+                most.append(len(inside))
+                time.sleep(0.0005)
+                inside.pop()
+
+    threads = [threading.Thread(target=visit) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(most) == 50
+    assert max(most) == 1
+
+
+def test_not_everybody_gets_the_lock_at_a_cold_start(tmp_path: Path) -> None:
+    """All ask at once, of nodes that have only just begun and know no coordinator yet."""
+    nodes = Nodes(tmp_path)
+    spans: list[tuple[float, float, int]] = []
+
+    def visit(number: int) -> None:
+        with habemus.connect(nodes.socket(number)) as mine, mine.lock("cold", timeout=PATIENCE) as lease:
+            begin = time.monotonic()
+            time.sleep(0.02)
+            assert lease.token is not None
+            spans.append((begin, time.monotonic(), lease.token))
+
+    threads = [threading.Thread(target=visit, args=(number,)) for number in (1, 2, 3, 1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    nodes.close()
+    assert len(spans) == 6
+    spans.sort()
+    assert all(one[1] <= after[0] and one[2] < after[2] for one, after in pairwise(spans))
+
+
+def test_renewal_is_not_starved_by_code_that_blocks(nodes: Nodes) -> None:
+    async def run() -> None:
+        async with habemus.connect(nodes.socket(1)) as mine, mine.lock("trap-9") as lease:
+            time.sleep(2.5)  # longer than two leases, and the event loop stands still
+            lease.check()
+            assert lease.remaining > 0.3
+
+    asyncio.run(run())
+
+
+def test_no_wall_clock(nodes: Nodes) -> None:
+    """What is replicated, stored, or decides about a lease never comes from a clock that can be set."""
+    found = []
+    for file in [*(SOURCE / "runtimes" / "live").glob("*.py"), *(SOURCE / "api").glob("*.py")]:
+        if file.name == "certificates.py":
+            continue  # these are valid until a date
+        for node in ast.walk(ast.parse(file.read_text())):
+            if ast.unparse(node) in ("time.time", "time.time_ns", "datetime.now", "datetime.utcnow"):
+                found.append(f"{file.name}: {ast.unparse(node)}")
+            if isinstance(node, ast.ImportFrom) and node.module == "time":
+                found += [f"{file.name}: {each.name}" for each in node.names if not each.name.startswith(("monotonic", "sleep"))]
+    assert found == []
+
+
+# Leases.
+
+
+def test_tokens_grow_and_a_lease_is_renewed(cluster: Cluster, other: Cluster) -> None:
+    tokens = []
+    for mine in (cluster, other, cluster, other):
+        with mine.lock("tokens", timeout=5) as lease:
+            assert lease.token is not None
+            assert 0.5 < lease.remaining <= 1.0
+            tokens.append(lease.token)
+    assert tokens == sorted(set(tokens))
+    with cluster.lock("tokens") as lease:
+        time.sleep(1.5)
+        lease.check()
+    with pytest.raises(LockLost, match="released"):
+        lease.check()
+    assert not lease.lost
+
+
+def test_a_client_that_dies_releases_at_once(nodes: Nodes, cluster: Cluster) -> None:
+    script = Script(nodes.socket(2), "lease = cluster.lock('dying').acquire(); print(lease.token, flush=True); sys.stdin.readline()")
+    token = int(script.hear())
+    assert cluster.try_lock("dying") is None
+    began = time.monotonic()
+    script.end()
+    with cluster.lock("dying", timeout=5) as lease:
+        assert lease.token is not None
+        assert lease.token > token
+        assert time.monotonic() - began < 0.9, "it must not take as long as a lease"  # the bound is the lease, not speed
+
+
+def test_a_client_that_hangs_loses_its_lease(nodes: Nodes, cluster: Cluster) -> None:
+    script = Script(
+        nodes.socket(2),
+        "lease = cluster.lock('hanging').acquire(); print(lease.token, flush=True); sys.stdin.readline()\n"
+        "try:\n    lease.check(); print('held', flush=True)\n"
+        "except habemus.LockLost:\n    print('lost', flush=True)\nsys.stdin.readline()",
+    )
+    token = int(script.hear())
+    script.process.send_signal(signal.SIGSTOP)
+    with cluster.lock("hanging", timeout=PATIENCE) as lease:
+        assert lease.token is not None
+        assert lease.token > token
+        script.process.send_signal(signal.SIGCONT)
+        script.go_on()
+        assert script.hear() == "lost"
+        lease.check()
+    script.end()
+
+
+def test_a_task_that_loses_its_lock_is_cancelled(tmp_path: Path) -> None:
+    nodes = Nodes(tmp_path, size=1)
+
+    async def run() -> None:
+        async with habemus.connect(nodes.socket(1)) as mine:
+            with pytest.raises(LockLost):
+                async with mine.lock("printer"):
+                    nodes.kill(1)
+                    await asyncio.sleep(PATIENCE)
+            task = asyncio.current_task()
+            assert task is not None
+            assert task.cancelling() == 0
+
+    asyncio.run(run())
+    nodes.close()
+
+
+def test_with_raises_when_the_lock_was_lost_inside(tmp_path: Path) -> None:
+    nodes = Nodes(tmp_path, size=1)
+    with habemus.connect(nodes.socket(1)) as mine:
+        with pytest.raises(LockLost), mine.lock("printer") as lease:
+            nodes.kill(1)
+            until(lambda: lease.lost)
+        nodes.start(1)
+        with pytest.raises(ZeroDivisionError), mine.lock("printer") as lease:
+            nodes.kill(1)
+            until(lambda: lease.lost)
+            raise ZeroDivisionError  # the user's own error is not hidden
+    nodes.close()
+
+
+def test_only_who_asks_for_it_may_enter_twice(cluster: Cluster) -> None:
+    with cluster.lock("twice") as lease:
+        with pytest.raises(LockTimeout):
+            cluster.lock("twice", timeout=0.1).acquire()
+        lease.check()
+    lock = cluster.lock("twice", timeout=1, reentrant=True)
+    with lock as outer, lock as inner, cluster.lock("twice", timeout=1, reentrant=True) as innermost:
+        assert outer is inner is innermost
+        refused: list[str] = []
+
+        def visit() -> None:
+            try:
+                lock.acquire()
+            except LockTimeout:
+                refused.append("another thread is another owner")
+
+        thread = threading.Thread(target=visit)
+        thread.start()
+        thread.join(PATIENCE)
+        assert refused
+        outer.check()
+    assert cluster.try_lock("twice") is not None
+
+
+def test_a_child_of_fork_does_not_have_its_parents_locks(cluster: Cluster, nodes: Nodes) -> None:
+    script = Script(
+        nodes.socket(2),
+        "import os\nlease = cluster.lock('forked').acquire()\nchild = os.fork()\n"
+        "if not child:\n"
+        "    try:\n        lease.check(); print('child holds', flush=True)\n"
+        "    except habemus.LockLost:\n        print('child does not hold', flush=True)\n"
+        "    sys.stdin.readline(); os._exit(0)\n"
+        "os.waitpid(child, 0)\nlease.check(); print('parent holds', flush=True); sys.stdin.readline()",
+    )
+    assert script.hear() == "child does not hold"
+    assert cluster.try_lock("forked") is None
+    script.go_on()
+    assert script.hear() == "parent holds"
+    script.end()
+
+
+# More than one.
+
+
+def test_a_semaphore_has_so_many_places(cluster: Cluster, other: Cluster) -> None:
+    one, two = cluster.semaphore("places", 2, timeout=5), other.semaphore("places", 2, timeout=5)
+    with one as first, two as second:
+        assert first.name != second.name
+        with pytest.raises(LockTimeout):
+            cluster.semaphore("places", 2, timeout=0.1).acquire()
+        third = cluster.semaphore("places", 3, timeout=5).acquire()
+        assert third.name == "places/3"
+        cluster.release(third)
+    with one:
+        pass
+
+
+def test_all_of_some_locks_without_a_deadlock(cluster: Cluster, other: Cluster) -> None:
+    done: list[int] = []
+
+    def visit(mine: Cluster, names: list[str]) -> None:
+        for _ in range(5):
+            with mine.acquire_all(names, timeout=PATIENCE) as leases:
+                assert [lease.name for lease in leases] == sorted(names)
+                done.append(1)
+
+    threads = [threading.Thread(target=visit, args=each) for each in ((cluster, ["a", "b", "c"]), (other, ["c", "b", "a"]))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(done) == 10
+    with cluster.lock("b"), pytest.raises(LockTimeout), other.acquire_all(["a", "b"], timeout=0.2):
+        pass
+    assert cluster.try_lock("a") is not None  # what it had got of them is free again
+
+
+# Elections.
+
+
+def test_one_leads_and_the_others_see_who(cluster: Cluster, other: Cluster, nodes: Nodes) -> None:
+    mine, theirs = cluster.election("scheduler"), other.election("scheduler")
+    assert mine.leader() is None
+    with mine.lead() as term:
+        seen = theirs.leader()
+        assert seen is not None
+        assert (seen.holder, seen.node, seen.token) == ("one", 1, term.token)
+        observing = theirs.observe()
+        assert next(observing).holder == "one"
+    following = [next(observing) for _ in range(1)]
+    assert following[0].holder is None
+    with theirs.lead() as later:
+        assert (later.token or 0) > (term.token or 0)
+        assert next(observing).holder == "two"
+
+
+def test_leadership_is_transferred(nodes: Nodes) -> None:
+    """Three wait, and the last of them, on another node, is the one who is named."""
+    with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
+        order: list[str] = []
+
+        def run(cluster: Cluster) -> None:
+            with cluster.election("transferred").lead():
+                order.append(cluster.label)
+
+        with habemus.connect(nodes.socket(1), name="c") as c, habemus.connect(nodes.socket(3), name="d") as d:
+            leading = a.election("transferred")
+            leading.lead().begin()
+            threads = []
+            for count, candidate in enumerate((b, c, d), 1):
+                threads.append(threading.Thread(target=run, args=(candidate,)))
+                threads[-1].start()
+                until(lambda: next(a.watch("leader/transferred")).waiting == count)  # noqa: B023  # it is called at once
+            leading.transfer("d")
+            for thread in threads:
+                thread.join(PATIENCE)
+            assert order[0] == "d"
+            assert sorted(order) == ["b", "c", "d"]
+            with pytest.raises(LockLost):
+                leading.transfer("d")
+
+
+def test_the_same_without_blocking(nodes: Nodes) -> None:
+    async def run() -> None:
+        async with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
+            async with a.election("async").lead() as term:
+                seen = await b.election("async").leader()
+                assert seen is not None
+                assert (seen.holder, seen.token) == ("a", term.token)
+                assert await b.try_lock("leader/async") is None
+                await a.election("async").resign()  # not by another object
+                assert await b.try_lock("leader/async") is None
+            held = await b.try_lock("leader/async")
+            assert held is not None
+            async with held:
+                with pytest.raises(LockTimeout):
+                    await a.lock("leader/async", timeout=0.1).acquire()
+            async with a.semaphore("async", 2) as one, b.semaphore("async", 2) as two:
+                assert one.name != two.name
+            async with a.acquire_all(["y", "x"]) as leases:
+                assert [lease.name for lease in leases] == ["x", "y"]
+            status = await a.status()
+            assert status["node"] == 1
+            again = a.lock("async-twice", timeout=1, reentrant=True)
+            async with again as outer, again as inner:
+                assert outer is inner
+            election = a.election("resigning")
+            async with election.lead():
+                await election.resign()
+                assert await b.try_lock("leader/resigning") is not None
+
+    asyncio.run(run())
+
+
+# Operators, and mistakes.
+
+
+def test_an_operator_takes_a_lock_away(cluster: Cluster, other: Cluster) -> None:
+    lease = cluster.lock("forced").acquire()
+    assert other.force("forced") == {"taken": None, "reclaims": True}
+    lease.check()  # a node takes locks from its own clients, and the algorithm was told of a loan that is renewed
+    assert cluster.force("forced") == {"taken": "one", "reclaims": True}
+    with pytest.raises(LockLost, match="operator"):
+        lease.check()
+    held = other.try_lock("forced")
+    assert held is not None
+    held.release()
+
+
+def test_mistakes_are_told(cluster: Cluster, nodes: Nodes) -> None:
+    with pytest.raises(RefusedByNode, match="there is no service printers with locks; there are locks"):
+        cluster.lock("x", service="printers").acquire()
+    with pytest.raises(RefusedByNode, match="printable"):
+        cluster.lock("").acquire()
+    with pytest.raises(RefusedByNode, match="printable"):
+        cluster.lock("x" * 201).acquire()
+    with pytest.raises(ValueError, match="at least one"):
+        cluster.semaphore("x", 0)
+    with pytest.raises(ValueError, match="a lease of 0"):
+        cluster.lock("x", lease=0).acquire()
+    with pytest.raises(ValueError, match="is not where a cluster could be"):
+        habemus.connect("nowhere").lock("x").acquire()
+    with pytest.raises(Unreachable, match="no node answers"):
+        habemus.connect(str(nodes.folder / "none.sock")).lock("x").acquire()
+    with cluster.lock("x", timeout=5):
+        pass
+
+
+def test_a_cluster_is_found_by_its_file_its_folder_and_its_addresses(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = next(line.split('"')[1] for line in nodes.file.read_text().splitlines() if line.startswith("2 ="))
+    for where in (str(nodes.file), str(nodes.folder), address, f"127.0.0.1:1,{address}"):
+        with habemus.connect(where) as cluster, cluster.lock("found", timeout=5):
+            pass
+    monkeypatch.setenv("HABEMUS_CLUSTER", address)
+    with habemus.connect() as cluster:
+        assert cluster.status()["node"] == 2
+
+
+def test_noise_on_the_clients_socket(nodes: Nodes, cluster: Cluster) -> None:
+    """Whoever does not speak as a client may does not get far, and nobody else notices."""
+    import random
+    import socket
+
+    chance = random.Random(7)
+    noises = [b"[" + chance.randbytes(chance.randrange(60)) + b"\n" for _ in range(300)]
+    noises += [b'["acquire",1,"locks",["x"],null,null,1]\n', b'["hello",9,"x"]\n', b'["hello",1,"x","no such session"]\n', b"[" * 20_000]
+    noises += [b'["hello",1,"x"]\n["acquire",1,"locks",[],null,null,1]\n', b'["hello",1,"x"]\n["alive",' + b"9" * 400 + b"]\n"]
+    with cluster.lock("noise") as lease:
+        for noise in noises:
+            with socket.socket(socket.AF_UNIX) as made:
+                made.settimeout(PATIENCE)
+                made.connect(nodes.socket(1))
+                made.sendall(noise)
+                made.shutdown(socket.SHUT_WR)
+                while made.recv(65_536):
+                    pass
+        lease.check()
+    assert os.path.exists(nodes.socket(1))  # noqa: PTH110
+
+
+def test_algorithms_without_leases_and_tokens(tmp_path: Path) -> None:
+    services = '[services.locks]\nalgorithm = "ricart-agrawala"\n[services.one]\nalgorithm = "central"\n'
+    nodes = Nodes(tmp_path, services)
+    with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
+        for service in ("locks", "one"):
+            with a.lock("x", service=service) as lease:
+                assert lease.token is None
+                assert lease.remaining == float("inf")
+                lease.check()
+                assert b.try_lock("x", service=service) is None
+            # The failed try could not be taken back: its node is let in, and leaves at once.
+            with a.lock("x", timeout=5, service=service), pytest.raises(LockTimeout):
+                a.lock("x", timeout=0.05, service=service).acquire()
+            with b.lock("x", timeout=5, service=service, lease=0.5):
+                pass
+    nodes.close()

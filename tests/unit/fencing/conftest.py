@@ -1,0 +1,56 @@
+"""A PostgreSQL server of the tests' own, on a Unix socket in a folder that only it and the tests can enter."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PATIENCE = 60
+DEBIAN = Path("/usr/lib/postgresql")
+
+
+def program(name: str) -> str:
+    """Debian does not put the server's programs on the path."""
+    places = [str(folder) for folder in sorted(DEBIAN.glob("*/bin"), reverse=True)]
+    found = shutil.which(name, path=os.pathsep.join([*places, os.environ.get("PATH", "")]))
+    if found is None:
+        pytest.fail(f"no {name}: these tests need a PostgreSQL server; on Debian: apt-get install postgresql", pytrace=False)
+    return found
+
+
+def as_another() -> tuple[list[str], int, int]:
+    """The server refuses to be run by root: how to run it, and whose its files are."""
+    if os.geteuid():
+        return [], os.getuid(), os.getgid()
+    names = {user.pw_name: user for user in pwd.getpwall()}
+    user = names.get("postgres") or names["nobody"]
+    return ["runuser", "-u", user.pw_name, "--"], user.pw_uid, user.pw_gid
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """How to connect to it."""
+    initdb, pg_ctl = program("initdb"), program("pg_ctl")
+    prefix, user, group = as_another()
+    with tempfile.TemporaryDirectory(prefix="habemus-", ignore_cleanup_errors=True) as folder:
+        os.chown(folder, user, group)
+        data = f"{folder}/data"
+        settings = f"-c listen_addresses= -k {folder} -c fsync=off"
+
+        def run(*command: str) -> None:
+            done = subprocess.run([*prefix, *command], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+        run(initdb, "-D", data, "-U", "habemus", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        run(pg_ctl, "-D", data, "-l", f"{folder}/log", "-w", "-t", f"{PATIENCE}", "-o", settings, "start")
+        try:
+            yield f"host={folder} user=habemus dbname=postgres"
+        finally:
+            run(pg_ctl, "-D", data, "-w", "-m", "immediate", "stop")
