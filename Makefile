@@ -8,12 +8,15 @@ BIN := $(VENV)/bin
 .PHONY: demo test postgresql lint bench-sim bench-check campaign sweep-campaign docs cards clean
 
 demo: $(VENV)/.demo-ready
-	@mkdir -p build/demo
-	$(BIN)/habemus run ricart-agrawala -n 3 --diagram build/demo/ricart-agrawala.svg
+	@rm -rf build/demo && mkdir -p build/demo
+	$(BIN)/habemus up -n 5 --record --folder build/demo/cluster -- $(BIN)/python examples/printer/demo.py build/demo
 	@echo
-	$(BIN)/habemus scenario central-holder-slow --diagram build/demo/central-holder-slow.svg --diagram build/demo/central-holder-slow.png
+	$(BIN)/habemus trace merge build/demo/cluster/records/*.jsonl --on locks/printer --expect ME1=violated --expect FENCE=holds \
+		-o build/demo/printer.svg -o build/demo/printer.png -o build/demo/printer.json
+	$(BIN)/habemus replay build/demo/printer.json
 	@echo
-	@echo "Open build/demo/central-holder-slow.svg in a browser to see two processes inside at once."
+	@echo "Two believed that they held the lock, as the card of a lock with leases says; the printer refused the one that came late."
+	@echo "Open build/demo/printer.svg in a browser to see every message of the five processes."
 
 test: lint postgresql
 	$(BIN)/pytest -n auto
@@ -65,7 +68,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment could be made; on Debian: apt install python3-venv"; rm -rf $(VENV); exit 2; }
 
 $(VENV)/.demo-ready: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[png]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[png,live]'
 	@touch $@
 
 $(VENV)/.test-ready: pyproject.toml constraints.txt | $(BIN)/python

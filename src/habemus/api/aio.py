@@ -150,7 +150,7 @@ class AsyncCluster:
             session, lines = await self._connected()
             line = await self._asked(session, lines, request, timeout)
             if line[0] == "granted":
-                lease = session.granted(line, None)
+                lease = session.granted(request.service, line, None)
                 if not lease.lost:
                     return lease
                 lease.lose("its lease ran out while it was on its way")

@@ -215,7 +215,7 @@ class Cluster:
         if line[0] != "granted":
             session.put_back(wire)
             raise request.refusal(line)
-        lease = session.granted(line, wire)
+        lease = session.granted(request.service, line, wire)
         if lease.lost:  # this process stood still while it waited
             lease.lose("its lease ran out while it was on its way")
             return None

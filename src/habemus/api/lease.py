@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Lease:
     """A lock that is held, until it is released or lost.  Whoever has this object has the lock; nothing else makes an owner."""
 
-    def __init__(self, session: Session, id: int, name: str, token: int | None, since: float, until: float) -> None:
+    def __init__(self, session: Session, id: int, service: str, name: str, token: int | None, since: float, until: float) -> None:
+        self.service = service
         self.name = name
         self.token = token
         """Strictly larger than that of every earlier grant of this lock, for the resource to check; None if the algorithm has none."""
@@ -48,6 +49,11 @@ class Lease:
             self.lose("its lease was not renewed in time")
         if self._why:
             raise LockLost(f"{self.name} is not held any more: {self._why}")
+
+    def wrote(self) -> None:
+        """Tells the node that the resource was written to with this token, for its record, by which the run can be judged later."""
+        if self.token is not None:
+            self._session.note_write(self.service, self.name, self.token)
 
     def on_lost(self, listener: Callable[[Lease], None]) -> None:
         """Calls the listener once if the lock is lost; from another thread."""

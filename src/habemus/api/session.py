@@ -115,11 +115,11 @@ class Session:
     def end_waiting(self) -> None:
         self._waiting -= 1
 
-    def granted(self, line: list[Any], wire: Wire | None) -> Lease:
+    def granted(self, service: str, line: list[Any], wire: Wire | None) -> Lease:
         """A lease from what the node said."""
         _, id, token, left_ms, at, name = line
         since = at / 1_000_000
-        lease = Lease(self, id, name, token, since, inf if left_ms is None else since + left_ms / 1_000)
+        lease = Lease(self, id, service, name, token, since, inf if left_ms is None else since + left_ms / 1_000)
         self._leases[id] = lease
         if wire is not None:
             self._wires[id] = wire
@@ -144,6 +144,11 @@ class Session:
             wire.close()  # which is as good as a release
         else:
             self.put_back(wire)
+
+    def note_write(self, service: str, name: str, token: int) -> None:
+        wire = self.wire()
+        wire.say("wrote", service, name, token)
+        self.put_back(wire)
 
     def look(self, lease: Lease) -> None:
         """Hears at once what was said on the connection of a lease."""

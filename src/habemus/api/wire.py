@@ -76,8 +76,8 @@ class Wire:
 
     def _greet(self, credentials: Credentials, label: str, session: str | None) -> dict[str, Any]:
         nonce = os.urandom(32).hex() if credentials.secret is not None else None
-        self.say("hello", VERSION, label, session, nonce)
         try:
+            self.say("hello", VERSION, label, session, nonce)  # a node may end between taking a connection and hearing this
             line = self.hear(self._patience)
             if line[0] == "challenge" and credentials.secret is not None and nonce is not None:
                 cluster, node, theirs, shown = line[1:5]

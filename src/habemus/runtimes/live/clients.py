@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import logging
 import os
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 
@@ -66,6 +66,12 @@ class Alive(_Line, frozen=True, tag="alive"):
     at: int
 
 
+class Wrote(_Line, frozen=True, tag="wrote"):
+    service: str
+    name: str
+    token: Annotated[int, msgspec.Meta(ge=0)]
+
+
 class Watch(_Line, frozen=True, tag="watch"):
     id: int
     service: str
@@ -86,7 +92,7 @@ class Force(_Line, frozen=True, tag="force"):
     name: str
 
 
-_LINES = msgspec.json.Decoder(Hello | Proof | Acquire | Release | Transfer | Alive | Watch | Unwatch | Status | Force)
+_LINES = msgspec.json.Decoder(Hello | Proof | Acquire | Release | Transfer | Alive | Wrote | Watch | Unwatch | Status | Force)
 _ENCODER = msgspec.json.Encoder()
 LONGEST_MS = 10 * 365 * 24 * 3_600_000
 WATCHES_LIMIT = 10_000
@@ -245,6 +251,8 @@ class Connection(asyncio.Protocol):
             self._watch(line)
         elif isinstance(line, Unwatch):
             self._clients.watching.unwatch(self, line.id)
+        elif isinstance(line, Wrote):
+            self._desk.note_write(line.service, line.name, line.token)
         elif isinstance(line, Transfer):
             self._desk.transfer(session, line.id, line.label)
         elif isinstance(line, Status):

@@ -218,6 +218,12 @@ class Desk:
             self._node.ask(service, name, "reclaim")
         return {"taken": None, "reclaims": reclaims}
 
+    def note_write(self, service: str, name: str, token: int) -> None:
+        """A client has written to the resource: an event of the local participant, for whoever judges its record."""
+        kind = self._kinds.get(service)
+        if kind is not None and issubclass(kind, Mutex) and self._node.is_recorded(service, name):
+            self._node.ask(service, name, "write", token >> 32, token & 0xFFFFFFFF)
+
     def _time_out(self, claim: Claim) -> None:
         claim.wire.say("refused", claim.id, "timeout", "not in time")
         self._end(claim)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,18 +17,33 @@ from habemus.core.events import Event
 from habemus.core.node import Effect
 from habemus.core.node import Node as PureNode
 from habemus.core.process import Process, ProcessId
-from habemus.core.values import Indication
+from habemus.core.values import Indication, Value
 from habemus.runtimes.live.service import Service
 
 Listener = Callable[[ProcessId, Indication], None]
 Choose = Callable[[Any], Any]
 
 
+class Cause(NamedTuple):
+    """What began a step.  It becomes an event only where somebody records, or complains."""
+
+    kind: str
+    name: str = ""  # of a request; a message or timer has its own
+    value: Value | Mapping[str, Any] | None = None
+    sender: ProcessId | None = None
+    number: int = 0
+    port: int = 0
+
+    def event(self, hosted: Hosted, time: int) -> Event:
+        name = type(self.value).__name__ if isinstance(self.value, Value) else self.name
+        return Event(time, hosted.me, self.kind, self.name or name, self.value, self.sender, self.number or None, hosted.paths[self.port])
+
+
 class Held(NamedTuple):
     """A step whose outputs wait for a batch of the stable memory."""
 
     batch: int
-    event: Event
+    cause: Cause
     effects: list[Effect]
     told: Callable[[], None] | None  # who wants to know when they have left
 

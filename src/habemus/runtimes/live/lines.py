@@ -8,6 +8,7 @@ A client says
     ["release", id]                                              it leaves, or does not want to wait any more; no answer
     ["transfer", id, label]                                      it leaves, and would like that client to be next; no answer
     ["alive", at]                                                its locks are still in use
+    ["wrote", service, name, token]                              the resource was written to; for the record, no answer
     ["watch", id, service, name]    ["unwatch", id]              tell me who holds it, now and whenever that changes
     ["status", id]                                               what goes on at this node
     ["force", id, service, name]                                 an operator vouches that whoever holds it is gone

@@ -198,6 +198,10 @@ class Node:
         timer = mutex.runs_out() if isinstance(mutex, Mutex) else None
         return None if timer is None else self._timers.left((hosted.key, 0, timer)) or 0
 
+    def is_recorded(self, service: str, name: str) -> bool:
+        """Whether what happens to this instance is written down."""
+        return self._recorder is not None and (self._index[service], name) in self._instances
+
     def send(self, peer: int, frame: Frame) -> None:
         self._network.send(peer, encoded(frame))
 

@@ -28,7 +28,7 @@ from habemus.core.process import MistakeInAlgorithm, ProcessId
 from habemus.core.values import Message, Timer
 from habemus.runtimes.live.codec import Carry, Unsendable, encoded
 from habemus.runtimes.live.commit import GroupCommit
-from habemus.runtimes.live.instance import Held, Hosted, Instance
+from habemus.runtimes.live.instance import Cause, Held, Hosted, Instance
 from habemus.runtimes.live.record import Recorder
 from habemus.runtimes.live.storage import StableMemory, StorageFailed
 from habemus.runtimes.live.timers import Timers, now_us
@@ -83,22 +83,21 @@ class Steps:
 
     def start(self, hosted: Hosted) -> None:
         # An entry says that the process has started, even if what it keeps is still as at first.
-        self._step(hosted, Event(0, hosted.me, "start"), hosted.pure.start, stores=hosted.keeps)
+        self._step(hosted, Cause("start"), hosted.pure.start, stores=hosted.keeps)
 
     def recover(self, hosted: Hosted, stored: bytes) -> None:
         """Brings a process back with what it had stored; `Malformed` or `DecodeError` if it cannot have stored that."""
         plain = msgspec.msgpack.decode(stored)
         hosted.pure.restore(hosted.stable.state(plain))
         hosted.stored = hosted.stable.taken(hosted.pure.parts)
-        self._step(hosted, Event(0, hosted.me, "recover", "", {"stored": plain}), hosted.pure.recover)
+        self._step(hosted, Cause("recover", value={"stored": plain}), hosted.pure.recover)
 
     def request(self, hosted: Hosted, request: str, arguments: tuple[object, ...], told: Told) -> None:
-        event = Event(0, hosted.me, "request", request, note(arguments) if arguments else None)
-        self._step(hosted, event, partial(hosted.pure.request, request, *arguments), told)
+        cause = Cause("request", request, note(arguments) if arguments else None)
+        self._step(hosted, cause, partial(hosted.pure.request, request, *arguments), told)
 
     def deliver(self, hosted: Hosted, sender: ProcessId, port: int, message: Message, number: int) -> None:
-        event = Event(0, hosted.me, "receive", type(message).__name__, message, sender, number or None, hosted.paths[port])
-        self._step(hosted, event, partial(hosted.pure.deliver, port, sender, message))
+        self._step(hosted, Cause("receive", "", message, sender, number, port), partial(hosted.pure.deliver, port, sender, message))
 
     def tell(self, hosted: Hosted, part: str, news: Timer) -> None:
         """A timer expires that nobody set: news from outside the instance."""
@@ -106,8 +105,7 @@ class Steps:
 
     def _expire(self, hosted: Hosted, port: int, timer: Timer) -> None:
         hosted.timers.discard((port, timer))
-        event = Event(0, hosted.me, "timer", type(timer).__name__, timer, None, None, hosted.paths[port])
-        self._step(hosted, event, partial(hosted.pure.fire, port, timer))
+        self._step(hosted, Cause("timer", "", timer, port=port), partial(hosted.pure.fire, port, timer))
 
     def _deliver_local(self) -> None:
         self._delivering = False
@@ -120,77 +118,81 @@ class Steps:
 
     # Steps.
 
-    def _step(self, hosted: Hosted, event: Event, act: Callable[[], list[Effect]], told: Told = None, *, stores: bool = False) -> None:
+    def _step(self, hosted: Hosted, cause: Cause, act: Callable[[], list[Effect]], told: Told = None, *, stores: bool = False) -> None:
         instance = hosted.instance
         if instance.failed is not None or self._closed:
             return
         instance.used = now_us()
         try:
             effects = act()
-            self._check(instance, effects)
-            entry = self._changed(hosted, stores)
+            entry = self._changed(hosted, stores) if hosted.keeps else None
+            if effects:
+                self._check(instance, effects)
         except Exception as reason:
-            self._fail(instance, event, reason)
+            self._fail(hosted, cause, reason)
             return
-        self._set_timers(hosted, effects)
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                self._set_timer(hosted, effect)
+            elif isinstance(effect, CancelTimer):
+                hosted.timers.discard((effect.port, effect.timer))
+                self._timers.cancel((hosted.key, effect.port, effect.timer))
         if entry is not None:
             batch = self._commit.add((hosted.key, entry))
-            hosted.held.append(Held(batch, event, effects, told))
+            hosted.held.append(Held(batch, cause, effects, told))
             self._waiting[batch].append(hosted)
         elif hosted.held:
-            hosted.held.append(Held(hosted.held[-1].batch, event, effects, told))
+            hosted.held.append(Held(hosted.held[-1].batch, cause, effects, told))
         else:
-            self._release(hosted, event, effects, told)
+            self._release(hosted, cause, effects, told)
 
     @staticmethod
     def _check(instance: Instance, effects: list[Effect]) -> None:
+        home = instance.service.home
         for effect in effects:
-            if isinstance(effect, Send) and effect.to not in instance.service.home:
+            if isinstance(effect, Send) and effect.to not in home:
                 raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")
 
     @staticmethod
     def _changed(hosted: Hosted, stores: bool) -> bytes | None:
         """What is to be stored, if the step has changed it."""
-        if not hosted.keeps:
-            return None
         now = hosted.stable.taken(hosted.pure.parts)
         if now == hosted.stored and not stores:
             return None
         hosted.stored = now
         return msgspec.msgpack.encode(hosted.stable.plain(hosted.pure.parts))
 
-    def _set_timers(self, hosted: Hosted, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, SetTimer):
-                port, timer, after = effect
-                hosted.timers.add((port, timer))
-                self._timers.set((hosted.key, port, timer), after, partial(self._expire, hosted, port, timer))
-            elif isinstance(effect, CancelTimer):
-                hosted.timers.discard((effect.port, effect.timer))
-                self._timers.cancel((hosted.key, effect.port, effect.timer))
+    def _set_timer(self, hosted: Hosted, effect: SetTimer) -> None:
+        port, timer, after = effect
+        hosted.timers.add((port, timer))
+        self._timers.set((hosted.key, port, timer), after, partial(self._expire, hosted, port, timer))
 
-    def _fail(self, instance: Instance, event: Event, reason: Exception) -> None:
+    def _fail(self, hosted: Hosted, cause: Cause, reason: Exception) -> None:
+        instance = hosted.instance
+        event = cause.event(hosted, now_us())
         instance.failed = f"{type(reason).__name__}: {reason}"
         self._counts["failed instances"] += 1
         log.error("%s has stopped, on %s %s", instance.title, event.kind, event.described(), exc_info=reason)
-        for hosted in instance.processes.values():
-            for port, timer in hosted.timers:
-                self._timers.cancel((hosted.key, port, timer))
-            hosted.timers.clear()
+        for each in instance.processes.values():
+            for port, timer in each.timers:
+                self._timers.cancel((each.key, port, timer))
+            each.timers.clear()
         self._given_up(instance)
 
     def _stored(self, batch: int) -> None:
         for hosted in self._waiting.pop(batch, ()):
             while hosted.held and hosted.held[0].batch <= batch:
-                _, event, effects, told = hosted.held.popleft()
-                self._release(hosted, event, effects, told)
+                _, cause, effects, told = hosted.held.popleft()
+                self._release(hosted, cause, effects, told)
 
     # Outputs.
 
-    def _release(self, hosted: Hosted, event: Event, effects: list[Effect], told: Told) -> None:
-        outgoing = self._messages(hosted, effects)
+    def _release(self, hosted: Hosted, cause: Cause, effects: list[Effect], told: Told) -> None:
         if self._recorder is not None:
-            self._recorder.step(hosted.instance.title, _events(hosted, event, effects, outgoing))
+            outgoing = self._messages(hosted, effects, self._recorder.number)
+            self._recorder.step(hosted.instance.title, _events(hosted, cause, effects, outgoing))
+        else:
+            outgoing = self._messages(hosted, effects, _unnumbered) if effects else []
         for each in outgoing:
             self._send(hosted, each)
         for effect in effects:
@@ -203,13 +205,14 @@ class Steps:
         if told is not None:
             told()
 
-    def _messages(self, hosted: Hosted, effects: list[Effect]) -> list[_Outgoing]:
-        number = self._recorder.number if self._recorder is not None else _unnumbered
+    @staticmethod
+    def _messages(hosted: Hosted, effects: list[Effect], number: Callable[[], int]) -> list[_Outgoing]:
         found: list[_Outgoing] = []
         for effect in effects:
-            if isinstance(effect, Send | Broadcast):
-                receivers = (effect.to,) if isinstance(effect, Send) else hosted.peers
-                found += [_Outgoing(effect.port, to, effect.message, number()) for to in receivers]
+            if isinstance(effect, Send):
+                found.append(_Outgoing(effect.port, effect.to, effect.message, number()))
+            elif isinstance(effect, Broadcast):
+                found += [_Outgoing(effect.port, to, effect.message, number()) for to in hosted.peers]
         return found
 
     def _send(self, hosted: Hosted, outgoing: _Outgoing) -> None:
@@ -236,10 +239,10 @@ def _unnumbered() -> int:
     return 0
 
 
-def _events(hosted: Hosted, event: Event, effects: list[Effect], outgoing: Iterable[_Outgoing]) -> list[Event]:
+def _events(hosted: Hosted, cause: Cause, effects: list[Effect], outgoing: Iterable[_Outgoing]) -> list[Event]:
     """The step as events: what began it, then its effects in order."""
     now, me, sent = now_us(), hosted.me, iter(outgoing)
-    events = [event._replace(time=now)]
+    events = [cause.event(hosted, now)]
     for effect in effects:
         if isinstance(effect, Send | Broadcast):
             for _ in range(1 if isinstance(effect, Send) else len(hosted.peers)):

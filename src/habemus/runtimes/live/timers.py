@@ -87,7 +87,9 @@ class Timers:
             self._wake = None
         if self._heap:
             self._wake_at = self._heap[0][0]
-            self._wake = self._loop.call_later(max(0, self._wake_at - self._clock()) / 1_000_000, self._fire)
+            # In whole milliseconds, rounded up: event loops round to the nearest, and would wake up again and again before the time.
+            left_ms = max(0, -(-(self._wake_at - self._clock()) // 1_000))
+            self._wake = self._loop.call_later(left_ms / 1_000, self._fire)
 
     def _fire(self) -> None:
         self._wake = None
