@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -561,6 +562,18 @@ def test_a_cluster_is_found_by_its_file_its_folder_and_its_addresses(nodes: Node
     monkeypatch.setenv("HABEMUS_CLUSTER", address)
     with habemus.connect() as cluster:
         assert cluster.status()["node"] == 2
+
+
+def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
+    delays = list(cluster.round_trips(50, pause=0))
+    assert len(delays) == 50
+    assert all(delay > 0 for delay in delays)
+    command = [sys.executable, "-m", "habemus", "numbers", "timeout", "--live", nodes.socket(1), "--draws", "40", "-C", "100", "-E", "1"]
+    done = subprocess.run([*command, "--no-detectors", "--json"], capture_output=True, check=True)
+    told = json.loads(done.stdout)
+    assert told["delays"] == 40
+    assert told["origin"] == "node 1, round trips"
+    assert told["timeout_ms"] > 0
 
 
 def test_noise_on_the_clients_socket(nodes: Nodes, cluster: Cluster) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -258,6 +258,22 @@ class Cluster:
     def status(self) -> dict[str, Any]:
         """What goes on at the node that this client talks to."""
         return self._ask("status")
+
+    def round_trips(self, count: int, pause: float = 0.001) -> Iterator[int]:
+        """How long the node takes to answer, in microseconds, so many times."""
+        session = self.session()
+        wire = session.wire()
+        try:
+            for _ in range(count):
+                said = now_us()
+                wire.say("alive", said)
+                _answer(wire, said, ANSWER_SECONDS)
+                yield now_us() - said
+                sleep(pause)
+        except OSError as reason:
+            raise Unreachable(f"node {session.node} does not answer: {reason}") from None
+        finally:
+            wire.close()
 
     def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
         """For operators: whoever holds the lock at this node loses it."""

@@ -184,9 +184,12 @@ def _say_experiments(made: Sequence[Experiment], contradicted: Sequence[Experime
 @numbers.command(epilog="Example: habemus numbers timeout --delay heavy:1ms -C 100 -E 1 --plot cost.svg")
 @click.option("--delays", "file", type=click.Path(path_type=Path), metavar="FILE", help="Measured delays, one on each line: 1500, 1.5ms.")
 @click.option("--delay", "law", metavar="LAW", help="Or a distribution to draw them from, as in `run`: exp:10ms, heavy:1ms, 500..1500.")
+@click.option("--live", metavar="CLUSTER", help="Or a node, which is asked as often as --draws says: 127.0.0.1:7400, a socket, a folder.")
 @click.option("-C", "--mistake", required=True, metavar="COST", help="What a mistake costs: to take for dead who is only slow.")
 @click.option("-E", "--waiting", required=True, metavar="COST", help="What a millisecond of waiting costs.")
-@click.option("--draws", type=click.IntRange(2, 1_000_000), default=10_000, show_default=True, help="How many delays are drawn from a LAW.")
+@click.option(
+    "--draws", type=click.IntRange(2, 1_000_000), default=10_000, show_default=True, help="How many delays are drawn or measured."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed gives the same numbers.")
 @click.option("--detectors/--no-detectors", default=True, show_default=True, help="Also run every failure detector on these delays.")
 @click.option("--seeds", type=click.IntRange(1, 1_000), default=2, show_default=True, help="Runs of each setting of a detector.")
@@ -196,6 +199,7 @@ def _say_experiments(made: Sequence[Experiment], contradicted: Sequence[Experime
 def timeout(
     file: Path | None,
     law: str | None,
+    live: str | None,
     mistake: str,
     waiting: str,
     draws: int,
@@ -208,10 +212,13 @@ def timeout(
 ) -> int:
     """Which timeout has the least expected cost, E T + C p(T), and what each failure detector would have cost on the same delays."""
     _check_plot(plot)
-    if (file is None) == (law is None):
-        raise click.UsageError("say where the delays are from: either --delays FILE or --delay LAW")
+    if [file, law, live].count(None) != 2:
+        raise click.UsageError("say where the delays are from: either --delays FILE, or --delay LAW, or --live CLUSTER")
     costs = timeouts.costs(mistake, waiting)
-    sample = timeouts.of_file(file) if file is not None else timeouts.of_law(law or "", draws, seed)
+    if live is not None:
+        sample = _measured(live, draws)
+    else:
+        sample = timeouts.of_file(file) if file is not None else timeouts.of_law(law or "", draws, seed)
     best, check = timeouts.cheapest(sample, costs), timeouts.check(sample, costs)
     found: dict[str, list[timeouts.Outcome]] = {}
     if detectors:
@@ -240,6 +247,21 @@ def timeout(
         if found:
             _say_detectors(timeouts.best_of(found))
     return Exit.AS_WANTED
+
+
+def _measured(live: str, count: int) -> timeouts.Sample:
+    """How long a node takes to answer, as its clients see it."""
+    from habemus.api import Unreachable, connect
+
+    try:
+        with connect(live) as cluster, progress("asking the node", count) as update:
+            delays = []
+            for delay in cluster.round_trips(count):
+                delays.append(delay)
+                update(len(delays), "")
+            return timeouts.Sample(tuple(delays), f"node {cluster.session().node}, round trips")
+    except Unreachable as reason:
+        raise click.ClickException(str(reason)) from None
 
 
 def _say_timeout(sample: timeouts.Sample, best: timeouts.Choice, check: timeouts.Check | None) -> None:

@@ -1,0 +1,412 @@
+"""The commands of the live side, as programs that somebody types: `habemus up` has started the cluster for them.
+
+What must not happen at the same time is told by what the commands themselves write down, with the time on the monotonic clock, which
+is the same for all processes of a machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live.conftest import PATIENCE
+
+from habemus.runtimes.live.nearby import last_file
+
+HABEMUS = (sys.executable, "-m", "habemus")
+
+NOTES = """
+import os, sys, time
+with open(sys.argv[1], "a") as file:
+    begun = time.monotonic_ns()
+    time.sleep(0.002)
+    file.write(f"{begun} {time.monotonic_ns()} {os.environ.get('HABEMUS_TOKEN')}\\n")
+"""
+"""A command that notes down from when to when it ran, and with which token."""
+
+BEATS = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+file, *others = sys.argv[1:]
+for place, other in enumerate(others):
+    subprocess.Popen([sys.executable, __file__, other], start_new_session=place % 2 == 1)
+with open(file, "a", buffering=1) as beats:
+    while True:
+        beats.write(f"{time.monotonic_ns()}\\n")
+        time.sleep(0.001)
+"""
+"""A command that does not want to end, and notes down that it lives; so do its children, every second of which has a session of its own."""
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Of commands that know of no cluster, and do not compile everything anew each time."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HABEMUS_") and name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled")}
+
+
+class Cluster:
+    """The one that `habemus up` runs, with short leases; a node that dies is brought back."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.environment = environment(folder) | {"HABEMUS_CLUSTER": str(folder / ".habemus")}
+        command = [*HABEMUS, "up", "-n", "3", "--json", "-o", "lease=1s", *options]
+        self.process = subprocess.Popen(command, cwd=folder, env=self.environment, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.told: dict[str, Any] = json.loads("".join(iter(self.process.stdout.readline, "}\n")) + "}")
+
+    def socket(self, node: int) -> str:
+        return str(self.folder / ".habemus" / f"node-{node}.sock")
+
+    def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+        options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+        return subprocess.Popen([*HABEMUS, *arguments], cwd=self.folder, env=self.environment, text=True, **options)
+
+    def run(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        settings: dict[str, Any] = {"cwd": self.folder, "env": self.environment, "stdin": None if "input" in more else subprocess.DEVNULL}
+        return subprocess.run([*HABEMUS, *arguments], **{**settings, **more}, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    def holder(self, name: str, *options: str) -> subprocess.Popen[str]:
+        """Somebody who has the lock for sure, until its standard input ends."""
+        holder = self.start("lock", name, *options, "--", "sh", "-c", "echo in; cat", stdin=subprocess.PIPE)
+        assert holder.stdout is not None and holder.stdout.readline() == "in\n"
+        return holder
+
+    def pid(self, node: int) -> int:
+        status = json.loads(self.run("status", "--json").stdout)
+        pid: int = status["nodes"][node - 1]["pid"]
+        return pid
+
+    def wait_until_well(self) -> None:
+        while self.run("status").returncode != 0:
+            assert self.process.poll() is None
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    made = Cluster(tmp_path_factory.mktemp("up"), "--restart")
+    yield made
+    assert made.stop() == 0
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, out, err
+
+
+def numbers(file: Path) -> list[int]:
+    """Of each line the first; the last may have been cut off."""
+    return [int(line.split()[0]) for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+# What a command gets and gives.
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["true"], 0),
+        (["sh", "-c", "exit 7"], 7),
+        (["sh", "-c", "kill -9 $$"], 128 + 9),
+        (["./no-such-command"], 127),
+        (["/"], 126),
+    ],
+)
+def test_the_exit_code_is_that_of_the_command(cluster: Cluster, command: list[str], code: int) -> None:
+    for name in ("plain", 'not "plain"'):  # the short way and the long one
+        done = cluster.run("lock", name, "--", *command)
+        assert done.returncode == code
+        assert done.stderr.count("\n") == (code in (126, 127))
+
+
+def test_the_command_finds_a_token_that_grows(cluster: Cluster) -> None:
+    shown = 'echo "$HABEMUS_TOKEN,$HABEMUS_LOCK,$HABEMUS_TERM"'
+    tokens = []
+    for _ in range(3):
+        token, name, term = cluster.run("lock", "tokens", "--", "sh", "-c", shown).stdout.strip().split(",")
+        assert (name, term) == ("tokens", "")
+        tokens.append(int(token))
+    assert tokens == sorted(set(tokens))
+    token, name, term = cluster.run("lead", "tokens", "--", "sh", "-c", shown).stdout.strip().split(",")
+    assert (name, term) == ("leader/tokens", token)
+
+
+def test_standard_input_is_passed_on(cluster: Cluster) -> None:
+    assert cluster.run("lock", "input", "--", "cat", input="for the command\n").stdout == "for the command\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_signals_are_passed_on(cluster: Cluster, number: signal.Signals) -> None:
+    trap = f"trap 'exit 9' {number.name.removeprefix('SIG')}; echo in; while :; do read line || sleep 0.01; done"
+    running = cluster.start("lock", "signals", "--", "bash", "-c", trap)
+    assert running.stdout is not None and running.stdout.readline() == "in\n"
+    running.send_signal(number)
+    assert ended(running)[0] == 9
+
+
+def test_on_a_terminal_the_command_is_in_the_foreground(cluster: Cluster) -> None:
+    """It can read from it, Ctrl-Z does not stop it, and Ctrl-C interrupts it."""
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(cluster.folder)
+        os.execve(sys.executable, [*HABEMUS, "lock", "tty", "--", "cat"], cluster.environment)
+    shown = b""
+
+    def read_until(words: bytes) -> None:
+        nonlocal shown
+        while words not in shown:
+            shown += os.read(terminal, 1_024)
+
+    os.write(terminal, b"hello\n")
+    read_until(b"hello\r\nhello\r\n")
+    os.write(terminal, b"\x1a")
+    read_until(b"cat goes on: it holds tty")
+    os.write(terminal, b"again\n")
+    read_until(b"again\r\nagain\r\n")
+    os.write(terminal, b"\x03")
+    _, status = os.waitpid(process, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGINT
+
+
+# Waiting.
+
+
+def test_who_does_not_get_it_leaves_no_contender(cluster: Cluster) -> None:
+    holder = cluster.holder("wanted")
+    for wish in (["--try"], ["--timeout", "0.3"], ["--try", "--cluster", cluster.socket(2)]):
+        done = cluster.run("lock", "wanted", *wish, "--", "echo", "never")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (124, "", 1)
+    waits = cluster.start("lock", "wanted", "--", "echo", "never")
+    while not seen(cluster, "wanted")["waiting"]:
+        pass
+    waits.send_signal(signal.SIGINT)
+    assert ended(waits)[:2] == (-signal.SIGINT, "")
+    while seen(cluster, "wanted")["waiting"]:
+        pass
+    assert ended(holder)[0] == 0
+    assert cluster.run("lock", "wanted", "--try", "--", "echo", "mine").stdout == "mine\n"
+
+
+def seen(cluster: Cluster, name: str) -> dict[str, Any]:
+    done = cluster.run("status", name, "--json")
+    found: dict[str, Any] = json.loads(done.stdout)["locks"][0]
+    return found
+
+
+def test_two_commands_never_run_at_the_same_time(cluster: Cluster, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    script = tmp_path / "notes.py"
+    script.write_text(NOTES)
+    loop = 'for i in 1 2 3; do "$@" || exit; done'
+    contenders = [
+        subprocess.Popen(
+            ["sh", "-c", loop, "-", *HABEMUS, "lock", "one", "--cluster", cluster.socket(node), "--", sys.executable, script, notes],
+            env=cluster.environment,
+        )
+        for node in (1, 1, 2, 3)
+    ]
+    assert [each.wait(PATIENCE) for each in contenders] == [0] * 4
+    stays = sorted(tuple(map(int, line.split())) for line in notes.read_text().splitlines())
+    assert len(stays) == 12
+    assert all(earlier[1] < later[0] and earlier[2] < later[2] for earlier, later in pairwise(stays))
+
+
+def test_a_cluster_that_is_not_there(cluster: Cluster, tmp_path: Path) -> None:
+    for name, where in (("plain", str(tmp_path)), ("plain", str(tmp_path / "x.sock")), ('not "plain"', "127.0.0.1:1")):
+        done = cluster.run("lock", name, "--cluster", where, "--", "echo", "never")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (125, "", 1)
+    assert cluster.run("lock", "x", "--cluster", "nowhere", "--", "true").returncode == 2
+    assert cluster.run("lock", "x", "--service", "nothing", "--", "true").returncode == 2
+    for command in (["status"], ["watch", "x"], ["release", "x", "--force"]):
+        done = cluster.run(*command, "--cluster", "127.0.0.1:1")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (125, "", 1)
+
+
+def test_where_a_cluster_is_looked_for(cluster: Cluster, tmp_path: Path) -> None:
+    unnamed = {name: value for name, value in cluster.environment.items() if name != "HABEMUS_CLUSTER"}
+    elsewhere = {**unnamed, "XDG_STATE_HOME": str(tmp_path)}
+    places: list[tuple[dict[str, str], Path]] = [
+        (unnamed, tmp_path),  # the last one that was started
+        (elsewhere, cluster.folder),  # .habemus/
+        ({**elsewhere, "HABEMUS_CLUSTER": cluster.socket(2)}, tmp_path),
+        ({**elsewhere, "HABEMUS_CLUSTER": cluster.told["nodes"][2]["address"]}, tmp_path),
+        ({**elsewhere, "HABEMUS_CLUSTER": str(cluster.folder / ".habemus" / "cluster.toml")}, tmp_path),
+    ]
+    for given, folder in places:
+        assert cluster.run("lock", "here", "--", "true", env=given, cwd=folder).returncode == 0
+    done = cluster.run("lock", "here", "--", "true", env=elsewhere, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("no cluster is known")) == (125, 1)
+    assert Path(last_file()).name == "last"
+
+
+# Losing.
+
+
+class Beating:
+    """Somebody who holds a lock with a command that does not want to end, nor do its children."""
+
+    def __init__(self, cluster: Cluster, folder: Path, name: str) -> None:
+        script = folder / "beats.py"
+        script.write_text(BEATS)
+        self.files = [folder / f"beats-{each}" for each in ("command", "child", "own-session")]
+        self.process = cluster.start("lock", name, "--cluster", cluster.socket(1), "--", sys.executable, str(script), *map(str, self.files))
+        while not all(file.exists() and file.read_text().count("\n") for file in self.files):
+            assert self.process.poll() is None
+
+    def last(self) -> int:
+        return max(numbers(file)[-1] for file in self.files)
+
+
+def next_one(cluster: Cluster, folder: Path, name: str) -> subprocess.Popen[str]:
+    """Waits for the lock at another node, and notes down when it begins."""
+    (folder / "notes.py").write_text(NOTES)
+    notes = [str(folder / "notes.py"), str(folder / "notes")]
+    waits = cluster.start("lock", name, "--cluster", cluster.socket(2), "--", sys.executable, *notes)
+    while not seen(cluster, name)["waiting"]:
+        assert waits.poll() is None
+    return waits
+
+
+def test_killed_before_another_is_granted_when_the_node_dies(cluster: Cluster, tmp_path: Path) -> None:
+    beating = Beating(cluster, tmp_path, "node-dies")
+    after = next_one(cluster, tmp_path, "node-dies")
+    os.kill(cluster.pid(1), signal.SIGKILL)
+    code, _, said = ended(beating.process)
+    assert (code, said.count("\n")) == (123, 1)
+    assert "the node has gone" in said
+    assert ended(after)[0] == 0
+    assert beating.last() < numbers(tmp_path / "notes")[0]
+    cluster.wait_until_well()
+
+
+def test_killed_before_another_is_granted_when_the_node_stands_still(cluster: Cluster, tmp_path: Path) -> None:
+    beating = Beating(cluster, tmp_path, "node-stops")
+    after = next_one(cluster, tmp_path, "node-stops")
+    node = cluster.pid(1)
+    os.kill(node, signal.SIGSTOP)
+    code, _, said = ended(beating.process)
+    os.kill(node, signal.SIGCONT)
+    assert (code, "not renewed in time" in said) == (123, True)
+    assert ended(after)[0] == 0
+    assert beating.last() < numbers(tmp_path / "notes")[0]
+    cluster.wait_until_well()
+
+
+def test_killed_before_another_is_granted_when_habemus_lock_is_killed(cluster: Cluster, tmp_path: Path) -> None:
+    beating = Beating(cluster, tmp_path, "we-die")
+    after = next_one(cluster, tmp_path, "we-die")
+    beating.process.kill()
+    assert ended(beating.process)[0] == -signal.SIGKILL
+    assert ended(after)[0] == 0
+    assert beating.last() < numbers(tmp_path / "notes")[0]
+
+
+def test_killed_before_another_is_granted_when_habemus_lock_stands_still(cluster: Cluster, tmp_path: Path) -> None:
+    beating = Beating(cluster, tmp_path, "we-stop")
+    after = next_one(cluster, tmp_path, "we-stop")
+    beating.process.send_signal(signal.SIGSTOP)
+    assert ended(after)[0] == 0
+    beating.process.send_signal(signal.SIGCONT)
+    assert ended(beating.process)[0] == 123
+    assert beating.last() < numbers(tmp_path / "notes")[0]
+
+
+def test_release_by_force(cluster: Cluster) -> None:
+    done = cluster.run("release", "forced")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert cluster.run("release", "forced", "--force").returncode == 1
+    holder = cluster.holder("forced", "--cluster", cluster.socket(3))
+    done = cluster.run("release", "forced", "--force", "--json")
+    assert done.returncode == 0
+    assert [each["node"] for each in json.loads(done.stdout)["lost"]] == [3]
+    code, _, said = ended(holder)
+    assert (code, "an operator has released it" in said) == (123, True)
+
+
+# Looking.
+
+
+def test_watch(cluster: Cluster) -> None:
+    watching = cluster.start("watch", "watched", "--changes", "3", "--json")
+    assert watching.stdout is not None
+    first = json.loads(watching.stdout.readline())
+    assert (first["holder"], first["waiting"]) == (None, 0)
+    holder = cluster.holder("watched")
+    second = json.loads(watching.stdout.readline())
+    assert second["holder"].endswith(f"/{holder.pid}") and second["token"] > 0
+    assert ended(holder)[0] == 0
+    code, rest, _ = ended(watching)
+    assert (code, json.loads(rest)["holder"]) == (0, None)
+    leads = cluster.start("lead", "watched", "--", "sh", "-c", "echo in; cat", stdin=subprocess.PIPE)
+    assert leads.stdout is not None and leads.stdout.readline() == "in\n"
+    line = cluster.run("watch", "watched", "--election", "--changes", "1").stdout
+    assert line.startswith("watched: led by ") and f"/{leads.pid} at node 1, term " in line
+    assert ended(leads)[0] == 0
+
+
+def test_status(cluster: Cluster) -> None:
+    holder = cluster.holder("looked-at", "--cluster", cluster.socket(2))
+    status = json.loads(cluster.run("status", "--json").stdout)
+    assert [node["up"] for node in status["nodes"]] == [True] * 3
+    assert status["leader"] in (1, 2, 3) and status["term"] >= 1
+    (lock,) = [each for each in status["locks"] if each["name"] == "looked-at"]
+    assert lock["holder"].endswith(f"/{holder.pid}")
+    assert (lock["node"], lock["token"] >> 32, lock["waiting"]) == (2, lock["term"], [])
+    assert lock["since"] is not None
+    assert f"/{holder.pid}" in cluster.run("status", "looked-at").stdout
+    assert ended(holder)[0] == 0
+
+
+# Up.
+
+
+def test_up_runs_a_command_and_leaves_with_its_code(tmp_path: Path) -> None:
+    def up(*arguments: str) -> subprocess.CompletedProcess[str]:
+        settings: dict[str, Any] = {"cwd": tmp_path, "env": environment(tmp_path), "timeout": PATIENCE, "check": False}
+        return subprocess.run([*HABEMUS, "up", *arguments], capture_output=True, text=True, **settings)
+
+    done = up("-n", "1", "--", *HABEMUS, "lock", "x", "--", "sh", "-c", 'echo "$HABEMUS_TOKEN"; exit 5')
+    assert done.returncode == 5, done.stderr
+    assert "a cluster of 1 is good for trying things out" in done.stderr
+    again = up("-n", "1", "--", *HABEMUS, "lock", "x", "--", "sh", "-c", 'echo "$HABEMUS_TOKEN"')
+    assert int(again.stdout) > int(done.stdout)  # it remembers
+    other = up("-n", "3", "--", "true")
+    assert (other.returncode, other.stderr.count("\n")) == (2, 1)
+    assert "--fresh" in other.stderr
+    for wrong in (["--algorithm", "centrl"], ["-o", "lease=often", "--fresh"], ["-n", "0"], ["--json", "--", "true"]):
+        refused = up(*wrong)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert int(up("-n", "1", "--", *HABEMUS, "lock", "x", "--", "sh", "-c", 'echo "$HABEMUS_TOKEN"').stdout) > int(again.stdout)
+
+
+def test_a_second_cluster_in_the_same_folder_is_refused(cluster: Cluster) -> None:
+    done = cluster.run("up")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "a cluster is up in" in done.stderr
+
+
+def test_nodes_end_with_whoever_started_them(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, "--no-data")
+    nodes = [os.pidfd_open(node["pid"]) for node in cluster.told["nodes"]]
+    cluster.process.kill()
+    cluster.process.communicate(timeout=PATIENCE)
+    for node in nodes:
+        assert select.select([node], [], [], PATIENCE)[0]
+        os.close(node)
+    assert cluster.run("lock", "x", "--", "true").returncode == 125

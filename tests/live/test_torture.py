@@ -1,0 +1,94 @@
+"""Torture, as short as it can be and still show something: real processes, real faults, real exit codes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 120.0
+
+
+def torture(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "habemus", "torture", *arguments, "--folder", str(folder), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_the_default_stands_kills_pauses_and_cuts(tmp_path: Path) -> None:
+    """A short lease, so that there is time for some to run out."""
+    code, report = torture(
+        *(tmp_path / "run", "elected-coordinator-leased", "--nodes", "3", "--minutes", "0.15", "--seed", "3"),
+        *("-o", "lease=400ms", "-o", "patience=100ms"),
+    )
+    assert report["failures"] == []
+    assert report["violated"] == [], report["why"]
+    for never in ("stale_writes_accepted", "lost_updates", "token_regressions", "token_duplicates"):
+        assert report[never] == 0
+    assert report["properties"]["FENCE"] in ("holds", "undecided")  # undecided if the machine was too slow for enough grants
+    assert code == {"holds": 0, "undecided": 3}[report["verdict"]]
+    assert report["grants"] > 0
+    assert sum(report["faults"].values()) > 0
+    written = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert written["grants"] == report["grants"]
+
+
+def test_without_leases_nobody_is_inside_beside_another(tmp_path: Path) -> None:
+    code, report = torture(tmp_path / "run", "ricart-agrawala", "--nodes", "3", "--minutes", "0.12", "--faults", "pause,cut", "--seed", "1")
+    assert (report["over"], report["beyond_card"], report["failures"]) == ("perfect", [], [])
+    assert (report["violated"], report["believers_overlapping"], report["lost_updates"]) == ([], 0, 0), report["why"]
+    assert code == {"holds": 0, "undecided": 3}[report["verdict"]]
+    assert report["grants"] > 0
+    assert report["faults"].keys() <= {"pause-node", "pause-client", "cut", "cut-one-way"}
+    assert sum(report["faults"].values()) > 0
+
+
+def test_a_lock_that_is_taken_back_is_caught_losing_updates(tmp_path: Path) -> None:
+    """Ended by Ctrl-C as soon as there is something to see, and then judged."""
+    folder = tmp_path / "run"
+    command = ["central-timeout", "--nodes", "3", "--minutes", "2", "--faults", "pause-client", "--no-fencing", "-o", "timeout=100ms"]
+    arguments = [sys.executable, "-m", "habemus", "torture", *command, "--folder", str(folder), "--json"]
+    running = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for_lost_update(running, folder / "referee.jsonl")
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=PATIENCE)
+    report = json.loads(out)
+    assert running.returncode == 1, err
+    assert b"does not claim to stand pause-client" in err
+    assert (report["verdict"], report["violated"]) == ("violated", ["ME1"])
+    assert report["lost_updates"] > 0
+    assert report["believers_overlapping"] > 0
+    assert report["order_of_updates"] == "violated"
+
+
+def wait_for_lost_update(running: subprocess.Popen[bytes], record: Path) -> None:
+    """Looks at what the referee writes down: a write that builds on a value that another one has built on."""
+    from habemus.torture.history import lines_of, read_referee
+    from habemus.torture.judge import lost_updates
+
+    while running.poll() is None:
+        try:
+            running.wait(0.5)
+        except subprocess.TimeoutExpired:
+            text = record.read_text() if record.exists() else ""
+            if lost_updates([each for each in read_referee(lines_of(text)) if each.kind == "write"]):
+                return
+
+
+def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    for arguments, reason in (
+        (["bully"], "no algorithm for mutual exclusion"),
+        (["central", "--faults", "fire"], "there is no fault 'fire'"),
+        (["central", "--folder", str(tmp_path / "full")], "is not empty"),
+    ):
+        command = [sys.executable, "-m", "habemus", "torture", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert reason in done.stderr.splitlines()[-1]
+        assert "Traceback" not in done.stderr
