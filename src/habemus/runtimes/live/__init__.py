@@ -11,5 +11,12 @@ An instance is made of the pure processes of core; this package only carries eve
     timers     delays on the monotonic clock
     record     the events of a node, in the one trace format
 
-It knows core and traces, and no algorithm and no problem.
+All that knows core and traces, and no algorithm and no problem.  Above it, for those who want a lock and not an algorithm:
+
+    lines      what clients and their node say to each other
+    clients    their connections
+    desk       where they queue for locks
+    watching   who holds what, told to onlookers
+
+These know the problems, mutual exclusion and election, and still no algorithm.
 """
