@@ -6,15 +6,17 @@
         with cluster.lock("printer", timeout=5) as lease:
             ...  # nobody else is in here; lease.token is for the resource to check
 
-What is imported here is loaded when it is first used: neither a search nor a simulation needs a socket.
+What is imported here is loaded when it is first used: neither a search nor a simulation needs a socket, and `habemus lock` has to start
+as fast as Python does.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # that of `typing` takes as long to import as the rest of a short command
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from habemus.api import Cluster, HabemusError, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable, connect
     from habemus.runtimes.live.node import Node
 
@@ -24,4 +26,6 @@ __all__ = ["Cluster", "HabemusError", "Lease", "LockLost", "LockTimeout", "Node"
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'habemus' has no attribute {name!r}")
+    import importlib
+
     return getattr(importlib.import_module("habemus.runtimes.live.node" if name == "Node" else "habemus.api"), name)

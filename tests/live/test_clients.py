@@ -564,6 +564,19 @@ def test_a_cluster_is_found_by_its_file_its_folder_and_its_addresses(nodes: Node
         assert cluster.status()["node"] == 2
 
 
+def test_nodes_lead_in_a_service_of_elections_and_paths_may_be_long(tmp_path: Path) -> None:
+    folder = tmp_path / ("a" * 100) / ("b" * 100)
+    folder.mkdir(parents=True)
+    nodes = Nodes(folder, '[services.elections]\nalgorithm = "terms"\n')
+    with habemus.connect(nodes.socket(1)) as cluster:
+        seen = next(standing for standing in cluster.watch("x", service="elections") if standing.node is not None)
+        assert seen.holder == f"node {seen.node}"
+        assert (seen.token or 0) >= 1
+        with pytest.raises(RefusedByNode, match="with locks; there are none"):
+            cluster.lock("x", service="elections").acquire()
+    nodes.close()
+
+
 def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
     delays = list(cluster.round_trips(50, pause=0))
     assert len(delays) == 50

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pytest
 
 PATIENCE = 120.0
 
@@ -77,6 +82,51 @@ def wait_for_lost_update(running: subprocess.Popen[bytes], record: Path) -> None
             text = record.read_text() if record.exists() else ""
             if lost_updates([each for each in read_referee(lines_of(text)) if each.kind == "write"]):
                 return
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process can be told to end with its parent")
+def test_nothing_outlives_it_even_if_it_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "habemus", "torture", "central", "--nodes", "2", "--clients", "2", "--folder", str(tmp_path)]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (children := children_of(running.pid)) or not (tmp_path / "client-2.1.jsonl").exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    assert len(children) >= 4
+    children[-1].send_signal(signal.SIGSTOP)  # one that stands still could not end by itself
+    running.kill()
+    running.wait()
+    deadline = time.monotonic() + PATIENCE
+    while any(child.is_alive() for child in children):
+        assert time.monotonic() < deadline, "a process has outlived its torture"
+        time.sleep(0.05)
+
+
+class Process(NamedTuple):
+    pid: int
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def is_alive(self) -> bool:
+        try:
+            return _stat(self.pid)[0] != "Z"  # one whose end nobody has looked at yet has ended
+        except OSError:
+            return False
+
+
+def children_of(parent: int) -> list[Process]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(OSError):
+                if int(_stat(int(folder.name))[1]) == parent:
+                    found.append(Process(int(folder.name)))
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """State, parent and so on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:

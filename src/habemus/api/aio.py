@@ -25,7 +25,7 @@ from habemus.api.cluster import GRACE_SECONDS, TRY_SECONDS, Request, Standing, l
 from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.api.lease import Lease
 from habemus.api.session import Session, own_label
-from habemus.api.wire import ANSWER_SECONDS, Credentials, check_certificate, decode, encode, security
+from habemus.api.wire import ANSWER_SECONDS, Credentials, at_path, check_certificate, decode, encode, security
 from habemus.runtimes.live.lines import CONNECT_SECONDS, ELECTIONS, LOCKS, VERSION, proof
 
 Handler = Callable[[list[Any]], None]
@@ -205,8 +205,7 @@ class AsyncCluster:
                 while (line := await heard.get())[0] != "ended":
                     if line[0] == "refused":
                         raise RefusedByNode(line[3])
-                    told = line[2]
-                    yield Standing(told["holder"], told["node"], told["token"], told["waiting"])
+                    yield Standing.of(line[2])
             finally:
                 lines.handlers.pop(id, None)
                 self.say(["unwatch", id])
@@ -238,7 +237,7 @@ async def _joined(session: Session) -> _Lines:
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             if place.path:
-                _, lines = await loop.create_unix_connection(_Lines, place.path)
+                _, lines = await loop.create_unix_connection(_Lines, sock=at_path(place.path, CONNECT_SECONDS))
             else:
                 context = security(credentials) if credentials.authority else None
                 named = "" if context is not None else None  # compared with the certificate below

@@ -41,6 +41,14 @@ class Standing(NamedTuple):
     token: int | None
     waiting: int
 
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> Self:
+        """From what a node says.  In a service of elections nodes lead, and the term is the token."""
+        if "leader" in told:
+            leader = told["leader"]
+            return cls(None if leader is None else f"node {leader}", leader, told["term"], 0)
+        return cls(told["holder"], told["node"], told["token"], told["waiting"])
+
 
 class Request:
     """What is asked for: one of some locks, by which service, for how long.  Common to the blocking and the asynchronous client."""
@@ -236,7 +244,7 @@ class Cluster:
     def watch(self, name: str, *, service: str = LOCKS) -> Iterator[Standing]:
         """Who holds a lock, now and whenever that changes; for ever."""
         for told in self._news(service, name):
-            yield Standing(told["holder"], told["node"], told["token"], told["waiting"])
+            yield Standing.of(told)
 
     def _news(self, service: str, name: str) -> Iterator[dict[str, Any]]:
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -144,14 +145,7 @@ class Wire:
 
 def _connected(place: Place, credentials: Credentials, patience: float) -> socket.socket:
     if place.path:
-        made = socket.socket(socket.AF_UNIX)
-        made.settimeout(patience)
-        try:
-            made.connect(place.path if len(place.path) < 100 else os.path.relpath(place.path))
-        except BaseException:
-            made.close()
-            raise
-        return made
+        return at_path(place.path, patience)
     made = socket.create_connection((place.host, place.port), patience)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -165,6 +159,22 @@ def _connected(place: Place, credentials: Credentials, patience: float) -> socke
     except BaseException:
         made.close()
         raise
+
+
+def at_path(path: str, patience: float) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    made.settimeout(patience)
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)  # noqa: PTH120
+    try:
+        # The name of a socket is at most a hundred bytes long, and paths are longer.
+        is_long = len(os.fsencode(path)) >= 100 and sys.platform == "linux"
+        made.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}" if is_long else path)  # noqa: PTH119
+    except BaseException:
+        made.close()
+        raise
+    finally:
+        os.close(folder)
+    return made
 
 
 def security(credentials: Credentials) -> SSLContext:

@@ -14,7 +14,7 @@ from habemus.cli.output import Exit
 
 COMMANDS = (
     *("algorithms", "run", "check", "scenario", "compare", "faults", "cards", "detectors", "numbers", "sweep", "report", "replay", "new"),
-    *("trace", "config", "node", "completion"),
+    *("trace", "config", "certs", "up", "node", "status", "lock", "lead", "watch", "release", "torture", "printer", "print", "completion"),
 )
 
 
@@ -27,7 +27,8 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"habemus.cli.{cmd_name}"), cmd_name)
+        name = "print_" if cmd_name == "print" else cmd_name  # the function of Python keeps its name
+        command = getattr(importlib.import_module(f"habemus.cli.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -60,9 +60,10 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 @click.option("--record", metavar="FOLDER", help="Where to write down what happens; for `habemus trace merge`.")
 @click.option("--bind", metavar="HOST:PORT", help="Where to listen, if not at the node's address.")
 @click.option("--insecure", is_flag=True, default=None, help="Talk to other machines without certificates and secret.")
+@click.option("--with-stdin", is_flag=True, help="End as well when standard input does: with whoever started this node.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell of connections as well.")
 @json_option
-def node(file: Path, number: int, verbose: bool, as_json: bool, **flags: Any) -> int:
+def node(file: Path, number: int, with_stdin: bool, verbose: bool, as_json: bool, **flags: Any) -> int:
     """Run one node of a cluster until it is told to end (SIGTERM, or Ctrl-C)."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="habemus: %(message)s")
     with live():
@@ -75,10 +76,10 @@ def node(file: Path, number: int, verbose: bool, as_json: bool, **flags: Any) ->
         config = load(file, os.environ, given)
         services = services_of(config)
         settings = config.settings(number)
-    return runner()(_run(settings, services, as_json))
+    return runner()(_run(settings, services, as_json, with_stdin))
 
 
-async def _run(settings: Settings, services: list[Service], as_json: bool) -> int:
+async def _run(settings: Settings, services: list[Service], as_json: bool, with_stdin: bool = False) -> int:
     from habemus.runtimes.live.node import Node
     from habemus.runtimes.live.storage import StorageFailed
 
@@ -93,6 +94,8 @@ async def _run(settings: Settings, services: list[Service], as_json: bool) -> in
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
+    if with_stdin:
+        loop.add_reader(0, lambda: None if os.read(0, 4_096) else told.set())
     if as_json:
         say_json({"node": here.me, "address": str(here.address), "pid": os.getpid()})
     else:

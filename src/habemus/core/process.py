@@ -22,8 +22,8 @@ makes processes from it, as many as there are participants.
 
 from __future__ import annotations
 
-import difflib
 import dis
+import functools
 import inspect
 import sys
 import types
@@ -373,6 +373,7 @@ _BY_COMPUTED_NAME = frozenset(
 )
 
 
+@functools.lru_cache(maxsize=1_000)  # all of a class are asked for together, again and again
 def _uses_of(cls: type, function: Callable[..., Any]) -> _Use:
     """What a handler stores and mentions of its process, through every method of the class that it names."""
     stored: set[str] = set()
@@ -388,7 +389,7 @@ def _uses_of(cls: type, function: Callable[..., Any]) -> _Use:
         itself = code.co_varnames[0]
         for part in _codes(code):
             mentioned.update(part.co_names)
-            stored.update(str(each.argval) for each in dis.get_instructions(part) if each.opname in ("STORE_ATTR", "DELETE_ATTR"))
+            stored.update(str(each.argval) for each in _instructions(part) if each.opname in ("STORE_ATTR", "DELETE_ATTR"))
             opaque = opaque or _passes_on(part, itself)
             for name in part.co_names:
                 if name not in seen:
@@ -418,12 +419,19 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
+@functools.cache
+def _instructions(code: types.CodeType) -> list[dis.Instruction]:
+    """Taken apart once, though every handler and every subclass asks for it: this is most of what importing an algorithm costs."""
+    return [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOT_TAKEN")]
+
+
 _ATTRIBUTE_OPS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR")
 
 
+@functools.cache
 def _passes_on(code: types.CodeType, itself: str) -> bool:
     """Whether the process is used other than as `self.something`."""
-    instructions = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOT_TAKEN")]
+    instructions = _instructions(code)
     for index, each in enumerate(instructions):
         if not ("LOAD_FAST" in each.opname or ("LOAD" in each.opname and "DEREF" in each.opname)):
             continue
@@ -489,6 +497,8 @@ class Process(metaclass=ProcessType):
         cls = type(self)
         unknown = [name for name in given if name not in cls.__variables__]
         if unknown:
+            import difflib  # takes a while to load, and only mistakes need it
+
             near = difflib.get_close_matches(unknown[0], cls.__variables__, n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(cls.__variables__) or 'none'}"
             raise MistakeInPlan(f"{cls.__name__} has no variable {unknown[0]}{hint}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -114,6 +113,8 @@ def tree(processes: Iterable[ProcessId]) -> Topology:
 
 def random_connected(processes: Iterable[ProcessId], seed: int = 0, extra: int | None = None) -> Topology:
     """A random tree and some more edges (as many as there are processes, unless told): always connected."""
+    import random  # takes a while to load, and no other topology needs it
+
     draw = random.Random(seed)
     nodes = _listed(processes)
     size = len(nodes)

@@ -1,0 +1,60 @@
+"""Five processes add to one number in a file, and none of it gets lost.
+
+Run it by itself and it starts a cluster for itself; or set HABEMUS_CLUSTER, or run `habemus up` in the same folder, and it uses that one.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import habemus
+from habemus.api.aio import AsyncCluster
+
+TIMES = 20
+
+
+def add_one(total: Path) -> None:
+    """What must not be done by two at the same time."""
+    total.write_text(str(int(total.read_text()) + 1))
+
+
+def work(total: Path) -> None:
+    with habemus.connect() as cluster:
+        for _ in range(TIMES):
+            with cluster.lock("total", timeout=60) as lease:
+                add_one(total)
+                lease.check()  # whoever did this without the lock had better know
+
+
+async def work_in_tasks(total: Path) -> None:
+    """The same for programs with an event loop: each task waits for the lock, and none holds up the others."""
+
+    async def task(cluster: AsyncCluster) -> None:
+        async with cluster.lock("total", timeout=60):
+            add_one(total)
+
+    async with habemus.connect() as cluster:
+        await asyncio.gather(*(task(cluster) for _ in range(TIMES)))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        total = Path(folder, "total")
+        total.write_text("0")
+        workers = [subprocess.Popen([sys.executable, __file__, kind, str(total)]) for kind in ("blocking",) * 4 + ("tasks",)]
+        codes = [worker.wait() for worker in workers]
+        print(f"five workers, {TIMES} times each: {total.read_text()}")
+        sys.exit(any(codes) or int(total.read_text()) != 5 * TIMES)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        kind, file = sys.argv[1], Path(sys.argv[2])
+        asyncio.run(work_in_tasks(file)) if kind == "tasks" else work(file)
+    elif "HABEMUS_CLUSTER" in os.environ or Path(".habemus").is_dir():
+        main()
+    else:
+        sys.exit(subprocess.run([sys.executable, "-m", "habemus", "up", "-n", "3", "--", sys.executable, __file__], check=False).returncode)

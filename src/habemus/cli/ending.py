@@ -1,0 +1,145 @@
+"""The end of a command and of everything that it started.
+
+The command is the first of a process group of its own, and most of what it starts is in that group.  Not all is: a shell with
+job control, `timeout` and `setsid` make groups of their own.  So on Linux the children are looked up as well, all the way down; on
+other systems the group has to do.  Nothing finds a process whose parent has ended before, if it has also left the group.
+
+A *guard* is a process that ends the command when nobody else can: when `habemus lock` was killed, or stands still, and so does not do
+it itself.  The guard has the connection to the node open as well, so the node does not take the lock for released before
+the guard has done its work.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from time import monotonic_ns
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterable
+else:
+    import _signal as signal  # without the enumerations, which take longer to make than a lock takes to get
+
+IGNORED_BY_GUARD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP)
+
+
+def now_us() -> int:
+    return monotonic_ns() // 1_000
+
+
+def children(process: int) -> list[int]:
+    """Nothing if the process has ended, or if this system does not tell."""
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208
+            with open(f"/proc/{process}/task/{thread}/children", encoding="ascii") as file:  # noqa: PTH123
+                found += [int(child) for child in file.read().split()]
+    except OSError:
+        pass
+    return found
+
+
+def descendants(roots: Iterable[int]) -> list[int]:
+    """The roots and all that come from them."""
+    found = list(roots)
+    for process in found:
+        found += [child for child in children(process) if child not in found]
+    return found
+
+
+def tell(process: int, number: int, *, group: bool = False) -> None:
+    try:
+        os.kill(-process if group else process, number)
+    except (ProcessLookupError, PermissionError):
+        return  # it has ended, or has become somebody else's
+
+
+class Family:
+    """A command and what it started, as far as that can be found."""
+
+    def __init__(self, command: int) -> None:
+        self.command = command
+        self._outside: list[tuple[int, int]] = []  # a process that may lose its parents, and what stands for that very process
+
+    def ask_to_end(self) -> None:
+        """SIGTERM for all.  Whoever is not in the group is remembered, because its parents may be gone soon."""
+        tell(self.command, signal.SIGTERM, group=True)
+        tell(self.command, signal.SIGCONT, group=True)  # whoever was stopped has to hear it, too
+        for process in descendants([self.command])[1:]:
+            try:
+                if os.getpgid(process) != self.command:
+                    handle = os.pidfd_open(process)
+                    signal.pidfd_send_signal(handle, signal.SIGTERM)
+                    self._outside.append((process, handle))
+            except OSError:  # it has ended
+                continue
+
+    def end(self) -> None:
+        """SIGKILL for all, after SIGSTOP, so that nobody has another child in the meantime."""
+        tell(self.command, signal.SIGSTOP, group=True)
+        stopped: set[int] = set()
+        while found := set(descendants([self.command, *self._still_there()])) - stopped:
+            for process in found:
+                tell(process, signal.SIGSTOP)
+            stopped |= found
+        tell(self.command, signal.SIGKILL, group=True)
+        for process in stopped:
+            tell(process, signal.SIGKILL)
+
+    def _still_there(self) -> list[int]:
+        return [process for process, handle in self._outside if not select.select([handle], [], [], 0)[0]]
+
+
+class Guard:
+    """A process that ends the command at a certain time, which can be put off, or when this process has ended."""
+
+    def __init__(self, command: int, at_us: int | None) -> None:
+        heard, self._told = os.pipe()
+        os.set_blocking(self._told, False)
+        self._process = os.fork()
+        if self._process == 0:
+            os.close(self._told)
+            try:
+                _guard(command, heard, at_us)
+            finally:
+                os._exit(0)
+        os.close(heard)
+
+    def put_off(self, at_us: int) -> None:
+        try:
+            os.write(self._told, b"%d\n" % at_us)
+        except OSError:
+            return  # somebody has killed the guard; this process can do it alone
+
+    def dismiss(self) -> None:
+        os.kill(self._process, signal.SIGKILL)
+        os.waitpid(self._process, 0)
+
+
+def guarded(command: int, at_us: int | None) -> Guard | None:
+    """None if this system has no room for another process."""
+    try:
+        return Guard(command, at_us)
+    except OSError:
+        return None
+
+
+def _guard(command: int, heard: int, at_us: int | None) -> None:
+    for number in IGNORED_BY_GUARD:
+        signal.signal(number, signal.SIG_IGN)
+    signal.set_wakeup_fd(-1)
+    os.setsid()  # what is done to the terminal, or to the group of `habemus lock`, is not done to its guard
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nothing, standard)  # whoever reads what the command writes must not wait for the guard
+    poll = select.poll()
+    poll.register(heard, select.POLLIN)
+    while poll.poll(None if at_us is None else max(0, (at_us - now_us()) / 1_000)):
+        said = os.read(heard, 4_096)
+        if not said:
+            break
+        at_us = int(said.split()[-1])
+    Family(command).end()

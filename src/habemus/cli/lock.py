@@ -1,0 +1,72 @@
+"""`habemus lock`: runs a command while a lock is held.  The plain form of it goes a shorter way (`habemus.cli.quick`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from habemus.cli.holding import Wish, hold
+from habemus.runtimes.live.lines import LOCKS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+MOST_SECONDS = 10**8
+
+cluster_option = click.option(
+    "--cluster",
+    metavar="WHERE",
+    help="Addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`; else HABEMUS_CLUSTER, .habemus/ or the last one.",
+)
+service_option = click.option("--service", default=LOCKS, show_default=True, help="Which locks, if the cluster has several kinds.")
+
+
+def holding_options(command: Command) -> Command:
+    """What `lock` and `lead` have in common."""
+    options = [
+        click.option("--timeout", type=click.FloatRange(0, MOST_SECONDS), metavar="SECONDS", help="How long to wait; else for ever."),
+        click.option("--try", "tries", is_flag=True, help="Do not wait at all."),
+        click.option(
+            "--lease",
+            type=click.FloatRange(0, MOST_SECONDS, min_open=True),
+            metavar="SECONDS",
+            help="How long the lock stays with a client that is not heard of, where that is less than the cluster's own.",
+        ),
+        cluster_option,
+        service_option,
+        click.argument("name"),
+        click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def wish_of(name: str, command: tuple[str, ...], timeout: float | None, tries: bool, leads: bool, **more: Any) -> Wish:
+    if tries and timeout is not None:
+        raise click.UsageError("--try does not wait, so it has no --timeout")
+    return Wish(name, command, leads=leads, timeout=0.0 if tries else timeout, **more)
+
+
+def held(wish: Wish) -> int:
+    from habemus.cli.reaching import quoted, reach
+
+    return hold(wish, lambda: reach(wish.cluster), quoted)
+
+
+@click.command(epilog="Example: habemus lock nightly-report --timeout 60 -- ./report.sh --all")
+@holding_options
+def lock(**given: Any) -> int:
+    """Run COMMAND while the lock NAME is held, and leave with its exit code.
+
+    The command finds the fencing token in HABEMUS_TOKEN, and the name of the lock in HABEMUS_LOCK.  If the lock is lost it is ended, with
+    everything that it has started, before anybody else can get it.
+
+    \b
+    Other exit codes:
+      123  the lock was lost            126  COMMAND cannot be executed
+      124  not to be had in time        127  there is no such COMMAND
+      125  no node can be reached       128+n  COMMAND was ended by signal n
+    """
+    return held(wish_of(leads=False, **given))

@@ -1,0 +1,210 @@
+"""The short way to a lock: `habemus lock NAME -- COMMAND` with a node on this machine, about as fast as Python starts.
+
+`parse` understands the plain form of the command line and nothing else; whatever it does not understand is left to the command of
+click in `habemus.cli.lock`, which understands all of it, and means the same.  Likewise a cluster that is not found by a local socket is
+left to `habemus.api`.
+
+The lines of the node are read by hand as long as that is easy, because the module for JSON takes as long to import as Python takes
+to start.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+
+from habemus.cli.holding import Wish, hold
+from habemus.runtimes.live.lines import CONNECT_SECONDS, LOCKS, VERSION
+from habemus.runtimes.live.nearby import SOCKET, cluster_meant, sockets_in
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from habemus.cli.holding import Line
+
+PATH_LIMIT = 100
+"""Bytes of the path of a socket, about which systems differ."""
+
+
+def run(arguments: list[str]) -> None:
+    """Leaves the program if the arguments are plain; else returns, with nothing done."""
+    wish = parse(arguments)
+    if wish is None:
+        return
+
+    def connect() -> Line:
+        found = nearest(wish.cluster)
+        if found is not None:
+            return found
+        from habemus.cli.reaching import reach
+
+        return reach(wish.cluster)
+
+    code = hold(wish, connect, _quoted)
+    os._exit(code)  # nothing is left to be cleaned up, and that takes a while
+
+
+# The command line.
+
+
+def parse(arguments: list[str]) -> Wish | None:
+    """None if this is not the plain form: `lock NAME [--OPTION VALUE ...] -- COMMAND ...`, in this or another order before the dashes."""
+    try:
+        return _parsed(arguments)
+    except ValueError:
+        return None
+
+
+def _parsed(arguments: list[str]) -> Wish:
+    dashes = arguments.index("--")
+    command = arguments[dashes + 1 :]
+    names = []
+    given: dict[str, str] = {}
+    tries = False
+    words = iter(arguments[1:dashes])
+    for word in words:
+        option, equals, value = word.partition("=")
+        if not word.startswith("-"):
+            names.append(word)
+        elif word == "--try":
+            tries = True
+        elif option in ("--timeout", "--lease", "--cluster", "--service"):
+            given[option] = value if equals else next(words, "")
+        else:
+            raise ValueError(word)
+    (name,) = names
+    if not command or not all(map(_is_plain, (name, *given.values()))) or (tries and "--timeout" in given):
+        raise ValueError
+    timeout, lease = _seconds(given.get("--timeout")), _seconds(given.get("--lease"))
+    if lease == 0:
+        raise ValueError
+    return Wish(
+        name,
+        command,
+        leads=arguments[0] == "lead",
+        timeout=0.0 if tries else timeout,
+        lease=lease,
+        cluster=given.get("--cluster"),
+        service=given.get("--service", LOCKS),
+    )
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it stands for itself, on a command line and in JSON."""
+    return text != "" and text.isascii() and text.isprintable() and not text.startswith("-") and '"' not in text and "\\" not in text
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    if len(text) > 8 or not text.replace(".", "", 1).isdecimal():
+        raise ValueError(text)
+    return float(text)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+# The connection.
+
+
+def nearest(named: str | None) -> Line | None:
+    """To the first node that answers at a local socket; None if there is none."""
+    label = f"{os.uname().nodename}/{os.getpid()}"
+    if not _is_plain(label):
+        return None
+    for path in _paths(cluster_meant(named)):
+        line = _QuickLine.to(path, label) if len(os.fsencode(path)) < PATH_LIMIT else None
+        if line is not None:
+            return line
+    return None
+
+
+def _paths(cluster: str) -> list[str]:
+    if cluster.endswith(SOCKET):
+        return [cluster]
+    try:
+        return sockets_in(cluster) if cluster else []
+    except OSError:  # it is no folder
+        return []
+
+
+class _QuickLine:
+    """A connection to a node of this machine."""
+
+    def __init__(self, socket: _socket.socket, welcome: bytes, rest: bytes) -> None:
+        self._socket = socket
+        self._welcome = welcome
+        self._rest = rest
+
+    @classmethod
+    def to(cls, path: str, label: str) -> _QuickLine | None:
+        """None if there is no node that lets us in."""
+        socket = _socket.socket(_socket.AF_UNIX)
+        try:
+            socket.settimeout(CONNECT_SECONDS)
+            socket.connect(path)
+            socket.send(f'["hello",{VERSION},"{label}",null,null]\n'.encode())
+            heard = b""
+            while b"\n" not in heard:
+                more = socket.recv(65_536)
+                if not more:
+                    break
+                heard += more
+            socket.settimeout(None)
+        except OSError:
+            heard = b""
+        welcome, _, rest = heard.partition(b"\n")
+        if welcome.startswith(b'["welcome",'):
+            return cls(socket, welcome, rest)
+        socket.close()
+        return None
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, line: bytes) -> None:
+        self._socket.sendall(line)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def heard(self) -> list[list[Any]]:
+        """What has come, without waiting; `ConnectionError` if that is the end."""
+        try:
+            more = self._socket.recv(65_536, _socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
+        if not more:
+            raise ConnectionError("the connection has ended")
+        *lines, self._rest = (self._rest + more).split(b"\n")
+        return [read(line) for line in lines]
+
+    def lease_ms(self, service: str) -> int | None:
+        return lease_in(self._welcome, service)
+
+
+def lease_in(welcome: bytes, service: str) -> int | None:
+    """What a welcome says of the service: `..."locks":{"problem":"mutex","algorithm":"...","lease_ms":2000}...`."""
+    _, _, services = welcome.partition(b'"services":')
+    _, _, mine = services.partition(f'"{service}":{{'.encode())
+    _, _, lease = mine.partition(b"}")[0].partition(b'"lease_ms":')
+    digits = lease.partition(b",")[0]
+    return int(digits) if digits.isdigit() else None
+
+
+def read(line: bytes) -> list[Any]:
+    if line.startswith(b'["granted",'):
+        _, id, token, left_ms, at, name = line[1:-1].split(b",", 5)
+        return ["granted", int(id), _number(token), _number(left_ms), int(at), name]
+    import json  # the command lasts for a while, or there will be none: nobody has to hurry
+
+    read: list[Any] = json.loads(line)
+    return read
+
+
+def _number(text: bytes) -> int | None:
+    return None if text == b"null" else int(text)

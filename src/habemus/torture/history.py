@@ -1,0 +1,173 @@
+"""What the processes of a torture wrote down, as values.  Nothing here opens a file.
+
+All times are nanoseconds of the monotonic clock, which all processes of a machine share.  Every line is a JSON array.
+
+A client's file, one for each process; `stay` counts its requests:
+
+    [time, "acquire", stay, lock]           it asks
+    [time, "granted", stay, token or null]
+    [time, "timeout" or "failed", stay, why]
+    [time, "read", stay]                    it begins an update: it is about to read the value
+    [time, "write", stay, value]            it has read this value, and is about to write the next
+    [time, "wrote", stay]                   which was accepted
+    [time, "refused", stay]                 the referee has refused the read or the write: the update did not happen
+    [time, "lost", stay, why]               it has heard that the lock is lost
+    [time, "release", stay]                 it leaves
+
+The referee's file:
+
+    [time, "read" or "write", lock, client, stay, token or null, value read, accepted]
+
+The file of the torture itself:
+
+    [time, "began", kind, whom, number]     a fault; whom it hit, in words
+    [time, "ended", number]                 it is over
+    [time, "healed"]                        no fault is left
+    [time, "killed", client]                before the signal was sent
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Stay(NamedTuple):
+    """One request for a lock, and what became of it."""
+
+    client: str
+    number: int
+    lock: str
+    asked: int
+    answered: int | None = None  # None: the client died before it heard anything
+    outcome: str = "unknown"  # granted, timeout, failed
+    token: int | None = None
+    left: int | None = None  # when the client left, knew that it had lost the lock, or died; None if it asked in vain
+    ending: str = ""  # release, lost, killed
+
+    @property
+    def is_granted(self) -> bool:
+        return self.outcome == "granted"
+
+    def __str__(self) -> str:
+        return f"stay {self.number} of client {self.client}{f' (token {self.token})' if self.token is not None else ''}"
+
+
+class Update(NamedTuple):
+    """A client reads a value and writes the next: one operation, if the lock is worth anything."""
+
+    client: str
+    stay: int
+    lock: str
+    invoked: int
+    returned: int | None  # None: the client died before it heard whether the write was accepted
+    value: int  # that it read
+
+
+class Access(NamedTuple):
+    """What the referee was asked for."""
+
+    time: int
+    kind: str  # read, write
+    lock: str
+    client: str
+    stay: int
+    token: int | None
+    value: int | None  # on which a write builds
+    accepted: bool
+
+    @property
+    def whose(self) -> tuple[str, int]:
+        return self.client, self.stay
+
+
+class Fault(NamedTuple):
+    kind: str
+    whom: str
+    began: int
+    ended: int | None
+
+
+@dataclass
+class History:
+    began: int
+    ended: int
+    stays: list[Stay] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    healings: list[int] = field(default_factory=list)
+
+    @property
+    def grants(self) -> list[Stay]:
+        return [stay for stay in self.stays if stay.is_granted]
+
+
+def lines_of(text: str) -> Iterator[list[Any]]:
+    """What is whole.  A process that was killed may have left half a line, which is no event."""
+    for line in text.split("\n")[:-1]:
+        yield json.loads(line)
+
+
+def read_client(client: str, lines: Iterable[list[Any]], died: int) -> tuple[list[Stay], list[Update]]:
+    """What one client process did.  Whatever it had not ended when it died ended then."""
+    stays: dict[int, Stay] = {}
+    updates: list[Update] = []
+    begun: dict[int, int] = {}  # when the update of a stay began
+    for time, what, number, *rest in lines:
+        if what == "acquire":
+            stays[number] = Stay(client, number, rest[0], time)
+        stay = stays[number]
+        if what == "granted":
+            stays[number] = stay._replace(answered=time, outcome=what, token=rest[0])
+        elif what in ("timeout", "failed"):
+            stays[number] = stay._replace(answered=time, outcome=what)
+        elif what in ("lost", "release") and stay.left is None:
+            stays[number] = stay._replace(left=time, ending=what)
+        elif what == "read":
+            begun[number] = time
+        elif what == "write":
+            updates.append(Update(client, number, stay.lock, begun[number], None, rest[0]))
+        elif what == "wrote":
+            updates[-1] = updates[-1]._replace(returned=time)
+        elif what == "refused" and updates and updates[-1].returned is None and updates[-1].invoked == begun[number]:
+            updates.pop()  # it is certain that this one did not happen
+    for number, stay in stays.items():
+        if stay.outcome in ("granted", "unknown") and stay.left is None:
+            stays[number] = stay._replace(left=max(died, stay.answered or stay.asked), ending="killed")
+    return list(stays.values()), updates
+
+
+def read_referee(lines: Iterable[list[Any]]) -> list[Access]:
+    return [Access(*line) for line in lines]
+
+
+def read_faults(lines: Iterable[list[Any]]) -> tuple[list[Fault], list[int], dict[str, int]]:
+    """The faults, the moments at which all were healed, and when clients were killed."""
+    faults: dict[int, Fault] = {}
+    healings: list[int] = []
+    killed: dict[str, int] = {}
+    for time, what, *rest in lines:
+        if what == "began":
+            kind, whom, number = rest
+            faults[number] = Fault(kind, whom, time, None)
+        elif what == "ended":
+            faults[rest[0]] = faults[rest[0]]._replace(ended=time)
+        elif what == "healed":
+            healings.append(time)
+        elif what == "killed":
+            killed[rest[0]] = time
+    return list(faults.values()), healings, killed
+
+
+def history_of(began: int, ended: int, clients: Mapping[str, str], referee: str, faults: str) -> History:
+    """From the texts of the files; those of the clients by their names."""
+    found, healings, killed = read_faults(lines_of(faults))
+    history = History(began, ended, accesses=read_referee(lines_of(referee)), faults=found, healings=healings)
+    for client, text in clients.items():
+        stays, updates = read_client(client, lines_of(text), killed.get(client, ended))
+        history.stays += stays
+        history.updates += updates
+    return history

@@ -1,0 +1,360 @@
+"""The judge: what a history says about a lock, and about what it protected.  No input, no output.
+
+*Two believe.*  A client believes that it is inside from the moment at which it heard of its grant until it leaves, hears that the
+lock is lost, or dies.  Two such times of different clients that overlap are a violation of ME1.  Leases allow it.
+
+*Stale writes.*  A write is stale if another stay has written since the stay it belongs to wrote or was let in with a smaller token.
+The resource must have refused it (FENCE).  What was accepted is judged by who wrote, too, and not by tokens alone, so that
+tokens that are given twice are found out.
+
+*Lost updates.*  Every write says on which value it builds.  If that is not the value that was there, somebody's update is lost.
+
+*Tokens.*  Who asked after another one had been let in has a larger token, and no two have the same.
+
+*Order.*  The grants, and the updates, could have happened one after the other (`linearise`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, NamedTuple
+
+from habemus.core.properties import Finding, Verdict, worst
+from habemus.problems.fencing import FENCE
+from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
+from habemus.torture.history import Access, History, Stay
+from habemus.torture.linearise import Counter, Entry, Lock, Operation, Outcome, linearise
+
+FEWEST_GRANTS = 100
+"""A run with fewer shows nothing."""
+PATIENCE_S = 30.0
+"""So long after everything was healed somebody must have been let in, or nobody can tell whether anybody ever will be."""
+NS = 1_000_000_000
+
+
+class Claim(NamedTuple):
+    """What is held against the history."""
+
+    excludes: bool  # ME1 is claimed, and there are no leases
+    progresses: bool  # ME2 is claimed
+    has_tokens: bool
+    is_fenced: bool  # the referee checks them
+    faults: tuple[str, ...]  # the kinds that were asked for
+    beyond: tuple[str, ...] = ()  # those of them that the card does not claim to stand
+
+    @property
+    def counts_me1(self) -> bool:
+        """Where nobody checks tokens, everything depends on nobody being inside beside another."""
+        return self.excludes or not (self.has_tokens and self.is_fenced)
+
+
+@dataclass
+class Judgement:
+    seconds: float
+    faults: dict[str, int]
+    grants: int
+    unknown: int  # requests and writes whose outcome nobody knows
+    overlaps: list[tuple[Stay, Stay]]
+    stale: list[Access]
+    refused: int
+    updates: int
+    lost: list[Access]
+    regressions: list[tuple[Stay, Stay]]
+    duplicates: list[tuple[Stay, Stay]]
+    lock_order: Outcome
+    token_order: Outcome
+    update_order: Outcome
+    longest_outage_s: float
+    first_grants_s: list[float]  # after each healing
+    findings: list[Finding] = field(default_factory=list)
+    uncounted: list[str] = field(default_factory=list)  # properties that are not claimed
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst(finding for finding in self.findings if finding.name not in self.uncounted)
+
+    @property
+    def violated(self) -> list[str]:
+        return [each.name for each in self.findings if each.verdict is Verdict.VIOLATED and each.name not in self.uncounted]
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict.value,
+            "violated": self.violated,
+            "properties": {each.name: each.verdict.value for each in self.findings},
+            "why": {each.name: each.why for each in self.findings},
+            "not_claimed": self.uncounted,
+            "seconds": round(self.seconds, 3),
+            "faults": self.faults,
+            "faults_in_all": sum(self.faults.values()),
+            "grants": self.grants,
+            "grants_per_second": round(self.grants / self.seconds, 1) if self.seconds else None,
+            "unknown_outcomes": self.unknown,
+            "believers_overlapping": len(self.overlaps),
+            "updates": self.updates,
+            "stale_writes_accepted": len(self.stale),
+            "stale_writes_refused": self.refused,
+            "lost_updates": len(self.lost),
+            "token_regressions": len(self.regressions),
+            "token_duplicates": len(self.duplicates),
+            "order_of_grants": self.lock_order.verdict.value,
+            "order_of_tokens": self.token_order.verdict.value,
+            "order_of_updates": self.update_order.verdict.value,
+            "longest_outage_s": round(self.longest_outage_s, 3),
+            "healings": len(self.first_grants_s),
+            "first_grant_after_healing_s": {
+                "median": round(median(self.first_grants_s), 3) if self.first_grants_s else None,
+                "longest": round(max(self.first_grants_s), 3) if self.first_grants_s else None,
+            },
+        }
+
+
+def judge(history: History, claim: Claim) -> Judgement:
+    grants = history.grants
+    writes = [each for each in history.accesses if each.kind == "write"]
+    judgement = Judgement(
+        seconds=(history.ended - history.began) / NS,
+        faults=dict(sorted(Tally(fault.kind for fault in history.faults).items())),
+        grants=len(grants),
+        unknown=sum(stay.outcome == "unknown" for stay in history.stays) + sum(each.returned is None for each in history.updates),
+        overlaps=overlaps(grants),
+        stale=stale_writes(writes),
+        refused=sum(not each.accepted for each in history.accesses),
+        updates=sum(each.accepted for each in writes),
+        lost=lost_updates(writes),
+        regressions=regressions(grants),
+        duplicates=duplicates(grants),
+        lock_order=lock_order(grants, is_leased=not claim.counts_me1),
+        token_order=lock_order(grants, is_leased=True),
+        update_order=update_order(history),
+        longest_outage_s=longest_outage(history.stays) / NS,
+        first_grants_s=[each / NS for each in first_grants(grants, history.healings, history.ended)],
+    )
+    judgement.findings = [_me1(judgement, claim), *([_fence(judgement)] if claim.has_tokens and claim.is_fenced else [])]
+    judgement.findings.append(_progress(judgement, history))
+    if not claim.counts_me1:
+        judgement.uncounted.append(ME1.name)
+    if not claim.progresses:
+        judgement.uncounted.append(ME2_DEADLOCK.name)
+    lacking = _lacking(judgement, history, claim)
+    if lacking:
+        judgement.findings = [
+            each if each.verdict is Verdict.VIOLATED else each._replace(verdict=Verdict.UNDECIDED, why=lacking)
+            for each in judgement.findings
+        ]
+    return judgement
+
+
+# What is looked for.
+
+
+def by_lock(stays: Iterable[Stay]) -> list[list[Stay]]:
+    found: dict[str, list[Stay]] = {}
+    for stay in stays:
+        found.setdefault(stay.lock, []).append(stay)
+    return list(found.values())
+
+
+def overlaps(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
+    """Every pair of stays in which two believed that they were inside at one time."""
+    found = []
+    for stays in by_lock(grants):
+        inside: list[Stay] = []
+        for stay in sorted(stays, key=_let_in):
+            inside = [other for other in inside if _left(other) > _let_in(stay)]
+            found += [(other, stay) for other in inside]
+            inside.append(stay)
+    return found
+
+
+def _let_in(stay: Stay) -> int:
+    assert stay.answered is not None
+    return stay.answered
+
+
+def _left(stay: Stay) -> int:
+    assert stay.left is not None
+    return stay.left
+
+
+def stale_writes(writes: Sequence[Access]) -> list[Access]:
+    """Accepted, although somebody who came later had written before."""
+    found = []
+    newest: dict[str, int] = {}
+    last: dict[str, tuple[str, int]] = {}
+    overtaken: set[tuple[str, tuple[str, int]]] = set()
+    for write in writes:
+        if not write.accepted:
+            continue
+        before = last.get(write.lock)
+        if before is not None and before != write.whose:
+            overtaken.add((write.lock, before))
+        is_older = write.token is not None and write.token < newest.get(write.lock, write.token)
+        if is_older or (write.lock, write.whose) in overtaken:
+            found.append(write)
+        last[write.lock] = write.whose
+        if write.token is not None:
+            newest[write.lock] = max(write.token, newest.get(write.lock, write.token))
+    return found
+
+
+def lost_updates(writes: Sequence[Access]) -> list[Access]:
+    """Accepted, and built on a value that was not there any more."""
+    found = []
+    values: dict[str, int] = {}
+    for write in writes:
+        if write.accepted:
+            assert write.value is not None
+            if write.value != values.get(write.lock, 0):
+                found.append(write)
+            values[write.lock] = write.value + 1
+    return found
+
+
+def regressions(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
+    """Asked after another one had been let in, and has no larger token."""
+    found = []
+    for stays in by_lock(stay for stay in grants if stay.token is not None):
+        answered = sorted(stays, key=_let_in)
+        newest: Stay | None = None
+        so_far = 0
+        for stay in sorted(stays, key=lambda each: each.asked):
+            while so_far < len(answered) and _let_in(answered[so_far]) < stay.asked:
+                newest = max(newest or answered[so_far], answered[so_far], key=_token)
+                so_far += 1
+            if newest is not None and _token(stay) <= _token(newest):
+                found.append((newest, stay))
+    return found
+
+
+def _token(stay: Stay) -> int:
+    assert stay.token is not None
+    return stay.token
+
+
+def duplicates(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
+    found = []
+    first: dict[tuple[str, int], Stay] = {}
+    for stay in grants:
+        if stay.token is not None:
+            other = first.setdefault((stay.lock, stay.token), stay)
+            if other is not stay:
+                found.append((other, stay))
+    return found
+
+
+def lock_order(grants: Sequence[Stay], *, is_leased: bool) -> Outcome:
+    outcomes = []
+    for stays in by_lock(grants):
+        operations = [Operation(stay.asked, stay.answered, Entry(stay.token, _left(stay)), str(stay)) for stay in stays]
+        outcomes.append(linearise(operations, Lock(is_leased=is_leased)))
+    return _worst(outcomes, "nobody was let in")
+
+
+def update_order(history: History) -> Outcome:
+    locks: dict[str, list[Operation]] = {}
+    for each in history.updates:
+        title = f"that client {each.client} read {each.value} in its stay {each.stay} and wrote {each.value + 1}"
+        locks.setdefault(each.lock, []).append(Operation(each.invoked, each.returned, each.value, title))
+    return _worst([linearise(operations, Counter()) for operations in locks.values()], "nobody wrote")
+
+
+def _worst(outcomes: list[Outcome], none: str) -> Outcome:
+    order = (Verdict.VIOLATED, Verdict.UNDECIDED, Verdict.HOLDS)
+    return min(outcomes, key=lambda each: order.index(each.verdict), default=Outcome(Verdict.UNDECIDED, none))
+
+
+def longest_outage(stays: Sequence[Stay]) -> int:
+    """The longest time for which somebody waited for a lock and nobody was let in; what passes while nobody waits does not count."""
+    longest = 0
+    for each in by_lock(stays):
+        changes = [(stay.asked, 0, 1) for stay in each]
+        changes += [(stay.answered or _left(stay), 1 if stay.is_granted else 2, -1) for stay in each]
+        waiting, waited, before = 0, 0, 0
+        for time, kind, change in sorted(changes):
+            if waiting:
+                waited += time - before
+                longest = max(longest, waited)
+            if kind == 1:
+                waited = 0
+            waiting, before = waiting + change, time
+    return longest
+
+
+def first_grants(grants: Sequence[Stay], healings: Sequence[int], ended: int) -> list[int]:
+    """How long after each healing the first was let in; for the last one, if nobody was, up to the end."""
+    let_in = sorted(_let_in(stay) for stay in grants)
+    found = []
+    index = 0
+    for healed in sorted(healings):
+        while index < len(let_in) and let_in[index] < healed:
+            index += 1
+        found.append((let_in[index] if index < len(let_in) else ended) - healed)
+    return found
+
+
+# What follows from it.
+
+
+def _me1(found: Judgement, claim: Claim) -> Finding:
+    reasons = []
+    if found.overlaps:
+        one, other = found.overlaps[0]
+        together_ms = (min(_left(one), _left(other)) - _let_in(other)) / 1e6
+        reasons.append(f"{len(found.overlaps)} times two believed that they were inside, first {one} and {other}, for {together_ms:.1f} ms")
+    if found.lost and not (claim.has_tokens and claim.is_fenced):
+        reasons.append(f"{len(found.lost)} updates were lost")
+    if found.stale and not (claim.has_tokens and claim.is_fenced):
+        reasons.append(f"{len(found.stale)} writes came after those of somebody who was let in later")
+    orders = (found.lock_order, found.update_order) if claim.counts_me1 else ()
+    reasons += [order.why for order in orders if order.verdict is Verdict.VIOLATED]
+    if reasons:
+        return Finding(ME1.name, Verdict.VIOLATED, "; ".join(reasons))
+    for order in orders:
+        if order.verdict is Verdict.UNDECIDED:
+            return Finding(ME1.name, Verdict.UNDECIDED, order.why)
+    return Finding(ME1.name, Verdict.HOLDS, f"{found.grants} grants, no two at one time")
+
+
+def _fence(found: Judgement) -> Finding:
+    reasons = []
+    if found.stale:
+        write = found.stale[0]
+        reasons.append(f"{len(found.stale)} stale writes were accepted, first one of client {write.client} with token {write.token}")
+    if found.lost:
+        write = found.lost[0]
+        reasons.append(f"{len(found.lost)} updates were lost, first when client {write.client} wrote what it had made from {write.value}")
+    for pairs, title in ((found.regressions, "no larger token than one before"), (found.duplicates, "the same token as another one")):
+        if pairs:
+            reasons.append(f"{len(pairs)} grants had {title}, first {pairs[0][1]} after {pairs[0][0]}")
+    orders = (found.token_order, found.update_order)
+    reasons += [order.why for order in orders if order.verdict is Verdict.VIOLATED]
+    if reasons:
+        return Finding(FENCE.name, Verdict.VIOLATED, "; ".join(reasons))
+    for outcome in orders:
+        if outcome.verdict is Verdict.UNDECIDED:
+            return Finding(FENCE.name, Verdict.UNDECIDED, outcome.why)
+    return Finding(FENCE.name, Verdict.HOLDS, f"{found.updates} updates, none lost, none stale; {found.refused} refused")
+
+
+def _progress(found: Judgement, history: History) -> Finding:
+    if found.first_grants_s and max(found.first_grants_s) >= PATIENCE_S:
+        why = f"nobody was let in for {max(found.first_grants_s):.0f} s after everything was healed"
+        return Finding(ME2_DEADLOCK.name, Verdict.UNDECIDED, why)
+    if not found.first_grants_s:
+        return Finding(ME2_DEADLOCK.name, Verdict.UNDECIDED, "nothing was healed, so nothing was shown")
+    why = f"after each of {len(history.healings)} healings somebody was let in, within {max(found.first_grants_s):.2f} s"
+    return Finding(ME2_DEADLOCK.name, Verdict.HOLDS, why)
+
+
+def _lacking(found: Judgement, history: History, claim: Claim) -> str:
+    """Why the run shows nothing, if it does not."""
+    if found.grants < FEWEST_GRANTS:
+        return f"{found.grants} grants are too few to show anything; it takes {FEWEST_GRANTS}"
+    if len({stay.client.partition(".")[0] for stay in history.grants}) < 2:
+        return "only one client was ever let in"
+    missing = [kind for kind in claim.faults if not found.faults.get(kind)]
+    return f"there was no fault of the kind {', '.join(missing)}" if missing else ""

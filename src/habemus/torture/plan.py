@@ -1,0 +1,171 @@
+"""What is to be done to which algorithm, and what the algorithm's card says of it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from habemus.catalog.entries import Box, Entry, find
+from habemus.catalog.live import LINKS, services_of
+from habemus.problems.fencing import Granted
+from habemus.problems.mutex import Mutex
+from habemus.runtimes.live.config import DEFAULT_OFFERS
+from habemus.torture.judge import Claim
+from habemus.torture.schedule import GROUPS, KINDS, NODE_ENDS, Size
+
+LOCKS = "locks"
+RAW = "none"
+USUAL = ("kill", "pause", "cut")
+
+
+class BadPlan(ValueError):
+    """A torture that cannot be meant."""
+
+
+def stands(box: Box, over: str, *, needs_fifo: bool) -> set[str]:
+    """The kinds of fault that the assumptions of an algorithm allow, as its box has them."""
+    assumes = box.sections.get("Assumes", "")
+    first = re.split(r"(?<=\.)\s", assumes, maxsplit=1)[0]
+    found = set(KINDS)
+    if "stable memory" not in assumes:  # whoever crashes does not come back as it was
+        found -= set(NODE_ENDS)
+    if "a bound" in first or "synchronous" in first:  # on time, which a link that is mended later does not keep
+        found -= {"pause-node", "pause-client", "delay", "cut", "cut-one-way", "drop"}
+    is_mended = bool(over) and not (needs_fifo and over == "perfect")
+    if "no link is ever cut" in first or ("reliable links" in assumes and not is_mended):
+        found -= {"cut", "cut-one-way", "drop", *NODE_ENDS}  # connections end with a node
+    return found
+
+
+def links_for(box: Box, *, needs_fifo: bool) -> str:
+    """Under the processes, if nobody says otherwise: connections break here, so whoever assumes reliable links gets them."""
+    if "reliable links" not in box.sections.get("Assumes", ""):
+        return ""
+    return "perfect-fifo" if needs_fifo else "perfect"
+
+
+def kinds_of(words: Iterable[str]) -> tuple[str, ...]:
+    """`kill` is `kill-node` and `kill-client`, and so on."""
+    found: list[str] = []
+    for word in words:
+        if word not in GROUPS and word not in KINDS:
+            known = [*GROUPS, *(kind for kind in KINDS if kind not in GROUPS)]
+            near = difflib.get_close_matches(word, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise BadPlan(f"there is no fault {word!r}; {hint}")
+        found += GROUPS.get(word, (word,))
+    return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Plan:
+    algorithm: str
+    nodes: int
+    clients: int
+    seconds: float
+    seed: int
+    kinds: tuple[str, ...]
+    options: tuple[str, ...]
+    over: str
+    locks: int
+    claim: Claim
+    lease_s: float
+
+    @property
+    def size(self) -> Size:
+        return Size(self.nodes, self.clients, self.lease_s, self.kinds, spares_waking=self.claim.excludes)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the locks."""
+        return [f"lock-{number}" for number in range(1, self.locks + 1)]
+
+    def plain(self) -> dict[str, object]:
+        return {
+            "algorithm": self.algorithm,
+            "nodes": self.nodes,
+            "clients": self.clients,
+            "locks": self.locks,
+            "seed": self.seed,
+            "kinds": list(self.kinds),
+            "beyond_card": list(self.claim.beyond),
+            "options": list(self.options),
+            "over": self.over or RAW,
+            "fencing": self.claim.is_fenced and self.claim.has_tokens,
+            "lease_s": self.lease_s or None,
+        }
+
+    def warnings(self) -> list[str]:
+        found = []
+        if self.claim.beyond:
+            found.append(f"the card of {self.algorithm} does not claim to stand {', '.join(self.claim.beyond)}")
+        if self.claim.is_fenced and not self.claim.has_tokens:
+            found.append(f"{self.algorithm} gives no tokens, so the referee has nothing to check")
+        return found
+
+
+def plan_of(
+    algorithm: str,
+    *,
+    nodes: int,
+    clients: int,
+    seconds: float,
+    seed: int,
+    faults: Sequence[str] = (),
+    options: Sequence[str] = (),
+    over: str | None = None,
+    locks: int = 1,
+    is_fenced: bool = True,
+) -> Plan:
+    """Without faults, those of the usual ones that the algorithm's card claims to stand."""
+    entry = find(_from_anywhere(algorithm))
+    if not issubclass(entry.algorithm, Mutex):
+        raise BadPlan(f"{algorithm} is no algorithm for mutual exclusion, and a torture is about locks")
+    needs_fifo = entry.algorithm.needs_fifo
+    if over is None:
+        over = links_for(entry.box, needs_fifo=needs_fifo)
+    elif over == RAW:
+        over = ""
+    elif over not in LINKS:
+        raise BadPlan(f"there are no links {over}; there are {', '.join(LINKS)} and {RAW}")
+    stood = stands(entry.box, over, needs_fifo=needs_fifo)
+    kinds = kinds_of(faults) if faults else tuple(kind for kind in kinds_of(USUAL) if kind in stood)
+    if not kinds:
+        raise BadPlan(f"the card of {algorithm} claims to stand none of {', '.join(USUAL)}; name the faults yourself")
+    chosen = _options(entry, options)
+    lease_s = _lease_s(entry, chosen, over, nodes)
+    claim = Claim(
+        excludes="ME1" in entry.box.ensures and not lease_s,
+        progresses="ME2" in entry.box.ensures,
+        has_tokens=any(issubclass(each, Granted) for each in entry.algorithm.indications),
+        is_fenced=is_fenced,
+        faults=kinds,
+        beyond=tuple(kind for kind in kinds if kind not in stood),
+    )
+    return Plan(entry.name, nodes, clients, seconds, seed, kinds, chosen, over, locks, claim, lease_s)
+
+
+def _from_anywhere(algorithm: str) -> str:
+    """The nodes have another working folder, and a user's own file is found by its path."""
+    path, colon, name = algorithm.rpartition(":")
+    return f"{Path(path).absolute()}:{name}" if colon and path.endswith(".py") else algorithm
+
+
+def _options(entry: Entry, given: Sequence[str]) -> tuple[str, ...]:
+    """Those of the live default, where it is the algorithm, and what was given instead."""
+    default = DEFAULT_OFFERS[LOCKS]
+    chosen = dict(each.split("=", 1) for each in default.options) if entry.name == default.algorithm else {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        chosen[name] = value if equals else "true"
+    return tuple(f"{name}={value}" for name, value in chosen.items())
+
+
+def _lease_s(entry: Entry, options: Sequence[str], over: str, nodes: int) -> float:
+    """Makes the services as a node would, which also finds what is wrong with the options."""
+    service = services_of(LOCKS, entry.name, options, over, range(1, nodes + 1))[-1]
+    plan = next(iter(service.system.plans.values()))
+    return float(getattr(plan, "lease", 0) or 0) / 1e6

@@ -1,0 +1,384 @@
+"""Lets it happen: starts the processes, makes the faults of the schedule, heals them, and has the judge look at what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from time import monotonic_ns
+from typing import Any
+
+from habemus.core.properties import Verdict
+from habemus.runtimes.live.lines import VERSION
+from habemus.torture.history import History, history_of
+from habemus.torture.judge import NS, PATIENCE_S, Judgement, judge
+from habemus.torture.links import Link
+from habemus.torture.plan import Plan
+from habemus.torture.processes import ClientProcess, DidNotStart, NodeProcess, RefereeProcess, free_ports, whereabouts, write_config
+from habemus.torture.schedule import WHOEVER_IS_INSIDE, Fault, rounds
+
+LOOK_S = 0.02
+"""How often the files of the clients are looked at."""
+CALM_S = (0.2, 0.8)
+"""Between a healing and the next round."""
+LAG_S = (0.001, 0.15)
+BREAKS_S = (0.02, 0.3)
+"""Between two breaks of a link that drops."""
+STATUS_S = 0.5
+"""Within which a node says who leads."""
+TORN_BYTES = 40
+"""At most so many can still be written to a disk that is about to be full."""
+INSIDE = ("granted", "read", "write", "wrote")
+TAIL_BYTES = 2_000
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass
+class Report:
+    plan: Plan
+    judgement: Judgement
+    folder: Path
+    failures: list[str] = field(default_factory=list)  # processes that ended by themselves, or complained of themselves
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict.VIOLATED if self.failures else self.judgement.verdict
+
+    def plain(self) -> dict[str, Any]:
+        plain = {**self.plan.plain(), **self.judgement.plain()}
+        return {**plain, "verdict": self.verdict.value, "failures": self.failures, "folder": str(self.folder)}
+
+
+def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> Report:
+    """Runs it to its end, or until SIGINT or SIGTERM; leaves the files and `report.json` in the folder."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        history, failures = asyncio.run(Torture(plan, folder, progress).run())
+    else:
+        history, failures = uvloop.run(Torture(plan, folder, progress).run())
+    report = Report(plan, judge(history, plan.claim), folder, failures)
+    (folder / "report.json").write_text(json.dumps(report.plain(), indent=2) + "\n", encoding="utf-8")
+    return report
+
+
+class Torture:
+    def __init__(self, plan: Plan, folder: Path, progress: Progress) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._progress = progress
+        self._draw = Random(f"{plan.seed}/run")
+        self._ports = dict(enumerate(free_ports(plan.nodes), 1))
+        self._links: dict[tuple[int, int], Link] = {}
+        self._nodes = {number: NodeProcess(folder, number) for number in self._ports}
+        self._clients: dict[int, ClientProcess] = {}
+        self._former: list[ClientProcess] = []
+        self._referee = RefereeProcess(folder, is_fenced=plan.claim.is_fenced)
+        self._journal = -1
+        self._over = asyncio.Event()
+        self._faults = 0
+        self._failures: list[str] = []
+        self._is_hasty = False  # nobody waits for anything any more
+        self._hit: set[int] = set()  # clients to which something is being done
+
+    async def run(self) -> tuple[History, list[str]]:
+        loop = asyncio.get_running_loop()
+        with ExitStack() as stack:
+            self._journal = os.open(self._folder / "faults.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            stack.callback(os.close, self._journal)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self._hear_signal)
+                stack.callback(loop.remove_signal_handler, number)
+            try:
+                await self._begin()
+                began = monotonic_ns()
+                await self._let_it_happen()
+                ended = monotonic_ns()
+            finally:
+                await self._end()
+        self._look_at_logs()
+        return self._history(began, ended), self._failures
+
+    def _hear_signal(self) -> None:
+        """The first one ends the faults; whoever sends a second does not want to wait until somebody is let in either."""
+        self._is_hasty = self._over.is_set()
+        self._over.set()
+
+    # Beginning and end.
+
+    async def _begin(self) -> None:
+        (self._folder / "data").mkdir()
+        for sender in self._nodes:
+            ports = {sender: self._ports[sender]}
+            for receiver in self._nodes:
+                if receiver != sender:
+                    link = self._links[sender, receiver] = Link(self._ports[receiver])
+                    ports[receiver] = await link.listen()
+            write_config(self._folder, self._plan, sender, ports)
+        await self._referee.start()
+        await _all(node.start() for node in self._nodes.values())
+        for number in range(1, self._plan.clients + 1):
+            await self._start_client(number, 1)
+
+    async def _start_client(self, number: int, life: int) -> None:
+        cluster = whereabouts(self._folder, self._plan, number, self._ports)
+        client = ClientProcess(self._folder, self._plan, number, life, cluster)
+        await client.start()
+        self._clients[number] = client
+
+    async def _end(self) -> None:
+        """Clients first: what they do not see any more is nothing that happened to them."""
+        for client in self._clients.values():
+            await client.kill()
+        for process in (self._referee, *self._nodes.values()):
+            await process.kill()
+        for link in self._links.values():
+            link.close()
+
+    def _note(self, *line: object) -> int:
+        time = monotonic_ns()
+        os.write(self._journal, json.dumps([time, *line]).encode() + b"\n")
+        return time
+
+    def _history(self, began: int, ended: int) -> History:
+        everybody = [*self._former, *self._clients.values()]
+        texts = {client.name: client.record.read_text(encoding="utf-8") for client in everybody if client.record.exists()}
+        referee = self._referee.record.read_text(encoding="utf-8")
+        return history_of(began, ended, texts, referee, (self._folder / "faults.jsonl").read_text(encoding="utf-8"))
+
+    def _look_at_logs(self) -> None:
+        for log in sorted(self._folder.glob("*.log")):
+            if "Traceback" in log.read_text(encoding="utf-8", errors="replace"):
+                self._failures.append(f"{log.name} has a traceback")
+
+    # Rounds.
+
+    async def _let_it_happen(self) -> None:
+        began = monotonic_ns()
+        end = began + round(self._plan.seconds * NS)
+        watch = asyncio.create_task(self._watch(began))
+        timer = asyncio.get_running_loop().call_later(self._plan.seconds, self._over.set)
+        try:
+            await self._until_let_in(monotonic_ns())  # a fault before anything works would show nothing
+            for drawn in rounds(self._plan.size, self._plan.seed):
+                if self._over.is_set() or monotonic_ns() >= end:
+                    break
+                before = self._faults
+                faults = drawn.aimed(await self._leader() if drawn.leader else None)
+                await _all(self._make(fault) for fault in faults)
+                if self._faults > before:
+                    await self._until_let_in(self._note("healed"))
+                await self._wait(self._draw.uniform(*CALM_S))
+        finally:
+            timer.cancel()
+            watch.cancel()
+
+    async def _wait(self, seconds: float) -> None:
+        """Not longer than the torture lasts."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), seconds)
+
+    async def _until_let_in(self, since: int) -> None:
+        while monotonic_ns() - since < PATIENCE_S * NS and not self._is_hasty:
+            if any(
+                what == "granted" and time > since for client in self._clients.values() for time, what, *_ in _last_lines(client.record)
+            ):
+                break
+            await asyncio.sleep(LOOK_S)
+
+    async def _leader(self) -> int | None:
+        """Whom the nodes take for the leader, if their algorithm has one."""
+        for node in self._nodes:
+            with suppress(OSError, TimeoutError, ValueError, LookupError):
+                async with asyncio.timeout(STATUS_S):
+                    return await _leader_by(f"{self._folder}/node-{node}.sock")
+        return None
+
+    async def _watch(self, began: int) -> None:
+        """Tells how far it is, and notices who has ended without having been told to."""
+        while True:
+            await asyncio.sleep(0.5)
+            for client in self._clients.values():
+                if not client.is_up and not client.was_told:
+                    client.was_told = True
+                    self._give_up(f"client {client.name} ended by itself with code {client.code}: {client.last_words()}")
+            for node in self._nodes.values():
+                if not node.is_up and not node.was_told:
+                    node.was_told = True
+                    self._failures.append(f"node {node.number} ended by itself with code {node.code}: {node.last_words()}")
+                    await self._restart(node)
+            self._progress((monotonic_ns() - began) / NS, f"{self._faults} faults")
+
+    async def _restart(self, node: NodeProcess) -> None:
+        try:
+            await node.start()
+        except DidNotStart as reason:
+            self._give_up(str(reason))
+
+    def _give_up(self, why: str) -> None:
+        """Something is wrong with what the torture rests on, and whatever it would go on to measure means nothing."""
+        self._failures.append(why)
+        self._is_hasty = True
+        self._over.set()
+
+    # Faults.
+
+    async def _make(self, fault: Fault) -> None:
+        await self._wait(fault.after)
+        if self._over.is_set():
+            return
+        make = {
+            "kill-node": self._kill_node,
+            "pause-node": self._pause_node,
+            "disk": self._fill_disk,
+            "kill-client": self._kill_client,
+            "pause-client": self._pause_client,
+            "cut": self._cut,
+            "cut-one-way": self._cut,
+            "delay": self._delay,
+            "drop": self._drop,
+        }[fault.kind]
+        await make(fault)
+
+    def _began(self, fault: Fault, whom: str = "") -> int:
+        self._faults += 1
+        self._note("began", fault.kind, whom or fault.whom, self._faults)
+        return self._faults
+
+    async def _kill_node(self, fault: Fault) -> None:
+        node = self._nodes[fault.node]
+        number = self._began(fault)
+        await node.kill()
+        await self._wait(fault.lasts)
+        await self._restart(node)
+        self._note("ended", number)
+
+    async def _pause_node(self, fault: Fault) -> None:
+        node = self._nodes[fault.node]
+        number = self._began(fault)
+        node.signal(signal.SIGSTOP)
+        await self._wait(fault.lasts)
+        node.signal(signal.SIGCONT)
+        self._note("ended", number)
+
+    async def _fill_disk(self, fault: Fault) -> None:
+        """Counts if the node has noticed it, and stopped."""
+        node = self._nodes[fault.node]
+        node.was_told = True
+        node.limit_disk(self._draw.randrange(TORN_BYTES))
+        if await node.ended(fault.lasts + 1):
+            number = self._began(fault)
+            await self._wait(fault.lasts)
+            await self._restart(node)
+            self._note("ended", number)
+        else:
+            node.unlimit_disk()
+            node.was_told = False
+
+    async def _victim(self, fault: Fault) -> ClientProcess | None:
+        """The client that is inside, if there is one soon; nobody to whom something is being done already."""
+        if fault.client != WHOEVER_IS_INSIDE:
+            return None if fault.client in self._hit else self._clients[fault.client]
+        for _ in range(10):
+            for number, client in self._clients.items():
+                last = _last_lines(client.record)
+                if number not in self._hit and last and last[-1][1] in INSIDE:
+                    return client
+            await asyncio.sleep(LOOK_S)
+        return None
+
+    async def _kill_client(self, fault: Fault) -> None:
+        client = await self._victim(fault)
+        if client is None:
+            return
+        self._hit.add(client.number)
+        number = self._began(fault, f"client {client.name}")
+        self._note("killed", client.name)
+        await client.kill()
+        self._former.append(client)
+        await self._start_client(client.number, client.life + 1)
+        self._hit.discard(client.number)
+        self._note("ended", number)
+
+    async def _pause_client(self, fault: Fault) -> None:
+        client = await self._victim(fault)
+        if client is None:
+            return
+        self._hit.add(client.number)
+        number = self._began(fault, f"client {client.name}")
+        client.signal(signal.SIGSTOP)
+        await self._wait(fault.lasts)
+        client.signal(signal.SIGCONT)
+        self._hit.discard(client.number)
+        self._note("ended", number)
+
+    async def _cut(self, fault: Fault) -> None:
+        links = [self._links[each] for each in fault.links]
+        number = self._began(fault, f"{fault.whom}{', silent' if fault.is_silent else ''}")
+        for link in links:
+            (link.hold if fault.is_silent else link.refuse)()
+        await self._wait(fault.lasts)
+        for link in links:
+            (link.let_go if fault.is_silent else link.accept)()
+        self._note("ended", number)
+
+    async def _delay(self, fault: Fault) -> None:
+        links = [self._links[each] for each in fault.links]
+        number = self._began(fault)
+        for link in links:
+            link.lag_s = lambda: self._draw.uniform(*LAG_S)
+        await self._wait(fault.lasts)
+        for link in links:
+            link.lag_s = None
+        self._note("ended", number)
+
+    async def _drop(self, fault: Fault) -> None:
+        links = [self._links[each] for each in fault.links]
+        number = self._began(fault)
+        end = monotonic_ns() + round(fault.lasts * NS)
+        while monotonic_ns() < end and not self._over.is_set():
+            for link in links:
+                link.break_off()
+            await self._wait(self._draw.uniform(*BREAKS_S))
+        self._note("ended", number)
+
+
+async def _leader_by(path: str) -> int | None:
+    reader, writer = await asyncio.open_unix_connection(path if len(path) < 100 else os.path.relpath(path), limit=1 << 20)
+    try:
+        writer.write(json.dumps(["hello", VERSION, "torture"]).encode() + b"\n" + json.dumps(["status", 1]).encode() + b"\n")
+        await reader.readline()
+        status: dict[str, Any] = json.loads(await reader.readline())[2]
+    finally:
+        writer.close()
+    return next((int(each["leader"]) for each in status["leaders"] if each["leader"] is not None), None)
+
+
+async def _all(parts: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Waits for every one of them, also if one fails: none is to start a process when the others have been ended."""
+    for each in await asyncio.gather(*parts, return_exceptions=True):
+        if isinstance(each, BaseException):
+            raise each
+
+
+def _last_lines(path: Path) -> list[list[Any]]:
+    """The last events that a client has written down."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            start = max(0, file.tell() - TAIL_BYTES)
+            file.seek(start)
+            lines = file.read().split(b"\n")[:-1]
+    except OSError:
+        return []
+    return [json.loads(line) for line in (lines[1:] if start else lines)]
+
+
+__all__ = ["DidNotStart", "Report", "perform"]

@@ -1,0 +1,88 @@
+"""What the cards say of faults, and what is made of what the user says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from habemus.torture.plan import BadPlan, Plan, kinds_of, plan_of
+
+
+def planned(algorithm: str, **more: Any) -> Plan:
+    return plan_of(algorithm, **{"nodes": 5, "clients": 4, "seconds": 1.0, "seed": 0, **more})
+
+
+def test_one_word_stands_for_several_kinds() -> None:
+    assert kinds_of(["kill", "cut-one-way", "cut"]) == ("kill-node", "kill-client", "cut-one-way", "cut")
+
+
+def test_a_fault_that_there_is_not() -> None:
+    with pytest.raises(BadPlan, match="there is no fault 'kil'; did you mean kill"):
+        kinds_of(["kil"])
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "over", "missing"),
+    [
+        ("elected-coordinator-leased", "", set()),
+        ("elected-coordinator-unrecorded", "", set()),
+        ("elected-coordinator", "", set()),
+        ("quorum-yield", "perfect", set()),
+        ("quorum-durable", "perfect", set()),
+        ("ricart-agrawala", "perfect", {"kill-node"}),
+        ("lamport", "perfect-fifo", {"kill-node"}),
+        ("ra-majority", "perfect", {"kill-node"}),
+        ("central", "perfect", {"kill-node"}),
+        ("ra-reliable", "", {"kill-node"}),
+        ("token-ring-repair", "perfect", {"pause-node", "pause-client", "cut", "cut-one-way"}),
+        ("central-timeout", "perfect", {"kill-node", "pause-node", "pause-client", "cut", "cut-one-way"}),
+    ],
+)
+def test_the_usual_faults_are_those_that_the_card_claims_to_stand(algorithm: str, over: str, missing: set[str]) -> None:
+    plan = planned(algorithm)
+    assert plan.over == over
+    assert set(plan.kinds) == set(kinds_of(["kill", "pause", "cut"])) - missing
+    assert plan.claim.beyond == ()
+    asked = planned(algorithm, faults=["kill", "pause", "cut"])
+    assert set(asked.claim.beyond) == missing
+    assert any("does not claim" in warning for warning in asked.warnings()) == bool(missing)
+
+
+def test_reliable_links_are_assumed_by_some_and_not_given_by_connections() -> None:
+    plan = planned("quorum-yield", over="none", faults=["kill", "cut"])
+    assert plan.over == ""
+    assert set(plan.claim.beyond) == {"kill-node", "cut", "cut-one-way"}
+    assert "cut" in planned("lamport", over="perfect", faults=["cut"]).claim.beyond  # which do not keep the order
+
+
+def test_what_is_held_against_the_run() -> None:
+    leased, strict, plain = planned("elected-coordinator-leased"), planned("elected-coordinator"), planned("ricart-agrawala")
+    assert (leased.claim.excludes, leased.claim.has_tokens, leased.claim.counts_me1, leased.lease_s) == (False, True, False, 2.0)
+    assert (strict.claim.excludes, strict.claim.has_tokens, strict.lease_s) == (True, True, 0.0)
+    assert (plain.claim.excludes, plain.claim.has_tokens, plain.claim.counts_me1) == (True, False, True)
+    assert planned("elected-coordinator-leased", is_fenced=False).claim.counts_me1
+    assert planned("central-timeout").claim.counts_me1
+    assert not planned("quorum-durable").claim.progresses
+
+
+def test_options_are_those_of_the_live_default_and_what_is_said_instead() -> None:
+    plan = planned("elected-coordinator-leased", options=["lease=500ms"])
+    assert plan.lease_s == 0.5
+    assert any(each.startswith("election_options=") for each in plan.options)
+    assert planned("elected-coordinator", options=["lease=1s"]).claim.excludes is False
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"algorithm": "bully"}, "no algorithm for mutual exclusion"),
+        ({"algorithm": "centrall"}, "did you mean central?"),
+        ({"over": "wire"}, "there are no links wire"),
+        ({"options": ["leas=1s"]}, "did you mean lease?"),
+        ({"faults": ["fire"]}, "there is no fault 'fire'"),
+    ],
+)
+def test_what_cannot_be_meant(more: dict[str, Any], reason: str) -> None:
+    with pytest.raises((ValueError, LookupError), match=reason):
+        planned(**{"algorithm": "elected-coordinator-leased", **more})

@@ -1,0 +1,95 @@
+"""The schedule: drawn from a seed, of every kind, and never too much at once."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from habemus.torture.schedule import CLIENT_KINDS, KINDS, NODE_ENDS, PROCESS_KINDS, Fault, Round, Size, rounds
+
+ALL = Size(nodes=5, clients=4, lease_s=2.0, kinds=tuple(KINDS))
+
+
+def some(size: Size, seed: int = 1, many: int = 300) -> list[list[Fault]]:
+    return [each.faults for each in islice(rounds(size, seed), many)]
+
+
+def test_the_same_seed_gives_the_same_schedule() -> None:
+    assert some(ALL) == some(ALL)
+    assert some(ALL) != some(ALL, seed=2)
+
+
+def test_every_kind_comes() -> None:
+    assert {fault.kind for faults in some(ALL) for fault in faults} == set(KINDS)
+    assert {fault.kind for faults in some(ALL._replace(kinds=("cut",))) for fault in faults} == {"cut"}
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 5, 7])
+def test_a_majority_is_spared(nodes: int) -> None:
+    """Whatever a round does, more than half of the nodes are up and connected, where there are enough for that."""
+    for faults in some(ALL._replace(nodes=nodes)):
+        hit = {fault.node for fault in faults if fault.kind in PROCESS_KINDS}
+        cut = [link for fault in faults for link in fault.links]
+        spared = [node for node in range(1, nodes + 1) if node not in hit]
+        lonely = {node for node in spared if any(node in link for link in cut)}
+        # Those that are cut off from somebody but not chosen themselves are still connected with each other.
+        while lonely and any(set(link) <= set(spared) for link in cut):
+            most = max(lonely, key=lambda node: sum(node in link for link in cut if set(link) <= set(spared)))
+            spared.remove(most)
+            lonely.discard(most)
+        assert len(spared) >= nodes - max(1, (nodes - 1) // 2)
+
+
+def test_nobody_is_hit_twice_in_a_round() -> None:
+    for faults in some(ALL):
+        nodes = [fault.node for fault in faults if fault.kind in PROCESS_KINDS]
+        assert len(nodes) == len(set(nodes))
+        clients = [fault.client for fault in faults if fault.kind in CLIENT_KINDS and fault.client]
+        assert len(clients) == len(set(clients))
+
+
+def test_cuts_one_way_are_one_way_and_others_are_not() -> None:
+    for faults in some(ALL):
+        for fault in faults:
+            back = {(receiver, sender) for sender, receiver in fault.links}
+            if fault.kind == "cut-one-way":
+                assert back.isdisjoint(fault.links)
+            elif fault.links:
+                assert back == set(fault.links)
+
+
+def test_clients_stand_still_for_longer_than_their_lease() -> None:
+    pauses = [fault.lasts for faults in some(ALL) for fault in faults if fault.kind == "pause-client"]
+    assert sum(lasts > ALL.lease_s for lasts in pauses) > len(pauses) / 2
+
+
+def test_no_client_stands_still_while_nodes_are_killed_where_that_cannot_be_told() -> None:
+    together = 0
+    for spares in (False, True):
+        for faults in some(ALL._replace(spares_waking=spares)):
+            kinds = {fault.kind for fault in faults}
+            both = "pause-client" in kinds and not kinds.isdisjoint(NODE_ENDS)
+            assert not (both and spares)
+            together += both
+    assert together
+
+
+def test_the_leader_takes_the_place_of_another_one() -> None:
+    """And that one its place, so that no more nodes are hit than before."""
+    faults = [Fault("kill-node", 0, 1, node=2), Fault("cut", 0, 1, links=((2, 4), (3, 1)))]
+    aimed = Round(faults, 2).aimed(4)
+    assert [fault.node for fault in aimed] == [4, 0]
+    assert aimed[1].links == ((4, 2), (3, 1))
+    assert Round(faults, 2).aimed(None) == Round(faults, 0).aimed(4) == faults
+
+
+def test_some_rounds_are_aimed_at_the_leader() -> None:
+    aimed = [each for each in islice(rounds(ALL, 1), 100) if each.leader]
+    assert 0 < len(aimed) < 100
+
+
+def test_whom_is_told() -> None:
+    assert Fault("cut", 0, 1, links=((1, 2), (2, 1))).whom == "1>2 2>1"
+    assert Fault("kill-node", 0, 1, node=3).whom == "node 3"
+    assert Fault("pause-client", 0, 1).whom == "whoever is inside"
