@@ -32,8 +32,8 @@ MODELS = Path(__file__).parent / "models"
 EXACT = ("-w", "-DSAFETY", "-DNOREDUCE", "-DNOFAIR", "-DNOBOUNDCHECK", "-DNOCOMP", "-DMEMLIM=16000")
 REDUCED = ("-w", "-DSAFETY", "-DNOFAIR", "-DNOBOUNDCHECK", "-DMEMLIM=16000")
 LEVELS = ("-O0", "-O1", "-O2")
-PLAIN: tuple[str, ...] = ()
-NUMPY = ("--engine", "numpy")
+PLAIN = ("--search", "breadth")  # without numpy, whether it is there or not
+NUMPY = ("--search", "numpy")
 MANY_STATES = 100_000  # below this, memory says nothing about states
 
 
@@ -324,8 +324,7 @@ def compared(arguments: argparse.Namespace) -> tuple[list[Result], list[tuple[st
             print(line, flush=True)
 
     command = shlex.split(arguments.ours)
-    _, usage = spend([*command, "--help"], Path.cwd())
-    has_numpy = NUMPY[0] in usage and find_spec("numpy") is not None
+    has_numpy = find_spec("numpy") is not None
     say(f"{'processor ' if arguments.cpu else ''}seconds, medians; memory of the search, all of it; ratio: Spin's time over ours")
     say(COLUMNS)
     results: list[Result] = []

@@ -150,3 +150,15 @@ def test_fields_that_become_too_narrow_are_widened(monkeypatch: pytest.MonkeyPat
         plain.run(stop_at_first=False)
         assert search._widths[1] > wide[1], "nothing had to be widened, so nothing was shown"
         assert search.extent.states == plain.extent.states
+
+
+def test_states_that_are_spread_over_several_sets_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States that recur must be found again in whichever set they are: with entries without end, all of them do."""
+    plain = made(Search, Check("central", 3, entries=None))
+    plain.run(stop_at_first=False)
+    monkeypatch.setattr("habemus.runtimes.checker.search.FULL_SET", 50)
+    spread = made(Search, Check("central", 3, entries=None))
+    spread.run(stop_at_first=False)
+    assert len(spread._seen) > 2, "one set was enough, so nothing was shown"
+    assert spread.visited() == plain.visited()
+    assert spread.extent.transitions == plain.extent.transitions

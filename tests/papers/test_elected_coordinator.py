@@ -9,7 +9,7 @@ import pytest
 
 from habemus.catalog import entries as catalog
 from habemus.catalog import notation
-from habemus.catalog.mutex import MutexJudge, workload
+from habemus.catalog.mutex_runs import MutexJudge, workload
 from habemus.catalog.runs import Report, execute, faults_of, system_of
 from habemus.catalog.setup import Setup
 from habemus.core import MistakeInPlan

@@ -23,7 +23,8 @@ from habemus.analysis.workers import results
 from habemus.catalog import notation
 from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry, entries, find
-from habemus.catalog.mutex import MUTEX, MutexJudge
+from habemus.catalog.mutex import MUTEX
+from habemus.catalog.mutex_runs import MutexJudge
 from habemus.catalog.problems import exact
 from habemus.catalog.runs import execute, system_of
 from habemus.catalog.setup import BadSetup, Setup

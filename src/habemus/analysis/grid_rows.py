@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 
 from habemus.analysis.compare import mean_messages_of_voting
 from habemus.analysis.grid import Grid
-from habemus.catalog.entries import PROBLEMS, find
+from habemus.catalog.entries import find, problems
 from habemus.catalog.runs import Report, execute
 from habemus.catalog.setup import Setup
 from habemus.core.properties import Verdict
@@ -71,9 +71,9 @@ ENDING = (*_columns(str, "ended"), *_columns(int, "time", "events"), *_columns(s
 def columns_of(algorithms: Iterable[str]) -> tuple[Column, ...]:
     """The columns of a grid: those of every problem that it has algorithms for."""
     wanted = {find(name).problem.name for name in algorithms}
-    problems = [problem for problem in PROBLEMS if problem.name in wanted]
-    properties = [Column(each.name, str) for problem in problems for each in problem.properties]
-    costs = [column for problem in problems for column in COSTS[problem.name]]
+    solved = [problem for problem in problems() if problem.name in wanted]
+    properties = [Column(each.name, str) for problem in solved for each in problem.properties]
+    costs = [column for problem in solved for column in COSTS[problem.name]]
     return tuple(dict.fromkeys([*AXES, Column("verdict", str), *properties, *costs, *ENDING]))
 
 

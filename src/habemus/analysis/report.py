@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from habemus.analysis.grid_files import BadResults
 from habemus.analysis.grid_rows import ERROR, Row
-from habemus.catalog.entries import PROBLEMS, Entry, entries
+from habemus.catalog.entries import Entry, entries, problems
 from habemus.catalog.problems import Problem
 from habemus.core.properties import Property, Verdict
 
@@ -154,7 +154,7 @@ class Survey:
         return [each for each in PROPERTIES.values() if each.name in seen]
 
 
-PROPERTIES = {each.name: each for problem in PROBLEMS for each in problem.properties}
+PROPERTIES = {each.name: each for problem in problems() for each in problem.properties}
 
 
 @cache
@@ -164,7 +164,7 @@ def entry_of(name: str) -> Entry | None:
 
 
 def problem_of(name: str) -> Problem | None:
-    return next((problem for problem in PROBLEMS if problem.name == name), None)
+    return next((problem for problem in problems() if problem.name == name), None)
 
 
 def claims(algorithm: str, name: str) -> bool:

@@ -38,7 +38,7 @@ from habemus.analysis.intervals import LEVEL, clopper_pearson, deviations
 from habemus.analysis.workers import results
 from habemus.catalog import notation
 from habemus.catalog.entries import find
-from habemus.catalog.mutex import workload
+from habemus.catalog.mutex_runs import workload
 from habemus.catalog.runs import system_of
 from habemus.catalog.setup import Setup
 from habemus.core.process import ProcessId

@@ -7,21 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.mistakes import blaming
-from habemus.catalog.runs import system_of
 from habemus.catalog.setup import BadSetup, Setup
+from habemus.catalog.systems import system_of
 from habemus.core.properties import Finding, Kind, Verdict, worst
 from habemus.core.system import System
-from habemus.problems.mutex_monitor import ME2_DEADLOCK, ME2_STARVATION
-from habemus.runtimes.checker.counterexample import STEP_US, Story, story
+from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
 from habemus.runtimes.checker.local import FAULTS, Bound
 from habemus.runtimes.checker.search import Extent, Search, TooNarrow, Wrong
-from habemus.runtimes.sim.network import Network
-from habemus.traces import Trace
+
+if TYPE_CHECKING:
+    from habemus.runtimes.checker.counterexample import Story
+    from habemus.traces import Trace
 
 SEARCHES = ("auto", "breadth", "numpy", "depth", "symmetry", "reduction")
 NETWORKS = ("fifo", "unordered", "lossy", "duplicating")
@@ -326,6 +327,8 @@ def _judge(name: str, kind: Kind, search: Search, found: list[Lasso], report: Ch
 
 
 def _violated_at(wrong: Wrong, search: Search, report: CheckReport) -> Finding:
+    from habemus.runtimes.checker.counterexample import story
+
     path = search.path_to(wrong.state)
     told = story(search, [*path, search.violating(path[-1], wrong.name)] if wrong.how == "step" else path)
     ending = "quiescent" if wrong.how == "rest" else "events"
@@ -333,6 +336,8 @@ def _violated_at(wrong: Wrong, search: Search, report: CheckReport) -> Finding:
 
 
 def _violated_for_ever(lasso: Lasso, search: Search, report: CheckReport) -> Finding:
+    from habemus.runtimes.checker.counterexample import STEP_US, story
+
     told = story(search, lasso.path, lasso.loop)
     who = report.system.label(lasso.process)
     assert told.loop is not None
@@ -342,6 +347,9 @@ def _violated_for_ever(lasso: Lasso, search: Search, report: CheckReport) -> Fin
 
 def _told(name: str, told: Story, ending: str, why: str, report: CheckReport, processes: tuple[int, ...] = ()) -> Finding:
     """The finding, in the words of the monitors of the problem where these can see it, and the trace that shows it."""
+    from habemus.runtimes.sim.network import Network
+    from habemus.traces import Trace
+
     system, setup = report.system, report.check.setup()
     finding = Finding(name, Verdict.VIOLATED, why, told.events[-1].time, processes)
     if ending:

@@ -6,7 +6,6 @@ module's docstring, so there is one place to write it, and it stands next to the
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -15,7 +14,7 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,15 +22,13 @@ from types import ModuleType
 from typing import Any, TypeGuard
 
 import habemus.algorithms
-from habemus.catalog.detector import DETECTOR
-from habemus.catalog.election import ELECTION
-from habemus.catalog.mutex import MUTEX
 from habemus.catalog.problems import Problem
 from habemus.core.process import MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
-PROBLEMS: tuple[Problem, ...] = (MUTEX, ELECTION, DETECTOR)
+BASES = {"Mutex": "mutex", "Election": "election", "Detector": "detector"}
+"""The class that an algorithm derives from, and the module of the catalog that knows its problem: loaded when it is asked for."""
 
 
 class UnknownAlgorithm(LookupError):
@@ -94,7 +91,7 @@ class Entry:
         known = self.options
         for name in options:
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
+                near = nearest(name, known)
                 hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
                 raise MistakeInPlan(f"{self.name} has no option {name}; {hint}")
         build = self.algorithm.system  # type: ignore[attr-defined]  # every problem has it
@@ -116,8 +113,25 @@ class Entry:
         }
 
 
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """The known name that is most like another, if any is."""
+    import difflib  # takes a while to load, and only mistakes need it
+
+    return difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+
+
 def _is_required(variable: Any) -> bool:
     return type(variable.default) is object
+
+
+def problems() -> tuple[Problem, ...]:
+    """All problems of the catalog."""
+    return tuple(map(_problem, BASES.values()))
+
+
+def _problem(name: str) -> Problem:
+    found: Problem = getattr(importlib.import_module(f"habemus.catalog.{name}"), name.upper())
+    return found
 
 
 @cache
@@ -137,15 +151,14 @@ def entries() -> dict[str, Entry]:
 
 def entry_of(cls: type[Process]) -> Entry:
     """The entry of a class, whether it is in the catalog or a user's own."""
-    problem = next((each for each in PROBLEMS if issubclass(cls, each.base)), None)
-    if problem is None:
-        bases = " or ".join(each.base.__name__ for each in PROBLEMS)
-        raise MistakeInPlan(f"{cls.__name__} solves no problem that is known: derive it from {bases}")
+    base = next((each for each in cls.__mro__ if each.__module__ == f"habemus.problems.{BASES.get(each.__name__)}"), None)
+    if base is None:
+        raise MistakeInPlan(f"{cls.__name__} solves no problem that is known: derive it from {' or '.join(BASES)}")
     module = inspect.getmodule(cls)
     # A class whose own docstring is a box has its own card: several algorithms may share a file.
     own = Box.of(cls.__dict__.get("__doc__") or cls.__name__)
     box = Box.of(module.__doc__) if module and module.__doc__ and not own.sections else own
-    return Entry(getattr(cls, "name", "") or cls.__name__, problem, cls, box)
+    return Entry(getattr(cls, "name", "") or cls.__name__, _problem(BASES[base.__name__]), cls, box)
 
 
 def find(name: str) -> Entry:
@@ -158,7 +171,7 @@ def find(name: str) -> Entry:
         return entry
     known = entries()
     if name not in known:
-        near = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.5)
+        near = nearest(name.lower().replace("_", "-"), known, 0.5)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         if ":" in name:
             hint = "a class of your own is written as path/to/mine.py:MyMutex"
@@ -200,7 +213,7 @@ def load(path: Path, cls_name: str) -> Entry:
     own = list(_own_classes(module))
     cls = getattr(module, cls_name, None)
     if not _is_process(cls):
-        near = difflib.get_close_matches(cls_name, own, n=1) or own[:1]
+        near = nearest(cls_name, own) or own[:1]
         hint = f"did you mean {path}:{near[0]}?" if near else "no class in it derives from Mutex, Election or Detector"
         raise CannotLoad(f"{path} has no algorithm {cls_name}; {hint}" if cls_name else f"which class of {path}? {hint}")
     lacking = sorted(getattr(cls, "__abstractmethods__", ()))

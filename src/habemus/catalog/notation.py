@@ -16,46 +16,15 @@ label     P=NAME, how a process is called in pictures
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
-from habemus.core.process import ProcessId, Span
+from habemus.catalog.words import BadNotation, initial, label, option, process, span, split, time
+from habemus.core.process import ProcessId
 from habemus.problems.mutex import Ask
 from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Nth, Pause, Recover, Skew, Slow, When, between, both_ways, one_way
 from habemus.runtimes.sim.network import MILLION, Delay, Exponential, HeavyTail, Uniform, UntilGst
-
-
-class BadNotation(ValueError):
-    """A text that does not follow the notation; the message says what was expected, with an example."""
-
-
-_UNITS = {"": 1, "us": 1, "ms": 1_000, "s": 1_000_000}
-LONGEST_TIME = 10**15
-
-
-def time(text: str) -> int:
-    matched = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|)", text.strip())
-    if not matched:
-        raise BadNotation(f"{text!r} is not a time; write for example 5000, 5ms or 2s")
-    value = Decimal(matched[1]) * _UNITS[matched[2]]
-    if value != int(value):
-        raise BadNotation(f"{text!r} is not a whole number of microseconds")
-    if value > LONGEST_TIME:
-        raise BadNotation(f"{text!r} is longer than any run; at most {LONGEST_TIME} microseconds")
-    return int(value)
-
-
-def span(text: str) -> Span:
-    low, dots, high = text.partition("..")
-    if not dots:
-        return time(text)
-    bounds = time(low), time(high)
-    if bounds[0] > bounds[1]:
-        raise BadNotation(f"{text!r} goes from more to less; write {high}..{low}")
-    return bounds
 
 
 def delay(text: str) -> Delay:
@@ -99,12 +68,6 @@ def chance(text: str) -> int:
     return int(value * MILLION)
 
 
-def process(text: str) -> ProcessId:
-    if not re.fullmatch(r"\s*\d{1,9}\s*", text):
-        raise BadNotation(f"{text!r} is not the number of a process")
-    return int(text)
-
-
 def when(text: str) -> When:
     matched = re.fullmatch(r"(?:(\d+)\.)?([A-Za-z_-]+)#(\d+)", text)
     if not matched:
@@ -114,31 +77,24 @@ def when(text: str) -> When:
     return Nth(matched[2], int(matched[3]), int(matched[1]) if matched[1] else None)
 
 
-def _split(text: str, mark: str, example: str) -> tuple[str, str]:
-    left, found, right = text.partition(mark)
-    if not (left and found and right):
-        raise BadNotation(f"{text!r} is not complete; write for example {example}")
-    return left, right
-
-
 def crash(text: str) -> Fault:
-    who, moment = _split(text, "@", "2@5ms")
+    who, moment = split(text, "@", "2@5ms")
     return Crash(process(who), when(moment))
 
 
 def recover(text: str) -> Fault:
-    who, moment = _split(text, "@", "2@9ms")
+    who, moment = split(text, "@", "2@9ms")
     return Recover(process(who), when(moment))
 
 
 def amnesia(text: str) -> Fault:
-    who, moment = _split(text, "@", "2@9ms")
+    who, moment = split(text, "@", "2@9ms")
     return Recover(process(who), when(moment), amnesia=True)
 
 
 def pause(text: str) -> Fault:
-    who, rest = _split(text, "@", "2@5ms+20ms")
-    moment, duration = _split(rest, "+", "2@5ms+20ms")
+    who, rest = split(text, "@", "2@5ms+20ms")
+    moment, duration = split(rest, "+", "2@5ms+20ms")
     return Pause(process(who), when(moment), time(duration))
 
 
@@ -146,30 +102,30 @@ def _links(text: str) -> tuple[tuple[ProcessId, ProcessId], ...]:
     if "|" in text:
         return between(*([process(each) for each in group.split(",")] for group in text.split("|")))
     if ">" in text:
-        sender, receiver = _split(text, ">", "1>2@5ms")
+        sender, receiver = split(text, ">", "1>2@5ms")
         return one_way(process(sender), process(receiver))
-    one, other = _split(text, "-", "1-2@5ms, 1>2@5ms or 1,2|3@5ms")
+    one, other = split(text, "-", "1-2@5ms, 1>2@5ms or 1,2|3@5ms")
     return both_ways(process(one), process(other))
 
 
 def cut(text: str) -> Fault:
-    links, moment = _split(text, "@", "1-2@5ms, 1>2@5ms or 1,2|3@5ms")
+    links, moment = split(text, "@", "1-2@5ms, 1>2@5ms or 1,2|3@5ms")
     return Cut(_links(links), when(moment))
 
 
 def heal(text: str) -> Fault:
-    links, moment = _split(text, "@", "1-2@9ms or all@9ms")
+    links, moment = split(text, "@", "1-2@9ms or all@9ms")
     return Heal(() if links == "all" else _links(links), when(moment))
 
 
 def slow(text: str) -> Fault:
-    links, rest = _split(text, "@", "1>2@0=9ms")
-    moment, how = _split(rest, "=", "1>2@0=9ms")
+    links, rest = split(text, "@", "1>2@0=9ms")
+    moment, how = split(rest, "=", "1>2@0=9ms")
     return Slow(_links(links), when(moment), delay(how))
 
 
 def skew(text: str) -> Fault:
-    who, much = _split(text, "=", "3=+50000")
+    who, much = split(text, "=", "3=+50000")
     if not re.fullmatch(r"[+-]?\d{1,8}", much):
         raise BadNotation(f"{text!r}: the skew is a number of millionths, such as 3=+50000")
     try:
@@ -193,41 +149,30 @@ FAULTS: dict[str, Callable[[str], Fault]] = {
 
 
 def ask(text: str) -> Ask:
-    who, rest = _split(text, "@", "1@0 or 1@0+3ms")
+    who, rest = split(text, "@", "1@0 or 1@0+3ms")
     moment, _, hold = rest.partition("+")
     return Ask(process(who), time(moment), time(hold)) if hold else Ask(process(who), time(moment))
 
 
-def initial(text: str) -> tuple[ProcessId, str, Any]:
-    variable, value = _split(text, "=", "1.clock=5")
-    who, name = _split(variable, ".", "1.clock=5")
-    try:
-        return process(who), name, json.loads(value)
-    except json.JSONDecodeError:
-        raise BadNotation(f"{text!r}: {value!r} is not a JSON value, such as 5, true or [1, 2]") from None
-
-
-def label(text: str) -> tuple[ProcessId, str]:
-    who, name = _split(text, "=", "1=A")
-    if not re.fullmatch(r"[^\x00-\x1f]{1,40}", name):
-        raise BadNotation(f"{text!r}: a label has 1 to 40 printable characters")
-    return process(who), name
-
-
-def option(text: str) -> tuple[str, Any]:
-    """`notices` means true; `timeout=5ms` is a span; anything else is JSON or a word.  Options never change, so lists are tuples."""
-    name, given, value = text.partition("=")
-    if not given:
-        return name, True
-    try:
-        return name, _unchanging(json.loads(value))
-    except json.JSONDecodeError:
-        pass
-    try:
-        return name, span(value)
-    except BadNotation:
-        return name, value
-
-
-def _unchanging(value: Any) -> Any:
-    return tuple(_unchanging(each) for each in value) if isinstance(value, list) else value
+__all__ = [
+    "FAULTS",
+    "BadNotation",
+    "amnesia",
+    "ask",
+    "chance",
+    "crash",
+    "cut",
+    "delay",
+    "heal",
+    "initial",
+    "label",
+    "option",
+    "pause",
+    "process",
+    "recover",
+    "skew",
+    "slow",
+    "span",
+    "time",
+    "when",
+]

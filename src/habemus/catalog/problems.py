@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
-from habemus.catalog.setup import Setup
-from habemus.core.application import Workload
-from habemus.core.events import Event
 from habemus.core.model import Observer, Use
 from habemus.core.process import Process, ProcessId
 from habemus.core.properties import Finding, Property
 from habemus.core.system import System
-from habemus.runtimes.sim.network import Network
-from habemus.runtimes.sim.simulation import Ending
+
+if TYPE_CHECKING:
+    from habemus.catalog.setup import Setup
+    from habemus.core.application import Workload
+    from habemus.core.events import Event
+    from habemus.runtimes.sim.network import Network
+    from habemus.runtimes.sim.simulation import Ending
 
 
 class Judge(Protocol):
@@ -38,6 +41,15 @@ class Problem:
     judge: Callable[[Setup, System, Network], Judge]
     model: Callable[[int | None, System], tuple[Mapping[ProcessId, Use], Observer]] | None = None
     """What a search needs, for so many requests of each client; None where a problem is about time."""
+
+
+def later(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module that is loaded when it is called: a search needs no workloads and no judges, nor the simulator under them."""
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(module), name)(*arguments)
+
+    return call
 
 
 def exact(numerator: int, denominator: int) -> float:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from habemus.algorithms.links.perfect import PerfectLinks
 from habemus.catalog import notation
 from habemus.catalog.ending import planned_end
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.setup import WORKLOADS, BadSetup, Setup
+from habemus.catalog.systems import LINKS, system_of
 from habemus.core.events import Event
-from habemus.core.process import Process, ProcessId
+from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict, worst
-from habemus.core.shapes import Malformed
 from habemus.core.system import System
 from habemus.runtimes.sim.faults import Fault
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending, Record, Simulation
 from habemus.traces import Digest, Trace
-
-LINKS: dict[str, Process] = {"perfect": PerfectLinks(), "perfect-fifo": PerfectLinks(fifo=True)}
-"""What a run can put under its processes."""
 
 KEEP_LIMIT = 200_000
 """So many events are kept in memory for a picture or a file; longer runs are judged as they go."""
@@ -129,49 +125,6 @@ def execute(setup: Setup, *, keep: bool = True, progress: Callable[[int, int], N
     return Report(setup, entry, system, ending, findings, digest.hexdigest(), judge.costs(ending), trace, awaits)
 
 
-def system_of(setup: Setup, entry: Entry) -> System:
-    largest = getattr(entry.algorithm, "largest", 1)
-    if not 1 <= setup.n <= largest:
-        raise BadSetup(f"{setup.algorithm} runs with 1 to {largest} participants, not with {setup.n}")
-    options = dict(notation.option(text) for text in setup.options)
-    system = entry.system(setup.n, options)
-    changes: dict[ProcessId, dict[str, Any]] = {}
-    for text in setup.initial:
-        process, name, value = notation.initial(text)
-        if process not in system.plans:
-            raise BadSetup(f"--set {text}: there is no process {process}")
-        changes.setdefault(process, {})[name] = _initial_value(system.plans[process], name, value)
-    if changes:
-        plans: dict[ProcessId, Process] = {me: plan.but(**changes[me]) if me in changes else plan for me, plan in system.plans.items()}
-        system = replace(system, plans=plans)
-    if setup.over:
-        system = replace(system, plans=_over_links(system.plans, setup.over))
-    labels = dict(notation.label(text) for text in setup.labels)
-    return replace(system, labels={**system.labels, **labels}) if labels else system
-
-
-def _initial_value(plan: Process, name: str, value: Any) -> Any:
-    variable = type(plan).__variables__.get(name)
-    if variable is None or variable.shape is None:
-        return value  # the plan refuses it, with the names it has
-    try:
-        return variable.shape.parse(value, {})
-    except Malformed as reason:
-        raise BadSetup(f"{name}: {reason}") from None
-
-
-def _over_links(plans: Mapping[ProcessId, Process], name: str) -> dict[ProcessId, Process]:
-    """The same plans with links under them, which their files know nothing of; those that have links already keep them."""
-    if name not in LINKS:
-        raise BadSetup(f"there are no links {name}; there are {', '.join(LINKS)}")
-    links = LINKS[name]
-    of_plan: dict[int, Process] = {}  # one plan stays one plan
-    for plan in plans.values():
-        if id(plan) not in of_plan:
-            of_plan[id(plan)] = plan if plan.links is not None else plan.over(links)
-    return {process: of_plan[id(plan)] for process, plan in plans.items()}
-
-
 def faults_of(setup: Setup) -> list[Fault]:
     faults = []
     for kind, text in setup.faults:
@@ -199,3 +152,6 @@ def is_counterexample(run: Mapping[str, Any]) -> bool:
 def is_live(run: Mapping[str, Any]) -> bool:
     """Whether a trace was recorded by live nodes, which no seed can make do the same again."""
     return run.get("live") is True
+
+
+__all__ = ["KEEP_LIMIT", "LINKS", "Report", "execute", "faults_of", "is_counterexample", "is_live", "replayed", "system_of"]

@@ -13,17 +13,10 @@ from typing import NamedTuple
 
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
-from habemus.core.properties import Finding, Kind, Property, Verdict
+from habemus.core.properties import Finding, Verdict
 from habemus.problems.finality import FAULTS, Finality
+from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3, ME4
 from habemus.problems.traffic import Sizes
-
-ME1 = Property("ME1", Kind.ALWAYS, "at most one process is in the critical section at any moment")
-ME2_DEADLOCK = Property("ME2-deadlock", Kind.EVENTUALLY, "somebody who asks always gets in, if nobody stays in for ever")
-ME2_STARVATION = Property("ME2-starvation", Kind.EVENTUALLY, "everybody who asks gets in, if nobody stays in for ever")
-ME3 = Property("ME3", Kind.ALWAYS, "if one request happened before another, it is served first")
-ME4 = Property("ME4", Kind.ALWAYS, "no more than so many others enter between a request and its entry")
-
-PROPERTIES = (ME1, ME2_DEADLOCK, ME2_STARVATION, ME3, ME4)
 
 PATIENCE = 100
 """How many others may enter while one waits before a run that is cut off counts as starvation."""
@@ -357,3 +350,6 @@ class MutexMeter:
         counts = [self.entries[client] for client in clients]
         squares = sum(count * count for count in counts)
         return sum(counts) ** 2 / (len(counts) * squares) if squares else None
+
+
+__all__ = ["ME1", "ME2_DEADLOCK", "ME2_STARVATION", "ME3", "ME4", "PATIENCE", "MutexMeter", "MutexMonitor", "Waiting", "wait_cycle"]

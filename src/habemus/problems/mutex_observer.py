@@ -12,7 +12,7 @@ from habemus.core.shapes import Names
 from habemus.problems import fencing
 from habemus.problems.fencing import FENCE, LockLost, Token
 from habemus.problems.mutex import Granted
-from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3
+from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3
 
 
 class Stage(IntEnum):

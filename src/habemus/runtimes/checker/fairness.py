@@ -42,11 +42,15 @@ def has_loops(search: Search) -> bool:
         return True
     leads_to: dict[Hashable, set[Hashable]] = {}
     uses: dict[Hashable, set[Hashable]] = {}
+    looked_at: set[int] = set()
     for place, local in enumerate(search.locals):
         for number, moves in search.known_moves(place):
             before = (place, local.use_of(number))
             for move in moves:
-                if move.cost or move.label.kind not in ("receive", "timer", "request"):
+                if move.cost or id(move.label) in looked_at:
+                    continue  # a receipt is the same, whatever else is under way, and then it has the same label
+                looked_at.add(id(move.label))
+                if move.label.kind not in ("receive", "timer", "request"):
                     continue
                 if move.label.kind == "timer":
                     return True

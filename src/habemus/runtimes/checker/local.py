@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from habemus.core.model import Asking, Seen, Use, UseState
 from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Node, Send, SetTimer, Stack, State
@@ -23,6 +23,7 @@ from habemus.core.system import System
 from habemus.core.values import Message, Timer
 
 Thing = TypeVar("Thing", bound=Hashable)
+_new = tuple.__new__  # makes a named tuple of a tuple, without a function in Python in between
 
 FAULTS = ("crash", "recover", "amnesia", "lose", "copy")
 BUDGETS = (*FAULTS, "timeout")
@@ -118,6 +119,16 @@ class Numbered(Generic[Thing]):
         return len(self.values)
 
 
+class Components(Numbered[Component]):
+    """The components of one process.  They are asked for by their parts: most are known, and a tuple is made faster than a component."""
+
+    def of(self, *parts: Any) -> int:
+        found = self._numbers.get(parts)  # type: ignore[call-overload]  # a component equals the tuple of its parts
+        if found is None:
+            found = self.number(Component._make(parts))
+        return cast(int, found)
+
+
 class Outcome(NamedTuple):
     """What a step leads to, with the choices that were made in it."""
 
@@ -135,6 +146,15 @@ class Result(NamedTuple):
     to_itself: tuple[int, ...]
     seen: tuple[Seen, ...]
     in_order: tuple[tuple[int, int], ...]
+
+
+class Receipt(NamedTuple):
+    """What a receipt can lead to, whatever else is under way."""
+
+    label: Label
+    outcome: Outcome
+    known: int  # what happened before, the message included
+    result: Result
 
 
 Bundle: TypeAlias = tuple[int, ...]
@@ -157,7 +177,7 @@ class Local:
         self.peers = system.topology.neighbours[process]
         self.places = {each: place for place, each in enumerate(system.plans)}
         self.stack = Stack(system.plans[process])
-        self.components: Numbered[Component] = Numbered()
+        self.components = Components()
         self.states: Numbered[State] = Numbered()
         self.timers: Numbered[tuple[Pending, ...]] = Numbered()
         self.uses: Numbered[UseState] = Numbered()
@@ -169,9 +189,11 @@ class Local:
         self._options: list[int] = []  # how many there were to choose from
         self._node = Node(self.stack, process, self.peers, self._choose)
         self._known_steps: dict[tuple[int, Hashable], tuple[Outcome, ...]] = {}
-        self._known_receipts: dict[tuple[int, ...], list[tuple[Label, Outcome, int, Result]]] = {}
+        self._known_receipts: dict[tuple[int, ...], list[Receipt]] = {}
         self._known_openings: dict[tuple[int, ...], list[tuple[int, tuple[int, ...]]]] = {}
         self._known_results: dict[tuple[int, int, int, int], Result] = {}
+        self._known_inboxes: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
+        self._known_choices: dict[int, Sequence[Asking]] = {}
         self._copies = bound.budget("copy")
         assert self.timers.number(()) == 0
         self.on_step: Callable[[int, Hashable, Sequence[Outcome]], None] | None = None  # told of every step that is executed
@@ -253,9 +275,16 @@ class Local:
             return [*steps, *self._crashes(component, steps), *self._losses(component)]
         return steps
 
+    def _choices(self, use: int) -> Sequence[Asking]:
+        """What the application may ask for, by the number of its state."""
+        known = self._known_choices.get(use)
+        if known is None:
+            known = self._known_choices[use] = self._use.choices(self.uses.values[use]) if self._is_client else ()
+        return known
+
     def _asks(self, component: Component) -> Iterator[Move]:
         use = self.uses.values[component.use]
-        for asking in self._use.choices(use):
+        for asking in self._choices(component.use):
             after = component._replace(use=self.uses.number(self._use.asked(use, asking)))
             own = before = 0
             if self.bound.order and asking.voluntary:
@@ -288,27 +317,27 @@ class Local:
         moves = []
         for number, rest in self._deliverable(inbox):
             key = (node, use, timers, known, number)
-            taken = self._known_receipts.get(key)
-            if taken is None:
-                taken = self._known_receipts[key] = self._taken(component, number)
-            for label, outcome, heard, result in taken:
+            receipts = self._known_receipts.get(key)
+            if receipts is None:
+                receipts = self._known_receipts[key] = self._taken(component, number)
+            for label, outcome, heard, (after, all_timers, sends, to_itself, seen, in_order) in receipts:
                 left = rest
-                for to_itself in result.to_itself:
-                    left = self.with_parcel(left, to_itself)
-                for later in result.timers:
-                    target = self.components.number(Component(outcome.node, left, later, result.use, True, heard, requests))
-                    moves.append(Move(label, target, result.sends, result.seen, in_order=result.in_order))
+                for own in to_itself:
+                    left = self.with_parcel(left, own)
+                for later in all_timers:
+                    target = self.components.of(outcome.node, left, later, after, True, heard, requests)
+                    moves.append(_new(Move, (label, target, sends, seen, "", False, in_order)))
                 if self._copies and label.what.sender != self.process:
                     kept = component._replace(known=heard)
                     moves += self._moves(kept, label._replace(kind="copy"), outcome, cost="copy")
         return moves
 
-    def _taken(self, component: Component, number: int) -> list[tuple[Label, Outcome, int, Result]]:
-        """What the receipt of a parcel can lead to, whatever else is under way: outcomes, with what is known then."""
+    def _taken(self, component: Component, number: int) -> list[Receipt]:
+        """What the receipt of a parcel can lead to."""
         parcel = self.post.values[number]
         heard = component._replace(known=component.known | parcel.known)
         return [
-            (Label("receive", parcel, outcome.choices), outcome, heard.known, self._result(heard, outcome))
+            Receipt(Label("receive", parcel, outcome.choices), outcome, heard.known, self._result(heard, outcome))
             for outcome in self.outcomes_of(component.node, parcel[:3])
         ]
 
@@ -439,13 +468,16 @@ class Local:
 
     def with_bundle(self, number: int, bundle: int) -> int:
         """The component after messages of another process have been sent to it."""
-        component = self.components.values[number]
-        if not component.up and not self.bound.can_return:
+        node, inbox, timers, use, up, known, requests = self.components.values[number]
+        if not up and not self.bound.can_return:
             return number
-        inbox = component.inbox
-        for parcel in self.post.bundles.values[bundle]:
-            inbox = self.with_parcel(inbox, parcel)
-        return self.components.number(component._replace(inbox=inbox))
+        larger = self._known_inboxes.get((inbox, bundle))
+        if larger is None:
+            larger = inbox
+            for parcel in self.post.bundles.values[bundle]:
+                larger = self.with_parcel(larger, parcel)
+            self._known_inboxes[inbox, bundle] = larger
+        return self.components.of(node, larger, timers, use, up, known, requests)
 
     def with_parcel(self, inbox: tuple[int, ...], number: int) -> tuple[int, ...]:
         if self.bound.merging and number in inbox:
@@ -476,8 +508,8 @@ class Local:
         component = self.components.values[number]
         if not component.up:
             return bool(component.inbox)
-        obliged = self._is_client and any(not each.voluntary for each in self._use.choices(self.uses.values[component.use]))
-        return bool(component.inbox or self.timers.values[component.timers] or obliged)
+        # The number of no timers is 0.
+        return bool(component.inbox or component.timers) or any(not each.voluntary for each in self._choices(component.use))
 
     # For whoever tells the story.
 

@@ -16,20 +16,24 @@ class MergingSearch(Search):
     def standing_for(self, state: int) -> int:
         """The state that is visited in the place of another."""
 
-    def _expand(self, position: int, end: int) -> int:
-        fresh, parents = self._fresh, self.parents
+    def leads_to(self, state: int, target: int) -> bool:
+        return any(self.standing_for(step.target) == target for step in self.steps(state))
+
+    def _expand(self, chunk: list[int]) -> int:
+        fresh, seen = self._fresh, self._seen
+        done = 0
         try:
-            for state in self._frontier[position:end]:
+            for state in chunk:
                 made = 0
                 for step in self.steps(state):
                     made += 1
                     target = self.standing_for(step.target)
-                    if target not in fresh and target not in parents:
-                        fresh[target] = state
+                    if not any(target in part for part in seen):
+                        fresh[target] = None
                 self.extent.transitions += made
                 if self.is_at_rest(state):
                     self._rest(state)
-                position += 1
+                done += 1
         except (TooNarrow, Violation) as cause:
-            raise Interrupted(position) from cause
-        return position
+            raise Interrupted(done) from cause
+        return done

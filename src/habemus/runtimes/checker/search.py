@@ -5,7 +5,8 @@ the budgets that are left, packed side by side into one integer.  A move adds a 
 changes, and all differences are known from the second time on: the inner loop adds integers and asks a dictionary.  If a
 field becomes too narrow for its numbers, all states are packed anew with a wider one.
 
-Breadth first, so that the first way to a violation is a shortest one; each state remembers the one that it was reached from.
+Breadth first, so that the first way to a violation is a shortest one.  No state remembers where it was reached from: ways are rarely
+asked for, and then they are found backwards, from level to level.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from habemus.runtimes.checker.local import BUDGETS, Bound, Label, Local, Move, N
 
 CHUNK = 20_000
 """States between two looks at the clock and the limits."""
+
+FULL_SET = 1_258_000
+"""So many integers fit into a set of two million places.  The next one would make it twice as large, so another set is begun."""
 
 COMPACT = 60
 """Integers of so many bits are the smallest that Python has for this: all fields together begin with as many."""
@@ -107,9 +111,9 @@ class Search:
         self.extent = Extent()
         self.wrong: dict[str, Wrong] = {}
         self.shown: dict[str, int] = {}  # how many different events each property was seen to be about
-        self.parents: dict[int, int | None] = {}
-        self._frontier: list[int] = []  # the level that is being visited
-        self._fresh: dict[int, int] = {}  # the next one, as far as it is known
+        self._seen: list[set[int]] = []
+        self._levels: list[list[int]] = []  # the last of them is being visited
+        self._fresh: dict[int, None] = {}  # the next one, as far as it is known, and in the order in which it was found
         self.resting = 0  # states in which nothing is bound to happen
         self._size = len(self.locals)
         self._watch, self._purse = self._size, self._size + 1
@@ -280,17 +284,17 @@ class Search:
         """Visits all states, or as many as the limits allow.  An interrupt ends it early, and what was covered stands."""
         began = monotonic()
         extent = self.extent
-        self.parents = dict.fromkeys(self.initials)
-        self._frontier = list(self.initials)
+        self._seen, self._levels = [set()], []
+        self._remember(list(self.initials))
         was_collecting = gc.isenabled()
         gc.disable()  # integers have no cycles to collect
         try:
-            while self._frontier:
+            while self._levels[-1]:
                 position = 0
-                while position < len(self._frontier):
+                while position < len(self._levels[-1]):
                     position = self._visit(position)
-                    extent.states = len(self.parents) + len(self._fresh)
-                    extent.queue = len(self._fresh) + len(self._frontier) - position
+                    extent.states = self._known + len(self._fresh)
+                    extent.queue = len(self._fresh) + len(self._levels[-1]) - position
                     extent.seconds = monotonic() - began
                     if progress is not None:
                         progress(extent)
@@ -302,60 +306,72 @@ class Search:
                         extent.stopped = f"the limit of {seconds:g} seconds was reached"
                     if extent.stopped:
                         return extent
-                # Most of what a level leads to is new, so what is not is looked for only now, all at once.
-                for known in self._fresh.keys() & self.parents.keys():
-                    del self._fresh[known]
-                self.parents.update(self._fresh)
-                self._frontier = list(self._fresh)
-                self._fresh.clear()
-                extent.depth += bool(self._frontier)
+                self._next_level()
+                extent.depth += bool(self._levels[-1])
             extent.complete = True
             extent.queue = 0
         except KeyboardInterrupt:
             extent.stopped = "it was interrupted"
         finally:
-            self.parents = {**self._fresh, **self.parents} if self._fresh else self.parents
-            self._fresh = {}
-            extent.states = len(self.parents)
+            self._next_level()
+            extent.states = self._known
             extent.seconds = monotonic() - began
             if was_collecting:
                 gc.enable()
         return extent
 
+    def _next_level(self) -> None:
+        """Most of what a level leads to is new, so what is not is looked for only at its end, all at once."""
+        fresh, self._fresh = list(self._fresh), {}
+        for part in self._seen:
+            if not part.isdisjoint(fresh):
+                fresh = [state for state in fresh if state not in part]
+        self._remember(fresh)
+
+    def _remember(self, level: list[int]) -> None:
+        if len(self._seen[-1]) + len(level) > FULL_SET:
+            self._seen.append(set())
+        self._seen[-1].update(level)
+        self._levels.append(level)
+
+    @property
+    def _known(self) -> int:
+        return sum(map(len, self._seen))
+
     def _visit(self, position: int) -> int:
         """Visits the next states of the level; gives the position of the first that is left."""
+        chunk = self._levels[-1][position : position + CHUNK]
         try:
-            return self._expand(position, min(position + CHUNK, len(self._frontier)))
+            return position + self._expand(chunk)
         except Interrupted as interrupted:
             cause = interrupted.__cause__
             if isinstance(cause, Violation):
-                self.note(cause.names, self._frontier[interrupted.position])
+                self.note(cause.names, chunk[interrupted.done])
             else:
                 assert isinstance(cause, TooNarrow)
                 self._repack(self._widen(cause.place))
-            return interrupted.position
+            return position + interrupted.done
 
     def _repack(self, again: Callable[[int], int]) -> None:
-        """Packs all states anew.  A parent stays the same object as the key that it is elsewhere: that halves the memory."""
-        anew: dict[int | None, Any] = {state: again(state) for state in self.parents}
-        self._frontier = [anew[state] for state in self._frontier]
-        anew[None] = None
-        self.parents = {anew[state]: anew[parent] for state, parent in self.parents.items()}
-        self._fresh = {again(state): anew[parent] for state, parent in self._fresh.items()}
+        """Packs all states anew, once each: the levels have the same integers as the set, not equal ones."""
+        levels = self._levels
+        self._seen, self._levels = [set()], []
+        for level in levels:
+            self._remember([again(state) for state in level])
+        self._fresh = {again(state): None for state in self._fresh}
         self.move_packed(again)
 
-    def _expand(self, position: int, end: int) -> int:
+    def _expand(self, chunk: list[int]) -> int:
         """Visits some states of the level.  If it is interrupted, the state in hand is visited again: what it has led to is known."""
-        chunk = self._frontier[position:end]
         at = [chunk[0], 0]  # the state in hand, and the transitions of those before it
         loop = inner_loop(self._size, bool(self.bound.budgets), self.bound.synchronous)
         try:
             loop(chunk, self._fresh, self._shifts, self._masks, self._tables, self._spendings, self._rest, self._after_time, at)
         except (TooNarrow, Violation) as cause:
-            raise Interrupted(position + chunk.index(at[0])) from cause
+            raise Interrupted(chunk.index(at[0])) from cause
         finally:
             self.extent.transitions += at[1]
-        return end
+        return len(chunk)
 
     def _rest(self, state: int) -> None:
         self.resting += 1
@@ -435,14 +451,19 @@ class Search:
 
     def visited(self) -> list[int]:
         """All states, in the order in which they were found."""
-        return list(self.parents)
+        return [state for level in self._levels for state in level]
 
     def path_to(self, state: int) -> list[int]:
         """The states from the beginning to this one."""
+        depth = next(depth for depth, level in enumerate(self._levels) if state in level)
         path = [state]
-        while (parent := self.parents[path[-1]]) is not None:
-            path.append(parent)
+        for level in reversed(self._levels[:depth]):
+            path.append(next(before for before in level if self.leads_to(before, path[-1])))
         return path[::-1]
+
+    def leads_to(self, state: int, target: int) -> bool:
+        """Whether a step leads from the one state to the other."""
+        return any(step.target == target for step in self.steps(state))
 
     @property
     def handlers_run(self) -> int:
@@ -450,9 +471,11 @@ class Search:
 
 
 class Interrupted(Exception):
-    def __init__(self, position: int) -> None:
+    """Something has to be seen to before the search goes on, from the state after those that are done."""
+
+    def __init__(self, done: int) -> None:
         super().__init__()
-        self.position = position
+        self.done = done
 
 
 class _Additions(dict[int, int]):
@@ -502,14 +525,17 @@ class _Spending(dict[int, "int | None"]):
 
 
 class _Packed(NamedTuple):
-    """What a process can do in a component, as differences between states; sorted by how many other fields a move changes."""
+    """What a process can do in a component, as differences between states; sorted by how many other fields a move changes.
+
+    Such a field is given by where it is, and by the difference for each number there.
+    """
 
     alone: tuple[int, ...]
-    to_one: tuple[tuple[int, int, dict[int, int]], ...]
-    to_many: tuple[tuple[int, tuple[tuple[int, dict[int, int]], ...]], ...]
+    to_one: tuple[tuple[int, int, int, dict[int, int]], ...]
+    to_many: tuple[tuple[int, tuple[tuple[int, int, dict[int, int]], ...]], ...]
     moves: int  # how many these are
     is_active: bool  # something is bound to happen
-    faults: tuple[tuple[str, int, tuple[tuple[int, dict[int, int]], ...]], ...]
+    faults: tuple[tuple[str, int, tuple[tuple[int, int, dict[int, int]], ...]], ...]
 
 
 class _Table(dict[int, _Packed]):
@@ -523,7 +549,8 @@ class _Table(dict[int, _Packed]):
         search, place = self._of
         alone, to_one, to_many, faults = [], [], [], []
         for move in search.moves_of(place, component):
-            delta, changes = search.difference(place, component, move.target), search.changes(move)
+            delta = search.difference(place, component, move.target)
+            changes = tuple((search._shifts[other], search._masks[other], differences) for other, differences in search.changes(move))
             if move.cost:
                 faults.append((move.cost, delta, changes))
             elif not changes:
@@ -542,48 +569,45 @@ class _Table(dict[int, _Packed]):
 def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., None]:
     """The loop over the states of a level, written out for so many processes: this is where all the time goes.
 
-    For each process in turn: its moves in its component, and the state that each leads to, into `fresh` if it is not there.
+    For each process in turn: its moves in its component, and the state that each leads to, into `fresh`.
     """
-    fields = range(size + 1 + budgets)
     lines = [
         "def loop(chunk, fresh, shifts, masks, tables, spendings, rest, after_time, at):",
-        *(f"    s{each}, m{each} = shifts[{each}], masks[{each}]" for each in fields),
-        *(f"    table{each} = tables[{each}]" for each in range(size)),
+        *(f"    s{each}, m{each}, table{each} = shifts[{each}], masks[{each}], tables[{each}]" for each in range(size)),
+        f"    s{size}, m{size} = shifts[{size + 1}], masks[{size + 1}]",
         "    transitions = extra = 0",
         "    try:",
         "        for state in chunk:",
-        *(f"            c{each} = state >> s{each}{f' & m{each}' if each else ''}" for each in fields),  # the first is on top
-        f"            numbers = ({', '.join(f'c{each}' for each in fields)},)",
     ]
     for each in range(size):
         lines += [
-            f"            alone, to_one, to_many, k{each}, a{each}, faults = table{each}[c{each}]",
-            "            for delta in alone:",
-            "                target = state + delta",
-            "                if target not in fresh: fresh[target] = state",
-            "            for delta, place, differences in to_one:",
-            "                target = state + delta + differences[numbers[place]]",
-            "                if target not in fresh: fresh[target] = state",
-            "            for delta, changes in to_many:",
-            "                target = state + delta",
-            "                for place, differences in changes: target += differences[numbers[place]]",
-            "                if target not in fresh: fresh[target] = state",
+            # The first process is on top.
+            f"            alone, to_one, to_many, k{each}, a{each}, faults = table{each}[state >> s{each}{f' & m{each}' if each else ''}]",
+            "            for delta in alone: fresh[state + delta] = None",
+            "            if to_one:",
+            "                for delta, shift, mask, differences in to_one:",
+            "                    fresh[state + delta + differences[state >> shift & mask]] = None",
+            "            if to_many:",
+            "                for delta, changes in to_many:",
+            "                    target = state + delta",
+            "                    for shift, mask, differences in changes: target += differences[state >> shift & mask]",
+            "                    fresh[target] = None",
         ]
         if budgets:
             lines += [
                 "            for kind, delta, changes in faults:",
-                f"                price = spendings[kind][c{size + 1}]",
+                f"                price = spendings[kind][state >> s{size} & m{size}]",
                 "                if price is not None:",
                 "                    target = state + delta + price",
-                "                    for place, differences in changes: target += differences[numbers[place]]",
-                "                    if target not in fresh: fresh[target] = state",
+                "                    for shift, mask, differences in changes: target += differences[state >> shift & mask]",
+                "                    fresh[target] = None",
                 "                    extra += 1",
             ]
     if synchronous:
         lines += [
             "            target = after_time(state)",
             "            if target is not None:",
-            "                if target not in fresh: fresh[target] = state",
+            "                fresh[target] = None",
             "                extra += 1",
         ]
     lines += [

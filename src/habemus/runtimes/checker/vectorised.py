@@ -9,6 +9,7 @@ No parents are kept.  The way to a state is found backwards: a level is expanded
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, NamedTuple
@@ -60,7 +61,7 @@ class VectorisedSearch(Search):
         super().__init__(system, uses, observer, bound)
         if bound.synchronous:
             raise TooWide("time passes for all processes at once, which the search with numpy does not do")
-        self._levels: list[Numbers] = []
+        self._sorted_levels: list[Numbers] = []
         self._arrange()
 
     def _arrange(self) -> None:
@@ -83,10 +84,12 @@ class VectorisedSearch(Search):
     ) -> Extent:
         began = monotonic()
         extent = self.extent
+        was_collecting = gc.isenabled()
+        gc.disable()  # the tables only grow
         seen = np.sort(np.array(self.initials, np.int64))
-        self._levels = [seen]
+        self._sorted_levels = [seen]
         try:
-            while len(frontier := self._levels[-1]):
+            while len(frontier := self._sorted_levels[-1]):
                 found: list[Numbers] = []
                 position = 0
                 while position < len(frontier):
@@ -95,7 +98,7 @@ class VectorisedSearch(Search):
                     except TooNarrow as narrow:
                         again = self._widened(narrow.place)
                         seen, found = again(seen), [again(each) for each in found]
-                        frontier = self._levels[-1]
+                        frontier = self._sorted_levels[-1]
                         continue
                     position += AT_ONCE
                     extent.states = len(seen)
@@ -107,7 +110,7 @@ class VectorisedSearch(Search):
                         extent.stopped = f"the limit of {seconds:g} seconds was reached"
                         return extent
                 following = _distinct(found)
-                self._levels.append(following)
+                self._sorted_levels.append(following)
                 seen = np.sort(np.concatenate([seen, following]), kind="stable")  # two sorted runs: merged, not sorted
                 extent.states = len(seen)
                 if self.wrong and stop_at_first:
@@ -124,6 +127,8 @@ class VectorisedSearch(Search):
         finally:
             extent.states = len(seen)
             extent.seconds = monotonic() - began
+            if was_collecting:
+                gc.enable()
         return extent
 
     def _following(self, states: Numbers, seen: Numbers) -> Numbers:
@@ -146,29 +151,37 @@ class VectorisedSearch(Search):
         for place in range(self._size):
             table = self._moves[place].for_all(numbers[place])
             active |= table.active[numbers[place]]
-            counts = table.many[numbers[place]]
-            total = int(counts.sum())
-            if not total:
-                continue
-            origin = np.repeat(np.arange(len(states)), counts)
-            ends = np.cumsum(counts)
-            move = np.arange(total) - np.repeat(ends - counts, counts) + table.first[numbers[place]][origin]
-            targets = states[origin] + table.delta[move]
-            if self.bound.budgets:
-                origin, move, targets = self._paid(table.cost[move], numbers[self._purse], origin, move, targets)
-            for places, rows in zip(table.places, table.tables, strict=True):
-                changed = places[move]
-                for other in range(self._size + 1):
-                    which = np.flatnonzero(changed == other)
-                    if len(which):
-                        differences = self._differences[other]
-                        row, number = rows[move[which]], numbers[other][origin[which]]
-                        targets[which] += differences.looked_up(row, number, states, origin[which])
-            if judge:
-                self.extent.transitions += len(targets)
-            yield origin, targets
+            many, first = table.many[numbers[place]], table.first[numbers[place]]
+            for turn in range(int(many.max(initial=0))):  # the first move of each, the second of those that have one, ...
+                origin = np.flatnonzero(many > turn)
+                move = first[origin] + turn
+                targets = states[origin] + table.delta[move]
+                if self.bound.budgets:
+                    origin, move, targets = self._paid(table.cost[move], numbers[self._purse], origin, move, targets)
+                self._carry(table, states, numbers, origin, move, targets)
+                if judge:
+                    self.extent.transitions += len(targets)
+                yield origin, targets
         if judge and not active.all():
             self._judge_rest(states[~active])
+
+    def _carry(
+        self, table: _Columns, states: Numbers, numbers: Sequence[Numbers], origin: NDArray[np.int64], move: Numbers, targets: Numbers
+    ) -> None:
+        """Adds to the targets what the moves change in fields of others."""
+        left: NDArray[np.int64] | slice = slice(None)  # most moves change none, few more than one
+        for places, rows in zip(table.places, table.tables, strict=True):
+            changed = places[move[left]]
+            some = np.flatnonzero(changed >= 0)
+            if not len(some):
+                return
+            left, changed = (some if isinstance(left, slice) else left[some]), changed[some]
+            for other in range(self._size + 1):
+                which = left[changed == other]
+                if len(which):
+                    differences = self._differences[other]
+                    row, number = rows[move[which]], numbers[other][origin[which]]
+                    targets[which] += differences.looked_up(row, number, states, origin[which])
 
     def _paid(
         self, cost: Numbers, purse: Numbers, origin: NDArray[np.int64], move: Numbers, targets: Numbers
@@ -212,7 +225,7 @@ class VectorisedSearch(Search):
                 packed += (states & np.int64(bits & np.iinfo(np.int64).max)) << distance
             return packed
 
-        self._levels = [again(level) for level in self._levels]
+        self._sorted_levels = [again(level) for level in self._sorted_levels]
         self.move_packed(lambda state: int(again(np.array([state]))[0]))
         return again
 
@@ -222,12 +235,12 @@ class VectorisedSearch(Search):
     # Ways.
 
     def visited(self) -> list[int]:
-        return [state for level in self._levels for state in level.tolist()]
+        return [state for level in self._sorted_levels for state in level.tolist()]
 
     def path_to(self, state: int) -> list[int]:
-        depth = next(depth for depth, level in enumerate(self._levels) if _has(level, state))
+        depth = next(depth for depth, level in enumerate(self._sorted_levels) if _has(level, state))
         path = [state]
-        for level in reversed(self._levels[:depth]):
+        for level in reversed(self._sorted_levels[:depth]):
             path.append(self._parent(level, path[-1]))
         return path[::-1]
 

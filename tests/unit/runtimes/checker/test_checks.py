@@ -1,5 +1,7 @@
 """The checker on algorithms made to try it: what it searches, what it calls fair, and what it says when it is cut off."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -336,3 +338,17 @@ def test_the_processes_do_what_the_counterexample_says(check: Check) -> None:
         assert finding.verdict is Verdict.VIOLATED and "is violated after" not in finding.why, "the monitors see it too"
     other = perform(replace(check, search="numpy"))
     assert {name: told.steps for name, told in other.stories.items()} == {name: told.steps for name, told in report.stories.items()}
+
+
+def test_a_search_loads_neither_the_simulator_nor_numpy() -> None:
+    """Starting up is most of the time that a small check takes."""
+    words = ["check", "ricart-agrawala", "-n", "2", "--search", "breadth"]
+    source = f"""
+import sys
+from habemus.cli.app import habemus
+assert habemus.main({words}, standalone_mode=False) == 0
+print(*(name for name in sys.modules if name.startswith(("habemus.runtimes.sim", "habemus.traces", "numpy", "rich"))))
+"""
+    told = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert any("holds" in line for line in told)
+    assert told[-1] == ""
