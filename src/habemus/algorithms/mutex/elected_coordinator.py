@@ -201,7 +201,8 @@ class ElectedCoordinator(Participant):
         self.recorders = {self.me}
         self.set_timer(Remind(self.term), after=self.patience)
         if self.recording == "majority":
-            others = [other for other in self.prompt if other != self.me]
+            # Those that were prompt before; above all the borrower, which then has the loan in its memory before it is granted.
+            others = sorted((other for other in self.prompt if other != self.me), key=lambda other: other != process)
             self.have_recorded_by(others[: self.majority() - 1])
 
     def next_token(self) -> Token:

@@ -104,13 +104,15 @@ class Participant(Mutex):
     election: Uses[Election]
     lease: Const[int] = 0  # how long a grant is good for; 0: until the release
     patience: Const[int] = 50_000  # how long to wait before saying something again
+    ahead: Const[int] = 0  # how many numbers of requests are set aside by one visit to stable memory
 
     term: Durable[int] = 0  # the newest heard of
     coordinator: ProcessId | None = None  # of that term, if this process has heard who it is
     loan: Durable[Loan | None] = None  # the newest recorded here
 
     state: Standing = RELEASED
-    number: Durable[int] = 0  # of its latest request
+    number: int = 0  # of its latest request
+    reserved: Durable[int] = 0  # no number above this one has been used
     attempt: int = 0  # how often it has asked
     answered: int = 0  # the latest attempt that was answered
     granted_at: int = 0  # the attempt that the latest grant answers
@@ -123,12 +125,15 @@ class Participant(Mutex):
 
     def on_recover(self) -> None:
         """Whatever it wanted, or was in, is over; the coordinator learns that when it asks."""
+        self.number = self.reserved
 
     # Asking.
 
     def acquire(self) -> None:
         self.state = WANTED
         self.number += 1
+        if self.number > self.reserved:
+            self.reserved = self.number + self.ahead
         self.attempt = self.answered = self.granted_at = self.run_out_at = 0
         self.ask()
 

@@ -69,7 +69,7 @@ class Offer(NamedTuple):
 DEFAULT_OFFERS = {
     "locks": Offer(
         "elected-coordinator-leased",
-        ("lease=2s", "patience=500ms", 'election_options={"patience": [200000, 400000], "period": 50000}'),
+        ("lease=2s", "patience=500ms", "ahead=1000", 'election_options={"patience": [200000, 400000], "period": 50000}'),
     ),
 }
 
