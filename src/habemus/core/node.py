@@ -197,8 +197,9 @@ def settle_together(stack: Stack, parts: Sequence[Process], raised: deque[tuple[
     return settle
 
 
-def handler_of(process: Process, value: Value, of: str | None) -> Callable[..., None]:
-    handler = type(process).__behaviour__.upon.get((type(value), of))
+def handler_of(process: Process, value: Value, of: str | None, *, is_alone: bool = False) -> Callable[..., None]:
+    behaviour = type(process).__behaviour__
+    handler = (behaviour.settled if is_alone else behaviour.upon).get((type(value), of))
     if handler is None:
         raise MistakeInAlgorithm(f"{type(process).__name__} has no @upon({type(value).__name__}) and got {value!r}")
     return handler
@@ -215,6 +216,7 @@ class Node:
         for part, process in zip(stack.parts, self.parts, strict=True):
             self._give_effects(process, part, self._raised, choose)
         self._settle = settle_together(stack, self.parts, self._raised)
+        self._is_alone = len(self.parts) == 1  # then its handlers settle it themselves, and only the rules that they can affect
 
     def _give_effects(
         self, process: Process, part: Part, raised: deque[tuple[int, Indication]], choose: Callable[[Sequence[Any]], Any]
@@ -250,9 +252,10 @@ class Node:
         process.choose = choose_and_note
         process.indicate = indicate_up if part.above is not None else lambda indication: effects.append(Indicate(indication))
 
-    def _stepped(self) -> list[Effect]:
-        self._settle()
-        effects = list(self.effects)
+    def _stepped(self, is_settled: bool = False) -> list[Effect]:
+        if not is_settled:
+            self._settle()
+        effects = self.effects.copy()
         self.effects.clear()
         return effects
 
@@ -270,20 +273,22 @@ class Node:
 
     def deliver(self, port: int, sender: ProcessId, message: Message) -> list[Effect]:
         process = self.parts[port]
-        handler_of(process, message, None)(process, sender, message)
-        return self._stepped()
+        handler_of(process, message, None, is_alone=self._is_alone)(process, sender, message)
+        return self._stepped(self._is_alone)
 
     def fire(self, port: int, timer: Timer) -> list[Effect]:
         process = self.parts[port]
-        handler_of(process, timer, None)(process, timer)
-        return self._stepped()
+        handler_of(process, timer, None, is_alone=self._is_alone)(process, timer)
+        return self._stepped(self._is_alone)
 
     def request(self, name: str, *arguments: Any) -> list[Effect]:
-        cls = type(self.parts[0])
-        if name not in cls.__behaviour__.requests:
-            raise MistakeInPlan(f"{cls.__name__} has no request {name}; it has {', '.join(cls.__behaviour__.requests) or 'none'}")
-        getattr(self.parts[0], name)(*arguments)
-        return self._stepped()
+        process = self.parts[0]
+        requests = type(process).__behaviour__.requests
+        made = requests.get(name)
+        if made is None:
+            raise MistakeInPlan(f"{type(process).__name__} has no request {name}; it has {', '.join(requests) or 'none'}")
+        made(process, *arguments)
+        return self._stepped(self._is_alone)
 
     # State.
 

@@ -92,6 +92,7 @@ class Place:
     queue: deque[Claim] = field(default_factory=deque)
     holder: Claim | None = None
     has_asked: bool = False
+    withdrawing: int = 0  # requests that were taken back, and whose grant may still be on its way from stable memory
     stands_back_for: str = ""  # the client that is to be next
 
     @property
@@ -107,7 +108,7 @@ class Desk:
         self._sessions: dict[str, Session] = {}
         self._claims = 0
         self._kinds: dict[str, type[Any]] = {each.name: type(next(iter(each.system.plans.values()))) for each in node.services}
-        self.changed: Callable[[str, str, Standing], None] = _nobody_watches
+        self.changed: Callable[[str, str], None] = _nobody_watches
         self.transferred: Callable[[str, str, str], None] = _nobody_watches
 
     # Sessions.
@@ -256,19 +257,23 @@ class Desk:
             place = self._places[service, name] = Place(service, name, leave)
         return place
 
+    def sweep(self) -> None:
+        """Forgets the places that nobody uses; not at once, because most are used again."""
+        for place in list(self._places.values()):
+            if not (place.queue or place.has_asked or place.holder or place.withdrawing):
+                del self._places[place.key]
+                self._timers.cancel((place, "back"))
+                place.leave()
+
     def _see_to(self, place: Place) -> None:
-        """Asks if somebody waits, and forgets the place if nobody does."""
+        """Asks, if somebody waits."""
         if place.queue and not place.has_asked and place.holder is None:
             place.has_asked = True
             self._ask(place, "acquire")
-        elif not place.queue and not place.has_asked and place.holder is None and place.key in self._places:
-            del self._places[place.key]
-            self._timers.cancel((place, "back"))
-            place.leave()
 
-    def _ask(self, place: Place, request: str) -> None:
+    def _ask(self, place: Place, request: str, told: Callable[[], None] | None = None) -> None:
         try:
-            self._node.ask(place.service, place.name, request)
+            self._node.ask(place.service, place.name, request, told=told)
         except RuntimeError as reason:  # the instance has failed, or the node ends
             self.give_up(place.service, place.name, str(reason))
 
@@ -288,8 +293,14 @@ class Desk:
         """Nobody waits here any more.  Where the algorithm cannot take a request back, it is let in first, and leaves at once."""
         if place.has_asked and place.holder is None and self._kinds[place.service].withdraws:
             place.has_asked = False
-            self._ask(place, "release")
+            place.withdrawing += 1
+            self._ask(place, "release", lambda: self._withdrawn(place))
         self._see_to(place)
+
+    @staticmethod
+    def _withdrawn(place: Place) -> None:
+        """What the process said before the release has been heard by now: it is told in order."""
+        place.withdrawing -= 1
 
     def _leave(self, place: Place) -> None:
         self._tell(place)
@@ -306,7 +317,7 @@ class Desk:
                 self._lose(holder, "its lease could not be renewed in time")
                 self._tell(place)
                 self._see_to(place)
-        elif isinstance(said, Granted) and place.has_asked:
+        elif isinstance(said, Granted) and place.has_asked and not place.withdrawing:
             place.has_asked = False
             self._give(place, number_of(said.token) if isinstance(said, GrantedWithToken) else None)
 
@@ -377,7 +388,7 @@ class Desk:
     # Telling.
 
     def _tell(self, place: Place) -> None:
-        self.changed(place.service, place.name, self.standing(place.service, place.name))
+        self.changed(place.service, place.name)
 
     def standing(self, service: str, name: str) -> Standing:
         place = self._places.get((service, name))
@@ -390,6 +401,8 @@ class Desk:
         """Who holds and who waits, for whoever asks."""
         for (service, name), place in sorted(self._places.items()):
             holder = place.holder
+            if holder is None and not place.queue:
+                continue
             yield {
                 "service": service,
                 "name": name,

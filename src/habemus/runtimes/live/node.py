@@ -285,6 +285,7 @@ class Node:
     def _sweep(self) -> None:
         """Forgets what has been idle and cannot be told from what never was; a few at a time, so that nobody waits for it."""
         if not self._unswept:
+            self.desk.sweep()
             self._unswept = list(self._instances)
         before = now_us() - self.settings.idle_us
         for key in self._unswept[-SWEEP_AT_ONCE:]:

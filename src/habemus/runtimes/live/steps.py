@@ -18,7 +18,7 @@ import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -83,21 +83,21 @@ class Steps:
 
     def start(self, hosted: Hosted) -> None:
         # An entry says that the process has started, even if what it keeps is still as at first.
-        self._step(hosted, Cause("start"), hosted.pure.start, stores=hosted.keeps)
+        self._step(hosted, Cause("start"), hosted.pure.start, (), stores=hosted.keeps)
 
     def recover(self, hosted: Hosted, stored: bytes) -> None:
         """Brings a process back with what it had stored; `Malformed` or `DecodeError` if it cannot have stored that."""
         plain = msgspec.msgpack.decode(stored)
         hosted.pure.restore(hosted.stable.state(plain))
         hosted.stored = hosted.stable.taken(hosted.pure.parts)
-        self._step(hosted, Cause("recover", value={"stored": plain}), hosted.pure.recover)
+        self._step(hosted, Cause("recover", value={"stored": plain}), hosted.pure.recover, ())
 
     def request(self, hosted: Hosted, request: str, arguments: tuple[object, ...], told: Told) -> None:
         cause = Cause("request", request, note(arguments) if arguments else None)
-        self._step(hosted, cause, partial(hosted.pure.request, request, *arguments), told)
+        self._step(hosted, cause, hosted.pure.request, (request, *arguments), told)
 
     def deliver(self, hosted: Hosted, sender: ProcessId, port: int, message: Message, number: int) -> None:
-        self._step(hosted, Cause("receive", "", message, sender, number, port), partial(hosted.pure.deliver, port, sender, message))
+        self._step(hosted, Cause("receive", "", message, sender, number, port), hosted.pure.deliver, (port, sender, message))
 
     def tell(self, hosted: Hosted, part: str, news: Timer) -> None:
         """A timer expires that nobody set: news from outside the instance."""
@@ -105,7 +105,7 @@ class Steps:
 
     def _expire(self, hosted: Hosted, port: int, timer: Timer) -> None:
         hosted.timers.discard((port, timer))
-        self._step(hosted, Cause("timer", "", timer, port=port), partial(hosted.pure.fire, port, timer))
+        self._step(hosted, Cause("timer", "", timer, port=port), hosted.pure.fire, (port, timer))
 
     def _deliver_local(self) -> None:
         self._delivering = False
@@ -118,13 +118,22 @@ class Steps:
 
     # Steps.
 
-    def _step(self, hosted: Hosted, cause: Cause, act: Callable[[], list[Effect]], told: Told = None, *, stores: bool = False) -> None:
+    def _step(
+        self,
+        hosted: Hosted,
+        cause: Cause,
+        act: Callable[..., list[Effect]],
+        given: tuple[Any, ...],
+        told: Told = None,
+        *,
+        stores: bool = False,
+    ) -> None:
         instance = hosted.instance
         if instance.failed is not None or self._closed:
             return
         instance.used = now_us()
         try:
-            effects = act()
+            effects = act(*given)
             entry = self._changed(hosted, stores) if hosted.keeps else None
             if effects:
                 self._check(instance, effects)

@@ -111,13 +111,13 @@ class Watching:
         for service, name in self._watchers:
             self._node.send(peer, Watch(self._node.number_of(service), name))
 
-    def _changed(self, service: str, name: str, standing: Standing) -> None:
-        key = (service, name)
+    def _changed(self, service: str, name: str) -> None:
         if not self._peers and not self._watchers:
             return
+        key = (service, name)
         interested = self._peers.get(key)
         if interested is not None:
-            now = now_us()
+            now, standing = now_us(), self._desk.standing(*key)
             for peer, until in list(interested.items()):
                 if until < now:
                     del interested[peer]

@@ -1,0 +1,121 @@
+"""The desk, with a node that does only what the test says: orders of events that real ones have once in a million."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLeased
+from habemus.core.system import System
+from habemus.problems.fencing import Granted, LockLost
+from habemus.runtimes.live.desk import Desk, Session, number_of
+from habemus.runtimes.live.service import Service
+from habemus.runtimes.live.timers import Timers, chance
+
+
+class Script:
+    """A node: notes what it is asked, and says what it is told to say."""
+
+    def __init__(self) -> None:
+        system: System = ElectedCoordinatorLeased.system(1)
+        self.services = (Service("locks", system, [1]),)
+        self.me = 1
+        self.asked: list[str] = []
+        self.untold: list[Callable[[], None]] = []
+        self.listener: Any = None
+
+    def subscribe(self, service: str, name: str, listener: Any) -> Callable[[], None]:
+        self.listener = listener
+        return lambda: None
+
+    def ask(self, service: str, name: str, request: str, *arguments: Any, told: Callable[[], None] | None = None) -> None:
+        self.asked.append(request)
+        if told is not None:
+            self.untold.append(told)
+
+    def left_us(self, service: str, name: str) -> int:
+        return 1_000_000
+
+
+class Said:
+    def __init__(self) -> None:
+        self.lines: list[tuple[object, ...]] = []
+
+    def say(self, *line: object) -> None:
+        self.lines.append(line)
+
+
+def run(check: Callable[[Desk, Script, Said, Session], None]) -> None:
+    async def main() -> None:
+        node, wire = Script(), Said()
+        desk = Desk(node, Timers(asyncio.get_running_loop(), chance(1)))  # type: ignore[arg-type]  # as much of a node as it needs
+        session = desk.join(wire, "client", None)
+        assert session is not None
+        check(desk, node, wire, session)
+
+    asyncio.run(main())
+
+
+def acquire(desk: Desk, wire: Said, session: Session, id: int) -> None:
+    desk.acquire(wire, session, id, "locks", ["x"], None, None, id)
+
+
+def test_a_grant_that_was_on_its_way_when_the_request_was_taken_back_is_nobodys() -> None:
+    """The process was let in, what it stored is being written, and meanwhile the client gives up and another one asks."""
+
+    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+        acquire(desk, wire, session, 1)
+        desk.release(session, 1)
+        acquire(desk, wire, session, 2)
+        assert node.asked == ["acquire", "release", "acquire"]
+        node.listener(1, Granted((1, 1)))  # the old one
+        assert wire.lines == []
+        node.untold.pop()()  # the release has been stored and sent
+        node.listener(1, Granted((1, 2)))
+        assert [(line[0], line[1], line[2]) for line in wire.lines] == [("granted", 2, number_of((1, 2)))]
+
+    run(check)
+
+
+def test_a_loss_that_was_on_its_way_is_not_the_next_holders() -> None:
+    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+        acquire(desk, wire, session, 1)
+        acquire(desk, wire, session, 2)
+        node.listener(1, Granted((1, 1)))
+        desk.release(session, 1)
+        node.listener(1, Granted((1, 2)))
+        node.listener(1, LockLost((1, 1)))
+        assert [line[:2] for line in wire.lines] == [("granted", 1), ("granted", 2)]
+        node.listener(1, LockLost((1, 2)))
+        assert wire.lines[-1][:2] == ("lost", 2)
+
+    run(check)
+
+
+def test_a_claim_on_several_locks_is_content_with_one() -> None:
+    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+        desk.acquire(wire, session, 1, "locks", ["a", "b"], None, None, 1)
+        assert node.asked == ["acquire", "acquire"]
+        node.listener(1, Granted((1, 1)))  # that of b, which was subscribed to last
+        assert wire.lines[0][0] == "granted"
+        assert wire.lines[0][5] == "b"
+        assert node.asked == ["acquire", "acquire", "release"]  # a is not wanted any more
+        desk.release(session, 1)
+        assert node.asked[-1] == "release"
+        assert list(desk.places()) == []
+
+    run(check)
+
+
+def test_what_nobody_uses_is_forgotten() -> None:
+    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+        acquire(desk, wire, session, 1)
+        node.listener(1, Granted((1, 1)))
+        desk.sweep()
+        assert len(desk._places) == 1
+        desk.release(session, 1)
+        desk.sweep()
+        assert desk._places == {}
+
+    run(check)
