@@ -29,9 +29,13 @@ class Stable:
             for place, name, shape in _durable(type(part.plan))
         ]
 
+        self._taken = [(each.port, each.name, each.shape.freeze) for each in self._variables]
+
     def taken(self, parts: Sequence[Process]) -> tuple[Any, ...]:
         """Their values now, to be compared with what they were."""
-        return tuple([each.shape.frozen(getattr(parts[each.port], each.name)) for each in self._variables])
+        return tuple(
+            [getattr(parts[port], name) if freeze is None else freeze(getattr(parts[port], name)) for port, name, freeze in self._taken]
+        )
 
     def plain(self, parts: Sequence[Process]) -> list[Any]:
         """Their values now, as JSON can hold them."""

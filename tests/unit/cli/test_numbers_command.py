@@ -149,8 +149,8 @@ def test_timeout_with_detectors(habemus: Habemus, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("-C 1 -E 1", "say where the delays are from: either --delays FILE or --delay LAW"),
-        ("--delays a --delay 1ms -C 1 -E 1", "say where the delays are from: either --delays FILE or --delay LAW"),
+        ("-C 1 -E 1", "say where the delays are from: either --delays FILE, or --delay LAW, or --live CLUSTER"),
+        ("--delays a --delay 1ms -C 1 -E 1", "say where the delays are from: either --delays FILE, or --delay LAW, or --live CLUSTER"),
         ("--delays missing.txt -C 1 -E 1", "missing.txt: No such file or directory"),
         ("--delays negative.txt -C 1 -E 1", "negative.txt, line 2: a delay cannot be negative, as '-5' is"),
         ("--delays . -C 1 -E 1", ".: Is a directory"),

@@ -60,6 +60,13 @@ class Incoming(asyncio.Protocol):
             if data.startswith(FIRST_BYTE):
                 self._hand_over(data)
                 return
+        self._network.turn.open()
+        try:
+            self._take(data)
+        finally:
+            self._network.turn.close()
+
+    def _take(self, data: bytes) -> None:
         bodies = self._deframer.feed(data)
         for body in bodies:
             if self._transport is None or self._transport.is_closing():

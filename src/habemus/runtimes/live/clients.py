@@ -17,6 +17,7 @@ import msgspec
 from habemus.runtimes.live.desk import Desk, Session
 from habemus.runtimes.live.lines import LABEL_LIMIT, LINE_LIMIT, NAMES_LIMIT, VERSION, proof
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
+from habemus.runtimes.live.turn import Turn
 from habemus.runtimes.live.watching import Watching
 
 if TYPE_CHECKING:
@@ -101,10 +102,11 @@ WATCHES_LIMIT = 10_000
 class Clients:
     """All connections of clients of one node."""
 
-    def __init__(self, node: Node, desk: Desk, watching: Watching) -> None:
+    def __init__(self, node: Node, desk: Desk, watching: Watching, turn: Turn) -> None:
         self.node = node
         self.desk = desk
         self.watching = watching
+        self.turn = turn
         self.connections: set[Connection] = set()
 
     def connection(self, *, is_local: bool = True) -> Connection:
@@ -207,6 +209,14 @@ class Connection(asyncio.Protocol):
     # Lines.
 
     def data_received(self, data: bytes) -> None:
+        turn = self._clients.turn
+        turn.open()
+        try:
+            self._take(data)
+        finally:
+            turn.close()
+
+    def _take(self, data: bytes) -> None:
         if self._rest:
             data = self._rest + data
         start = 0

@@ -9,23 +9,28 @@ If storing fails, nobody is told anything ever again, except the one callback th
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
 
 from habemus.runtimes.live.storage import Entry, StableMemory, StorageFailed
+from habemus.runtimes.live.turn import Turn
 
 
 class GroupCommit:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        turn: Turn,
         memory: StableMemory | None,  # None: what is durable lasts as long as the process
         stored: Callable[[int], None],
         failed: Callable[[StorageFailed], None],
         counts: Counter[str],
     ) -> None:
         self._loop = loop
+        self._turn = turn
         self._memory = memory
         self._stored = stored
         self._failed = failed
@@ -34,7 +39,11 @@ class GroupCommit:
         self._number = 1  # of that batch
         self._busy = False
         self._has_failed = False
-        self._thread = ThreadPoolExecutor(1, "habemus-disk")
+        self._work: SimpleQueue[tuple[int, list[Entry]] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        if memory is not None:
+            self._thread = threading.Thread(target=self._store, args=(memory,), name="habemus-disk", daemon=True)
+            self._thread.start()
 
     @property
     def is_idle(self) -> bool:
@@ -43,13 +52,15 @@ class GroupCommit:
     def add(self, entry: Entry) -> int:
         """The number of the batch in which the entry will be stored."""
         if not self._entries and not self._busy:
-            self._loop.call_soon(self._begin)  # not at once: the rest of this turn goes with it
+            self._turn.at_end(self._begin)  # not at once: the rest of this turn goes with it
         self._entries.append(entry)
         return self._number
 
     def close(self) -> None:
         """After the batch that is being stored."""
-        self._thread.shutdown(wait=True)
+        if self._thread is not None:
+            self._work.put(None)
+            self._thread.join()
 
     def _begin(self) -> None:
         if self._busy or not self._entries or self._has_failed:
@@ -60,10 +71,28 @@ class GroupCommit:
         self._counts["batches"] += 1
         self._counts["stored"] += len(entries)
         if self._memory is None:
-            self._loop.call_soon(self._end, number, None)
-            return
-        done = self._loop.run_in_executor(self._thread, self._memory.commit, entries)
-        done.add_done_callback(lambda future: self._end(number, future.exception()))
+            self._end(number, None)
+        else:
+            self._work.put((number, entries))
+
+    def _store(self, memory: StableMemory) -> None:
+        """In the thread: one batch after the other."""
+        while (work := self._work.get()) is not None:
+            number, entries = work
+            error: BaseException | None = None
+            try:
+                memory.commit(entries)
+            except BaseException as reason:  # whatever it was, nothing of the batch may leave
+                error = reason
+            with suppress(RuntimeError):  # the loop has closed
+                self._loop.call_soon_threadsafe(self._stored_in_thread, number, error)
+
+    def _stored_in_thread(self, number: int, error: BaseException | None) -> None:
+        self._turn.open()
+        try:
+            self._end(number, error)
+        finally:
+            self._turn.close()
 
     def _end(self, number: int, error: BaseException | None) -> None:
         self._busy = False

@@ -67,7 +67,7 @@ class Link:
             self.network.counts["lost"] += 1
         if not self._flushing and self._connection is not None and self._connection.takes_more:
             self._flushing = True
-            self._connection.loop.call_soon(self._flush)
+            self.network.turn.at_end(self._flush)
 
     def _flush(self) -> None:
         self._flushing = False

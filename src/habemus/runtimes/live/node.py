@@ -42,6 +42,7 @@ from habemus.runtimes.live.steps import Steps
 from habemus.runtimes.live.storage import CorruptStorage, StableMemory, StorageFailed
 from habemus.runtimes.live.tcp import Network
 from habemus.runtimes.live.timers import Timers, chance, now_us
+from habemus.runtimes.live.turn import Turn
 from habemus.runtimes.live.watching import Watching
 
 log = logging.getLogger("habemus.live")
@@ -93,14 +94,15 @@ class Node:
             raise ValueError(f"{settings.bind} can be reached by other machines, and there are no certificates or no secret")
         loop = asyncio.get_running_loop()
         self.failure = loop.create_future()
-        self._timers = Timers(loop, self._draw)
+        turn = self._turn = Turn(loop)
+        self._timers = Timers(loop, self._draw, turn=turn)
         recording = settings.record is not None
         secrets = (fingerprint(self.services, recording), settings.secret)
         identity = Identity(settings.cluster, self.me, frozenset(settings.peers), *secrets)
         self.desk = Desk(self, self._timers)
         self.watching = Watching(self, self.desk, self._timers)
-        clients = Clients(self, self.desk, self.watching)
-        self._network = Network(identity, settings.peers, self._received, self._connected, clients, settings.tls, settings.seed)
+        clients = Clients(self, self.desk, self.watching, turn)
+        self._network = Network(identity, settings.peers, self._received, self._connected, clients, turn, settings.tls, settings.seed)
         self.counts = self._network.counts
         try:
             self.address = await self._network.listen(listening or settings.bind, settings.socket)
@@ -109,7 +111,9 @@ class Node:
             if settings.record is not None:
                 self._recorder = Recorder(settings.record, settings.cluster, self.me, self.services)
             send = self._network.send
-            self._steps = Steps(self.me, loop, self._timers, self._memory, self._recorder, send, self._fail, self._failed, self.counts)
+            self._steps = Steps(
+                self.me, loop, self._timers, self._memory, self._recorder, send, self._fail, self._failed, self.counts, turn
+            )
             if self._memory is not None:
                 self._recover_all(self._memory)
             for index, name in self._sources:

@@ -32,6 +32,7 @@ from habemus.runtimes.live.instance import Cause, Held, Hosted, Instance
 from habemus.runtimes.live.record import Recorder
 from habemus.runtimes.live.storage import StableMemory, StorageFailed
 from habemus.runtimes.live.timers import Timers, now_us
+from habemus.runtimes.live.turn import Turn
 
 log = logging.getLogger("habemus.live")
 
@@ -42,7 +43,7 @@ class _Outgoing(NamedTuple):
     port: int
     to: ProcessId
     message: Message
-    number: int  # 0 where nothing is recorded
+    number: int
 
 
 class Steps:
@@ -57,15 +58,16 @@ class Steps:
         failed: Callable[[StorageFailed], None],
         given_up: Callable[[Instance], None],
         counts: Counter[str],
+        turn: Turn | None = None,
     ) -> None:
         self._node = node
-        self._loop = loop
+        self._turn = turn or Turn(loop)
         self._timers = timers
         self._recorder = recorder
         self._send_to_node = send
         self._given_up = given_up
         self._counts = counts
-        self._commit = GroupCommit(loop, memory, self._stored, failed, counts)
+        self._commit = GroupCommit(loop, self._turn, memory, self._stored, failed, counts)
         self._waiting: defaultdict[int, list[Hosted]] = defaultdict(list)  # who has outputs held, by batch
         self._local: deque[tuple[Hosted, ProcessId, int, Message, int]] = deque()  # messages that stay on this node
         self._delivering = False
@@ -135,17 +137,19 @@ class Steps:
         try:
             effects = act(*given)
             entry = self._changed(hosted, stores) if hosted.keeps else None
-            if effects:
-                self._check(instance, effects)
+            home = instance.service.home
+            for effect in effects:
+                if isinstance(effect, Send):
+                    if effect.to not in home:
+                        raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")  # noqa: TRY301
+                elif isinstance(effect, SetTimer):
+                    self._set_timer(hosted, effect)
+                elif isinstance(effect, CancelTimer):
+                    hosted.timers.discard((effect.port, effect.timer))
+                    self._timers.cancel((hosted.key, effect.port, effect.timer))
         except Exception as reason:
             self._fail(hosted, cause, reason)
             return
-        for effect in effects:
-            if isinstance(effect, SetTimer):
-                self._set_timer(hosted, effect)
-            elif isinstance(effect, CancelTimer):
-                hosted.timers.discard((effect.port, effect.timer))
-                self._timers.cancel((hosted.key, effect.port, effect.timer))
         if entry is not None:
             batch = self._commit.add((hosted.key, entry))
             hosted.held.append(Held(batch, cause, effects, told))
@@ -154,13 +158,6 @@ class Steps:
             hosted.held.append(Held(hosted.held[-1].batch, cause, effects, told))
         else:
             self._release(hosted, cause, effects, told)
-
-    @staticmethod
-    def _check(instance: Instance, effects: list[Effect]) -> None:
-        home = instance.service.home
-        for effect in effects:
-            if isinstance(effect, Send) and effect.to not in home:
-                raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")
 
     @staticmethod
     def _changed(hosted: Hosted, stores: bool) -> bytes | None:
@@ -197,13 +194,29 @@ class Steps:
     # Outputs.
 
     def _release(self, hosted: Hosted, cause: Cause, effects: list[Effect], told: Told) -> None:
-        if self._recorder is not None:
-            outgoing = self._messages(hosted, effects, self._recorder.number)
-            self._recorder.step(hosted.instance.title, _events(hosted, cause, effects, outgoing))
-        else:
-            outgoing = self._messages(hosted, effects, _unnumbered) if effects else []
-        for each in outgoing:
-            self._send(hosted, each)
+        recorder = self._recorder
+        if recorder is not None:
+            outgoing = self._messages(hosted, effects, recorder.number)
+            recorder.step(hosted.instance.title, _events(hosted, cause, effects, outgoing))
+            for each in outgoing:
+                self._send(hosted, *each)
+        indicated = False
+        for effect in effects:
+            if isinstance(effect, Indicate):
+                indicated = True
+            elif recorder is None:
+                if isinstance(effect, Send):
+                    self._send(hosted, effect.port, effect.to, effect.message, 0)
+                elif isinstance(effect, Broadcast):
+                    for to in hosted.peers:
+                        self._send(hosted, effect.port, to, effect.message, 0)
+        if indicated:
+            self._indicate(hosted, effects)
+        if told is not None:
+            told()
+
+    @staticmethod
+    def _indicate(hosted: Hosted, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Indicate):
                 for listener in tuple(hosted.instance.listeners):
@@ -211,8 +224,6 @@ class Steps:
                         listener(hosted.me, effect.indication)
                     except Exception:
                         log.exception("a listener of %s raised", hosted.instance.title)
-        if told is not None:
-            told()
 
     @staticmethod
     def _messages(hosted: Hosted, effects: list[Effect], number: Callable[[], int]) -> list[_Outgoing]:
@@ -224,15 +235,14 @@ class Steps:
                 found += [_Outgoing(effect.port, to, effect.message, number()) for to in hosted.peers]
         return found
 
-    def _send(self, hosted: Hosted, outgoing: _Outgoing) -> None:
-        port, to, message, number = outgoing
+    def _send(self, hosted: Hosted, port: int, to: ProcessId, message: Message, number: int) -> None:
         instance = hosted.instance
         home = instance.service.home[to]
         if home == self._node:
             self._local.append((instance.processes[to], hosted.me, port, message, number))
             if not self._delivering:
                 self._delivering = True
-                self._loop.call_soon(self._deliver_local)
+                self._turn.before_end(self._deliver_local)
             return
         try:
             kind, fields = instance.service.codecs[to][port].encode(message)
@@ -242,10 +252,6 @@ class Steps:
             log.warning("%s: %s cannot be sent: %s", instance.title, type(message).__name__, reason)
             return
         self._send_to_node(home, frame)
-
-
-def _unnumbered() -> int:
-    return 0
 
 
 def _events(hosted: Hosted, cause: Cause, effects: list[Effect], outgoing: Iterable[_Outgoing]) -> list[Event]:

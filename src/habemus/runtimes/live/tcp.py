@@ -31,6 +31,7 @@ from habemus.runtimes.live.handshake import Identity
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, local_socket
 from habemus.runtimes.live.timers import chance
 from habemus.runtimes.live.tls import Contexts
+from habemus.runtimes.live.turn import Turn
 
 SPARE_CONNECTIONS = 32
 """Incoming connections beyond one for each peer."""
@@ -46,6 +47,7 @@ class Network:
         received: Callable[[int, Frame], Refused | None],
         connected: Callable[[int], None],
         clients: Clients,
+        turn: Turn,
         tls: Contexts | None = None,
         seed: int | None = None,
     ) -> None:
@@ -53,6 +55,7 @@ class Network:
         self.received = received
         self.connected = connected
         self.clients = clients
+        self.turn = turn
         self.tls = tls
         self.counts: Counter[str] = Counter()
         self.draw = chance(seed)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable
 from heapq import heapify, heappop, heappush
 
 from habemus.core.process import Span
+from habemus.runtimes.live.turn import Turn
 
 SWEEP_FROM = 1_000
 """A heap with so many entries, most of them cancelled, is cleared of these."""
@@ -34,10 +35,13 @@ def chance(seed: int | None) -> random.Random:
 
 
 class Timers:
-    def __init__(self, loop: asyncio.AbstractEventLoop, draw: random.Random, clock: Callable[[], int] = now_us) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, draw: random.Random, clock: Callable[[], int] = now_us, turn: Turn | None = None
+    ) -> None:
         self._loop = loop
         self._draw = draw
         self._clock = clock
+        self._turn = turn or Turn(loop)
         self._heap: list[tuple[int, int, Hashable]] = []  # when, in which order set, which
         self._set: dict[Hashable, tuple[int, Callable[[], None], int]] = {}  # which of its entries counts, what it does, when
         self._sequence = 0
@@ -100,8 +104,12 @@ class Timers:
             if self._set.get(key, (0,))[0] == sequence:
                 due.append((sequence, key))
         self._sleep()
-        for sequence, key in due:
-            found = self._set.get(key)
-            if found is not None and found[0] == sequence:  # an action before it may have cancelled or replaced it
-                del self._set[key]
-                found[1]()
+        self._turn.open()
+        try:
+            for sequence, key in due:
+                found = self._set.get(key)
+                if found is not None and found[0] == sequence:  # an action before it may have cancelled or replaced it
+                    del self._set[key]
+                    found[1]()
+        finally:
+            self._turn.close()
