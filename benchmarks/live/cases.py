@@ -1,0 +1,157 @@
+"""What is compared with what, and what is wanted of it."""
+
+from __future__ import annotations
+
+from benchmarks.live.measuring import ONE_CORE, Case, Contender, Target
+from benchmarks.live.ours import Habemus
+from benchmarks.live.peers.etcd import Etcd
+from benchmarks.live.peers.limits import Echo
+from benchmarks.live.peers.postgresql import PostgreSQL
+from benchmarks.live.peers.redis import Redis
+from benchmarks.live.peers.zookeeper import ZooKeeper
+
+CYCLES = "cycles"
+HAND_OVERS = "hand-overs"
+
+DURABLE = "default, data folders"
+DURABLE_AWAY = "default, data folders, client at a follower"
+DEFAULT = "default"
+DEFAULT_AWAY = "default, client at a follower"
+CENTRAL = "central"
+CENTRAL_TCP = "central, TCP"
+CENTRAL_SPREAD = "central, clients at all nodes"
+RICART_3 = "ricart-agrawala, 3 nodes"
+RICART_5 = "ricart-agrawala, 5 nodes"
+ROUCAIROL = "roucairol-carvalho"
+EMBEDDED = "roucairol-carvalho, node in the client's process"
+REDIS = "redis-py"
+REDIS_LOCAL = "redis-py, Unix socket"
+REDIS_POLLING = "redis-py, sleep=0.001"
+REDIS_DURABLE = "redis-py, appendfsync always"
+KAZOO = "kazoo"
+ETCD = "etcd (etcetra)"
+ADVISORY = "PostgreSQL advisory lock"
+LOOPBACK = "bare round trip, Unix socket"
+LOOPBACK_TCP = "bare round trip, TCP"
+POLLING_SECONDS = 0.001
+
+
+def one_core() -> Case:
+    """How much work a cycle is."""
+    redis, central, echo = Redis(), Habemus(CENTRAL, "central"), Echo()
+    return Case(
+        "one-core",
+        "One client, nobody else wants the lock; client and servers on one core",
+        CYCLES,
+        (
+            Contender(REDIS, redis, lambda: [redis.door()]),
+            Contender(CENTRAL_TCP, central, lambda: [central.by_tcp(1)]),
+            Contender(REDIS_LOCAL, redis, lambda: [redis.local_door()]),
+            Contender(CENTRAL, central, lambda: [central.at(1)]),
+            Contender(LOOPBACK_TCP, echo, lambda: [echo.by_tcp()]),
+            Contender(LOOPBACK, echo, lambda: [echo.local()]),
+        ),
+        # By processor time as well: on one core of a machine that does nothing else it says the same, on a busy one it says more.
+        tuple(Target(*pair, 2.5, by) for by in ("per_second", "cpu_us") for pair in ((CENTRAL_TCP, REDIS), (CENTRAL, REDIS_LOCAL))),
+        cores=ONE_CORE,
+    )
+
+
+def uncontended() -> Case:
+    redis, kazoo, etcd, advisory, echo = Redis(), ZooKeeper(), Etcd(), PostgreSQL(), Echo()
+    durable, default = Habemus(DURABLE, durable=True), Habemus(DEFAULT)
+    central, three, five = Habemus(CENTRAL, "central"), Habemus(RICART_3, "ricart-agrawala"), Habemus(RICART_5, "ricart-agrawala", 5)
+    return Case(
+        "uncontended",
+        "One client, nobody else wants the lock",
+        CYCLES,
+        (
+            Contender(DURABLE, durable, lambda: [durable.at(durable.leader())]),
+            Contender(DURABLE_AWAY, durable, lambda: [durable.at(durable.another())]),
+            Contender(REDIS, redis, lambda: [redis.door()]),
+            Contender(DEFAULT, default, lambda: [default.at(default.leader())]),
+            Contender(DEFAULT_AWAY, default, lambda: [default.at(default.another())]),
+            Contender(KAZOO, kazoo, lambda: [kazoo.door()]),
+            Contender(CENTRAL, central, lambda: [central.at(1)]),
+            Contender(ETCD, etcd, lambda: [etcd.door()]),
+            Contender(RICART_3, three, lambda: [three.at(1)]),
+            Contender(ADVISORY, advisory, lambda: [advisory.door()]),
+            Contender(RICART_5, five, lambda: [five.at(1)]),
+            Contender(LOOPBACK_TCP, echo, lambda: [echo.by_tcp()]),
+            Contender(LOOPBACK, echo, lambda: [echo.local()]),
+        ),
+        (
+            *(Target(who, REDIS, 1) for who in (DURABLE, DURABLE_AWAY, DEFAULT, DEFAULT_AWAY)),
+            *(Target(who, ETCD, 5) for who in (DURABLE, DURABLE_AWAY, DEFAULT, DEFAULT_AWAY)),
+            *(Target(who, KAZOO, 5) for who in (DURABLE, DURABLE_AWAY, DEFAULT, DEFAULT_AWAY)),
+        ),
+    )
+
+
+def contended(clients: int = 4) -> Case:
+    redis, kazoo, etcd, advisory = Redis(), ZooKeeper(), Etcd(), PostgreSQL()
+    durable, default = Habemus(DURABLE, durable=True), Habemus(DEFAULT)
+    central, three, five = Habemus(CENTRAL, "central"), Habemus(RICART_3, "ricart-agrawala"), Habemus(RICART_5, "ricart-agrawala", 5)
+    return Case(
+        "contended",
+        f"{clients} client processes that want the same lock all the time",
+        HAND_OVERS,
+        (
+            Contender(CENTRAL, central, lambda: [central.at(1)] * clients),
+            Contender(REDIS_POLLING, redis, lambda: [redis.door(POLLING_SECONDS)] * clients),
+            Contender(CENTRAL_SPREAD, central, lambda: central.everywhere(clients)),
+            Contender(REDIS, redis, lambda: [redis.door()] * clients),
+            Contender(RICART_3, three, lambda: three.everywhere(clients)),
+            Contender(KAZOO, kazoo, lambda: [kazoo.door()] * clients),
+            Contender(RICART_5, five, lambda: five.everywhere(clients)),
+            Contender(ETCD, etcd, lambda: [etcd.door()] * clients),
+            Contender(DEFAULT, default, lambda: default.everywhere(clients)),
+            Contender(ADVISORY, advisory, lambda: [advisory.door()] * clients),
+            Contender(DURABLE, durable, lambda: durable.everywhere(clients)),
+        ),
+        (
+            *(Target(who, REDIS_POLLING, 8) for who in (CENTRAL, CENTRAL_SPREAD, RICART_3)),
+            *(Target(who, REDIS, 8) for who in (CENTRAL, CENTRAL_SPREAD, RICART_3)),
+            *(Target(who, REDIS_POLLING, 10, "p99_us") for who in (CENTRAL, RICART_3, DEFAULT)),
+            *(Target(who, REDIS, 10, "p99_us") for who in (CENTRAL, RICART_3, DEFAULT)),
+        ),
+    )
+
+
+def durable(processes: int, threads: int) -> Case:
+    """A grant that outlives a crash of all machines, beside one that does not."""
+    redis, synced, default, stored = Redis(), Redis(durable=True), Habemus(DEFAULT), Habemus(DURABLE, durable=True)
+    locks = processes * threads
+    return Case(
+        "durable",
+        f"Durable grants, {f'{locks} locks at a time' if locks > 1 else 'one client'}",
+        CYCLES,
+        (
+            Contender(DURABLE, stored, lambda: [stored.at(stored.leader())] * processes),
+            Contender(REDIS_DURABLE, synced, lambda: [synced.door()] * processes),
+            Contender(DEFAULT, default, lambda: [default.at(default.leader())] * processes),
+            Contender(REDIS, redis, lambda: [redis.door()] * processes),
+        ),
+        (Target(DURABLE, REDIS_DURABLE, 1.5),),
+        threads=threads if locks > 1 else 0,
+    )
+
+
+def cached() -> Case:
+    """Whoever had all permissions and was not asked for them since does not have to ask again."""
+    redis, cluster, inner = Redis(), Habemus(ROUCAIROL, "roucairol-carvalho"), Habemus(EMBEDDED, "roucairol-carvalho")
+    return Case(
+        "cached",
+        "A permission that nobody else has asked for",
+        CYCLES,
+        (
+            Contender(ROUCAIROL, cluster, lambda: [cluster.at(1)]),
+            Contender(REDIS, redis, lambda: [redis.door()]),
+            Contender(EMBEDDED, inner, lambda: [inner.embedded()]),
+        ),
+        (Target(ROUCAIROL, REDIS, 50), Target(EMBEDDED, REDIS, 50)),
+    )
+
+
+def all_cases() -> list[Case]:
+    return [one_core(), uncontended(), contended(), durable(1, 1), durable(4, 4), cached()]
