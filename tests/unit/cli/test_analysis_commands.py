@@ -122,3 +122,11 @@ def test_bad_input_gets_one_line(arguments: tuple[str, ...], said: str, capsys: 
     assert said in err
     assert err.startswith("habemus: ")
     assert err.count("\n") == 1
+
+
+def test_workers_of_the_installed_program() -> None:
+    """They load the program's own file, and must not run it again."""
+    program = Path(sys.executable).with_name("habemus")
+    done = subprocess.run([program, "sweep", "central", "--seeds", "30", "--jobs", "2"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "30 runs" in done.stdout
