@@ -423,6 +423,40 @@ def test_a_semaphore_has_so_many_places(cluster: Cluster, other: Cluster) -> Non
         pass
 
 
+def test_one_semaphore_object_for_many_threads_and_tasks(cluster: Cluster, nodes: Nodes) -> None:
+    """Whoever leaves gives back its own place, not that of another who is inside as well."""
+    places = cluster.semaphore("shared", 2, timeout=PATIENCE)
+    together = threading.Barrier(2, timeout=PATIENCE)
+
+    def visit(stays: float) -> None:
+        with places as lease:
+            together.wait()
+            time.sleep(stays)
+            lease.check()
+
+    threads = [threading.Thread(target=visit, args=(stays,)) for stays in (0.0, 0.1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert not together.broken
+
+    async def run() -> None:
+        async with habemus.connect(nodes.socket(1)) as mine:
+            shared = mine.semaphore("shared-tasks", 2, timeout=PATIENCE)
+            both = asyncio.Barrier(2)
+
+            async def visit(stays: float) -> None:
+                async with shared as lease:
+                    await both.wait()
+                    await asyncio.sleep(stays)
+                    lease.check()
+
+            await asyncio.gather(visit(0.0), visit(0.1))
+
+    asyncio.run(run())
+
+
 def test_all_of_some_locks_without_a_deadlock(cluster: Cluster, other: Cluster) -> None:
     done: list[int] = []
 
@@ -609,6 +643,43 @@ def test_noise_on_the_clients_socket(nodes: Nodes, cluster: Cluster) -> None:
                     pass
         lease.check()
     assert os.path.exists(nodes.socket(1))  # noqa: PTH110
+
+
+def test_a_lock_that_is_kept_until_somebody_wants_it(tmp_path: Path) -> None:
+    services = '[services.locks]\nalgorithm = "roucairol-carvalho"\n[services.deaf]\nalgorithm = "central"\n'
+    nodes = Nodes(tmp_path, services)
+    with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
+        kept = a.lock("x", keep=True, timeout=PATIENCE)
+        with kept as first:
+            pass
+        with kept as again:
+            assert again is first
+        assert a.status()["locks"][0]["holder"] == "a"  # as far as anybody else can tell
+        spans: list[tuple[float, float]] = []
+
+        def visit(mine: Cluster, keep: bool) -> None:
+            lock = mine.lock("x", keep=keep, timeout=PATIENCE)
+            for _ in range(20):
+                with lock:
+                    begin = time.monotonic()
+                    time.sleep(0.001)
+                    spans.append((begin, time.monotonic()))
+
+        threads = [threading.Thread(target=visit, args=each) for each in ((a, True), (a, False), (b, True), (b, False))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        spans.sort()
+        assert len(spans) == 80
+        assert all(one[1] <= after[0] for one, after in pairwise(spans))
+        with b.lock("x", timeout=PATIENCE), pytest.raises(LockTimeout):
+            a.lock("x", keep=True, timeout=0.1).acquire()
+        with pytest.raises(RefusedByNode, match="nothing can be kept"):
+            a.lock("x", keep=True, service="deaf").acquire()
+        with pytest.raises(ValueError, match="not both"):
+            a.lock("x", keep=True, reentrant=True)
+    nodes.close()
 
 
 def test_algorithms_without_leases_and_tokens(tmp_path: Path) -> None:

@@ -323,8 +323,7 @@ class AsyncLock:
         self._request = request
         self._timeout = timeout
         self._reentrant = reentrant
-        self._entered: list[AsyncHeld] = []
-        self._owner: asyncio.Task[Any] | None = None
+        self._entered: dict[asyncio.Task[Any] | None, list[AsyncHeld]] = {}  # by task: in a semaphore several are inside
 
     async def acquire(self) -> Lease:
         """Waits for the lock.  `release` it, or use `async with`."""
@@ -334,17 +333,22 @@ class AsyncLock:
         self._cluster.release(lease)
 
     async def __aenter__(self) -> Lease:
-        if self._reentrant and self._entered and self._owner is asyncio.current_task() and not self._entered[-1].lease.lost:
-            self._entered.append(self._entered[-1])
-            return self._entered[-1].lease
+        me = asyncio.current_task()
+        mine = self._entered.get(me)
+        if self._reentrant and mine and not mine[-1].lease.lost:
+            mine.append(mine[-1])
+            return mine[-1].lease
         held = AsyncHeld(self._cluster, await self.acquire())
-        self._entered.append(held)
-        self._owner = asyncio.current_task()
+        self._entered.setdefault(me, []).append(held)
         return await held.__aenter__()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        held = self._entered.pop()
-        if held not in self._entered:
+        me = asyncio.current_task()
+        mine = self._entered[me]
+        held = mine.pop()
+        if not mine:
+            del self._entered[me]
+        if held not in mine:
             await held.__aexit__(kind, error, trace)
 
 

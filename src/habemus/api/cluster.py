@@ -53,10 +53,11 @@ class Standing(NamedTuple):
 class Request:
     """What is asked for: one of some locks, by which service, for how long.  Common to the blocking and the asynchronous client."""
 
-    def __init__(self, service: str, names: Sequence[str], lease: float | None) -> None:
+    def __init__(self, service: str, names: Sequence[str], lease: float | None, *, keeps: bool = False) -> None:
         self.service = service
         self.names = list(names)
         self.lease = lease
+        self.keeps = keeps
         self.shown = names[0] if len(names) == 1 else f"one of {names[0]} .. {names[-1]}"
         self._before = b""
         self._after = b""
@@ -70,7 +71,7 @@ class Request:
             self._before = f",{encode(self.service)},{encode(self.names)},".encode()
             self._after = f",{encode(self._lease_ms)},".encode()
         timeout = b"null" if timeout_ms is None else b"%d" % timeout_ms
-        return b'["acquire",%d%s%s%s%d]\n' % (id, self._before, timeout, self._after, now_us())
+        return b'["acquire",%d%s%s%s%d%s]\n' % (id, self._before, timeout, self._after, now_us(), b",true" if self.keeps else b"")
 
     @property
     def lease_ms(self) -> int | None:
@@ -145,15 +146,22 @@ class Cluster:
         lease: float | None = None,
         *,
         reentrant: bool = False,
+        keep: bool = False,
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
-    ) -> Lock:
+    ) -> Lock | KeptLock:
         """A lock, to be taken by `with` or `acquire()`.
 
         timeout: seconds to wait; for ever if it is not given.
         lease: seconds after which a client of which nothing is heard loses the lock, where that is less than the cluster's own.
         reentrant: the thread that has it may take it again; without, that waits like everybody else.
+        keep: this process keeps the lock when it releases it, and takes it again for nothing, until somebody else asks for it.  Its token
+            stays the same as long.  Only where those who hold a lock hear of those who wait: `ricart-agrawala`, `roucairol-carvalho`.
         """
+        if keep:
+            if reentrant:
+                raise ValueError("a lock that is kept cannot be taken twice: keep or reentrant, not both")
+            return KeptLock(self, Request(service, [name], lease, keeps=True), timeout, on_lost)
         return Lock(self, Request(service, [name], lease), timeout, reentrant, on_lost)
 
     def try_lock(self, name: str, lease: float | None = None, *, service: str = LOCKS) -> Held | None:
@@ -345,7 +353,7 @@ class Lock:
         self._timeout = timeout
         self._reentrant = reentrant
         self._on_lost = on_lost
-        self._entered: list[Lease] = []
+        self._entered: dict[int, list[Lease]] = {}  # by thread: in a semaphore several are inside
 
     def acquire(self) -> Lease:
         """Waits for the lock.  `release` it, or use `with`."""
@@ -375,11 +383,82 @@ class Lock:
 
     def __enter__(self) -> Lease:
         lease = self.acquire()
-        self._entered.append(lease)
+        self._entered.setdefault(threading.get_ident(), []).append(lease)
         return lease
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        lease = self._entered.pop()
+        me = threading.get_ident()
+        lease = self._entered[me].pop()
+        if not self._entered[me]:
+            del self._entered[me]
+        was_lost = lease.lost
+        self.release(lease)
+        if was_lost and kind is None:
+            raise lost_inside(lease)
+
+
+class KeptLock:
+    """A lock that stays with this process when it is released, until somebody else asks for it.
+
+    As Roucairol and Carvalho keep a permission: whoever is alone in wanting something need not ask again.
+    """
+
+    def __init__(self, cluster: Cluster, request: Request, timeout: float | None, on_lost: Callable[[Lease], None] | None) -> None:
+        self._cluster = cluster
+        self._request = request
+        self._timeout = timeout
+        self._on_lost = on_lost
+        self._guard = threading.Lock()
+        self._lease: Lease | None = None  # what is kept, or in use
+        self._is_used = False
+        self._is_wanted = False  # by somebody else
+        self._entered: dict[int, Lease] = {}  # by thread: several may be inside, each with a grant of its own, one after the other
+
+    def acquire(self) -> Lease:
+        with self._guard:
+            lease = self._lease
+            if lease is not None and not (self._is_used or self._is_wanted or lease.lost):
+                self._is_used = True
+                return lease
+        session = self._cluster.session()
+        if not session.welcome["services"].get(self._request.service, {}).get("hears_wishes", True):
+            raise RefusedByNode(f"the algorithm of {self._request.service} does not tell a holder that others wait, so nothing can be kept")
+        lease = self._cluster.acquire(self._request, self._timeout, self._on_lost)
+        with self._guard:
+            if self._lease is None or self._lease.lost:
+                self._lease, self._is_used, self._is_wanted = lease, True, False
+                lease.on_wanted = self._hear_wish
+                session.hurry()
+        return lease
+
+    def release(self, lease: Lease) -> None:
+        with self._guard:
+            if lease is self._lease:
+                self._is_used = False
+                if not self._is_wanted and not lease.lost:
+                    return
+                self._lease = None
+        self._cluster.release(lease)
+
+    def give_back(self) -> None:
+        """Keeps it no longer."""
+        self._hear_wish()
+
+    def _hear_wish(self) -> None:
+        with self._guard:
+            self._is_wanted = True
+            lease = self._lease
+            if self._is_used or lease is None:
+                return
+            self._lease = None
+        self._cluster.release(lease)
+
+    def __enter__(self) -> Lease:
+        lease = self._entered[threading.get_ident()] = self.acquire()
+        return lease
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        lease = self._entered.pop(threading.get_ident())
         was_lost = lease.lost
         self.release(lease)
         if was_lost and kind is None:

@@ -27,6 +27,8 @@ class Lease:
         self._until = until
         self._why = ""  # it is over
         self._listeners: list[Callable[[Lease], None]] = []
+        self.on_wanted: Callable[[], None] | None = None
+        """Called, from another thread, when somebody else would like to have a lock that is kept."""
 
     def __repr__(self) -> str:
         state = f"over: {self._why}" if self._why else "held"

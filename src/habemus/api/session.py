@@ -55,7 +55,7 @@ class Session:
         self._waiting = 0
         self._beat = SLOWEST_BEAT
         self._wanted = threading.Event()  # there is something to keep
-        self._closing = threading.Event()
+        self._hurry = threading.Event()  # the keeper is needed at once, or not any more
         self._lock = threading.Lock()
         self._keeper: threading.Thread | None = None
         self._keeping: Wire | None = None
@@ -88,7 +88,7 @@ class Session:
             wire.close()
         self._idle.clear()
         self._wires.clear()
-        self._closing.set()
+        self._hurry.set()
         self._wanted.set()
 
     # Leases.
@@ -111,6 +111,10 @@ class Session:
             self._wanted.set()
             if self._keeper is None:
                 self._start_keeper()
+
+    def hurry(self) -> None:
+        """Something is held of which the keeper has to hear."""
+        self._hurry.set()
 
     def end_waiting(self) -> None:
         self._waiting -= 1
@@ -166,6 +170,10 @@ class Session:
             lease = self._leases.get(line[1])
             if lease is not None:
                 lease.lose(line[2])
+        elif line[0] == "wanted":
+            lease = self._leases.get(line[1])
+            if lease is not None and lease.on_wanted is not None:
+                lease.on_wanted()
         elif line[0] == "alive":
             self._hear_alive(line[1] / 1_000_000, dict(line[2]))
 
@@ -189,7 +197,7 @@ class Session:
         while not self.over:
             self._wanted.wait()
             if self._keeping is None:
-                self._closing.wait(self._beat)  # most locks are held for a shorter time than this
+                self._hurry.wait(self._beat)  # most locks are held for a shorter time than this
             if not (self._leases or self._waiting):
                 self._wanted.clear()
                 if self._leases or self._waiting:

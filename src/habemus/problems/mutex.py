@@ -46,6 +46,9 @@ class Mutex(Process):
     withdraws: ClassVar[bool] = False
     """Whether a release before the grant takes the request back.  Others have to be let in before they can leave."""
 
+    hears_wishes: ClassVar[bool] = False
+    """Whether whoever is inside hears that others want to enter."""
+
     @request
     @abstractmethod
     def acquire(self) -> None:
@@ -63,6 +66,10 @@ class Mutex(Process):
     def runs_out(self) -> Timer | None:
         """The timer at whose expiry the process loses what it holds, unless that is renewed; None where grants do not run out."""
         return None
+
+    def is_wanted(self) -> bool:
+        """Whether others are known to wait for what this process holds; never, where it does not hear of them."""
+        return False
 
     def granted(self) -> None:
         """Lets the application in."""

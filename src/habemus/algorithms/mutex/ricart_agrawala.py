@@ -45,6 +45,7 @@ RELEASED, WANTED, HELD = Standing
 
 class RicartAgrawala(Mutex):
     name = "ricart-agrawala"
+    hears_wishes = True
 
     notices: Const[bool] = False
     tick: Const[int] = 1  # what an event adds to the clock; 0: only requests carry a number, as in the paper
@@ -94,6 +95,9 @@ class RicartAgrawala(Mutex):
     @upon(Release)
     def note_release(self, sender: ProcessId, release: Release) -> None:
         self.clock = max(self.clock, release.stamp) + self.tick
+
+    def is_wanted(self) -> bool:
+        return bool(self.deferred)
 
     # What the catalog needs to know.
 

@@ -23,6 +23,7 @@ from habemus.problems.mutex import Costs, Mutex
 
 class RoucairolCarvalho(Mutex):
     name = "roucairol-carvalho"
+    hears_wishes = True
 
     clock: int = 0
     state: Standing = RELEASED
@@ -74,6 +75,9 @@ class RoucairolCarvalho(Mutex):
         for waiting in sorted(self.deferred):
             self.permit(waiting)
         self.deferred.clear()
+
+    def is_wanted(self) -> bool:
+        return bool(self.deferred)
 
     # What the catalog needs to know.
 

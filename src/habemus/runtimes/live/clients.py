@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 
+from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.desk import Desk, Session
 from habemus.runtimes.live.lines import LABEL_LIMIT, LINE_LIMIT, NAMES_LIMIT, VERSION, proof
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
@@ -52,6 +53,7 @@ class Acquire(_Line, frozen=True, tag="acquire"):
     timeout_ms: int | None
     lease_ms: int | None
     at: int
+    keeps: bool = False
 
 
 class Release(_Line, frozen=True, tag="release"):
@@ -125,6 +127,7 @@ class Clients:
                 "problem": self.desk.kind(service.name),
                 "algorithm": getattr(type(plan), "name", type(plan).__name__),
                 "lease_ms": None if lease_us is None else lease_us // 1_000,
+                "hears_wishes": isinstance(plan, Mutex) and plan.hears_wishes,
             }
         return found
 
@@ -248,7 +251,7 @@ class Connection(asyncio.Protocol):
                 return
             timeout_us = None if line.timeout_ms is None else line.timeout_ms * 1_000
             lease_us = None if line.lease_ms is None else line.lease_ms * 1_000
-            self._desk.acquire(self, session, line.id, line.service, line.names, timeout_us, lease_us, line.at)
+            self._desk.acquire(self, session, line.id, line.service, line.names, timeout_us, lease_us, line.at, line.keeps)
         elif isinstance(line, Release):
             self._desk.release(session, line.id)
         elif isinstance(line, Alive):

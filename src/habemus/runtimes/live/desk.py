@@ -77,6 +77,8 @@ class Claim:
     id: int
     places: list[Place]
     lease_us: int | None
+    keeps: bool = False  # its client has perhaps left already, and wants to know if somebody else would like to have it
+    is_told: bool = False  # that somebody would
     held: Place | None = None
     token: int | None = None
     since_us: int = 0
@@ -142,11 +144,23 @@ class Desk:
         session.keeper = wire
         held = [claim for claim in session.claims.values() if claim.held is not None]
         wire.say("alive", at, [(claim.id, _in_ms(self._left_us(claim))) for claim in held])
+        for claim in held:
+            if claim.is_told:
+                wire.say("wanted", claim.id)  # it may have been said where nobody listens
 
     # Claims.
 
     def acquire(
-        self, wire: Wire, session: Session, id: int, service: str, names: list[str], timeout_us: int | None, lease_us: int | None, at: int
+        self,
+        wire: Wire,
+        session: Session,
+        id: int,
+        service: str,
+        names: list[str],
+        timeout_us: int | None,
+        lease_us: int | None,
+        at: int,
+        keeps: bool = False,
     ) -> None:
         self.hear(session, at)
         kind = self._kinds.get(service)
@@ -168,7 +182,7 @@ class Desk:
         except RuntimeError as reason:  # too many instances, or one that failed, or the node ends
             wire.say("refused", id, "full", str(reason))
             return
-        claim = session.claims[id] = Claim(session, wire, id, places, lease_us)
+        claim = session.claims[id] = Claim(session, wire, id, places, lease_us, keeps)
         self._claims += 1
         if timeout_us is not None:
             self._timers.set(claim, timeout_us, lambda: self._time_out(claim))
@@ -177,6 +191,8 @@ class Desk:
         for place in places:
             if claim.held is None:
                 self._see_to(place)
+                if place.holder is not None and place.holder.keeps:
+                    self._tell_wish(place.holder)
 
     def release(self, session: Session, id: int) -> None:
         claim = session.claims.get(id)
@@ -337,7 +353,26 @@ class Desk:
         if claim.lease_us is not None:
             self._watch_over(claim)
         claim.wire.say("granted", claim.id, token, _in_ms(left_us), claim.session.at, place.name)
+        if claim.keeps:
+            self._listen_for_wishes(claim, place)
         self._tell(place)
+
+    def _listen_for_wishes(self, claim: Claim, place: Place) -> None:
+        def look() -> None:
+            if place.holder is not claim:
+                instance.onlooker = None
+            elif place.queue or self._node.is_wanted(place.service, place.name):
+                self._tell_wish(claim)
+
+        instance = self._node.open(place.service, place.name)
+        instance.onlooker = look
+        look()
+
+    @staticmethod
+    def _tell_wish(holder: Claim) -> None:
+        if not holder.is_told:
+            holder.is_told = True
+            (holder.session.keeper or holder.wire).say("wanted", holder.id)
 
     @staticmethod
     def _next(place: Place) -> Claim | None:

@@ -73,7 +73,7 @@ class Hosted:
 
 
 class Instance:
-    __slots__ = ("failed", "listeners", "name", "processes", "service", "service_index", "title", "used")
+    __slots__ = ("failed", "listeners", "name", "onlooker", "processes", "service", "service_index", "title", "used")
 
     def __init__(self, service: Service, service_index: int, name: str, node: int, choose: Choose) -> None:
         self.service = service
@@ -81,6 +81,7 @@ class Instance:
         self.name = name
         self.title = f"{service.name}/{name}"
         self.listeners: list[Listener] = []
+        self.onlooker: Callable[[], None] | None = None  # called after every message
         self.failed: str | None = None  # why it does nothing any more
         self.used = 0  # when something last happened here
         self.processes = {me: Hosted(self, me, choose) for me in service.at(node)}

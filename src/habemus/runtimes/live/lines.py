@@ -4,7 +4,7 @@ A client says
 
     ["hello", VERSION, label, session or null, nonce or null]    who it is; a session to join, if it has one already
     ["proof", proof]                                             that it knows the secret, where one is asked for
-    ["acquire", id, service, [name, ...], timeout_ms or null, lease_ms or null, at]   one of these locks
+    ["acquire", id, service, [name, ...], timeout_ms or null, lease_ms or null, at, keeps]   one of these locks
     ["release", id]                                              it leaves, or does not want to wait any more; no answer
     ["transfer", id, label]                                      it leaves, and would like that client to be next; no answer
     ["alive", at]                                                its locks are still in use
@@ -18,6 +18,7 @@ and the node
     ["challenge", cluster, node, nonce, proof]
     ["welcome", {"cluster", "node", "session", "nodes", "services"}]
     ["granted", id, token or null, left_ms or null, at, name]
+    ["wanted", id]                                               to a holder that keeps it: somebody else would like to have it
     ["lost", id, why]
     ["alive", at, [[id, left_ms or null], ...]]                  what the session holds, and how long that is good for
     ["news", id, {...}]    ["status", id, {...}]    ["done", id, {...}]

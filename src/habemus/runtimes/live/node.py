@@ -202,6 +202,11 @@ class Node:
         timer = mutex.runs_out() if isinstance(mutex, Mutex) else None
         return None if timer is None else self._timers.left((hosted.key, 0, timer)) or 0
 
+    def is_wanted(self, service: str, name: str) -> bool:
+        """Whether the local participant knows of others who wait for what it holds."""
+        mutex = self.open(service, name).processes[self.me].pure.parts[0]
+        return isinstance(mutex, Mutex) and mutex.is_wanted()
+
     def is_recorded(self, service: str, name: str) -> bool:
         """Whether what happens to this instance is written down."""
         return self._recorder is not None and (self._index[service], name) in self._instances
@@ -363,6 +368,8 @@ class Node:
                 return None
         if isinstance(frame, Carry) and isinstance(message, Message):
             self._steps.deliver(instance.processes[frame.to], frame.sender, frame.port, message, frame.number)
+            if instance.onlooker is not None:
+                instance.onlooker()
         return None
 
 
