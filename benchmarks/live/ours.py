@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 import time
@@ -99,31 +98,32 @@ class Habemus(Service):
         """The clients spread over the nodes."""
         return [self.at(1 + turn % self.size) for turn in range(count)]
 
-    def embedded(self) -> EmbeddedDoor:
-        """Ends the first node, and lets the client be it."""
-        self.kill_node(1)
-        return EmbeddedDoor(str(self.file))
+    def keeping(self, number: int) -> Door:
+        """For a client that keeps a lock until somebody else asks for it."""
+        return Door(self.path(number), keeps=True)
 
 
 @dataclass(frozen=True)
 class Door:
     place: str
+    keeps: bool = False
 
     def open(self) -> _Client:
-        return _Client(habemus.connect(self.place))
+        return _Client(habemus.connect(self.place), self.keeps)
 
 
 class _Client:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, keeps: bool) -> None:
         self._cluster = cluster
+        self._keeps = keeps
 
     def lock(self, name: str) -> _Lock:
-        return _Lock(self._cluster, name)
+        return _Lock(self._cluster, name, self._keeps)
 
 
 class _Lock:
-    def __init__(self, cluster: Cluster, name: str) -> None:
-        self._lock = cluster.lock(name)
+    def __init__(self, cluster: Cluster, name: str, keeps: bool) -> None:
+        self._lock = cluster.lock(name, keep=keeps)
         self._lease: Lease
 
     def acquire(self) -> None:
@@ -131,55 +131,3 @@ class _Lock:
 
     def release(self) -> None:
         self._lock.release(self._lease)
-
-
-@dataclass(frozen=True)
-class EmbeddedDoor:
-    """To a node inside the client's own process: no socket lies between the program and the algorithm."""
-
-    file: str
-
-    def open(self) -> _Embedded:
-        return _Embedded(Path(self.file))
-
-
-class _Embedded:
-    def __init__(self, file: Path) -> None:
-        import uvloop
-
-        from habemus.cli.node import services_of
-        from habemus.runtimes.live.config import load
-
-        config = load(file, {}, {})
-        self._loop = uvloop.new_event_loop()
-        asyncio.set_event_loop(self._loop)
-        self._node = habemus.Node(config.settings(1), services_of(config))
-        self._loop.run_until_complete(self._node.start())
-        while len(self._node.reaches()) < len(config.nodes) - 1:
-            self._loop.run_until_complete(asyncio.sleep(0.02))
-
-    def lock(self, name: str) -> _EmbeddedLock:
-        return _EmbeddedLock(self._loop, self._node, name)
-
-
-class _EmbeddedLock:
-    def __init__(self, loop: asyncio.AbstractEventLoop, node: habemus.Node, name: str) -> None:
-        self._loop = loop
-        self._node = node
-        self._name = name
-        self._granted = False
-        node.subscribe("locks", name, self._hear)
-
-    def _hear(self, process: int, said: object) -> None:
-        self._granted = True
-        if self._loop.is_running():
-            self._loop.stop()
-
-    def acquire(self) -> None:
-        self._granted = False
-        self._node.ask("locks", self._name, "acquire")
-        while not self._granted:
-            self._loop.run_forever()
-
-    def release(self) -> None:
-        self._node.ask("locks", self._name, "release")
