@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test postgresql lint bench-sim bench-check campaign sweep-campaign docs cards clean
+.PHONY: demo print-demo test postgresql lint bench-sim bench-check bench-live campaign sweep-campaign docs wire cards clean
 
 demo: $(VENV)/.demo-ready
 	@rm -rf build/demo && mkdir -p build/demo
@@ -17,6 +17,16 @@ demo: $(VENV)/.demo-ready
 	@echo
 	@echo "Two believed that they held the lock, as the card of a lock with leases says; the printer refused the one that came late."
 	@echo "Open build/demo/printer.svg in a browser to see every message of the five processes."
+
+print-demo: $(VENV)/.print-ready
+	@rm -rf build/print-demo && mkdir -p build/print-demo
+	$(BIN)/python examples/printing/demo.py build/print-demo
+	@echo
+	$(BIN)/habemus trace merge build/print-demo/records/*.jsonl -o build/print-demo/printing.svg -o build/print-demo/printing.json
+	$(BIN)/habemus replay build/print-demo/printing.json
+	@echo
+	@echo "Three clients agreed over gRPC who may print; the printer checks nothing, and saw one job at a time."
+	@echo "Open build/print-demo/printing.svg in a browser to see every message."
 
 test: lint postgresql
 	$(BIN)/pytest -n auto
@@ -42,6 +52,21 @@ bench-check: $(VENV)/.test-ready
 		|| { echo "this needs Spin and gcc; on Debian: sudo apt-get install spin gcc libc6-dev"; exit 2; }
 	$(BIN)/python benchmarks/check/bench.py
 
+# Our locks beside those of Redis, ZooKeeper, etcd and PostgreSQL.  Root gets the servers that are absent from Debian; whoever is not
+# root, and has not got them, reads in the tables which rivals were absent.  Their clients have a virtual environment of their own.
+RIVALS := redis-server zookeeper etcd-server postgresql
+bench-live: build/bench-live/.ready
+	@[ "$$(id -u)" != 0 ] || dpkg -s $(RIVALS) >/dev/null 2>&1 \
+		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(RIVALS) >/dev/null; } \
+		|| echo "some of $(RIVALS) could not be installed" >&2
+	build/bench-live/bin/python -m benchmarks.live
+
+build/bench-live/.ready: pyproject.toml constraints.txt benchmarks/live/requirements.txt
+	$(PYTHON) -m venv build/bench-live
+	build/bench-live/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[live]'
+	build/bench-live/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/live/requirements.txt
+	@touch $@
+
 # What the cards claim, over 10,000 seeds of each mutual exclusion and 1,000 to 10,000 of each election: an hour on two cores.
 campaign: $(VENV)/.test-ready
 	$(BIN)/pytest -n auto --times 50 tests/papers/test_terms.py tests/papers/test_omega.py tests/papers/test_detectors.py
@@ -56,6 +81,10 @@ sweep-campaign: $(VENV)/.test-ready
 docs: $(VENV)/.test-ready
 	$(BIN)/pytest -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_chapters.py
 
+# Writes anew the code of the printing system's wire.
+wire: $(VENV)/.test-ready
+	$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src --grpc_python_out=src src/habemus/printing/wire/*.proto
+
 # Searches every algorithm under every fault model anew: some minutes on two cores.
 cards: $(VENV)/.test-ready
 	@mkdir -p build
@@ -69,6 +98,10 @@ $(BIN)/python:
 
 $(VENV)/.demo-ready: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[png,live]'
+	@touch $@
+
+$(VENV)/.print-ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[grpc]'
 	@touch $@
 
 $(VENV)/.test-ready: pyproject.toml constraints.txt | $(BIN)/python

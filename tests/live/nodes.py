@@ -36,7 +36,8 @@ class Nodes:
     def start(self, number: int, *, wait: bool = True) -> None:
         with (self.folder / f"{number}.log").open("ab") as log:
             command = [sys.executable, "-m", "habemus", "node", "--config", str(self.file), "--id", str(number), "--json"]
-            self.processes[number] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+            # With an input that ends with the test, however that ends.
+            self.processes[number] = subprocess.Popen([*command, "--with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         if wait:
             _wait_until_up(self.processes[number])
 

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.live.conftest import PATIENCE
@@ -33,6 +34,23 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     made = Nodes(tmp_path_factory.mktemp("nodes"))
     yield made
     made.close()
+
+
+Start = Callable[..., Nodes]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Clusters for one test, which ends them."""
+    made: list[Nodes] = []
+
+    def started(*given: Any, **more: Any) -> Nodes:
+        made.append(Nodes(*given, **more))
+        return made[-1]
+
+    yield started
+    for nodes in made:
+        nodes.close()
 
 
 @pytest.fixture
@@ -101,8 +119,8 @@ def test_a_lock_that_comes_after_ones_own_lease_ran_out_while_queueing(nodes: No
     script.end()
 
 
-def test_an_object_that_is_held_after_the_session_was_lost(tmp_path: Path) -> None:
-    nodes = Nodes(tmp_path, size=1)
+def test_an_object_that_is_held_after_the_session_was_lost(tmp_path: Path, start: Start) -> None:
+    nodes = start(tmp_path, size=1)
     with habemus.connect(nodes.socket(1)) as cluster:
         lease = cluster.lock("printer").acquire()
         told: list[Lease] = []
@@ -115,12 +133,11 @@ def test_an_object_that_is_held_after_the_session_was_lost(tmp_path: Path) -> No
         assert lease.remaining == 0
         with pytest.raises(Unreachable):
             cluster.lock("printer", timeout=1).acquire()
-    nodes.close()
 
 
-def test_a_node_that_stands_still_takes_its_clients_locks_with_it(tmp_path: Path) -> None:
+def test_a_node_that_stands_still_takes_its_clients_locks_with_it(tmp_path: Path, start: Start) -> None:
     """The client knows by its own clock that its lease has run out, although nobody tells it."""
-    nodes = Nodes(tmp_path)
+    nodes = start(tmp_path)
     with habemus.connect(nodes.socket(3)) as cluster, habemus.connect(nodes.socket(1)) as other:
         lease = cluster.lock("printer").acquire()
         lost = threading.Event()
@@ -139,7 +156,6 @@ def test_a_node_that_stands_still_takes_its_clients_locks_with_it(tmp_path: Path
         with pytest.raises(LockLost):
             lease.check()
         nodes.signal(3, signal.SIGCONT)
-    nodes.close()
 
 
 def test_a_cancelled_acquire_leaves_no_orphan(nodes: Nodes, cluster: Cluster) -> None:
@@ -238,9 +254,9 @@ def test_threads_that_share_a_session_do_not_both_hold_it(cluster: Cluster) -> N
     assert max(most) == 1
 
 
-def test_not_everybody_gets_the_lock_at_a_cold_start(tmp_path: Path) -> None:
+def test_not_everybody_gets_the_lock_at_a_cold_start(tmp_path: Path, start: Start) -> None:
     """All ask at once, of nodes that have only just begun and know no coordinator yet."""
-    nodes = Nodes(tmp_path)
+    nodes = start(tmp_path)
     spans: list[tuple[float, float, int]] = []
 
     def visit(number: int) -> None:
@@ -255,7 +271,6 @@ def test_not_everybody_gets_the_lock_at_a_cold_start(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    nodes.close()
     assert len(spans) == 6
     spans.sort()
     assert all(one[1] <= after[0] and one[2] < after[2] for one, after in pairwise(spans))
@@ -335,8 +350,8 @@ def test_a_client_that_hangs_loses_its_lease(nodes: Nodes, cluster: Cluster) -> 
     script.end()
 
 
-def test_a_task_that_loses_its_lock_is_cancelled(tmp_path: Path) -> None:
-    nodes = Nodes(tmp_path, size=1)
+def test_a_task_that_loses_its_lock_is_cancelled(tmp_path: Path, start: Start) -> None:
+    nodes = start(tmp_path, size=1)
 
     async def run() -> None:
         async with habemus.connect(nodes.socket(1)) as mine:
@@ -349,11 +364,10 @@ def test_a_task_that_loses_its_lock_is_cancelled(tmp_path: Path) -> None:
             assert task.cancelling() == 0
 
     asyncio.run(run())
-    nodes.close()
 
 
-def test_with_raises_when_the_lock_was_lost_inside(tmp_path: Path) -> None:
-    nodes = Nodes(tmp_path, size=1)
+def test_with_raises_when_the_lock_was_lost_inside(tmp_path: Path, start: Start) -> None:
+    nodes = start(tmp_path, size=1)
     with habemus.connect(nodes.socket(1)) as mine:
         with pytest.raises(LockLost), mine.lock("printer") as lease:
             nodes.kill(1)
@@ -363,7 +377,6 @@ def test_with_raises_when_the_lock_was_lost_inside(tmp_path: Path) -> None:
             nodes.kill(1)
             until(lambda: lease.lost)
             raise ZeroDivisionError  # the user's own error is not hidden
-    nodes.close()
 
 
 def test_only_who_asks_for_it_may_enter_twice(cluster: Cluster) -> None:
@@ -598,17 +611,16 @@ def test_a_cluster_is_found_by_its_file_its_folder_and_its_addresses(nodes: Node
         assert cluster.status()["node"] == 2
 
 
-def test_nodes_lead_in_a_service_of_elections_and_paths_may_be_long(tmp_path: Path) -> None:
+def test_nodes_lead_in_a_service_of_elections_and_paths_may_be_long(tmp_path: Path, start: Start) -> None:
     folder = tmp_path / ("a" * 100) / ("b" * 100)
     folder.mkdir(parents=True)
-    nodes = Nodes(folder, '[services.elections]\nalgorithm = "terms"\n')
+    nodes = start(folder, '[services.elections]\nalgorithm = "terms"\n')
     with habemus.connect(nodes.socket(1)) as cluster:
         seen = next(standing for standing in cluster.watch("x", service="elections") if standing.node is not None)
         assert seen.holder == f"node {seen.node}"
         assert (seen.token or 0) >= 1
         with pytest.raises(RefusedByNode, match="with locks; there are none"):
             cluster.lock("x", service="elections").acquire()
-    nodes.close()
 
 
 def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
@@ -645,9 +657,9 @@ def test_noise_on_the_clients_socket(nodes: Nodes, cluster: Cluster) -> None:
     assert os.path.exists(nodes.socket(1))  # noqa: PTH110
 
 
-def test_a_lock_that_is_kept_until_somebody_wants_it(tmp_path: Path) -> None:
+def test_a_lock_that_is_kept_until_somebody_wants_it(tmp_path: Path, start: Start) -> None:
     services = '[services.locks]\nalgorithm = "roucairol-carvalho"\n[services.deaf]\nalgorithm = "central"\n'
-    nodes = Nodes(tmp_path, services)
+    nodes = start(tmp_path, services)
     with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
         kept = a.lock("x", keep=True, timeout=PATIENCE)
         with kept as first:
@@ -679,12 +691,11 @@ def test_a_lock_that_is_kept_until_somebody_wants_it(tmp_path: Path) -> None:
             a.lock("x", keep=True, service="deaf").acquire()
         with pytest.raises(ValueError, match="not both"):
             a.lock("x", keep=True, reentrant=True)
-    nodes.close()
 
 
-def test_algorithms_without_leases_and_tokens(tmp_path: Path) -> None:
+def test_algorithms_without_leases_and_tokens(tmp_path: Path, start: Start) -> None:
     services = '[services.locks]\nalgorithm = "ricart-agrawala"\n[services.one]\nalgorithm = "central"\n'
-    nodes = Nodes(tmp_path, services)
+    nodes = start(tmp_path, services)
     with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
         for service in ("locks", "one"):
             with a.lock("x", service=service) as lease:
@@ -697,4 +708,3 @@ def test_algorithms_without_leases_and_tokens(tmp_path: Path) -> None:
                 a.lock("x", timeout=0.05, service=service).acquire()
             with b.lock("x", timeout=5, service=service, lease=0.5):
                 pass
-    nodes.close()

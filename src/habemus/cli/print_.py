@@ -110,8 +110,14 @@ class _Session:
     leave: bool
 
     jobs: list[Printed] = field(default_factory=list)  # the first ones
-    asked: int = 0
+    tried: int = 0
     done: int = 0
+    told: asyncio.Event = field(default_factory=asyncio.Event)  # to end
+
+    @property
+    def wanted(self) -> int:
+        """How many jobs there are in all; where nobody can say, as many as there have been."""
+        return len(self.texts) or self.count or self.tried
 
     async def run(self, absent: dict[int, Address]) -> int:
         from habemus.printing.client import Client, is_up
@@ -124,7 +130,7 @@ class _Session:
             self.tell("unsafe", seconds=f"{self.group.give_up_us / 1_000_000:g}")
         await client.start()
         loop = asyncio.get_running_loop()
-        told, hurry = asyncio.Event(), asyncio.Event()
+        told, hurry = self.told, asyncio.Event()
         for signalled in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signalled, lambda: (hurry if told.is_set() else told).set())
         self.tell("listens", place=client.address, clients=self.group.ids)
@@ -132,24 +138,25 @@ class _Session:
         try:
             await _first(working, told.wait())
             if told.is_set():
-                await _first(client.finish(), hurry.wait())  # nobody leaves while his paper is in the printer, unless told twice
+                while client.is_inside and not hurry.is_set():  # nobody leaves while his paper is in the printer, unless told twice
+                    await _first(client.finish(), hurry.wait())
                 working.cancel()
                 await asyncio.wait((working,))
             if not working.cancelled():
                 working.result()
         finally:
             await client.stop()
-        self.tell("left", done=self.done, all=self.asked, clock=client.process.clock)
+        self.tell("left", done=self.done, all=self.wanted, clock=client.process.clock)
         if self.as_json:
             say_json(self._plain(client))
-        return Exit.AS_WANTED if self.done == self.asked else Exit.NOT_AS_WANTED
+        return Exit.AS_WANTED if self.done == self.wanted else Exit.NOT_AS_WANTED
 
     def _plain(self, client: Client) -> dict[str, Any]:
         return {
             "client": self.group.me,
             "group": list(self.group.ids),
             "address": str(client.address),
-            "asked": self.asked,
+            "wanted": self.wanted,
             "printed": self.done,
             "clock": client.process.clock,
             "gave_up": client.times_given_up,
@@ -159,14 +166,16 @@ class _Session:
     async def _work(self, client: Client) -> None:
         is_interactive = not self.texts and self.every is None
         async for text in self._lines(client) if is_interactive else self._given():
-            self.asked += 1
+            if self.told.is_set():
+                return
             job = await client.print(text)
+            self.tried += 1
             self.done += job.success
             if len(self.jobs) < KEPT_JOBS:
                 self.jobs.append(job)
             self.tell("printed" if job.success else "not-printed", text=text, said=job.said)
         if not (is_interactive or self.leave):
-            self.tell("stays", done=self.done, all=self.asked)
+            self.tell("stays", done=self.done, all=self.wanted)
             await asyncio.Event().wait()
 
     async def _given(self) -> AsyncIterator[str]:
