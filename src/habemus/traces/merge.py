@@ -15,6 +15,7 @@ The run lasts until the first node leaves in good order: what the others make of
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,6 +215,7 @@ def _clocked(ordered: Sequence[Event], processes: Sequence[ProcessId], start: in
     position = {process: index for index, process in enumerate(processes)}
     clocks = {process: [0] * len(processes) for process in processes}
     numbers: dict[tuple[int, int | None], tuple[int, tuple[int, ...]]] = {}
+    receipts = Counter((homes[event.peer or 0], event.number) for event in ordered if event.kind == "receive")
     for event in ordered:
         clock = clocks[event.process]
         number = None
@@ -225,3 +227,7 @@ def _clocked(ordered: Sequence[Event], processes: Sequence[ProcessId], start: in
             number = len(numbers) + 1
             numbers[homes[event.process], event.number] = (number, tuple(clock))
         yield event._replace(time=event.time - start, number=number, clock=tuple(clock))
+        if event.kind == "send":
+            # What is received more than once was sent again below the process: to a node that had restarted, for example.
+            again = event._replace(kind="duplicate", time=event.time - start, number=number, clock=None)
+            yield from [again] * (receipts[homes[event.process], event.number] - 1)

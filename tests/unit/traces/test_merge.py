@@ -136,3 +136,14 @@ def test_what_is_no_record(tmp_path: Path, text: str, told: str) -> None:
 def test_what_is_no_event(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(MalformedTrace, match=told):
         record(tmp_path, 1, 1, wrong)
+
+
+def test_what_was_sent_again_to_a_node_that_had_restarted_is_received_twice(tmp_path: Path) -> None:
+    one = record(tmp_path, 1, 1, line(10, 1, "send", **message(7, 2)), end=90)
+    two = record(tmp_path, 2, 1, line(20, 2, "receive", **message(7, 1)))
+    again = record(tmp_path, 2, 2, line(50, 2, "start"), line(60, 2, "receive", **message(7, 1)), end=90)
+    trace = merge([one, two, again])
+    told = [(event.process, event.kind, event.number) for event in trace.events]
+    assert told[:3] == [(1, "send", 1), (1, "duplicate", 1), (2, "receive", 1)]
+    assert told[-1] == (2, "receive", 1)
+    assert [kind for _, kind, _ in told].count("receive") == 2
