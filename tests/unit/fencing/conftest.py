@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,27 +26,28 @@ def program(name: str) -> str:
     return found
 
 
-def as_another() -> tuple[list[str], int, int]:
-    """The server refuses to be run by root: how to run it, and whose its files are."""
+def as_another() -> tuple[int, int]:
+    """The server refuses to be run by root: who is to run it."""
     if os.geteuid():
-        return [], os.getuid(), os.getgid()
+        return os.getuid(), os.getgid()
     names = {user.pw_name: user for user in pwd.getpwall()}
     user = names.get("postgres") or names["nobody"]
-    return ["runuser", "-u", user.pw_name, "--"], user.pw_uid, user.pw_gid
+    return user.pw_uid, user.pw_gid
 
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
     """How to connect to it."""
     initdb, pg_ctl = program("initdb"), program("pg_ctl")
-    prefix, user, group = as_another()
+    user, group = as_another()
+    others: dict[str, Any] = {"user": user, "group": group, "extra_groups": []} if not os.geteuid() else {}
     with tempfile.TemporaryDirectory(prefix="habemus-", ignore_cleanup_errors=True) as folder:
         os.chown(folder, user, group)
         data = f"{folder}/data"
         settings = f"-c listen_addresses= -k {folder} -c fsync=off"
 
         def run(*command: str) -> None:
-            done = subprocess.run([*prefix, *command], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False, **others)
             assert done.returncode == 0, done.stdout + done.stderr
 
         run(initdb, "-D", data, "-U", "habemus", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
