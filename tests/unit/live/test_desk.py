@@ -24,6 +24,9 @@ class Script:
         self.asked: list[str] = []
         self.untold: list[Callable[[], None]] = []
         self.listener: Any = None
+        self.grants_at_once = False
+        self.onlooker: Callable[[], None] | None = None
+        self.wanted = False
 
     def subscribe(self, service: str, name: str, listener: Any) -> Callable[[], None]:
         self.listener = listener
@@ -33,6 +36,14 @@ class Script:
         self.asked.append(request)
         if told is not None:
             self.untold.append(told)
+        if request == "acquire" and self.grants_at_once:
+            self.listener(1, Granted((1, len(self.asked))))
+
+    def open(self, service: str, name: str) -> Script:
+        return self
+
+    def is_wanted(self, service: str, name: str) -> bool:
+        return self.wanted
 
     def left_us(self, service: str, name: str) -> int:
         return 1_000_000
@@ -104,6 +115,25 @@ def test_a_claim_on_several_locks_is_content_with_one() -> None:
         desk.release(session, 1)
         assert node.asked[-1] == "release"
         assert list(desk.places()) == []
+
+    run(check)
+
+
+def test_who_keeps_a_lock_is_told_of_others_and_not_of_itself() -> None:
+    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+        node.grants_at_once = True
+        desk.acquire(wire, session, 1, "locks", ["x"], None, None, 1, keeps=True)
+        assert [line[:2] for line in wire.lines] == [("granted", 1)]
+        node.wanted = True  # somebody at another node
+        assert node.onlooker is not None
+        node.onlooker()
+        node.onlooker()
+        assert [line[:2] for line in wire.lines] == [("granted", 1), ("wanted", 1)]
+        desk.release(session, 1)
+        node.wanted = False
+        desk.acquire(wire, session, 2, "locks", ["x"], None, None, 2, keeps=True)
+        acquire(desk, wire, session, 3)  # somebody at this one
+        assert [line[:2] for line in wire.lines[2:]] == [("granted", 2), ("wanted", 2)]
 
     run(check)
 

@@ -191,7 +191,7 @@ class Desk:
         for place in places:
             if claim.held is None:
                 self._see_to(place)
-                if place.holder is not None and place.holder.keeps:
+                if place.holder not in (None, claim) and place.holder.keeps:
                     self._tell_wish(place.holder)
 
     def release(self, session: Session, id: int) -> None:
