@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from tests.live.conftest import PATIENCE
-from tests.live.nodes import Nodes
+from tests.live.nodes import DEFAULT, Nodes
 
 import habemus
 from habemus.api import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
@@ -633,6 +633,44 @@ def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
     assert told["delays"] == 40
     assert told["origin"] == "node 1, round trips"
     assert told["timeout"] > 0
+
+
+def test_over_the_network_a_client_shows_who_it_is(tmp_path: Path, start: Start) -> None:
+    """With certificates and a secret: whoever has both is let in, whoever lacks one or has another's is not."""
+    for folder, name in (("papers", "alice"), ("others", "mallory")):
+        command = ["certs", folder, "--cluster", "office", "--nodes", "3", "--clients", name, "--secret", f"{folder}/secret"]
+        subprocess.run([sys.executable, "-m", "habemus", *command], cwd=tmp_path, check=True, capture_output=True)
+    tls = '[tls]\nca = "papers/ca.pem"\ncertificate = "papers/node-{id}.pem"\nkey = "papers/node-{id}.key"\n'
+    nodes = start(tmp_path, DEFAULT + tls, head='secret_file = "papers/secret"')
+    address = next(line.split('"')[1] for line in nodes.file.read_text().splitlines() if line.startswith("1 ="))
+    ca, certificate, key = (str(tmp_path / "papers" / file) for file in ("ca.pem", "client-alice.pem", "client-alice.key"))
+    secret = (tmp_path / "papers" / "secret").read_bytes().strip()
+    right: dict[str, Any] = {"ca": ca, "certificate": certificate, "key": key, "secret": secret}
+    with habemus.connect(address, **right) as cluster, cluster.lock("x", timeout=PATIENCE) as lease:
+        time.sleep(0.5)  # over a renewal
+        lease.check()
+
+    async def run() -> None:
+        async with habemus.connect(address, **right) as cluster, cluster.lock("x", timeout=PATIENCE) as lease:
+            assert lease.token
+
+    asyncio.run(run())
+    with habemus.connect(nodes.socket(1)) as cluster, cluster.lock("x", timeout=PATIENCE):
+        pass  # a client of the same user on the same machine needs neither
+    theirs = {"certificate": str(tmp_path / "others/client-mallory.pem"), "key": str(tmp_path / "others/client-mallory.key")}
+    wrong: list[dict[str, Any]] = [
+        {**right, "secret": (tmp_path / "others" / "secret").read_bytes().strip()},
+        {**right, "secret": None},
+        {**right, **theirs},
+        {**right, "ca": str(tmp_path / "others" / "ca.pem")},
+        {**right, "certificate": None, "key": None},
+        {"secret": secret},
+    ]
+    for each in wrong:
+        with pytest.raises((RefusedByNode, Unreachable)):
+            habemus.connect(address, **each).lock("x", timeout=PATIENCE).acquire()
+    with habemus.connect(nodes.socket(1)) as cluster:
+        assert cluster.status()["locks"] == []
 
 
 def test_noise_on_the_clients_socket(nodes: Nodes, cluster: Cluster) -> None:
