@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,17 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-PATIENCE = 60.0
-"""Seconds after which a program that says nothing has failed the test."""
+from tests.live.conftest import PATIENCE, free_ports
+
 ANOTHER = Path(__file__).with_name("another.py")
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Program:

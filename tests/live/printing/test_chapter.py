@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.live.printing.programs import PATIENCE, free_ports
+from tests.live.conftest import PATIENCE, free_ports
 
 ROOT = Path(__file__).parents[3]
 PORTS = ("50051", "50052", "50053", "50054")

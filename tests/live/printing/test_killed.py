@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.live.conftest import PATIENCE
 from tests.live.printing.another import Job, Receipt, serving
-from tests.live.printing.programs import PATIENCE, Office, Program
+from tests.live.printing.programs import Office, Program
 
 
 class Press:

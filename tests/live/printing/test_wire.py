@@ -13,7 +13,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from tests.live.printing.programs import PATIENCE, free_ports
+from tests.live.conftest import PATIENCE, free_ports
 
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED
 from habemus.catalog.live import judged, replayed
