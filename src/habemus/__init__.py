@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from habemus.api import Cluster, HabemusError, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable, connect
+    from habemus.api.embedded import embedded
     from habemus.runtimes.live.node import Node
 
-__all__ = ["Cluster", "HabemusError", "Lease", "LockLost", "LockTimeout", "Node", "RefusedByNode", "Unreachable", "connect"]
+__all__ = ["Cluster", "HabemusError", "Lease", "LockLost", "LockTimeout", "Node", "RefusedByNode", "Unreachable", "connect", "embedded"]
+
+_ELSEWHERE = {"Node": "habemus.runtimes.live.node", "embedded": "habemus.api.embedded"}
 
 
 def __getattr__(name: str) -> Any:
@@ -28,4 +31,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'habemus' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module("habemus.runtimes.live.node" if name == "Node" else "habemus.api"), name)
+    return getattr(importlib.import_module(_ELSEWHERE.get(name, "habemus.api")), name)

@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from habemus.cli.node import services_of
+from habemus.catalog.live import all_services
 from habemus.core.process import ProcessId
 from habemus.core.shapes import plain_of
 from habemus.core.values import Indication, to_plain
@@ -82,7 +82,7 @@ def obey(node: Node, command: dict[str, Any]) -> asyncio.Task[None] | None:
 
 async def main(file: str, number: int) -> None:
     config = load(Path(file), os.environ, {})
-    node = Node(config.settings(number), services_of(config))
+    node = Node(config.settings(number), all_services(config))
     await node.start()
     say(ready=node.me)
     reader = asyncio.StreamReader()

@@ -623,6 +623,27 @@ def test_nodes_lead_in_a_service_of_elections_and_paths_may_be_long(tmp_path: Pa
             cluster.lock("x", service="elections").acquire()
 
 
+def test_a_program_can_be_a_node(tmp_path: Path, start: Start) -> None:
+    nodes = start(tmp_path)
+    nodes.kill(3)
+
+    async def run() -> None:
+        async with habemus.embedded(nodes.file, 3) as node:
+            async with habemus.connect(str(node.address), name="inside") as mine, mine.lock("x", timeout=PATIENCE) as lease:
+                lease.check()
+                with pytest.raises(LockTimeout):
+                    await asyncio.to_thread(other_tries)
+            assert node.address.port
+
+    def other_tries() -> None:
+        with habemus.connect(nodes.socket(1)) as other:
+            other.lock("x", timeout=0.2).acquire()
+
+    asyncio.run(run())
+    with habemus.connect(nodes.socket(1)) as other, other.lock("x", timeout=PATIENCE):
+        pass
+
+
 def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
     delays = list(cluster.round_trips(50, pause=0))
     assert len(delays) == 50

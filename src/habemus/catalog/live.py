@@ -22,6 +22,7 @@ from habemus.runtimes.sim.simulation import Ending
 from habemus.traces import Trace, digest
 
 if TYPE_CHECKING:
+    from habemus.runtimes.live.config import Config
     from habemus.runtimes.live.service import Service
 
 LINKS: dict[str, Process] = {
@@ -56,6 +57,14 @@ def services_of(
     election = Service(f"{name}-election", election_system, everybody, {"live": True, "election_of": setup.plain()})
     feed = Feed(election.name, SHARED, ".election", _told)
     return [election, Service(name, live_system(setup, shared=True), everybody, {"live": True, "shared": True, **setup.plain()}, feed)]
+
+
+def all_services(config: Config) -> list[Service]:
+    """What a cluster offers by its file."""
+    found: list[Service] = []
+    for name, (algorithm, options, over, shared) in sorted(config.offers.items()):
+        found += services_of(name, algorithm, options, over, config.nodes, shared)
+    return found
 
 
 SHARED = "all"

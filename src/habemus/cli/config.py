@@ -20,14 +20,14 @@ def config() -> None:
 @json_option
 def check(file: Path, as_json: bool) -> None:
     """Say what the cluster in FILE is, or the first thing that is wrong with it."""
-    from habemus.catalog.live import warnings_of
-    from habemus.cli.node import live, services_of
+    from habemus.catalog.live import all_services, warnings_of
+    from habemus.cli.node import live
 
     with live():
         from habemus.runtimes.live.config import load, secret_in
 
         found = load(file, os.environ, {})
-        services = services_of(found)
+        services = all_services(found)
         if found.secret_file is not None:
             secret_in(found.secret_file)
     durable = {service.name: any(stack.durable for stack in service.stacks.values()) for service in services}

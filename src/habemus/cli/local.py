@@ -24,7 +24,7 @@ from habemus.api.address import Place
 from habemus.api.errors import RefusedByNode, Unreachable
 from habemus.api.session import own_label
 from habemus.api.wire import Credentials, Wire
-from habemus.cli.node import services_of
+from habemus.catalog.live import all_services
 from habemus.cli.survey import Onlooker, Survey
 from habemus.runtimes.live.config import OVERRIDES, BadConfig, Config, Offer, load
 from habemus.runtimes.live.nearby import SOCKET, last_file
@@ -104,7 +104,7 @@ def prepare(folder: Path, text: str, *, fresh: bool) -> tuple[Config, list[Servi
     draft.write_text(text, encoding="utf-8")
     try:
         config = load(draft, {}, {})
-        services = services_of(config)
+        services = all_services(config)
         if fresh:
             for name in ("data", "records", "logs"):
                 shutil.rmtree(folder / name, ignore_errors=True)

@@ -16,7 +16,6 @@ import click
 from habemus.cli.output import Exit, json_option, say_json
 
 if TYPE_CHECKING:
-    from habemus.runtimes.live.config import Config
     from habemus.runtimes.live.service import Service
     from habemus.runtimes.live.settings import Settings
 
@@ -31,16 +30,6 @@ def live() -> Iterator[None]:
         if extra is None:
             raise
         raise click.ClickException(f"the live side needs {missing.name}: install habemus[{extra}]") from None
-
-
-def services_of(config: Config) -> list[Service]:
-    """What the cluster offers, from the catalog."""
-    from habemus.catalog import live as catalog
-
-    found: list[Service] = []
-    for name, (algorithm, options, over, shared) in sorted(config.offers.items()):
-        found += catalog.services_of(name, algorithm, options, over, config.nodes, shared)
-    return found
 
 
 def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
@@ -67,6 +56,7 @@ def node(file: Path, number: int, with_stdin: bool, verbose: bool, as_json: bool
     """Run one node of a cluster until it is told to end (SIGTERM, or Ctrl-C)."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="habemus: %(message)s")
     with live():
+        from habemus.catalog.live import all_services
         from habemus.runtimes.live.config import load
 
         given = {
@@ -74,7 +64,7 @@ def node(file: Path, number: int, with_stdin: bool, verbose: bool, as_json: bool
             for name, value in flags.items()
         }
         config = load(file, os.environ, given)
-        services = services_of(config)
+        services = all_services(config)
         settings = config.settings(number)
     return runner()(_run(settings, services, as_json, with_stdin))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
+from habemus.catalog.live import all_services
 from habemus.cli.config import config
-from habemus.cli.node import services_of
 from habemus.cli.trace import trace
 
 Habemus = Callable[..., subprocess.CompletedProcess[str]]
@@ -101,7 +101,7 @@ def test_a_disk_that_fails_ends_the_node_with_one_line(
     found = load(tmp_path / "one.toml", {}, {})
 
     async def lives_once() -> None:
-        node = Node(found.settings(1), services_of(found))
+        node = Node(found.settings(1), all_services(found))
         await node.start()
         node.open("e", "x")
         await node.stop()
@@ -112,7 +112,7 @@ def test_a_disk_that_fails_ends_the_node_with_one_line(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(File, "sync", fail)  # the next life counts itself, and cannot write that down
-    assert asyncio.run(_run(found.settings(1), services_of(found), as_json=False)) == 1
+    assert asyncio.run(_run(found.settings(1), all_services(found), as_json=False)) == 1
     assert "Input/output error" in capsys.readouterr().err.splitlines()[-1]
 
 
