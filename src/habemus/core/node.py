@@ -190,7 +190,7 @@ def settle_together(stack: Stack, parts: Sequence[Process], raised: deque[tuple[
             applied = False
             for apply_rules, process in settles:
                 applied = apply_rules(process) or applied
-            if not applied and not raised:
+            if not raised and (not applied or len(settles) == 1):  # alone with its rules, a part has applied them all
                 return
         raise MistakeInAlgorithm(f"{type(parts[0]).__name__} and its components do not come to rest after one event")
 

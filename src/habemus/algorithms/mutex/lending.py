@@ -193,6 +193,9 @@ class Participant(Mutex):
         if self.state != RELEASED:
             self.state = RELEASED
             self.cancel_timer(Repeat(self.number))
+            if self.lease:
+                for attempt in range(self.run_out_at + 1, self.attempt + 1):
+                    self.cancel_timer(RunOut(self.number, attempt))
             if self.coordinator is not None:
                 self.send(Release(self.term, self.number), to=self.coordinator)
 
