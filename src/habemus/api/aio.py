@@ -167,7 +167,7 @@ class AsyncCluster:
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         lines.handlers[id] = lambda line: None if answer.done() else answer.set_result(line)
         lines.transport.write(request.line(session, id, None if timeout is None else max(0, round(timeout * 1_000))))
-        session.begin_waiting(request.lease_ms)
+        session.begin_waiting(id, request.lease_ms)
         try:
             async with asyncio.timeout(None if timeout is None else timeout + GRACE_SECONDS):
                 return await answer
@@ -178,7 +178,7 @@ class AsyncCluster:
             raise
         finally:
             del lines.handlers[id]
-            session.end_waiting()
+            session.end_waiting(id)
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         """At once: nobody waits for an answer."""

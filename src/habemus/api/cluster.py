@@ -218,11 +218,11 @@ class Cluster:
         id = next(session.ids)
         try:
             wire.send(request.line(session, id, None if timeout is None else max(0, round(timeout * 1_000))))
-            session.begin_waiting(request.lease_ms)
+            session.begin_waiting(id, request.lease_ms)
             try:
                 line = _answer(wire, id, None if timeout is None else timeout + GRACE_SECONDS)
             finally:
-                session.end_waiting()
+                session.end_waiting(id)
         except BaseException as reason:  # an interrupt, too: closing takes back what was asked for
             wire.close()
             if isinstance(reason, TimeoutError):
@@ -439,10 +439,6 @@ class KeptLock:
                     return
                 self._lease = None
         self._cluster.release(lease)
-
-    def give_back(self) -> None:
-        """Keeps it no longer."""
-        self._hear_wish()
 
     def _hear_wish(self) -> None:
         with self._guard:

@@ -53,7 +53,7 @@ class Session:
         self._idle: list[Wire] = [first]
         self._leases: dict[int, Lease] = {}
         self._wires: dict[int, Wire] = {}  # on which the leases of blocking clients were granted
-        self._waiting = 0
+        self._awaited: set[int] = set()  # the ids of requests that wait
         self._beat = SLOWEST_BEAT
         self._wanted = threading.Event()  # there is something to keep
         self._hurry = threading.Event()  # the keeper is needed at once, or not any more
@@ -85,12 +85,15 @@ class Session:
         self.over = self.over or why
         for lease in list(self._leases.values()):
             lease.lose(why)
-        for wire in [*self._idle, *self._wires.values(), *([self._keeping] if self._keeping else [])]:
-            wire.close()
+        self._close_wires()
         self._idle.clear()
         self._wires.clear()
         self._hurry.set()
         self._wanted.set()
+
+    def _close_wires(self) -> None:
+        for wire in [*self._idle, *self._wires.values(), *([self._keeping] if self._keeping else [])]:
+            wire.close()
 
     # Leases.
 
@@ -104,10 +107,10 @@ class Session:
         wanted_ms = max(1, round(wanted * 1_000))
         return wanted_ms if offered is None else min(wanted_ms, offered)
 
-    def begin_waiting(self, lease_ms: int | None) -> None:
+    def begin_waiting(self, id: int, lease_ms: int | None) -> None:
         if lease_ms is not None:
             self._beat = min(self._beat, lease_ms / 1_000 / BEATS)
-        self._waiting += 1
+        self._awaited.add(id)
         if not self._wanted.is_set():
             self._wanted.set()
             if self._keeper is None:
@@ -117,8 +120,8 @@ class Session:
         """Something is held of which the keeper has to hear."""
         self._hurry.set()
 
-    def end_waiting(self) -> None:
-        self._waiting -= 1
+    def end_waiting(self, id: int) -> None:
+        self._awaited.discard(id)
 
     def granted(self, service: str, line: list[Any], wire: Wire | None) -> Lease:
         """A lease from what the node said."""
@@ -200,9 +203,9 @@ class Session:
             self._wanted.wait()
             if self._keeping is None:
                 self._hurry.wait(self._beat)  # most locks are held for a shorter time than this
-            if not (self._leases or self._waiting):
+            if not (self._leases or self._awaited):
                 self._wanted.clear()
-                if self._leases or self._waiting:
+                if self._leases or self._awaited:
                     self._wanted.set()  # it came in between
                 continue
             try:
@@ -250,8 +253,7 @@ class Session:
         self.over = "it belongs to the process that forked"
         for lease in list(self._leases.values()):
             lease.end()
-        for wire in [*self._idle, *self._wires.values(), *([self._keeping] if self._keeping else [])]:
-            wire.close()
+        self._close_wires()
 
 
 _SESSIONS: WeakSet[Session] = WeakSet()
@@ -268,6 +270,3 @@ if hasattr(os, "register_at_fork"):
 
 def own_label() -> str:
     return f"{socket.gethostname()}/{os.getpid()}"
-
-
-__all__ = ["Closed", "Session", "own_label"]

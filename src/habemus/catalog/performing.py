@@ -20,7 +20,8 @@ from habemus.core.node import Stack
 from habemus.core.process import Process, ProcessId, Span, T
 from habemus.core.properties import Verdict
 from habemus.core.shapes import plain_of
-from habemus.core.values import Indication, Timer
+from habemus.core.values import Timer
+from habemus.problems.election import Calls
 from habemus.runtimes.checker.counterexample import STEP_US
 from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Nth, Recover
 from habemus.runtimes.sim.network import Bits, Network, Sampler
@@ -53,7 +54,7 @@ class Dictated:
         return lambda _now: next(left, NEVER)
 
 
-class Script:
+class Script(Calls):
     """The application asks what is written, when it is written, and never reacts to anything; timers and draws are as written too."""
 
     def __init__(self, events: Sequence[Event], late: int) -> None:
@@ -66,21 +67,6 @@ class Script:
         for event in self.events:
             if event.kind == "request":
                 drive.ask(event.process, event.name, *event.fields().get("value", ()), after=event.time, lasting=True)
-
-    def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
-        pass
-
-    def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
-        pass
-
-    def crashed(self, process: ProcessId) -> None:
-        pass
-
-    def recovered(self, process: ProcessId, drive: Drive) -> None:
-        pass
-
-    def is_done(self) -> bool:
-        return False
 
     def dictate(self, me: ProcessId, parts: Sequence[tuple[str, Process]]) -> None:
         """Gives the parts of a process timers that run out when they should, and lets them draw what they should."""

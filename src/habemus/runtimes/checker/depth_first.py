@@ -29,12 +29,11 @@ class DepthFirstSearch(Search):
         limit: int | None = None,
         stop_at_first: bool = True,
         progress: Callable[[Extent], None] | None = None,
-        seconds: float | None = None,
     ) -> Extent:
         began = monotonic()
         while True:
             try:
-                return self._once(limit, stop_at_first, progress, seconds, began)
+                return self._once(limit, stop_at_first, progress, began)
             except TooNarrow as narrow:
                 # The ways in hand are made of states as they were packed: begin again, with wider fields and all tables filled.
                 self.move_packed(self._widen(narrow.place))
@@ -43,13 +42,11 @@ class DepthFirstSearch(Search):
                 self._paths.clear()
                 self.wrong = dict(self._wrong_at_start)
 
-    def _once(
-        self, limit: int | None, stop_at_first: bool, progress: Callable[[Extent], None] | None, seconds: float | None, began: float
-    ) -> Extent:
+    def _once(self, limit: int | None, stop_at_first: bool, progress: Callable[[Extent], None] | None, began: float) -> Extent:
         extent = self.extent
         try:
             for initial in self.initials:
-                extent.stopped = self._down_from(initial, limit, stop_at_first, progress, seconds, began)
+                extent.stopped = self._down_from(initial, limit, stop_at_first, progress, began)
                 if extent.stopped:
                     return extent
             extent.complete = True
@@ -66,7 +63,6 @@ class DepthFirstSearch(Search):
         limit: int | None,
         stop_at_first: bool,
         progress: Callable[[Extent], None] | None,
-        seconds: float | None,
         began: float,
     ) -> str:
         """Goes down from a state; gives why it was stopped, if it was."""
@@ -92,8 +88,6 @@ class DepthFirstSearch(Search):
                 extent.states, extent.queue, extent.seconds = len(self._visited), len(path), monotonic() - began
                 if progress is not None:
                     progress(extent)
-                if seconds is not None and extent.seconds > seconds:
-                    return f"the limit of {seconds:g} seconds was reached"
             if limit is not None and len(self._visited) > limit:
                 return f"the limit of {limit:,} states was reached"
         return "a property is violated" if self.wrong and stop_at_first else ""

@@ -60,12 +60,11 @@ class ReducedSearch(MergingSearch):
         limit: int | None = None,
         stop_at_first: bool = True,
         progress: Callable[[Extent], None] | None = None,
-        seconds: float | None = None,
     ) -> Extent:
         self._look_around()
         while True:
             try:
-                return super().run(limit, stop_at_first, progress, seconds)
+                return super().run(limit, stop_at_first, progress)
             except _Anew:
                 self.rounds += 1
                 self.used -= self.refuted

@@ -279,7 +279,6 @@ class Search:
         limit: int | None = None,
         stop_at_first: bool = True,
         progress: Callable[[Extent], None] | None = None,
-        seconds: float | None = None,
     ) -> Extent:
         """Visits all states, or as many as the limits allow.  An interrupt ends it early, and what was covered stands."""
         began = monotonic()
@@ -302,8 +301,6 @@ class Search:
                         extent.stopped = "a property is violated"
                     elif limit is not None and extent.states > limit:
                         extent.stopped = f"the limit of {limit:,} states was reached"
-                    elif seconds is not None and extent.seconds > seconds:
-                        extent.stopped = f"the limit of {seconds:g} seconds was reached"
                     if extent.stopped:
                         return extent
                 self._next_level()

@@ -80,7 +80,6 @@ class VectorisedSearch(Search):
         limit: int | None = None,
         stop_at_first: bool = True,
         progress: Callable[[Extent], None] | None = None,
-        seconds: float | None = None,
     ) -> Extent:
         began = monotonic()
         extent = self.extent
@@ -106,8 +105,6 @@ class VectorisedSearch(Search):
                     extent.seconds = monotonic() - began
                     if progress is not None:
                         progress(extent)
-                    if seconds is not None and extent.seconds > seconds:
-                        extent.stopped = f"the limit of {seconds:g} seconds was reached"
                         return extent
                 following = _distinct(found)
                 self._sorted_levels.append(following)
