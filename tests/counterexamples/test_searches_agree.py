@@ -125,6 +125,20 @@ def test_symmetry_merges_what_differs_in_names(name: str, n: int, states: int, m
     assert [search.extent.states for search in searches] == [states, merged]
 
 
+@pytest.mark.parametrize("kind", [Search, VectorisedSearch, DepthFirstSearch, ReducedSearch])
+def test_a_search_that_is_watched_goes_to_its_end(kind: type[Search], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("search", "depth_first"):
+        monkeypatch.setattr(f"habemus.runtimes.checker.{module}.CHUNK", 10)
+    check = Check("central", 3)
+    alone, watched = made(kind, check), made(kind, check)
+    alone.run()
+    looks: list[int] = []
+    watched.run(progress=lambda extent: looks.append(extent.states))
+    assert looks, "nobody was told, so nothing was shown"
+    assert watched.extent.complete
+    assert watched.extent.states == alone.extent.states
+
+
 def test_an_algorithm_that_compares_ids_is_not_symmetric() -> None:
     search = made(SymmetricSearch, Check("ricart-agrawala", 3))
     with pytest.raises(NotSymmetric, match="Request"):

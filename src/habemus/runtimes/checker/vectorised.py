@@ -105,7 +105,6 @@ class VectorisedSearch(Search):
                     extent.seconds = monotonic() - began
                     if progress is not None:
                         progress(extent)
-                        return extent
                 following = _distinct(found)
                 self._sorted_levels.append(following)
                 seen = np.sort(np.concatenate([seen, following]), kind="stable")  # two sorted runs: merged, not sorted
