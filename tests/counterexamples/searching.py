@@ -57,4 +57,5 @@ def assert_caught(planted: Planted) -> None:
         assert verdict_of(healthy, planted.broken) is Verdict.HOLDS, healthy.check.command()
     else:
         assert verdict_of(healthy, planted.broken) is Verdict.UNDECIDED
+        assert healthy.extent.depth is not None
         assert healthy.extent.depth > planted.steps, "cut off before the depth of the counterexample"

@@ -1,5 +1,5 @@
 """All ways to search come to the same verdicts, on every algorithm of the catalog at small sizes: with and without numpy, depth first,
-with symmetry and with reduction.  What is reduced must have fewer states, somewhere, or it shows nothing."""
+among sets of states, with symmetry and with reduction.  What is reduced must have fewer states, somewhere, or it shows nothing."""
 
 import contextlib
 
@@ -11,6 +11,7 @@ from habemus.catalog.runs import system_of
 from habemus.runtimes.checker.depth_first import DepthFirstSearch
 from habemus.runtimes.checker.reduction import ReducedSearch
 from habemus.runtimes.checker.search import Search
+from habemus.runtimes.checker.symbolic import SymbolicSearch
 from habemus.runtimes.checker.symmetry import NotSymmetric, SymmetricSearch
 from habemus.runtimes.checker.vectorised import VectorisedSearch
 
@@ -68,8 +69,8 @@ def compare(check: Check, limit: int = LIMIT) -> bool:
     if not expected.extent.complete:
         return False
     depths = {name: wrong.depth for name, wrong in expected.wrong.items()}
-    vectorised, down = made(VectorisedSearch, check), made(DepthFirstSearch, check)
-    for search in (vectorised, down):
+    vectorised, down, sets = made(VectorisedSearch, check), made(DepthFirstSearch, check), made(SymbolicSearch, check)
+    for search in (vectorised, down, sets):
         search.run(stop_at_first=False)
         assert (search.extent.states, search.extent.transitions) == (expected.extent.states, expected.extent.transitions)
         assert search.wrong.keys() == depths.keys()
@@ -125,10 +126,11 @@ def test_symmetry_merges_what_differs_in_names(name: str, n: int, states: int, m
     assert [search.extent.states for search in searches] == [states, merged]
 
 
-@pytest.mark.parametrize("kind", [Search, VectorisedSearch, DepthFirstSearch, ReducedSearch])
+@pytest.mark.parametrize("kind", [Search, VectorisedSearch, SymbolicSearch, DepthFirstSearch, ReducedSearch])
 def test_a_search_that_is_watched_goes_to_its_end(kind: type[Search], monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("search", "depth_first"):
         monkeypatch.setattr(f"habemus.runtimes.checker.{module}.CHUNK", 10)
+    monkeypatch.setattr("habemus.runtimes.checker.symbolic.EDGES_BETWEEN_LOOKS", 10)
     check = Check("central", 3)
     alone, watched = made(kind, check), made(kind, check)
     alone.run()

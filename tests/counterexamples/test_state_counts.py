@@ -21,6 +21,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks/check/bench.py"
 def counts(search: Search) -> tuple[int, int, int]:
     extent = search.run(stop_at_first=False)
     assert extent.complete
+    assert extent.depth is not None
     return extent.states, extent.transitions, extent.depth
 
 

@@ -282,6 +282,7 @@ def search(task: Task) -> list[Found]:
             entry = replace(entry, problem=_with_returns(find(task.algorithm).problem))
         report = perform(check, entry=entry)
         extent = report.extent
+        assert extent.depth is not None, "the searches of the cards go level by level"
         verdicts = {}
         for finding in report.findings:
             told = report.stories.get(finding.name)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.mistakes import blaming
@@ -17,14 +18,14 @@ from habemus.core.properties import Finding, Kind, Verdict, worst
 from habemus.core.system import System
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
-from habemus.runtimes.checker.local import FAULTS, Bound
-from habemus.runtimes.checker.search import Extent, Search, TooNarrow, Wrong
+from habemus.runtimes.checker.local import FAULTS, Bound, Local
+from habemus.runtimes.checker.search import INTERRUPTED, SOMEWHERE, Extent, Search, TooNarrow, Wrong
 
 if TYPE_CHECKING:
     from habemus.runtimes.checker.counterexample import Story
     from habemus.traces import Trace
 
-SEARCHES = ("auto", "breadth", "numpy", "depth", "symmetry", "reduction")
+SEARCHES = ("auto", "breadth", "numpy", "symbolic", "depth", "symmetry", "reduction")
 NETWORKS = ("fifo", "unordered", "lossy", "duplicating")
 TIMINGS = ("asynchronous", "synchronous")
 STATE_LIMIT = 3_000_000
@@ -33,7 +34,9 @@ LOOP_LIMIT = 300_000
 NO_LOOPS = "no run goes on for ever"
 NO_FAIR_LOOPS = "no fair run goes on for ever"
 SMALL = 50_000
-"""So many states are visited before numpy is thought of, which takes a while to load."""
+"""So many states are visited before another search is thought of."""
+SMALL_DIAGRAM = 1_000_000
+"""So many edges of diagrams are stored before sets of states are given up, which do not suit every algorithm."""
 LARGEST_ORDER = 8
 """Entries of each participant where it is kept track of what happened before what."""
 
@@ -55,7 +58,7 @@ class Check:
     merging: bool = False
     order: bool = False
     every: bool = False  # go on after the first violation
-    search: str = "auto"  # auto, breadth, numpy, depth, symmetry or reduction
+    search: str = "auto"  # one of SEARCHES
     limit: int = STATE_LIMIT
 
     def __post_init__(self) -> None:
@@ -229,7 +232,7 @@ def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Ext
     uses, observer = model(check.entries, system)
     bound = check.bound(entry)
     with blaming(system):
-        search = _searched(check, lambda kind: kind(system, uses, observer, bound), progress)
+        search = _searched(check, lambda kind, *filled: kind(system, uses, observer, bound, *filled), progress)
     found, loops = _loops(search, entry)
     report = CheckReport(check, entry, system, search.extent, [], {}, search.handlers_run, loops, engine=search.told)
     for each in entry.problem.properties:
@@ -243,35 +246,71 @@ def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Ext
 
 _MODULES = {
     "numpy": ("vectorised", "VectorisedSearch"),
+    "symbolic": ("symbolic", "SymbolicSearch"),
     "depth": ("depth_first", "DepthFirstSearch"),
     "symmetry": ("symmetry", "SymmetricSearch"),
     "reduction": ("reduction", "ReducedSearch"),
 }
 
 
-def _searched(check: Check, made: Callable[[type[Search]], Search], progress: Callable[[Extent], None] | None) -> Search:
-    """The search, at its end.  By default it is made again with numpy, where there is numpy, if it turns out to be large."""
-    if check.search == "numpy" and find_spec("numpy") is None:
-        raise BadSetup("--search numpy needs numpy: pip install 'habemus[check]'")
-    module, name = _MODULES.get(check.search, ("search", "Search"))
-    kind: type[Search] = getattr(import_module(f"habemus.runtimes.checker.{module}"), name)
-    search = made(kind)
-    if check.search != "auto" or check.limit <= SMALL or check.timing == "synchronous" or find_spec("numpy") is None:
-        search.run(check.limit, not check.every, progress)
-        return search
-    search.run(SMALL, not check.every, progress)
-    if search.extent.complete or not search.extent.stopped.startswith("the limit"):
-        return search
-    from habemus.runtimes.checker.vectorised import TooWide, VectorisedSearch
+class Maker(Protocol):
+    """Makes a search of some kind.  It may be given the processes of another, so that their steps are known."""
 
-    try:
-        vectorised = made(VectorisedSearch)
-        vectorised.run(check.limit, not check.every, progress)
-    except TooWide:
-        search = made(Search)
-        search.run(check.limit, not check.every, progress)
-        return search
-    return vectorised
+    def __call__(self, kind: type[Search], /, *filled: list[Local]) -> Search: ...
+
+
+def _kind(name: str) -> type[Search]:
+    if name == "numpy" and find_spec("numpy") is None:
+        raise BadSetup("--search numpy needs numpy: pip install 'habemus[check]'")
+    module, class_ = _MODULES.get(name, ("search", "Search"))
+    kind: type[Search] = getattr(import_module(f"habemus.runtimes.checker.{module}"), class_)
+    return kind
+
+
+def _searched(check: Check, made: Maker, progress: Callable[[Extent], None] | None) -> Search:
+    """The search, at its end."""
+    if check.search == "symbolic" and check.timing == "synchronous":
+        raise BadSetup("--search symbolic knows steps of one process at a time, and time passes for all: use another search")
+    is_auto = check.search == "auto" and check.limit > SMALL and check.timing != "synchronous"
+    search = made(_kind(check.search))
+    search.run(SMALL if is_auto else check.limit, not check.every, progress)
+    if check.search == "symbolic" and search.wrong:
+        return _found_again(search, check, made, progress)
+    if is_auto and search.extent.stopped.startswith("the limit"):
+        return _searched_at_large(search, check, made, progress)
+    return search
+
+
+def _searched_at_large(begun: Search, check: Check, made: Maker, progress: Callable[[Extent], None] | None) -> Search:
+    """What turned out to be large: as sets of states, if that suits the algorithm and all that is asked can be answered so."""
+    sets = made(_kind("symbolic"), begun.locals)
+    sets.run(min(check.limit, SMALL_DIAGRAM), not check.every, progress)
+    if sets.wrong:
+        return _found_again(sets, check, made, progress)
+    if sets.extent.complete and (sets.extent.states > LOOP_LIMIT or not has_loops(sets)):
+        return sets
+    return sets if sets.extent.stopped == INTERRUPTED else _enumerated(sets.locals, check, made, progress)
+
+
+def _enumerated(filled: list[Local], check: Check, made: Maker, progress: Callable[[Extent], None] | None) -> Search:
+    """State after state, with numpy where there is numpy."""
+    if find_spec("numpy") is not None:
+        from habemus.runtimes.checker.vectorised import TooWide
+
+        with suppress(TooWide):
+            search = made(_kind("numpy"), filled)
+            search.run(check.limit, not check.every, progress)
+            return search
+    search = made(Search, filled)
+    search.run(check.limit, not check.every, progress)
+    return search
+
+
+def _found_again(sets: Search, check: Check, made: Maker, progress: Callable[[Extent], None] | None) -> Search:
+    """A search among sets knows that something is wrong; the way to it is found state after state, if that is within the limit."""
+    search = _enumerated(sets.locals, check, made, progress)
+    search.wrong = {**sets.wrong, **search.wrong}
+    return search
 
 
 def _loops(search: Search, entry: Entry) -> tuple[list[Lasso], str]:
@@ -310,9 +349,7 @@ def _judge(name: str, kind: Kind, search: Search, found: list[Lasso], report: Ch
     if name == "FENCE" and not shown:
         return None  # no grant carries a token
     if not extent.complete:
-        return Finding(
-            name, Verdict.UNDECIDED, f"no violation in {extent.states:,} states up to {extent.depth} steps, but {extent.stopped}"
-        )
+        return Finding(name, Verdict.UNDECIDED, f"no violation in {extent.states:,} states{_up_to(extent.depth)}, but {extent.stopped}")
     if not shown:
         return Finding(name, Verdict.UNDECIDED, "nothing that it is about happens in any run, so nothing was shown")
     if name in search.observer.about_the_end() and report.loops not in (NO_LOOPS, NO_FAIR_LOOPS):
@@ -326,7 +363,13 @@ def _judge(name: str, kind: Kind, search: Search, found: list[Lasso], report: Ch
     return Finding(name, Verdict.HOLDS, f"in all {extent.states:,} states")
 
 
+def _up_to(depth: int | None) -> str:
+    return "" if depth is None else f" up to {depth} steps"
+
+
 def _violated_at(wrong: Wrong, search: Search, report: CheckReport) -> Finding:
+    if wrong.how == SOMEWHERE:
+        return Finding(wrong.name, Verdict.VIOLATED, f"in some state, to which the way was not found: {search.extent.stopped}")
     from habemus.runtimes.checker.counterexample import story
 
     path = search.path_to(wrong.state)

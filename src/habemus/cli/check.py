@@ -37,7 +37,8 @@ from habemus.runtimes.checker.search import Extent
     type=click.Choice(SEARCHES),
     default="auto",
     show_default=True,
-    help="How: auto takes numpy if it is large, symmetry merges states that differ in names, reduction skips orders that do not matter.",
+    help="How: auto takes symbolic (sets of states) or numpy if it is large, symmetry merges states that differ in names, "
+    "reduction skips orders that do not matter.",
 )
 @click.option("--limit", type=click.IntRange(min=1), default=STATE_LIMIT, show_default=True, help="Give up after so many states.")
 @click.option("--over", type=click.Choice(["perfect", "perfect-fifo"]), help="Links that retransmit, under every process.")
@@ -123,7 +124,8 @@ def _faults(text: str) -> tuple[tuple[str, int], ...]:
 
 def _meter(extent: Extent) -> str:
     rate = extent.states / extent.seconds if extent.seconds else 0
-    return f"{extent.states:,} states, {rate:,.0f}/s, depth {extent.depth}, {extent.queue:,} to visit"
+    beside = "" if extent.depth is None else f", depth {extent.depth}, {extent.queue:,} to visit"
+    return f"{extent.states:,} states, {rate:,.0f}/s{beside}"
 
 
 def _save(report: CheckReport, diagrams: tuple[Path, ...], test: Path | None) -> None:
@@ -160,9 +162,8 @@ def _say(report: CheckReport) -> None:
     say_findings(report.findings, [finding.name for finding in report.findings if finding.name not in counted])
     click.echo()
     click.echo(f"  {'within':12} {report.check.told(report.entry)}")
-    click.echo(
-        f"  {'states':12} {extent.states:,} in {extent.seconds:.2f} s, {extent.transitions:,} transitions, {extent.depth} steps deep"
-    )
+    deep = "" if extent.depth is None else f", {extent.depth} steps deep"
+    click.echo(f"  {'states':12} {extent.states:,} in {extent.seconds:.2f} s, {extent.transitions:,} transitions{deep}")
     click.echo(f"  {'search':12} {report.engine}")
     click.echo(f"  {'handlers':12} {report.handlers:,} executed")
     if report.loops:
@@ -171,4 +172,5 @@ def _say(report: CheckReport) -> None:
         click.echo(f"  {'exhaustive':12} yes, all states were visited")
     else:
         colour = "yellow" if report.verdict is Verdict.UNDECIDED else None
-        click.echo(click.style(f"  {'exhaustive':12} no: {extent.stopped}, {extent.queue:,} states were still to visit", fg=colour))
+        queue = "" if extent.depth is None else f", {extent.queue:,} states were still to visit"
+        click.echo(click.style(f"  {'exhaustive':12} no: {extent.stopped}{queue}", fg=colour))

@@ -12,7 +12,7 @@ from habemus.core.model import Observer, Use
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.local import Bound
-from habemus.runtimes.checker.search import CHUNK, Extent, Search, TooNarrow, Violation, Wrong
+from habemus.runtimes.checker.search import CHUNK, INTERRUPTED, Extent, Search, TooNarrow, Violation, Wrong
 
 
 class DepthFirstSearch(Search):
@@ -37,7 +37,7 @@ class DepthFirstSearch(Search):
             except TooNarrow as narrow:
                 # The ways in hand are made of states as they were packed: begin again, with wider fields and all tables filled.
                 self.move_packed(self._widen(narrow.place))
-                self.extent, self.resting = Extent(), 0
+                self.extent, self.resting, self._depth = Extent(), 0, 0
                 self._visited.clear()
                 self._paths.clear()
                 self.wrong = dict(self._wrong_at_start)
@@ -51,7 +51,7 @@ class DepthFirstSearch(Search):
                     return extent
             extent.complete = True
         except KeyboardInterrupt:
-            extent.stopped = "it was interrupted"
+            extent.stopped = INTERRUPTED
         finally:
             extent.states = len(self._visited)
             extent.seconds = monotonic() - began
@@ -81,7 +81,7 @@ class DepthFirstSearch(Search):
             self._visited.add(target)
             path.append(target)
             ways.append(self._following(path))
-            extent.depth = max(extent.depth, len(path) - 1)
+            self._depth = extent.depth = max(self._depth, len(path) - 1)
             if self.wrong and stop_at_first:
                 return "a property is violated"
             if len(self._visited) % CHUNK == 0:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -25,6 +26,11 @@ from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.core.values import Timer
 from habemus.runtimes.checker.local import BUDGETS, Bound, Label, Local, Move, Numbered, locals_of
+
+INTERRUPTED = "it was interrupted"
+
+SOMEWHERE = "somewhere"
+"""How something is wrong that is known to be so, and no more."""
 
 CHUNK = 20_000
 """States between two looks at the clock and the limits."""
@@ -42,6 +48,21 @@ FULL = 0.8
 """A field that is so full is made wider when another one has to be: packing all states anew is costly."""
 
 
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """Nothing that a search keeps is garbage, so nobody looks for it, neither meanwhile nor right afterwards."""
+    was_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()  # among what is old, which is looked through last
+        if was_collecting:
+            gc.enable()
+
+
 class Step(NamedTuple):
     """A move in a global state: whose it is, and where it leads."""
 
@@ -57,7 +78,7 @@ class Wrong(NamedTuple):
 
     name: str
     state: int
-    how: str  # "step": the next step violates it; "rest": nothing happens any more; "start": it has happened already
+    how: str  # "step": the next step violates it; "rest": nothing happens any more; "start": it has happened already; or SOMEWHERE
     depth: int
 
 
@@ -67,7 +88,7 @@ class Extent:
 
     states: int = 0
     transitions: int = 0
-    depth: int = 0
+    depth: int | None = 0  # None where the search does not know
     queue: int = 0
     seconds: float = 0.0
     complete: bool = False
@@ -114,6 +135,7 @@ class Search:
         self._seen: list[set[int]] = []
         self._levels: list[list[int]] = []  # the last of them is being visited
         self._fresh: dict[int, None] = {}  # the next one, as far as it is known, and in the order in which it was found
+        self._depth = 0  # of the level that is being visited
         self.resting = 0  # states in which nothing is bound to happen
         self._size = len(self.locals)
         self._watch, self._purse = self._size, self._size + 1
@@ -274,6 +296,7 @@ class Search:
 
     # The search.
 
+    @without_collecting()
     def run(
         self,
         limit: int | None = None,
@@ -285,8 +308,6 @@ class Search:
         extent = self.extent
         self._seen, self._levels = [set()], []
         self._remember(list(self.initials))
-        was_collecting = gc.isenabled()
-        gc.disable()  # integers have no cycles to collect
         try:
             while self._levels[-1]:
                 position = 0
@@ -304,17 +325,16 @@ class Search:
                     if extent.stopped:
                         return extent
                 self._next_level()
-                extent.depth += bool(self._levels[-1])
+                self._depth += bool(self._levels[-1])
+                extent.depth = self._depth
             extent.complete = True
             extent.queue = 0
         except KeyboardInterrupt:
-            extent.stopped = "it was interrupted"
+            extent.stopped = INTERRUPTED
         finally:
             self._next_level()
             extent.states = self._known
             extent.seconds = monotonic() - began
-            if was_collecting:
-                gc.enable()
         return extent
 
     def _next_level(self) -> None:
@@ -374,12 +394,12 @@ class Search:
         self.resting += 1
         for name in self.at_rest(state):
             if name not in self.wrong:
-                self.wrong[name] = Wrong(name, state, "rest", self.extent.depth)
+                self.wrong[name] = Wrong(name, state, "rest", self._depth)
 
     def note(self, names: Sequence[str], state: int) -> None:
         """A step from this state violates properties by being seen."""
         for name in names:
-            self.wrong.setdefault(name, Wrong(name, state, "step", self.extent.depth + 1))
+            self.wrong.setdefault(name, Wrong(name, state, "step", self._depth + 1))
 
     def violating(self, state: int, name: str) -> int:
         """Where the first step leads that violates a property by being seen."""
@@ -620,4 +640,4 @@ def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., Non
     return loop
 
 
-__all__ = ["Extent", "Interrupted", "Search", "Step", "TooNarrow", "Violation", "Wrong"]
+__all__ = ["INTERRUPTED", "SOMEWHERE", "Extent", "Interrupted", "Search", "Step", "TooNarrow", "Violation", "Wrong", "without_collecting"]

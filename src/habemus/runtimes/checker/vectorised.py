@@ -9,7 +9,6 @@ No parents are kept.  The way to a state is found backwards: a level is expanded
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, NamedTuple
@@ -20,8 +19,8 @@ from numpy.typing import NDArray
 from habemus.core.model import Observer, Use
 from habemus.core.process import ProcessId
 from habemus.core.system import System
-from habemus.runtimes.checker.local import BUDGETS, Bound, Move
-from habemus.runtimes.checker.search import Extent, Search, TooNarrow, Violation, Wrong
+from habemus.runtimes.checker.local import BUDGETS, Bound, Local, Move
+from habemus.runtimes.checker.search import INTERRUPTED, Extent, Search, TooNarrow, Violation, Wrong, without_collecting
 
 Numbers = NDArray[np.int64]
 
@@ -57,8 +56,10 @@ class VectorisedSearch(Search):
 
     told = "breadth first, with numpy"
 
-    def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
-        super().__init__(system, uses, observer, bound)
+    def __init__(
+        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound, locals_: list[Local] | None = None
+    ) -> None:
+        super().__init__(system, uses, observer, bound, locals_)
         if bound.synchronous:
             raise TooWide("time passes for all processes at once, which the search with numpy does not do")
         self._sorted_levels: list[Numbers] = []
@@ -75,6 +76,7 @@ class VectorisedSearch(Search):
 
     # The search.
 
+    @without_collecting()
     def run(
         self,
         limit: int | None = None,
@@ -83,8 +85,6 @@ class VectorisedSearch(Search):
     ) -> Extent:
         began = monotonic()
         extent = self.extent
-        was_collecting = gc.isenabled()
-        gc.disable()  # the tables only grow
         seen = np.sort(np.array(self.initials, np.int64))
         self._sorted_levels = [seen]
         try:
@@ -99,7 +99,7 @@ class VectorisedSearch(Search):
                         seen, found = again(seen), [again(each) for each in found]
                         frontier = self._sorted_levels[-1]
                         continue
-                    position += AT_ONCE
+                    position = min(position + AT_ONCE, len(frontier))
                     extent.states = len(seen)
                     extent.queue = len(frontier) - position + sum(map(len, found))
                     extent.seconds = monotonic() - began
@@ -115,16 +115,15 @@ class VectorisedSearch(Search):
                 if limit is not None and extent.states > limit:
                     extent.stopped = f"the limit of {limit:,} states was reached"
                     return extent
-                extent.depth += len(following) > 0
+                self._depth += len(following) > 0
+                extent.depth = self._depth
             extent.complete = True
             extent.queue = 0
         except KeyboardInterrupt:
-            extent.stopped = "it was interrupted"
+            extent.stopped = INTERRUPTED
         finally:
             extent.states = len(seen)
             extent.seconds = monotonic() - began
-            if was_collecting:
-                gc.enable()
         return extent
 
     def _following(self, states: Numbers, seen: Numbers) -> Numbers:
@@ -208,7 +207,7 @@ class VectorisedSearch(Search):
             state = int(states[position])
             for name in self.at_rest(state):
                 if name not in self.wrong:
-                    self.wrong[name] = Wrong(name, state, "rest", self.extent.depth)
+                    self.wrong[name] = Wrong(name, state, "rest", self._depth)
 
     def _widened(self, place: int) -> Callable[[Numbers], Numbers]:
         groups = self._regrouped(place)

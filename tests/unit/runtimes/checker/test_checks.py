@@ -266,17 +266,79 @@ def test_an_interrupt_leaves_it_undecided() -> None:
     def interrupt(extent: Extent) -> None:
         raise KeyboardInterrupt
 
-    for search in ("breadth", "numpy", "depth"):
+    for search in ("auto", "breadth", "numpy", "depth"):
         report = perform(Check("lamport", 3, search=search), progress=interrupt)
         assert report.verdict is Verdict.UNDECIDED
         assert report.extent.stopped == "it was interrupted" and not report.extent.complete
         assert report.extent.states > 0
 
 
-def test_a_limit_leaves_it_undecided() -> None:
-    report = perform(Check("lamport", 3, limit=1_000))
+def test_an_interrupt_leaves_what_sets_were_found() -> None:
+    seen: list[int] = []
+
+    def interrupt(extent: Extent) -> None:
+        seen.append(extent.states)
+        if extent.states > 0:
+            raise KeyboardInterrupt
+
+    report = perform(Check("ricart-agrawala", 4, options=("tick=0",), network="fifo", search="symbolic"), progress=interrupt)
+    assert report.verdict is Verdict.UNDECIDED
+    assert report.extent.stopped == "it was interrupted" and not report.extent.complete
+    assert 0 < seen[-1] <= report.extent.states < 1_412_505
+
+
+@pytest.mark.parametrize("search", ["auto", "breadth", "numpy", "symbolic", "depth"])
+def test_a_limit_leaves_it_undecided(search: str) -> None:
+    report = perform(Check("lamport", 3, limit=1_000, search=search))
     assert report.verdict is Verdict.UNDECIDED
     assert all("1,000" in finding.why for finding in report.findings)
+
+
+# Sets of states.
+
+
+def test_a_large_check_goes_by_sets_of_states() -> None:
+    """As many states and steps as Spin's model has."""
+    report = perform(Check("ricart-agrawala", 4, options=("tick=0",), network="fifo"))
+    assert report.engine == "by decision diagrams"
+    assert (report.extent.states, report.extent.transitions, report.extent.depth) == (1_412_505, 7_430_854, None)
+    assert report.verdict is Verdict.HOLDS and report.extent.complete
+    assert report.loops == "no run goes on for ever"
+
+
+def test_sets_that_do_not_suit_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("habemus.catalog.checks.SMALL", 100)
+    monkeypatch.setattr("habemus.catalog.checks.SMALL_DIAGRAM", 1_000)
+    report = perform(Check("ricart-agrawala", 3, options=("tick=0",), network="fifo"))
+    assert report.engine == "breadth first, with numpy"
+    assert report.extent.states == 2_101 and report.verdict is Verdict.HOLDS
+
+
+def test_where_loops_matter_every_state_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("habemus.catalog.checks.SMALL", 10)
+    report = perform(Check("central", 3, entries=None))
+    assert report.engine.startswith("breadth first")
+    assert report.loops == "every loop was looked at"
+
+
+def test_what_is_wrong_in_a_set_is_told_by_a_shortest_way() -> None:
+    among_sets, by_levels = (perform(Check("central", 2, network="lossy", search=search)) for search in ("symbolic", "breadth"))
+    assert among_sets.violated == by_levels.violated == ["ME2-deadlock"]
+    assert among_sets.stories["ME2-deadlock"].steps == by_levels.stories["ME2-deadlock"].steps
+
+
+def test_what_is_wrong_far_away_is_said_to_be_wrong() -> None:
+    """The sets are small, and the way is beyond as many states as may be visited."""
+    report = perform(Check("quorum", 3, search="symbolic", limit=60_000))
+    assert report.verdict is Verdict.VIOLATED and report.violated == ["ME2-deadlock"]
+    [finding] = [each for each in report.findings if each.name == "ME2-deadlock"]
+    assert finding.why == "in some state, to which the way was not found: the limit of 60,000 states was reached"
+    assert report.trace is None and report.plain()["trace"] == []
+
+
+def test_sets_of_states_know_no_time() -> None:
+    with pytest.raises(BadSetup, match="time passes for all"):
+        perform(Check("central", 2, timing="synchronous", search="symbolic"))
 
 
 def test_nothing_passes_on_nothing() -> None:

@@ -1,0 +1,395 @@
+"""By decision diagrams: sets of states are built and never taken apart into their states.
+
+A set of global states is a *diagram*: a node for the first process has an edge for each of its components, which leads to a node for the
+second process, and so on; every path from the top to the bottom is a state.  Equal nodes are one node, so a set of millions of states
+may have some thousands of nodes.  What the observer knows and which budgets are left stand above the diagrams: there is one for
+each pair of these.
+
+That suits this search, because a step says of each process apart what it does to it: the component of the mover changes in one of a few
+ways, and each receiver gets a bundle of messages, whatever its component is.  Steps that send the same to the same receivers and are
+seen alike are one *event*, and an event is fired on a whole diagram at once, from node to node.
+
+A node is *saturated* when no event leads out of it that begins at its process or below.  Nodes are saturated from the bottom upwards
+as they are made (Ciardo, Lüttgen, Siminiceanu: Saturation, 2001), so that most of what an event leads to has been found already
+when it is fired.  The union of two saturated nodes is saturated, because what a set leads to is what its parts lead to.
+
+There are no levels, so nobody knows how deep a state is.  If something is wrong, that it is so is all that is known, and
+another search has to find the shortest way to it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+from typing import NamedTuple, TypeAlias
+
+from habemus.core.model import Observer, Seen, Use
+from habemus.core.process import ProcessId
+from habemus.core.system import System
+from habemus.runtimes.checker.local import BUDGETS, Bound, Local
+from habemus.runtimes.checker.search import INTERRUPTED, SOMEWHERE, Extent, Search, Violation, Wrong, without_collecting
+
+Key: TypeAlias = tuple[int, tuple[tuple[int, int], ...], tuple[Seen, ...], str]
+"""Of an event: who moves, the bundles that others get, what is seen of it, what it costs."""
+
+Edges: TypeAlias = dict[int, int]
+"""Of a node: for each component of its process, the node below."""
+
+BOTTOM = 0
+"""The node below the last process: the set of the one empty tuple."""
+
+AT_TOP = -1
+"""Where an event begins that changes what stands above the diagrams."""
+
+EDGES_BETWEEN_LOOKS = 20_000
+COUNTING = 20
+"""After the states were counted for whoever watches, they are not counted again for so many times as long."""
+
+
+class Event:
+    """All steps of a process that send the same to the same receivers, are seen alike and cost the same."""
+
+    __slots__ = ("begins_at", "bit", "changes", "cost", "fired", "last", "mover", "sight", "targets")
+
+    def __init__(self, number: int, mover: int, changes: Mapping[int, _Bundled], sight: int | None, cost: str) -> None:
+        self.bit = 1 << number
+        self.mover = mover
+        self.changes = changes
+        self.sight = sight
+        self.cost = cost
+        self.begins_at = AT_TOP if sight is not None or cost else min([mover, *changes])
+        self.last = max([mover, *changes])  # the last process that it changes
+        self.targets: dict[int, list[int]] = {}  # by the component of the mover
+        self.fired: dict[int, int] = {}  # by node: where it leads from there
+
+
+class Doings(NamedTuple):
+    """What a process can do in a component."""
+
+    begin: list[tuple[Event, list[int]]]  # the events that begin at it, with its components afterwards
+    silently: list[int]  # the components to which it can go unheard and unseen
+    bits: int  # of all events but silent ones
+    moves: int  # how many moves these are, without those that cost something
+    costly: Counter[str]  # and how many of those there are, by what they cost
+
+
+_FREE: Counter[str] = Counter()
+
+
+class SymbolicSearch(Search):
+    told = "by decision diagrams"
+    keeps_states = False
+
+    def __init__(
+        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound, locals_: list[Local] | None = None
+    ) -> None:
+        super().__init__(system, uses, observer, bound, locals_)
+        assert not bound.synchronous, "time passes for all processes at once, which is no step of one of them"
+        self._edges: list[Edges] = [{}]  # by the number of the node
+        self._enabled: list[int] = [0]  # by the number of the node: the bits of the events that some state in it has
+        self._places: list[int] = [self._size]  # by the number of the node: whose it is
+        self._nodes: list[dict[frozenset[tuple[int, int]], int]] = [{} for _ in self.locals]
+        self._unions: dict[tuple[int, int], int] = {}
+        self._events: dict[Key, Event] = {}
+        self._by_bit: list[Event] = []
+        # By process, and in the last place for the top: the bits of the events that begin there, and have their mover further down.
+        self._begins: list[int] = [0] * (self._size + 1)
+        self._among: dict[int, list[Event]] = {}
+        self._doings = [_Known(self, place) for place in range(self._size)]
+        self._bundled: dict[tuple[int, int], _Bundled] = {}
+        self._top: dict[tuple[int, int], int] = {}  # the node of the first process, by what is known and which budgets are left
+        self._rested: list[int] = []  # what is known in some state in which nothing is bound to happen
+        self._stored = 0  # edges
+        self._next_look = 0
+        self._look: Callable[[], None] = lambda: None
+        self.extent.depth = None
+
+    # The search.
+
+    @without_collecting()
+    def run(
+        self,
+        limit: int | None = None,
+        stop_at_first: bool = True,
+        progress: Callable[[Extent], None] | None = None,
+    ) -> Extent:
+        """Finds the set of all states.  The limit is one of edges in diagrams, which are what there is to be stored."""
+        began, extent = monotonic(), self.extent
+        quiet_until = began
+
+        def look() -> None:
+            nonlocal quiet_until
+            self._next_look = min(self._stored + EDGES_BETWEEN_LOOKS, limit or sys.maxsize)
+            now = monotonic()
+            if progress is not None and now >= quiet_until:
+                self._count()
+                extent.seconds = monotonic() - began
+                progress(extent)
+                quiet_until = now + COUNTING * (monotonic() - now)
+            if limit is not None and self._stored >= limit:
+                raise _Ended(f"the limit of {limit:,} edges in diagrams was reached")
+
+        self._look = look
+        try:
+            self._saturate_all(stop_at_first)
+            extent.complete = True
+        except _Ended as ended:
+            extent.stopped = str(ended)
+        except KeyboardInterrupt:
+            extent.stopped = INTERRUPTED
+        finally:
+            self._count()
+            for knowledge in self._rested:
+                self.note(self.observer.at_rest(self.knowledge.values[knowledge]))
+            extent.seconds = monotonic() - began
+        return extent
+
+    def _saturate_all(self, stop_at_first: bool) -> None:
+        top, pending = self._top, dict[tuple[int, int], int]()
+        for state in self.initials:
+            *components, knowledge, purse = self.unpacked(state)
+            node = BOTTOM
+            for place in range(self._size - 1, -1, -1):
+                node = self._saturated(place, {components[place]: node})
+            self._put(top, pending, (knowledge, purse), node)
+        while pending:
+            (knowledge, purse), node = pending.popitem()
+            for event in self._some(self._enabled[node] & self._begins[AT_TOP]):
+                left = self._budget_after(purse, event.cost) if event.cost else purse
+                if left is None:
+                    continue
+                after = event.fired.get(node) or self._fired(event, 0, node)
+                # Only now is it known that this can be seen.
+                known = knowledge if event.sight is None else self._seen_after(knowledge, event.sight, stop_at_first)
+                self._put(top, pending, (known, left), after)
+
+    def _seen_after(self, knowledge: int, sight: int, stop_at_first: bool) -> int:
+        try:
+            return self.observed(knowledge, sight)
+        except Violation as violation:
+            self.note(violation.names)
+            if stop_at_first:
+                raise _Ended("a property is violated") from None
+            return self.observed(knowledge, sight)
+
+    def _put(self, top: dict[tuple[int, int], int], pending: dict[tuple[int, int], int], key: tuple[int, int], node: int) -> None:
+        before = top.get(key)
+        after = node if before is None else self._union(0, before, node)
+        if after != before:
+            top[key] = after
+            pending[key] = self._union(0, pending[key], node) if key in pending else node
+
+    def _budget_after(self, purse: int, cost: str) -> int | None:
+        kind, left = BUDGETS.index(cost), self.budgets.values[purse]
+        return self.budgets.number((*left[:kind], left[kind] - 1, *left[kind + 1 :])) if left[kind] else None
+
+    def note(self, names: Sequence[str], state: int = 0) -> None:
+        for name in names:
+            self.wrong.setdefault(name, Wrong(name, state, SOMEWHERE, 0))
+
+    # Events.
+
+    def doings_of(self, place: int, component: int) -> Doings:
+        """What a process can do in a component, as events."""
+        moves = self.moves_of(place, component)
+        silently: list[int] = []
+        events: dict[int, Event] = {}
+        for _, target, sends, seen, cost, _, _ in moves:
+            if not (sends or seen or cost):
+                silently.append(target)
+                continue
+            key = (place, sends, seen, cost)
+            event = self._events.get(key) or self._new_event(key)
+            events[event.bit] = event
+            event.targets.setdefault(component, []).append(target)
+        begin = [(event, event.targets[component]) for event in events.values() if event.begins_at == place]
+        costly = Counter([move.cost for move in moves if move.cost]) if self.bound.budgets else _FREE
+        return Doings(begin, silently, sum(events), len(moves) - costly.total(), costly)
+
+    def _new_event(self, key: Key) -> Event:
+        place, sends, seen, cost = key
+        changes = {other: self._with(other, bundle) for other, bundle in sends}
+        event = self._events[key] = Event(len(self._by_bit), place, changes, self.sights.number(seen) if seen else None, cost)
+        self._by_bit.append(event)
+        self._begins[event.begins_at] |= 0 if event.begins_at == place else event.bit
+        return event
+
+    def _some(self, bits: int) -> list[Event]:
+        found = self._among.get(bits)
+        if found is None:
+            found = self._among[bits] = [event for event in self._by_bit if event.bit & bits]
+        return found
+
+    def _with(self, place: int, bundle: int) -> _Bundled:
+        found = self._bundled.get((place, bundle))
+        if found is None:
+            found = self._bundled[place, bundle] = _Bundled(self.locals[place], bundle)
+        return found
+
+    # Nodes.
+
+    def _node(self, place: int, key: frozenset[tuple[int, int]], edges: Edges, enabled: int) -> int:
+        """The number of a node that is not there yet."""
+        number = self._nodes[place][key] = len(self._edges)
+        self._edges.append(edges)
+        self._enabled.append(enabled)
+        self._places.append(place)
+        self._stored += len(edges)
+        if self._stored >= self._next_look:
+            self._look()
+        return number
+
+    def _union(self, place: int, one: int, other: int) -> int:
+        if one == other:
+            return one
+        pair = (one, other) if one < other else (other, one)
+        found = self._unions.get(pair)
+        if found is None:
+            more, less = self._edges[one], self._edges[other]
+            if len(more) < len(less):
+                more, less = less, more
+            edges = more.copy()
+            for component, node in less.items():
+                before = edges.get(component)
+                if before is None:
+                    edges[component] = node
+                elif before != node:
+                    edges[component] = self._union(place + 1, before, node)
+            key = frozenset(edges.items())
+            found = self._nodes[place].get(key)
+            if found is None:
+                found = self._node(place, key, edges, self._enabled[one] | self._enabled[other])
+            self._unions[pair] = found
+        return found
+
+    def _fired(self, event: Event, place: int, node: int) -> int:
+        """Where an event leads from those states of a node that have it, of which there are some.  It is not known yet."""
+        edges, fired, bit, enabled = self._edges[node], event.fired, event.bit, self._enabled
+        is_last, below = place == event.last, place + 1
+        after: Edges = {}
+        if place == event.mover:
+            targets = event.targets
+            for component, node_below in edges.items():
+                if component in targets:
+                    reached = node_below if is_last else fired.get(node_below) or self._fired(event, below, node_below)
+                    for target in targets[component]:
+                        before = after.get(target)
+                        after[target] = reached if before is None else self._union(below, before, reached)
+        else:
+            is_above = place < event.mover
+            changed = event.changes.get(place)
+            for component, node_below in edges.items():
+                if is_above and not enabled[node_below] & bit:
+                    continue
+                reached = node_below if is_last else fired.get(node_below) or self._fired(event, below, node_below)
+                target = component if changed is None else changed[component]
+                before = after.get(target)
+                after[target] = reached if before is None else self._union(below, before, reached)
+        found = fired[node] = self._saturated(place, after)
+        return found
+
+    def _saturated(self, place: int, edges: Edges) -> int:
+        """The node of these edges, whose nodes below are saturated, and of all that its events lead to."""
+        key = frozenset(edges.items())
+        found = self._nodes[place].get(key)
+        if found is not None:
+            return found
+        below, enabled, begins = place + 1, self._enabled, self._begins
+        doings, among = self._doings[place], self._among
+        whole = edges.copy()
+        pending = edges.copy()  # what has come to a component since its events were last fired
+        while pending:
+            component, node = pending.popitem()
+            begin, silently, _, _, _ = doings[component]
+            reached = [(target, node) for target in silently]
+            for event, targets in begin:
+                after = event.fired.get(node) or self._fired(event, below, node)
+                reached += [(target, after) for target in targets]
+            begun = enabled[node] & begins[place]
+            if begun:
+                for event in among.get(begun) or self._some(begun):
+                    reached.append((event.changes[place][component], event.fired.get(node) or self._fired(event, below, node)))
+            for target, node in reached:
+                before = whole.get(target)
+                if before is None:
+                    whole[target] = pending[target] = node
+                elif before != node:
+                    after = self._union(below, before, node)
+                    if after != before:
+                        whole[target] = after
+                        pending[target] = self._union(below, pending[target], node) if target in pending else node
+        bits = 0
+        for component, node in whole.items():
+            bits |= doings[component].bits | enabled[node]
+        full = frozenset(whole.items())
+        found = self._nodes[place].get(full)
+        if found is None:
+            found = self._node(place, full, whole, bits)
+        self._nodes[place][key] = found
+        return found
+
+    # What the sets hold.
+
+    def _nodes_below_top(self) -> list[int]:
+        """All nodes of the diagrams, each after those below it."""
+        found = level = dict.fromkeys(self._top.values())
+        for _ in self.locals[1:]:
+            level = dict.fromkeys([below for node in level for below in self._edges[node].values()])
+            found = found | level
+        return sorted(found)  # a node is made after those below it
+
+    def _count(self) -> None:
+        """How many states there are, as far as they are known, how many steps lead from them, and how many are at rest."""
+        counts, rests = {BOTTOM: 1}, {BOTTOM: 1}  # by node: its states, and those in which nothing is bound to happen to any process
+        steps = {BOTTOM: 0}
+        costly = {kind: {BOTTOM: 0} for kind, _ in self.bound.budgets}
+        for node in self._nodes_below_top():
+            edges, place = self._edges[node], self._places[node]
+            doings, is_active = self._doings[place], self.locals[place].is_active
+            counts[node] = sum([counts[below] for below in edges.values()])
+            steps[node] = sum([doings[component].moves * counts[below] + steps[below] for component, below in edges.items()])
+            rests[node] = sum([rests[below] for component, below in edges.items() if rests[below] and not is_active(component)])
+            for kind, known in costly.items():
+                known[node] = sum([doings[component].costly[kind] * counts[below] + known[below] for component, below in edges.items()])
+        top, extent = self._top, self.extent
+        extent.states = sum([counts[node] for node in top.values()])
+        extent.transitions = sum([steps[node] for node in top.values()])
+        for (_, purse), node in top.items():
+            extent.transitions += sum([known[node] for kind, known in costly.items() if self._budget_after(purse, kind) is not None])
+        self.resting = sum([rests[node] for node in top.values()])
+        self._rested = [knowledge for (knowledge, _), node in top.items() if rests[node]]
+
+
+class _Known(dict[int, Doings]):
+    """By the component of a process: what it can do."""
+
+    def __init__(self, search: SymbolicSearch, place: int) -> None:
+        super().__init__()
+        self._of = (search, place)
+
+    def __missing__(self, component: int) -> Doings:
+        search, place = self._of
+        found = self[component] = search.doings_of(place, component)
+        return found
+
+
+class _Bundled(dict[int, int]):
+    """By the component of a receiver: what it is with a bundle of messages."""
+
+    def __init__(self, local: Local, bundle: int) -> None:
+        super().__init__()
+        self._of = (local, bundle)
+
+    def __missing__(self, component: int) -> int:
+        local, bundle = self._of
+        found = self[component] = local.with_bundle(component, bundle)
+        return found
+
+
+class _Ended(Exception):
+    """The search has come to an end before its end, and why."""
+
+
+__all__ = ["SymbolicSearch"]
