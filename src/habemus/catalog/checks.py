@@ -171,13 +171,15 @@ class CheckReport:
     check: Check
     entry: Entry
     system: System
-    extent: Extent
-    findings: list[Finding]
-    traces: dict[str, Trace]  # of each violated property, the way to it
-    handlers: int = 0
-    loops: str = ""  # what is known of runs that go on for ever
+    search: Search
+    loops: str  # what is known of runs that go on for ever
+    findings: list[Finding] = field(default_factory=list)
+    traces: dict[str, Trace] = field(default_factory=dict)  # of each violated property, the way to it
     stories: dict[str, Story] = field(default_factory=dict)
-    engine: str = ""
+
+    @property
+    def extent(self) -> Extent:
+        return self.search.extent
 
     @property
     def counted(self) -> list[Finding]:
@@ -214,8 +216,8 @@ class CheckReport:
             "exhaustive": extent.complete,
             "stopped": extent.stopped or None,
             "seconds": round(extent.seconds, 3),
-            "handlers_run": self.handlers,
-            "search": self.engine,
+            "handlers_run": self.search.handlers_run,
+            "search": self.search.told,
             "loops": self.loops,
             "steps": {name: told.steps for name, told in self.stories.items()},
             "trace": [] if trace is None else [event.line() for event in trace.events],
@@ -234,7 +236,7 @@ def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Ext
     with blaming(system):
         search = _searched(check, lambda kind, *filled: kind(system, uses, observer, bound, *filled), progress)
     found, loops = _loops(search, entry)
-    report = CheckReport(check, entry, system, search.extent, [], {}, search.handlers_run, loops, engine=search.told)
+    report = CheckReport(check, entry, system, search, loops)
     for each in entry.problem.properties:
         if each.name == "ME4" or (each.name == "ME3" and not check.order):
             continue

@@ -58,10 +58,10 @@ def habemus() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the program and leaves with its exit code.  Mistakes of the user get one line and no traceback."""
-    sys.exit(_run(arguments))
+    sys.exit(run(arguments))
 
 
-def _run(arguments: list[str] | None) -> int:
+def run(arguments: list[str] | None) -> int:
     try:
         code: Any = habemus.main(arguments, prog_name="habemus", standalone_mode=False)
     except click.exceptions.Abort:

@@ -164,8 +164,8 @@ def _say(report: CheckReport) -> None:
     click.echo(f"  {'within':12} {report.check.told(report.entry)}")
     deep = "" if extent.depth is None else f", {extent.depth} steps deep"
     click.echo(f"  {'states':12} {extent.states:,} in {extent.seconds:.2f} s, {extent.transitions:,} transitions{deep}")
-    click.echo(f"  {'search':12} {report.engine}")
-    click.echo(f"  {'handlers':12} {report.handlers:,} executed")
+    click.echo(f"  {'search':12} {report.search.told}")
+    click.echo(f"  {'handlers':12} {report.search.handlers_run:,} executed")
     if report.loops:
         click.echo(f"  {'loops':12} {report.loops}")
     if extent.complete:

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from tests.live.printing.programs import Office
 
-from habemus.cli.app import _run
+from habemus.cli.app import run
 
 PEERS = ("--peers", "2=127.0.0.1:50053")
 ME = ("print", "--id", "1", "--port", "0")
@@ -50,7 +50,7 @@ def taken_port() -> Iterator[int]:
     ],
 )
 def test_bad_use_gets_one_line_and_code_2(arguments: list[str], why: str, taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
-    code = _run([each.replace("TAKEN", str(taken_port)) for each in arguments])
+    code = run([each.replace("TAKEN", str(taken_port)) for each in arguments])
     said = capsys.readouterr()
     assert code == 2
     assert why.replace("TAKEN", str(taken_port)) in said.err

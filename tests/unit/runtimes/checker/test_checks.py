@@ -300,7 +300,7 @@ def test_a_limit_leaves_it_undecided(search: str) -> None:
 def test_a_large_check_goes_by_sets_of_states() -> None:
     """As many states and steps as Spin's model has."""
     report = perform(Check("ricart-agrawala", 4, options=("tick=0",), network="fifo"))
-    assert report.engine == "by decision diagrams"
+    assert report.search.told == "by decision diagrams"
     assert (report.extent.states, report.extent.transitions, report.extent.depth) == (1_412_505, 7_430_854, None)
     assert report.verdict is Verdict.HOLDS and report.extent.complete
     assert report.loops == "no run goes on for ever"
@@ -310,14 +310,14 @@ def test_sets_that_do_not_suit_are_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("habemus.catalog.checks.SMALL", 100)
     monkeypatch.setattr("habemus.catalog.checks.SMALL_DIAGRAM", 1_000)
     report = perform(Check("ricart-agrawala", 3, options=("tick=0",), network="fifo"))
-    assert report.engine == "breadth first, with numpy"
+    assert report.search.told == "breadth first, with numpy"
     assert report.extent.states == 2_101 and report.verdict is Verdict.HOLDS
 
 
 def test_where_loops_matter_every_state_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("habemus.catalog.checks.SMALL", 10)
     report = perform(Check("central", 3, entries=None))
-    assert report.engine.startswith("breadth first")
+    assert report.search.told.startswith("breadth first")
     assert report.loops == "every loop was looked at"
 
 
