@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import NamedTuple, TypeAlias
 
@@ -99,7 +99,7 @@ class SymbolicSearch(Search):
         self._among: dict[int, list[Event]] = {}
         self._doings = [_Known(self, place) for place in range(self._size)]
         self._bundled: dict[tuple[int, int], _Bundled] = {}
-        self._top: dict[tuple[int, int], int] = {}  # the node of the first process, by what is known and which budgets are left
+        self._top: dict[tuple[int, int], Edges] = {}  # of the first process, by what is known and which budgets are left
         self._rested: list[int] = []  # what is known in some state in which nothing is bound to happen
         self._stored = 0  # edges
         self._next_look = 0
@@ -147,23 +147,29 @@ class SymbolicSearch(Search):
         return extent
 
     def _saturate_all(self, stop_at_first: bool) -> None:
-        top, pending = self._top, dict[tuple[int, int], int]()
+        pending: dict[tuple[int, int], Edges] = {}
         for state in self.initials:
             *components, knowledge, purse = self.unpacked(state)
             node = BOTTOM
-            for place in range(self._size - 1, -1, -1):
+            for place in range(self._size - 1, 0, -1):
                 node = self._saturated(place, {components[place]: node})
-            self._put(top, pending, (knowledge, purse), node)
+            self._put(pending, (knowledge, purse), self._closed(0, {components[0]: node}))
         while pending:
-            (knowledge, purse), node = pending.popitem()
-            for event in self._some(self._enabled[node] & self._begins[AT_TOP]):
+            (knowledge, purse), edges = pending.popitem()
+            for event in self._some(self._bits(0, edges) & self._begins[AT_TOP]):
                 left = self._budget_after(purse, event.cost) if event.cost else purse
                 if left is None:
                     continue
-                after = event.fired.get(node) or self._fired(event, 0, node)
+                after = self._closed(0, self._image(event, 0, edges))
                 # Only now is it known that this can be seen.
                 known = knowledge if event.sight is None else self._seen_after(knowledge, event.sight, stop_at_first)
-                self._put(top, pending, (known, left), after)
+                self._put(pending, (known, left), after)
+
+    def _put(self, pending: dict[tuple[int, int], Edges], key: tuple[int, int], edges: Edges) -> None:
+        fresh = pending.get(key, {})
+        self._merge(1, self._top.setdefault(key, {}), fresh, edges.items())
+        if fresh:
+            pending[key] = fresh
 
     def _seen_after(self, knowledge: int, sight: int, stop_at_first: bool) -> int:
         try:
@@ -173,13 +179,6 @@ class SymbolicSearch(Search):
             if stop_at_first:
                 raise _Ended("a property is violated") from None
             return self.observed(knowledge, sight)
-
-    def _put(self, top: dict[tuple[int, int], int], pending: dict[tuple[int, int], int], key: tuple[int, int], node: int) -> None:
-        before = top.get(key)
-        after = node if before is None else self._union(0, before, node)
-        if after != before:
-            top[key] = after
-            pending[key] = self._union(0, pending[key], node) if key in pending else node
 
     def _budget_after(self, purse: int, cost: str) -> int | None:
         kind, left = BUDGETS.index(cost), self.budgets.values[purse]
@@ -266,36 +265,48 @@ class SymbolicSearch(Search):
 
     def _fired(self, event: Event, place: int, node: int) -> int:
         """Where an event leads from those states of a node that have it, of which there are some.  It is not known yet."""
-        edges, fired, bit, enabled = self._edges[node], event.fired, event.bit, self._enabled
+        found = event.fired[node] = self._saturated(place, self._image(event, place, self._edges[node]))
+        return found
+
+    def _image(self, event: Event, place: int, edges: Edges) -> Edges:
+        fired, bit, enabled = event.fired, event.bit, self._enabled
         is_last, below = place == event.last, place + 1
         after: Edges = {}
         if place == event.mover:
             targets = event.targets
-            for component, node_below in edges.items():
+            for component, node in edges.items():
                 if component in targets:
-                    reached = node_below if is_last else fired.get(node_below) or self._fired(event, below, node_below)
+                    reached = node if is_last else fired.get(node) or self._fired(event, below, node)
                     for target in targets[component]:
                         before = after.get(target)
                         after[target] = reached if before is None else self._union(below, before, reached)
         else:
             is_above = place < event.mover
             changed = event.changes.get(place)
-            for component, node_below in edges.items():
-                if is_above and not enabled[node_below] & bit:
+            for component, node in edges.items():
+                if is_above and not enabled[node] & bit:
                     continue
-                reached = node_below if is_last else fired.get(node_below) or self._fired(event, below, node_below)
+                reached = node if is_last else fired.get(node) or self._fired(event, below, node)
                 target = component if changed is None else changed[component]
                 before = after.get(target)
                 after[target] = reached if before is None else self._union(below, before, reached)
-        found = fired[node] = self._saturated(place, after)
-        return found
+        return after
 
     def _saturated(self, place: int, edges: Edges) -> int:
         """The node of these edges, whose nodes below are saturated, and of all that its events lead to."""
         key = frozenset(edges.items())
         found = self._nodes[place].get(key)
-        if found is not None:
-            return found
+        if found is None:
+            whole = self._closed(place, edges)
+            full = frozenset(whole.items())
+            found = self._nodes[place].get(full)
+            if found is None:
+                found = self._node(place, full, whole, self._bits(place, whole))
+            self._nodes[place][key] = found
+        return found
+
+    def _closed(self, place: int, edges: Edges) -> Edges:
+        """These edges and all that the events lead to which begin at this process or below it."""
         below, enabled, begins = place + 1, self._enabled, self._begins
         doings, among = self._doings[place], self._among
         whole = edges.copy()
@@ -311,55 +322,77 @@ class SymbolicSearch(Search):
             if begun:
                 for event in among.get(begun) or self._some(begun):
                     reached.append((event.changes[place][component], event.fired.get(node) or self._fired(event, below, node)))
-            for target, node in reached:
-                before = whole.get(target)
-                if before is None:
-                    whole[target] = pending[target] = node
-                elif before != node:
-                    after = self._union(below, before, node)
-                    if after != before:
-                        whole[target] = after
-                        pending[target] = self._union(below, pending[target], node) if target in pending else node
-        bits = 0
-        for component, node in whole.items():
+            if reached:
+                self._merge(below, whole, pending, reached)
+        return whole
+
+    def _merge(self, below: int, whole: Edges, pending: Edges, edges: Iterable[tuple[int, int]]) -> None:
+        """Adds edges to those of a node, and what is new of them to those that are still to be looked at."""
+        for component, node in edges:
+            before = whole.get(component)
+            if before is None:
+                whole[component] = pending[component] = node
+            elif before != node:
+                after = self._union(below, before, node)
+                if after != before:
+                    whole[component] = after
+                    pending[component] = self._union(below, pending[component], node) if component in pending else node
+
+    def _bits(self, place: int, edges: Edges) -> int:
+        """The events that some state behind these edges has."""
+        doings, enabled, bits = self._doings[place], self._enabled, 0
+        for component, node in edges.items():
             bits |= doings[component].bits | enabled[node]
-        full = frozenset(whole.items())
-        found = self._nodes[place].get(full)
-        if found is None:
-            found = self._node(place, full, whole, bits)
-        self._nodes[place][key] = found
-        return found
+        return bits
 
     # What the sets hold.
 
     def _nodes_below_top(self) -> list[int]:
         """All nodes of the diagrams, each after those below it."""
-        found = level = dict.fromkeys(self._top.values())
-        for _ in self.locals[1:]:
+        found = dict[int, None]()
+        level = dict.fromkeys([node for edges in self._top.values() for node in edges.values()])
+        while level and BOTTOM not in level:
+            found |= level
             level = dict.fromkeys([below for node in level for below in self._edges[node].values()])
-            found = found | level
         return sorted(found)  # a node is made after those below it
 
     def _count(self) -> None:
         """How many states there are, as far as they are known, how many steps lead from them, and how many are at rest."""
-        counts, rests = {BOTTOM: 1}, {BOTTOM: 1}  # by node: its states, and those in which nothing is bound to happen to any process
-        steps = {BOTTOM: 0}
-        costly = {kind: {BOTTOM: 0} for kind, _ in self.bound.budgets}
+        known = {BOTTOM: Counts(1, 0, 1, _FREE)}
         for node in self._nodes_below_top():
-            edges, place = self._edges[node], self._places[node]
-            doings, is_active = self._doings[place], self.locals[place].is_active
-            counts[node] = sum([counts[below] for below in edges.values()])
-            steps[node] = sum([doings[component].moves * counts[below] + steps[below] for component, below in edges.items()])
-            rests[node] = sum([rests[below] for component, below in edges.items() if rests[below] and not is_active(component)])
-            for kind, known in costly.items():
-                known[node] = sum([doings[component].costly[kind] * counts[below] + known[below] for component, below in edges.items()])
-        top, extent = self._top, self.extent
-        extent.states = sum([counts[node] for node in top.values()])
-        extent.transitions = sum([steps[node] for node in top.values()])
-        for (_, purse), node in top.items():
-            extent.transitions += sum([known[node] for kind, known in costly.items() if self._budget_after(purse, kind) is not None])
-        self.resting = sum([rests[node] for node in top.values()])
-        self._rested = [knowledge for (knowledge, _), node in top.items() if rests[node]]
+            known[node] = self._counts(self._places[node], self._edges[node], known)
+        at_top = {key: self._counts(0, edges, known) for key, edges in self._top.items()}
+        self.extent.states = sum([each.states for each in at_top.values()])
+        self.extent.transitions = sum([each.steps for each in at_top.values()])
+        for (_, purse), each in at_top.items():
+            self.extent.transitions += sum([many for kind, many in each.costly.items() if self._budget_after(purse, kind) is not None])
+        self.resting = sum([each.rests for each in at_top.values()])
+        self._rested = [knowledge for (knowledge, _), each in at_top.items() if each.rests]
+
+    def _counts(self, place: int, edges: Edges, known: Mapping[int, Counts]) -> Counts:
+        doings, is_active = self._doings[place], self.locals[place].is_active
+        states = steps = rests = 0
+        costly: Counter[str] = Counter()
+        for component, node in edges.items():
+            below, doing = known[node], doings[component]
+            states += below.states
+            steps += below.steps + doing.moves * below.states
+            if below.rests and not is_active(component):
+                rests += below.rests
+            if self.bound.budgets:
+                costly += below.costly
+                for kind, many in doing.costly.items():
+                    costly[kind] += many * below.states
+        return Counts(states, steps, rests, costly)
+
+
+class Counts(NamedTuple):
+    """Of a set of states."""
+
+    states: int
+    steps: int  # that lead from them and cost nothing
+    rests: int  # states in which nothing is bound to happen to any process
+    costly: Counter[str]  # steps that cost something, by what they cost
 
 
 class _Known(dict[int, Doings]):
