@@ -148,13 +148,20 @@ class Result(NamedTuple):
     in_order: tuple[tuple[int, int], ...]
 
 
-class Receipt(NamedTuple):
-    """What a receipt can lead to, whatever else is under way."""
+class Taken(NamedTuple):
+    """An event with all that it leads to, whatever is under way to the process."""
 
     label: Label
-    outcome: Outcome
+    node: int
+    use: int
+    timers: list[int]  # one for each way to set them
     known: int  # what happened before, the message included
-    result: Result
+    requests: int
+    sends: tuple[tuple[int, int], ...]
+    to_itself: tuple[int, ...]
+    seen: tuple[Seen, ...]
+    voluntary: bool
+    in_order: tuple[tuple[int, int], ...]
 
 
 Bundle: TypeAlias = tuple[int, ...]
@@ -189,7 +196,7 @@ class Local:
         self._options: list[int] = []  # how many there were to choose from
         self._node = Node(self.stack, process, self.peers, self._choose)
         self._known_steps: dict[tuple[int, Hashable], tuple[Outcome, ...]] = {}
-        self._known_receipts: dict[tuple[int, ...], list[Receipt]] = {}
+        self._known_taken: dict[tuple[int, ...], list[Taken]] = {}
         self._known_openings: dict[tuple[int, ...], list[tuple[int, tuple[int, ...]]]] = {}
         self._known_results: dict[tuple[int, int, int, int], Result] = {}
         self._known_inboxes: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
@@ -267,8 +274,7 @@ class Local:
         component = self.components.values[number]
         if not component.up:
             return self._moves_when_down(component)
-        steps = list(self._asks(component)) if self._is_client else []
-        steps += self._receipts(component)
+        steps = self._receipts(component, self._asks(component) if self._is_client else [])
         if component.timers:  # the number of no timers is 0
             steps += self._timeouts(component)
         if self.bound.budgets or self.bound.lossy:
@@ -282,8 +288,21 @@ class Local:
             known = self._known_choices[use] = self._use.choices(self.uses.values[use]) if self._is_client else ()
         return known
 
-    def _asks(self, component: Component) -> Iterator[Move]:
+    def _asks(self, component: Component) -> list[Move]:
+        node, inbox, timers, use, _, known, requests = component
+        key = (node, use, timers, known, requests)
+        all_taken = self._known_taken.get(key)
+        if all_taken is None:
+            all_taken = self._known_taken[key] = self._asked(component)
+        moves: list[Move] = []
+        for taken in all_taken:
+            self._add(moves, taken, inbox)
+        return moves
+
+    def _asked(self, component: Component) -> list[Taken]:
+        """What the application may ask for, and what that leads to."""
         use = self.uses.values[component.use]
+        all_taken = []
         for asking in self._choices(component.use):
             after = component._replace(use=self.uses.number(self._use.asked(use, asking)))
             own = before = 0
@@ -292,8 +311,11 @@ class Local:
                 before = component.known
                 after = after._replace(known=before | own, requests=component.requests + 1)
             seen = Seen("request", self.process, asking.name, asking.arguments or None, own, before)
-            for outcome in self.outcomes_of(component.node, asking):
-                yield from self._moves(after, Label("request", asking, outcome.choices), outcome, (seen,), voluntary=asking.voluntary)
+            all_taken += [
+                self._taken(after, Label("request", asking, outcome.choices), outcome, (seen,), asking.voluntary)
+                for outcome in self.outcomes_of(component.node, asking)
+            ]
+        return all_taken
 
     def _deliverable(self, inbox: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
         """The parcels that can be received next, equal ones once, and what is left of the inbox without each."""
@@ -312,34 +334,43 @@ class Local:
             found.append((number, inbox[:position] + inbox[position + 1 :]))
         return found
 
-    def _receipts(self, component: Component) -> list[Move]:
+    def _receipts(self, component: Component, moves: list[Move]) -> list[Move]:
+        """The receipts, after other moves."""
         node, inbox, timers, use, _, known, requests = component
-        moves = []
         for number, rest in self._deliverable(inbox):
-            key = (node, use, timers, known, number)
-            receipts = self._known_receipts.get(key)
-            if receipts is None:
-                receipts = self._known_receipts[key] = self._taken(component, number)
-            for label, outcome, heard, (after, all_timers, sends, to_itself, seen, in_order) in receipts:
-                left = rest
-                for own in to_itself:
-                    left = self.with_parcel(left, own)
-                for later in all_timers:
-                    target = self.components.of(outcome.node, left, later, after, True, heard, requests)
-                    moves.append(_new(Move, (label, target, sends, seen, "", False, in_order)))
-                if self._copies and label.what.sender != self.process:
-                    kept = component._replace(known=heard)
-                    moves += self._moves(kept, label._replace(kind="copy"), outcome, cost="copy")
+            key = (node, use, timers, known, requests, number)
+            all_taken = self._known_taken.get(key)
+            if all_taken is None:
+                all_taken = self._known_taken[key] = self._received(component, number)
+            for taken in all_taken:
+                self._add(moves, taken, rest)
+                if self._copies and taken.label.what.sender != self.process:
+                    self._add(moves, taken._replace(label=taken.label._replace(kind="copy")), inbox, "copy")
         return moves
 
-    def _taken(self, component: Component, number: int) -> list[Receipt]:
+    def _received(self, component: Component, number: int) -> list[Taken]:
         """What the receipt of a parcel can lead to."""
         parcel = self.post.values[number]
         heard = component._replace(known=component.known | parcel.known)
         return [
-            Receipt(Label("receive", parcel, outcome.choices), outcome, heard.known, self._result(heard, outcome))
+            self._taken(heard, Label("receive", parcel, outcome.choices), outcome)
             for outcome in self.outcomes_of(component.node, parcel[:3])
         ]
+
+    def _taken(self, before: Component, label: Label, outcome: Outcome, seen: tuple[Seen, ...] = (), voluntary: bool = False) -> Taken:
+        use, timers, sends, to_itself, observed, in_order = self._result(before, outcome)
+        return Taken(
+            label, outcome.node, use, timers, before.known, before.requests, sends, to_itself, seen + observed, voluntary, in_order
+        )
+
+    def _add(self, moves: list[Move], taken: Taken, inbox: tuple[int, ...], cost: str = "") -> None:
+        """Adds the moves that an event makes with this inbox; several if timers can be set to more than one time."""
+        label, node, use, all_timers, known, requests, sends, to_itself, seen, voluntary, in_order = taken
+        for own in to_itself:
+            inbox = self.with_parcel(inbox, own)
+        for timers in all_timers:
+            target = self.components.of(node, inbox, timers, use, True, known, requests)
+            moves.append(_new(Move, (label, target, sends, seen, cost, voluntary, in_order)))
 
     def _timeouts(self, component: Component) -> Iterator[Move]:
         pending = self.timers.values[component.timers]
@@ -396,17 +427,10 @@ class Local:
                     moves += self._moves(awake, Label(kind, None, outcome.choices), outcome, seen, cost=kind)
         return moves
 
-    def _moves(
-        self, before: Component, label: Label, outcome: Outcome, seen: tuple[Seen, ...] = (), cost: str = "", voluntary: bool = False
-    ) -> Iterator[Move]:
-        """The move that an outcome makes; several if timers can be set to more than one time."""
-        use, all_timers, sends, to_itself, observed, in_order = self._result(before, outcome)
-        inbox = before.inbox
-        for number in to_itself:
-            inbox = self.with_parcel(inbox, number)
-        for timers in all_timers:
-            target = Component(outcome.node, inbox, timers, use, True, before.known, before.requests)
-            yield Move(label, self.components.number(target), sends, seen + observed if seen else observed, cost, voluntary, in_order)
+    def _moves(self, before: Component, label: Label, outcome: Outcome, seen: tuple[Seen, ...] = (), cost: str = "") -> list[Move]:
+        moves: list[Move] = []
+        self._add(moves, self._taken(before, label, outcome, seen), before.inbox, cost)
+        return moves
 
     def _result(self, before: Component, outcome: Outcome) -> Result:
         """What the effects of a step come to, whatever else is under way."""
