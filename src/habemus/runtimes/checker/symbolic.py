@@ -314,7 +314,12 @@ class SymbolicSearch(Search):
         while pending:
             component, node = pending.popitem()
             begin, silently, _, _, _ = doings[component]
-            reached = [(target, node) for target in silently]
+            reached: list[tuple[int, int]] = []
+            for target in silently:
+                if target not in whole:
+                    whole[target] = pending[target] = node
+                elif whole[target] != node:
+                    reached.append((target, node))
             for event, targets in begin:
                 after = event.fired.get(node) or self._fired(event, below, node)
                 reached += [(target, after) for target in targets]
