@@ -40,7 +40,13 @@ from habemus.runtimes.checker.search import Extent
     help="How: auto takes symbolic (sets of states) or numpy if it is large, symmetry merges states that differ in names, "
     "reduction skips orders that do not matter.",
 )
-@click.option("--limit", type=click.IntRange(min=1), default=STATE_LIMIT, show_default=True, help="Give up after so many states.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=STATE_LIMIT,
+    show_default=True,
+    help="Give up after so many states, or edges of diagrams.",
+)
 @click.option("--over", type=click.Choice(["perfect", "perfect-fifo"]), help="Links that retransmit, under every process.")
 @click.option("-o", "--option", "options", multiple=True, metavar="NAME[=VALUE]", help="An option of the algorithm, see its card.")
 @click.option("--set", "initial", multiple=True, metavar="P.VAR=VALUE", help="The initial value of a variable of one process.")
