@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--faults",
     metavar="KIND,...",
     default="",
-    help="kill, pause, cut, delay, drop, disk; or kill-node, kill-client, pause-node, pause-client, cut-one-way.  "
+    help="kill, pause, cut, delay, drop, disk; or kill-node, kill-client, pause-node, pause-client, cut-one-way, cut-client.  "
     "[default: kill, pause and cut, as far as the algorithm's card claims to stand them]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the faults: the same seed, the same schedule.")

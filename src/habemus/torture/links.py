@@ -1,7 +1,8 @@
-"""Links between nodes that can be cut: a proxy in between, for each direction.
+"""Links that can be cut: a proxy in between.
 
 A node sends to a peer on a connection that it has dialled itself, and hears nothing on it but the handshake.  So there is one
-listening socket for each pair of sender and receiver, and what is done to it is done to one direction.
+listening socket for each pair of sender and receiver, and what is done to it is done to one direction.  A client has one for each
+node, and what is done to that is done to both directions.
 
     hold       nothing passes, in the connections that there are and in new ones; when it ends, what has waited goes on
     refuse     connections break, with what is under way, and new ones are not to be had
@@ -24,7 +25,7 @@ BUFFER_LIMIT = 1 << 20
 
 
 class Link:
-    """From one node to another."""
+    """From one node to another, or from a client to a node."""
 
     def __init__(self, port: int) -> None:
         self.port = port  # of the receiver

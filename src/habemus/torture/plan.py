@@ -33,7 +33,7 @@ def stands(box: Box, over: str, *, needs_fifo: bool) -> set[str]:
     if "stable memory" not in assumes:  # whoever crashes does not come back as it was
         found -= set(NODE_ENDS)
     if "a bound" in first or "synchronous" in first:  # on time, which a link that is mended later does not keep
-        found -= {"pause-node", "pause-client", "delay", "cut", "cut-one-way", "drop"}
+        found -= {"pause-node", "pause-client", "cut-client", "delay", "cut", "cut-one-way", "drop"}
     is_mended = bool(over) and not (needs_fifo and over == "perfect")
     if "no link is ever cut" in first or ("reliable links" in assumes and not is_mended):
         found -= {"cut", "cut-one-way", "drop", *NODE_ENDS}  # connections end with a node

@@ -182,9 +182,9 @@ def write_config(folder: Path, plan: Plan, node: int, ports: Mapping[int, int]) 
 
 
 def whereabouts(folder: Path, plan: Plan, client: int, ports: Mapping[int, int]) -> str:
-    """Where a client looks for nodes: all of them, beginning with its own; every other client by local sockets."""
+    """Where a client looks for nodes: all of them, beginning with its own; without ports by local sockets."""
     order = [(client - 1 + turn) % plan.nodes + 1 for turn in range(plan.nodes)]
-    if client % 2:
+    if ports:
         return ",".join(f"127.0.0.1:{ports[node]}" for node in order)
     sockets = folder / f"client-{client}"
     if not sockets.exists():

@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from random import Random
 from time import monotonic_ns
@@ -21,7 +22,7 @@ from habemus.torture.judge import NS, PATIENCE_S, Judgement, judge
 from habemus.torture.links import Link
 from habemus.torture.plan import Plan
 from habemus.torture.processes import ClientProcess, DidNotStart, NodeProcess, RefereeProcess, free_ports, whereabouts, write_config
-from habemus.torture.schedule import WHOEVER_IS_INSIDE, Fault, rounds
+from habemus.torture.schedule import WHOEVER_IS_INSIDE, Fault, is_by_network, rounds
 
 LOOK_S = 0.02
 """How often the files of the clients are looked at."""
@@ -77,6 +78,8 @@ class Torture:
         self._draw = Random(f"{plan.seed}/run")
         self._ports = dict(enumerate(free_ports(plan.nodes), 1))
         self._links: dict[tuple[int, int], Link] = {}
+        self._links_of: dict[int, dict[int, Link]] = {}  # of each client to each node, in both directions
+        self._clusters: dict[int, str] = {}  # where each client looks for nodes
         self._nodes = {number: NodeProcess(folder, number) for number in self._ports}
         self._clients: dict[int, ClientProcess] = {}
         self._former: list[ClientProcess] = []
@@ -125,11 +128,15 @@ class Torture:
         await self._referee.start()
         await _all(node.start() for node in self._nodes.values())
         for number in range(1, self._plan.clients + 1):
+            ports = {}
+            if is_by_network(number):
+                links = self._links_of[number] = {node: Link(port) for node, port in self._ports.items()}
+                ports = {node: await link.listen() for node, link in links.items()}
+            self._clusters[number] = whereabouts(self._folder, self._plan, number, ports)
             await self._start_client(number, 1)
 
     async def _start_client(self, number: int, life: int) -> None:
-        cluster = whereabouts(self._folder, self._plan, number, self._ports)
-        client = ClientProcess(self._folder, self._plan, number, life, cluster)
+        client = ClientProcess(self._folder, self._plan, number, life, self._clusters[number])
         await client.start()
         self._clients[number] = client
 
@@ -139,7 +146,7 @@ class Torture:
             await client.kill()
         for process in (self._referee, *self._nodes.values()):
             await process.kill()
-        for link in self._links.values():
+        for link in chain(self._links.values(), *(links.values() for links in self._links_of.values())):
             link.close()
 
     def _note(self, *line: object) -> int:
@@ -242,6 +249,7 @@ class Torture:
             "pause-client": self._pause_client,
             "cut": self._cut,
             "cut-one-way": self._cut,
+            "cut-client": self._cut_client,
             "delay": self._delay,
             "drop": self._drop,
         }[fault.kind]
@@ -288,8 +296,9 @@ class Torture:
             return None if fault.client in self._hit else self._clients[fault.client]
         for _ in range(10):
             for number, client in self._clients.items():
-                last = _last_lines(client.record)
-                if number not in self._hit and last and last[-1][1] in INSIDE:
+                can_be_hit = number not in self._hit and (fault.kind != "cut-client" or is_by_network(number))
+                last = _last_lines(client.record) if can_be_hit else []
+                if last and last[-1][1] in INSIDE:
                     return client
             await asyncio.sleep(LOOK_S)
         return None
@@ -319,9 +328,19 @@ class Torture:
         self._hit.discard(client.number)
         self._note("ended", number)
 
+    async def _cut_client(self, fault: Fault) -> None:
+        client = await self._victim(fault)
+        if client is None:
+            return
+        self._hit.add(client.number)
+        await self._cut_off(fault, list(self._links_of[client.number].values()), f"client {client.name}")
+        self._hit.discard(client.number)
+
     async def _cut(self, fault: Fault) -> None:
-        links = [self._links[each] for each in fault.links]
-        number = self._began(fault, f"{fault.whom}{', silent' if fault.is_silent else ''}")
+        await self._cut_off(fault, [self._links[each] for each in fault.links], fault.whom)
+
+    async def _cut_off(self, fault: Fault, links: Sequence[Link], whom: str) -> None:
+        number = self._began(fault, f"{whom}{', silent' if fault.is_silent else ''}")
         for link in links:
             (link.hold if fault.is_silent else link.refuse)()
         await self._wait(fault.lasts)

@@ -18,15 +18,18 @@ KINDS = {
     "pause-client": "SIGSTOP of a client, mostly of the one that is inside, and mostly for longer than its lease",
     "cut": "nothing passes between two nodes, or between one and all others; bytes under way wait, or are lost",
     "cut-one-way": "the same in one direction only",
+    "cut-client": "nothing passes between a client and all nodes, mostly for longer than its lease; bytes under way wait, or are lost",
     "delay": "what passes between some nodes is late",
     "drop": "connections between some nodes break again and again, and what is under way is lost",
     "disk": "the disk of a node is full in the middle of a write: the node has to stop, and is started again with space",
 }
-GROUPS = {"kill": ("kill-node", "kill-client"), "pause": ("pause-node", "pause-client"), "cut": ("cut", "cut-one-way")}
+GROUPS = {"kill": ("kill-node", "kill-client"), "pause": ("pause-node", "pause-client"), "cut": ("cut", "cut-one-way", "cut-client")}
 """What one word stands for."""
 NODE_ENDS = ("kill-node", "disk")
 PROCESS_KINDS = (*NODE_ENDS, "pause-node")
-CLIENT_KINDS = ("kill-client", "pause-client")
+CLIENT_KINDS = ("kill-client", "pause-client", "cut-client")
+OUT_OF_HEARING = ("pause-client", "cut-client")
+"""Meanwhile a client does not hear that its lock is lost."""
 ROUND_S = 1.0
 """Within which the faults of a round begin."""
 MOST_FAULTS = 5
@@ -81,8 +84,14 @@ class Size(NamedTuple):
     lease_s: float  # 0: there are none
     kinds: tuple[str, ...]
     spares_waking: bool = False
-    """No client stands still while nodes are killed.  A lock belongs to the node by which it was acquired, and ends with it; a client
-    without a lease hears of that when the connection closes, but not while it stands still."""
+    """No client stands still or is cut off while nodes are killed.  A lock belongs to the node by which it was acquired, and ends with it;
+    a client without a lease hears of that when the connection closes, but not meanwhile.  And no connection of a client breaks: then
+    its node lets go of the lock at once, and the client hears of that when it next looks."""
+
+
+def is_by_network(client: int) -> bool:
+    """Every other client reaches the nodes by the network, and the others by local sockets, which nobody can cut."""
+    return client % 2 == 1
 
 
 def rounds(size: Size, seed: int) -> Iterator[Round]:
@@ -96,8 +105,8 @@ def rounds(size: Size, seed: int) -> Iterator[Round]:
 
 def _round(size: Size, weak: list[int], draw: Random, bag: list[str]) -> list[Fault]:
     unwanted: tuple[str, ...] = ()
-    if size.spares_waking and "pause-client" in size.kinds and not set(NODE_ENDS).isdisjoint(size.kinds):
-        unwanted = draw.choice((("pause-client",), NODE_ENDS))
+    if size.spares_waking and not (set(OUT_OF_HEARING).isdisjoint(size.kinds) or set(NODE_ENDS).isdisjoint(size.kinds)):
+        unwanted = draw.choice((OUT_OF_HEARING, NODE_ENDS))
     still_up = list(weak)
     clients = list(range(1, size.clients + 1))
     found: list[Fault] = []
@@ -113,10 +122,12 @@ def _round(size: Size, weak: list[int], draw: Random, bag: list[str]) -> list[Fa
             node = still_up.pop(draw.randrange(len(still_up)))
             found.append(Fault(kind, after, draw.uniform(0.1, 1.2), node=node))
         elif kind in CLIENT_KINDS:
-            client = clients.pop(draw.randrange(len(clients)))
+            client = draw.choice([each for each in clients if kind != "cut-client" or is_by_network(each)])
+            clients.remove(client)
             is_targeted = draw.random() < 0.7
             lasts = size.lease_s * draw.uniform(1.05, 1.5) if size.lease_s and draw.random() < 0.7 else draw.uniform(0.2, 1.0)
-            found.append(Fault(kind, after, lasts, client=WHOEVER_IS_INSIDE if is_targeted else client))
+            is_silent = size.spares_waking or draw.random() < 0.5
+            found.append(Fault(kind, after, lasts, client=WHOEVER_IS_INSIDE if is_targeted else client, is_silent=is_silent))
         else:
             links = _links(kind, draw.choice(weak), list(range(1, size.nodes + 1)), draw)
             found.append(Fault(kind, after, draw.uniform(0.2, 1.5), links=links, is_silent=draw.random() < 0.5))
@@ -127,7 +138,9 @@ def _fits(kind: str, unwanted: tuple[str, ...], still_up: list[int], clients: li
     """Whether there is somebody left to whom it can be done in this round."""
     if kind in PROCESS_KINDS:
         return bool(still_up) and kind not in unwanted
-    return bool(clients) and kind not in unwanted if kind in CLIENT_KINDS else size.nodes > 1
+    if kind in CLIENT_KINDS:
+        return kind not in unwanted and any(kind != "cut-client" or is_by_network(each) for each in clients)
+    return size.nodes > 1
 
 
 def _links(kind: str, node: int, nodes: list[int], draw: Random) -> tuple[Link, ...]:

@@ -14,7 +14,7 @@ def planned(algorithm: str, **more: Any) -> Plan:
 
 
 def test_one_word_stands_for_several_kinds() -> None:
-    assert kinds_of(["kill", "cut-one-way", "cut"]) == ("kill-node", "kill-client", "cut-one-way", "cut")
+    assert kinds_of(["kill", "cut-one-way", "cut"]) == ("kill-node", "kill-client", "cut-one-way", "cut", "cut-client")
 
 
 def test_a_fault_that_there_is_not() -> None:
@@ -35,8 +35,8 @@ def test_a_fault_that_there_is_not() -> None:
         ("ra-majority", "perfect", {"kill-node"}),
         ("central", "perfect", {"kill-node"}),
         ("ra-reliable", "", {"kill-node"}),
-        ("token-ring-repair", "perfect", {"pause-node", "pause-client", "cut", "cut-one-way"}),
-        ("central-timeout", "perfect", {"kill-node", "pause-node", "pause-client", "cut", "cut-one-way"}),
+        ("token-ring-repair", "perfect", {"pause-node", "pause-client", "cut", "cut-one-way", "cut-client"}),
+        ("central-timeout", "perfect", {"kill-node", "pause-node", "pause-client", "cut", "cut-one-way", "cut-client"}),
     ],
 )
 def test_the_usual_faults_are_those_that_the_card_claims_to_stand(algorithm: str, over: str, missing: set[str]) -> None:

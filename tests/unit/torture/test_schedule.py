@@ -6,7 +6,18 @@ from itertools import islice
 
 import pytest
 
-from habemus.torture.schedule import CLIENT_KINDS, KINDS, NODE_ENDS, PROCESS_KINDS, Fault, Round, Size, rounds
+from habemus.torture.schedule import (
+    CLIENT_KINDS,
+    KINDS,
+    NODE_ENDS,
+    OUT_OF_HEARING,
+    PROCESS_KINDS,
+    Fault,
+    Round,
+    Size,
+    is_by_network,
+    rounds,
+)
 
 ALL = Size(nodes=5, clients=4, lease_s=2.0, kinds=tuple(KINDS))
 
@@ -60,8 +71,18 @@ def test_cuts_one_way_are_one_way_and_others_are_not() -> None:
 
 
 def test_clients_stand_still_for_longer_than_their_lease() -> None:
-    pauses = [fault.lasts for faults in some(ALL) for fault in faults if fault.kind == "pause-client"]
-    assert sum(lasts > ALL.lease_s for lasts in pauses) > len(pauses) / 2
+    for kind in OUT_OF_HEARING:
+        pauses = [fault.lasts for faults in some(ALL) for fault in faults if fault.kind == kind]
+        assert sum(lasts > ALL.lease_s for lasts in pauses) > len(pauses) / 2
+
+
+def test_only_clients_on_the_network_are_cut_off() -> None:
+    cuts = [fault for faults in some(ALL) for fault in faults if fault.kind == "cut-client"]
+    named = [fault.client for fault in cuts if fault.client]
+    assert named and all(map(is_by_network, named))
+    assert {fault.is_silent for fault in cuts} == {True, False}
+    spared = [fault for faults in some(ALL._replace(spares_waking=True)) for fault in faults if fault.kind == "cut-client"]
+    assert {fault.is_silent for fault in spared} == {True}, "a client without a lease may not lose its lock by losing its connection"
 
 
 def test_no_client_stands_still_while_nodes_are_killed_where_that_cannot_be_told() -> None:
@@ -69,7 +90,7 @@ def test_no_client_stands_still_while_nodes_are_killed_where_that_cannot_be_told
     for spares in (False, True):
         for faults in some(ALL._replace(spares_waking=spares)):
             kinds = {fault.kind for fault in faults}
-            both = "pause-client" in kinds and not kinds.isdisjoint(NODE_ENDS)
+            both = not kinds.isdisjoint(OUT_OF_HEARING) and not kinds.isdisjoint(NODE_ENDS)
             assert not (both and spares)
             together += both
     assert together
