@@ -218,7 +218,7 @@ QUICK = [
         3,
         "",
         "E1:8",
-        13_283,
+        15_269,
         7,
         timeouts=2,
         options=("prevote=false",),

@@ -28,6 +28,17 @@ _new = tuple.__new__  # makes a named tuple of a tuple, without a function in Py
 FAULTS = ("crash", "recover", "amnesia", "lose", "copy")
 BUDGETS = (*FAULTS, "timeout")
 """What may happen a bounded number of times in a search."""
+TORN_TIMEOUT = "crash+timeout"
+COSTS = (*BUDGETS, TORN_TIMEOUT)
+"""What a move may cost: one of these, or one of each where a crash cuts the step on a timer short."""
+
+
+def spent(left: tuple[int, ...], cost: str) -> tuple[int, ...] | None:
+    """The budgets after a move, or None if there is too little left of one."""
+    after = list(left)
+    for kind in cost.split("+"):
+        after[BUDGETS.index(kind)] -= 1
+    return tuple(after) if min(after) >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -96,7 +107,7 @@ class Move(NamedTuple):
     target: int  # the own component afterwards
     sends: tuple[tuple[int, int], ...] = ()  # places of other processes, and the bundle of parcels that each gets
     seen: tuple[Seen, ...] = ()
-    cost: str = ""  # the budget that it takes from
+    cost: str = ""  # of COSTS; empty: nothing
     voluntary: bool = False
     in_order: tuple[tuple[int, int], ...] = ()  # the parcels with the places they go to, in order of sending
 
@@ -389,13 +400,14 @@ class Local:
         yield Move(Label("crash"), self._down(component), (), seen, "crash")
         # In the middle of a step: what is durable is stored, and only the first of the messages have gone.
         for move in steps:
-            if move.cost:
+            if move.cost not in ("", "timeout"):
                 continue
+            cost = TORN_TIMEOUT if move.cost else "crash"
             after = self.components.values[move.target]
             request = tuple(each for each in move.seen if each.kind == "request")
             for sent in range(len(move.in_order)):
                 sends = self._bundled(move.in_order[:sent])
-                yield Move(move.label._replace(torn=sent), self._down(after), sends, (*request, *seen), "crash")
+                yield Move(move.label._replace(torn=sent), self._down(after), sends, (*request, *seen), cost)
 
     def _down(self, component: Component) -> int:
         """What is left of a component after a crash.  Nobody needs the messages to a process that never comes back."""
@@ -579,6 +591,7 @@ def locals_of(system: System, uses: Mapping[ProcessId, Use], bound: Bound) -> li
 
 __all__ = [
     "BUDGETS",
+    "COSTS",
     "FAULTS",
     "Asking",
     "Bound",
@@ -591,4 +604,5 @@ __all__ = [
     "Pending",
     "Post",
     "locals_of",
+    "spent",
 ]

@@ -25,7 +25,7 @@ from habemus.core.node import SetTimer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.core.values import Timer
-from habemus.runtimes.checker.local import BUDGETS, Bound, Label, Local, Move, Numbered, locals_of
+from habemus.runtimes.checker.local import BUDGETS, COSTS, Bound, Label, Local, Move, Numbered, locals_of, spent
 
 INTERRUPTED = "it was interrupted"
 
@@ -163,7 +163,7 @@ class Search:
         self._masks[0] = (1 << ROOM) - 1
         self._additions: list[dict[int, _Additions]] = [{} for _ in range(self._size)]
         self._sightings: dict[int, _Sightings] = {}
-        self._spendings = {kind: _Spending(self, index) for index, kind in enumerate(BUDGETS)}
+        self._spendings = {cost: _Spending(self, cost) for cost in COSTS}
         self._tables = [_Table(self, place) for place in range(self._size)]
 
     def _widen(self, place: int) -> Callable[[int], int]:
@@ -524,20 +524,16 @@ class _Sightings(dict[int, int]):
 
 
 class _Spending(dict[int, "int | None"]):
-    """By the budgets left: the difference that spending one makes, or None where nothing is left of it."""
+    """By the budgets left: the difference that a cost makes, or None where too little is left for it."""
 
-    def __init__(self, search: Search, kind: int) -> None:
+    def __init__(self, search: Search, cost: str) -> None:
         super().__init__()
-        self._of = (search, kind)
+        self._of = (search, cost)
 
     def __missing__(self, purse: int) -> int | None:
-        search, kind = self._of
-        left = search.budgets.values[purse]
-        found: int | None = None
-        if left[kind] > 0:
-            less = search.budgets.number((*left[:kind], left[kind] - 1, *left[kind + 1 :]))
-            found = search.difference(search._purse, purse, less)
-        self[purse] = found
+        search, cost = self._of
+        less = spent(search.budgets.values[purse], cost)
+        found = self[purse] = None if less is None else search.difference(search._purse, purse, search.budgets.number(less))
         return found
 
 

@@ -28,7 +28,7 @@ from typing import NamedTuple, TypeAlias
 from habemus.core.model import Observer, Seen, Use
 from habemus.core.process import ProcessId
 from habemus.core.system import System
-from habemus.runtimes.checker.local import BUDGETS, Bound, Local
+from habemus.runtimes.checker.local import Bound, Local, spent
 from habemus.runtimes.checker.search import INTERRUPTED, SOMEWHERE, Extent, Search, Violation, Wrong, without_collecting
 
 Key: TypeAlias = tuple[int, tuple[tuple[int, int], ...], tuple[Seen, ...], str]
@@ -181,8 +181,8 @@ class SymbolicSearch(Search):
             return self.observed(knowledge, sight)
 
     def _budget_after(self, purse: int, cost: str) -> int | None:
-        kind, left = BUDGETS.index(cost), self.budgets.values[purse]
-        return self.budgets.number((*left[:kind], left[kind] - 1, *left[kind + 1 :])) if left[kind] else None
+        left = spent(self.budgets.values[purse], cost)
+        return None if left is None else self.budgets.number(left)
 
     def note(self, names: Sequence[str], state: int = 0) -> None:
         for name in names:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from habemus.core.model import Observer, Use
 from habemus.core.process import ProcessId
 from habemus.core.system import System
-from habemus.runtimes.checker.local import BUDGETS, Bound, Local, Move
+from habemus.runtimes.checker.local import COSTS, Bound, Local, Move
 from habemus.runtimes.checker.search import INTERRUPTED, Extent, Search, TooNarrow, Violation, Wrong, without_collecting
 
 Numbers = NDArray[np.int64]
@@ -72,7 +72,7 @@ class VectorisedSearch(Search):
         self._masks[0] = (1 << (BITS - self._shifts[0])) - 1
         self._moves = [_MoveTable(self, place) for place in range(self._size)]
         self._differences = [_DifferenceTable(self, place) for place in range(self._size + 1)]
-        self._prices = np.full((len(BUDGETS), 1), UNKNOWN, np.int64)
+        self._prices = np.full((len(COSTS), 1), UNKNOWN, np.int64)
 
     # The search.
 
@@ -189,7 +189,7 @@ class VectorisedSearch(Search):
             self._prices = _grown(self._prices, len(self.budgets))
         which, left = cost[costly], purse[origin[costly]]
         for kind, number in {*zip(which[self._prices[which, left] == UNKNOWN], left[self._prices[which, left] == UNKNOWN], strict=True)}:
-            price = self._spendings[BUDGETS[kind]][int(number)]
+            price = self._spendings[COSTS[kind]][int(number)]
             self._prices[kind, number] = NOT_AFFORDED if price is None else price
             if self._prices.shape[1] < len(self.budgets):
                 self._prices = _grown(self._prices, len(self.budgets))
@@ -284,7 +284,7 @@ class _MoveTable:
         changes = [(other, search._differences[other].row(bundle)) for other, bundle in move.sends]
         if move.seen:
             changes.append((search._watch, search._differences[search._watch].row(search.sights.number(move.seen))))
-        return search.difference(place, component, move.target), BUDGETS.index(move.cost) if move.cost else -1, changes
+        return search.difference(place, component, move.target), COSTS.index(move.cost) if move.cost else -1, changes
 
     def _filled(self, columns: _Columns) -> _Columns:
         """Makes arrays of the rows that are not in them yet."""

@@ -16,7 +16,7 @@ from habemus.core.process import Process
 from habemus.core.properties import Verdict
 from habemus.problems.mutex import Mutex
 from habemus.problems.mutex_observer import MutexUse
-from habemus.runtimes.checker.local import Bound, locals_of
+from habemus.runtimes.checker.local import BUDGETS, Bound, locals_of, spent
 from habemus.runtimes.checker.search import Extent
 from habemus.runtimes.replay import Replay
 
@@ -243,6 +243,44 @@ def test_a_crash_in_the_middle_of_a_broadcast() -> None:
     assert [move.label.torn for move in torn] == [0, 1, 2]
     assert [[place for place, _ in move.sends] for move in torn] == [[], [1], [1, 2]]
     assert all(not first.is_up(move.target) for move in torn)
+
+
+class Caller(Mutex):
+    """Calls the others, once a timer has run out."""
+
+    def acquire(self) -> None:
+        self.set_timer(Again(), after=10)
+
+    @upon(Again)
+    def call(self, _: Again) -> None:
+        self.broadcast(May())
+
+    @upon(May)
+    def listen(self, _: ProcessId, __: May) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("budgets", "cost"), [((("crash", 1),), "crash"), ((("crash", 1), ("timeout", 1)), "crash+timeout")])
+def test_a_crash_in_the_middle_of_a_step_on_a_timer(budgets: tuple[tuple[str, int], ...], cost: str) -> None:
+    """It takes from both budgets, where both are bounded."""
+    system = Caller.system(3)
+    [first, *_] = locals_of(system, dict.fromkeys(system.plans, MutexUse(1)), Bound(budgets=budgets))
+    [start] = first.starts()
+    [asked] = [move.target for move in first.moves(start.target) if move.label.kind == "request" and move.label.torn is None]
+    torn = [move for move in first.moves(asked) if move.label.kind == "timer" and move.label.torn is not None]
+    assert [(move.label.torn, move.cost) for move in torn] == [(0, cost), (1, cost)]
+
+
+def test_budgets_are_spent_together_or_not_at_all() -> None:
+    left = tuple(1 if kind in ("crash", "timeout") else 0 for kind in BUDGETS)
+    after = spent(left, "crash+timeout")
+    assert after == (0,) * len(BUDGETS)
+    assert spent(after, "crash") is None
+    one = spent(left, "timeout")
+    assert one is not None and spent(one, "crash+timeout") is None
 
 
 def test_timers_in_their_order() -> None:
