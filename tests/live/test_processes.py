@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from habemus.catalog.live import judged, replayed
-from habemus.runtimes.live.codec import Carry, Hello, Open, encoded
+from habemus.runtimes.live.codec import encoded
+from habemus.runtimes.live.frames import Carry, Hello, Open
 from habemus.traces.merge import merge, read_record
 
 Start = Callable[..., Any]
