@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from habemus.problems.mutex import Mutex
+from habemus.runtimes.compiled import is_compiled
 from habemus.runtimes.live.client_lines import (
     Acquire,
     Alive,
@@ -59,6 +60,7 @@ class Clients:
         self.watching = watching
         self.turn = turn
         self.connections: set[Connection] = set()
+        self.is_compiled = is_compiled()
 
     def connection(self, *, is_local: bool = True) -> Connection:
         return Connection(self, needs_proof=not is_local and self.node.settings.secret is not None)
@@ -87,6 +89,7 @@ class Clients:
             "cluster": node.settings.cluster,
             "node": node.me,
             "pid": os.getpid(),
+            "compiled": self.is_compiled,
             "address": str(node.address),
             "reaches": node.reaches(),
             "clients": len(self.connections),
