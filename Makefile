@@ -32,10 +32,10 @@ print-demo: $(VENV)/.print-ready
 test: lint postgresql
 	$(BIN)/pytest -n auto
 
-# What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, some more for the tests.
+# What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, five on two cores for the tests.
 test-compiled: build/test-compiled/.ready
 	build/test-compiled/bin/habemus --version | grep ', compiled$$'
-	build/test-compiled/bin/pytest -n auto tests/live tests/conformance tests/unit/live tests/unit/core tests/unit/printing tests/unit/traces
+	build/test-compiled/bin/pytest -n auto tests/live tests/conformance tests/unit/live tests/unit/core tests/unit/printing tests/unit/testing
 
 build/test-compiled/.ready: $(COMPILED_FROM)
 	$(PYTHON) -m venv build/test-compiled
