@@ -18,6 +18,7 @@ from benchmarks.live import failover, table
 from benchmarks.live.cases import all_cases
 from benchmarks.live.failover import Delays
 from benchmarks.live.measuring import Blind, careless_overlaps, measure
+from benchmarks.live.ours import FORM
 
 CLIENTS = 4
 
@@ -45,6 +46,7 @@ def main() -> int:
         if not given.json:
             print(text, end="\n\n", flush=True)
 
+    tell({"case": "nodes", "form": FORM}, f"Our nodes: {FORM}.")
     try:
         seen = careless_overlaps(CLIENTS, 0.3)
     except Blind as reason:

@@ -14,6 +14,10 @@ from benchmarks.live.rival import PATIENCE_SECONDS, Absent, Service, free_port
 
 import habemus
 from habemus.api import Cluster, HabemusError, Lease
+from habemus.runtimes.compiled import is_compiled
+
+FORM = "compiled" if is_compiled() else "pure Python"
+"""Of the nodes: they run what this process would."""
 
 
 class Habemus(Service):
@@ -59,6 +63,12 @@ class Habemus(Service):
             if ended or time.monotonic() > deadline:
                 raise Absent(f"node {ended[0]} has ended" if ended else "the nodes do not find each other")
             time.sleep(0.02)
+        assert all(self._form(number) == FORM for number in self._nodes)
+
+    def _form(self, number: int) -> str:
+        """Of a node that runs."""
+        status = self._status(number)
+        return "gone" if status is None else "compiled" if status["compiled"] else "pure Python"
 
     def _is_settled(self) -> bool:
         found = [self._status(number) for number in self._nodes]

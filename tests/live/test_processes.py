@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from habemus.catalog.live import judged, replayed
-from habemus.runtimes.live.codec import Carry, Hello, Open, encoded
+from habemus.runtimes.live.codec import encoded
+from habemus.runtimes.live.frames import Carry, Hello, Open
 from habemus.traces.merge import merge, read_record
 
 Start = Callable[..., Any]
@@ -172,7 +173,7 @@ def test_it_ends_when_told_to(tmp_path: Path, number: int) -> None:
     cluster_file(tmp_path, free_port(), data="data")
     node = habemus("node", "--config", "cluster.toml", "--id", "1", "--record", "records", "--json", cwd=tmp_path)
     assert node.stdout is not None
-    said = "".join(node.stdout.readline() for _ in range(5))
+    said = "".join(iter(node.stdout.readline, "}\n")) + "}"
     assert json.loads(said)["pid"] == node.pid
     node.send_signal(number)
     out, err = node.communicate(timeout=60)

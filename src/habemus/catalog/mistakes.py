@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from habemus.core import node
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan
 from habemus.core.system import System
 from habemus.runtimes.checker import local
+
+CORE = ("habemus", "core")
 
 
 @contextmanager
@@ -22,8 +23,8 @@ def blaming(system: System) -> Iterator[None]:
         raise
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        if any(frame.filename == node.__file__ for frame in frames):
-            where = [frame for frame in frames if Path(frame.filename).parent != Path(node.__file__).parent][-1]
+        if any(_place(frame) == (*CORE, "node.py") for frame in frames):
+            where = [frame for frame in frames if _place(frame)[:-1] != CORE][-1]
             at = f"{Path(where.filename).name}, line {where.lineno}, in {where.name}"
             raise MistakeInAlgorithm(f"{at}: {type(error).__name__}: {error}") from error
         # The search looks the receiver of a message up there, and nothing else that could be absent.
@@ -31,3 +32,8 @@ def blaming(system: System) -> Iterator[None]:
         if isinstance(absent, int) and absent not in system.plans:
             raise MistakeInAlgorithm(f"somebody sends to process {absent}, which does not exist") from error
         raise
+
+
+def _place(frame: traceback.FrameSummary) -> tuple[str, ...]:
+    """The last folders and the file: that of a compiled module has no others, and is not where the module was loaded from."""
+    return Path(frame.filename).parts[-3:]

@@ -42,8 +42,18 @@ class _Group(click.Group):
             raise click.UsageError(f"there is no command {args[0]}; {hint}") from None
 
 
+def _say_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        from habemus.runtimes.compiled import is_compiled
+
+        click.echo(f"habemus, version {version('habemus')}, {'compiled' if is_compiled() else 'pure Python'}")
+        ctx.exit()
+
+
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="habemus", prog_name="habemus")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Show the version and exit.")
 def habemus() -> None:
     """Mutual exclusion and leader election between processes that share nothing but messages.
 

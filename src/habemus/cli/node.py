@@ -70,6 +70,7 @@ def node(file: Path, number: int, with_stdin: bool, verbose: bool, as_json: bool
 
 
 async def _run(settings: Settings, services: list[Service], as_json: bool, with_stdin: bool = False) -> int:
+    from habemus.runtimes.compiled import is_compiled
     from habemus.runtimes.live.node import Node
     from habemus.runtimes.live.storage import StorageFailed
 
@@ -87,7 +88,7 @@ async def _run(settings: Settings, services: list[Service], as_json: bool, with_
     if with_stdin:
         loop.add_reader(0, lambda: None if os.read(0, 4_096) else told.set())
     if as_json:
-        say_json({"node": here.me, "address": str(here.address), "pid": os.getpid()})
+        say_json({"node": here.me, "address": str(here.address), "pid": os.getpid(), "compiled": is_compiled()})
     else:
         click.echo(f"node {here.me} of {settings.cluster} listens on {here.address}", err=True)
     ending = loop.create_task(told.wait())

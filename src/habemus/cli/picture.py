@@ -32,6 +32,7 @@ class NodeSeen:
     leader: int | None  # as it thinks
     term: int | None
     suspects: tuple[int, ...]
+    compiled: bool = False  # whether it runs the compiled modules; an older one does not say
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def _node(node: int, told: Told, elections: tuple[ElectionSeen, ...]) -> NodeSee
         leader=own.get("leader"),
         term=own.get("term"),
         suspects=tuple(suspects),
+        compiled=status.get("compiled", False),
     )
 
 

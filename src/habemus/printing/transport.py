@@ -29,7 +29,8 @@ from habemus.printing.serving import CHANNEL, MUTUAL_EXCLUSION, is_stamp
 from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell
-from habemus.runtimes.live.codec import HEADER_SIZE, Carry, frame_of
+from habemus.runtimes.live.codec import HEADER_SIZE, frame_of
+from habemus.runtimes.live.frames import Carry
 from habemus.runtimes.live.service import Service
 
 NUMBER = "habemus-message"

@@ -20,19 +20,16 @@ from habemus.runtimes.live.codec import (
     FRAME_LIMIT,
     HEADER_SIZE,
     NAME_LIMIT,
-    Carry,
     Deframer,
-    Hello,
-    Open,
     PortCodec,
     Refused,
-    Unsendable,
     codecs_of,
     encoded,
     frame_of,
     framed,
     greeting_of,
 )
+from habemus.runtimes.live.frames import Carry, Hello, Open, Unsendable
 
 STACKS = {name: Stack(entry.system(3, {}).plans[entry.system(3, {}).clients[0]]) for name, entry in entries().items()}
 OVER = {name: Stack(stack.plan.over(PerfectLinks())) for name, stack in STACKS.items() if stack.plan.links is None}

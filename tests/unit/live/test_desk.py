@@ -10,6 +10,7 @@ from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLease
 from habemus.core.system import System
 from habemus.problems.fencing import Granted, LockLost
 from habemus.runtimes.live.desk import Desk, Session, number_of
+from habemus.runtimes.live.instance import Instance
 from habemus.runtimes.live.service import Service
 from habemus.runtimes.live.timers import Timers, chance
 
@@ -25,7 +26,7 @@ class Script:
         self.untold: list[Callable[[], None]] = []
         self.listener: Any = None
         self.grants_at_once = False
-        self.onlooker: Callable[[], None] | None = None
+        self.instance = Instance(self.services[0], 0, "x", 1, lambda options: options[0])
         self.wanted = False
 
     def subscribe(self, service: str, name: str, listener: Any) -> Callable[[], None]:
@@ -39,14 +40,17 @@ class Script:
         if request == "acquire" and self.grants_at_once:
             self.listener(1, Granted((1, len(self.asked))))
 
-    def open(self, service: str, name: str) -> Script:
-        return self
+    def open(self, service: str, name: str) -> Instance:
+        return self.instance
 
     def is_wanted(self, service: str, name: str) -> bool:
         return self.wanted
 
     def left_us(self, service: str, name: str) -> int:
         return 1_000_000
+
+    def is_recorded(self, service: str, name: str) -> bool:
+        return False
 
 
 class Said:
@@ -60,7 +64,7 @@ class Said:
 def run(check: Callable[[Desk, Script, Said, Session], None]) -> None:
     async def main() -> None:
         node, wire = Script(), Said()
-        desk = Desk(node, Timers(asyncio.get_running_loop(), chance(1)))  # type: ignore[arg-type]  # as much of a node as it needs
+        desk = Desk(node, Timers(asyncio.get_running_loop(), chance(1)))
         session = desk.join(wire, "client", None)
         assert session is not None
         check(desk, node, wire, session)
@@ -125,9 +129,9 @@ def test_who_keeps_a_lock_is_told_of_others_and_not_of_itself() -> None:
         desk.acquire(wire, session, 1, "locks", ["x"], None, None, 1, keeps=True)
         assert [line[:2] for line in wire.lines] == [("granted", 1)]
         node.wanted = True  # somebody at another node
-        assert node.onlooker is not None
-        node.onlooker()
-        node.onlooker()
+        assert node.instance.onlooker is not None
+        node.instance.onlooker()
+        node.instance.onlooker()
         assert [line[:2] for line in wire.lines] == [("granted", 1), ("wanted", 1)]
         desk.release(session, 1)
         node.wanted = False

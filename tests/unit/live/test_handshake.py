@@ -4,7 +4,8 @@ from itertools import product
 
 import pytest
 
-from habemus.runtimes.live.codec import Challenge, Greeting, Hello, Proof, Refused, Rejection, Welcome
+from habemus.runtimes.live.codec import Refused
+from habemus.runtimes.live.frames import Challenge, Greeting, Hello, Proof, Rejection, Welcome
 from habemus.runtimes.live.handshake import Answering, Dialling, Identity
 
 SECRET = b"a secret of the cluster"

@@ -17,9 +17,11 @@ from habemus.core import Durable, Message, Process, ProcessId, System, request, 
 from habemus.core.system import complete
 from habemus.problems.mutex import Granted
 from habemus.runtimes.live import dialling
-from habemus.runtimes.live.codec import Carry, Challenge, Deframer, Hello, Proof, encoded, frame_of, greeting_of
+from habemus.runtimes.live.codec import Deframer, encoded, frame_of, greeting_of
+from habemus.runtimes.live.failures import InstanceFailed, NodeStopped, TooMany
+from habemus.runtimes.live.frames import Carry, Challenge, Hello, Proof
 from habemus.runtimes.live.handshake import Dialling
-from habemus.runtimes.live.node import InstanceFailed, Node, NodeStopped, TooMany
+from habemus.runtimes.live.node import Node
 from habemus.runtimes.live.sockets import Address
 from habemus.runtimes.live.storage import CorruptStorage, StorageFailed
 

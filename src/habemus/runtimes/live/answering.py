@@ -6,7 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, cast
 
-from habemus.runtimes.live.codec import FRAME_LIMIT, HANDSHAKE_LIMIT, Deframer, Refused, Rejection, encoded, frame_of, greeting_of
+from habemus.runtimes.live.codec import FRAME_LIMIT, HANDSHAKE_LIMIT, Deframer, Refused, encoded, frame_of, greeting_of
+from habemus.runtimes.live.frames import Rejection
 from habemus.runtimes.live.handshake import Answering
 from habemus.runtimes.live.lines import FIRST_BYTE
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune

@@ -10,11 +10,25 @@ import asyncio
 import hmac
 import logging
 import os
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from habemus.problems.mutex import Mutex
+from habemus.runtimes.compiled import is_compiled
+from habemus.runtimes.live.client_lines import (
+    Acquire,
+    Alive,
+    Force,
+    Hello,
+    Proof,
+    Release,
+    Status,
+    Transfer,
+    Unwatch,
+    Watch,
+    Wrote,
+)
 from habemus.runtimes.live.desk import Desk, Session
 from habemus.runtimes.live.lines import LABEL_LIMIT, LINE_LIMIT, NAMES_LIMIT, VERSION, proof
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
@@ -29,70 +43,6 @@ log = logging.getLogger("habemus.live")
 MOST_CLIENTS = 10_000
 UNREAD_LIMIT = 4 << 20
 """Bytes that a client may leave unread before its connection is closed."""
-
-
-class _Line(msgspec.Struct, array_like=True, frozen=True, gc=False, forbid_unknown_fields=True):
-    pass
-
-
-class Hello(_Line, frozen=True, tag="hello"):
-    version: int
-    label: str
-    session: str | None = None
-    nonce: str | None = None
-
-
-class Proof(_Line, frozen=True, tag="proof"):
-    proof: str
-
-
-class Acquire(_Line, frozen=True, tag="acquire"):
-    id: int
-    service: str
-    names: list[str]
-    timeout_ms: int | None
-    lease_ms: int | None
-    at: int
-    keeps: bool = False
-
-
-class Release(_Line, frozen=True, tag="release"):
-    id: int
-
-
-class Transfer(_Line, frozen=True, tag="transfer"):
-    id: int
-    label: str
-
-
-class Alive(_Line, frozen=True, tag="alive"):
-    at: int
-
-
-class Wrote(_Line, frozen=True, tag="wrote"):
-    service: str
-    name: str
-    token: Annotated[int, msgspec.Meta(ge=0)]
-
-
-class Watch(_Line, frozen=True, tag="watch"):
-    id: int
-    service: str
-    name: str
-
-
-class Unwatch(_Line, frozen=True, tag="unwatch"):
-    id: int
-
-
-class Status(_Line, frozen=True, tag="status"):
-    id: int
-
-
-class Force(_Line, frozen=True, tag="force"):
-    id: int
-    service: str
-    name: str
 
 
 _LINES = msgspec.json.Decoder(Hello | Proof | Acquire | Release | Transfer | Alive | Wrote | Watch | Unwatch | Status | Force)
@@ -110,6 +60,7 @@ class Clients:
         self.watching = watching
         self.turn = turn
         self.connections: set[Connection] = set()
+        self.is_compiled = is_compiled()
 
     def connection(self, *, is_local: bool = True) -> Connection:
         return Connection(self, needs_proof=not is_local and self.node.settings.secret is not None)
@@ -138,6 +89,7 @@ class Clients:
             "cluster": node.settings.cluster,
             "node": node.me,
             "pid": os.getpid(),
+            "compiled": self.is_compiled,
             "address": str(node.address),
             "reaches": node.reaches(),
             "clients": len(self.connections),

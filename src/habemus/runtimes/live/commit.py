@@ -40,10 +40,10 @@ class GroupCommit:
         self._busy = False
         self._has_failed = False
         self._work: SimpleQueue[tuple[int, list[Entry]] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._worker: threading.Thread | None = None
         if memory is not None:
-            self._thread = threading.Thread(target=self._store, args=(memory,), name="habemus-disk", daemon=True)
-            self._thread.start()
+            self._worker = threading.Thread(target=self._store, args=(memory,), name="habemus-disk", daemon=True)
+            self._worker.start()
 
     @property
     def is_idle(self) -> bool:
@@ -58,9 +58,9 @@ class GroupCommit:
 
     def close(self) -> None:
         """After the batch that is being stored."""
-        if self._thread is not None:
+        if self._worker is not None:
             self._work.put(None)
-            self._thread.join()
+            self._worker.join()
 
     def _begin(self) -> None:
         if self._busy or not self._entries or self._has_failed:

@@ -18,7 +18,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
@@ -27,10 +27,9 @@ from habemus.problems.fencing import Granted as GrantedWithToken
 from habemus.problems.fencing import LockLost, Token
 from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.codec import NAME_LIMIT
+from habemus.runtimes.live.instance import Instance, Listener
+from habemus.runtimes.live.service import Service
 from habemus.runtimes.live.timers import Timers, now_us
-
-if TYPE_CHECKING:
-    from habemus.runtimes.live.node import Node
 
 TRANSFER_US = 2_000_000
 """How long others stand back for the one to whom a lock was transferred."""
@@ -55,6 +54,28 @@ class Wire(Protocol):
     """A connection of a client."""
 
     def say(self, *line: object) -> None: ...
+
+
+class Host(Protocol):
+    """What a desk needs of the node that it stands on; a test gives one that keeps to a script."""
+
+    @property
+    def me(self) -> int: ...
+
+    @property
+    def services(self) -> tuple[Service, ...]: ...
+
+    def open(self, service: str, name: str) -> Instance: ...
+
+    def ask(self, service: str, name: str, request: str, *arguments: Any, told: Callable[[], None] | None = None) -> None: ...
+
+    def subscribe(self, service: str, name: str, listener: Listener) -> Callable[[], None]: ...
+
+    def left_us(self, service: str, name: str) -> int | None: ...
+
+    def is_wanted(self, service: str, name: str) -> bool: ...
+
+    def is_recorded(self, service: str, name: str) -> bool: ...
 
 
 @dataclass(eq=False)
@@ -103,7 +124,7 @@ class Place:
 
 
 class Desk:
-    def __init__(self, node: Node, timers: Timers) -> None:
+    def __init__(self, node: Host, timers: Timers) -> None:
         self._node = node
         self._timers = timers
         self._places: dict[tuple[str, str], Place] = {}

@@ -28,7 +28,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from habemus.runtimes.live.codec import VERSION, Challenge, Greeting, Hello, Proof, Refused, Rejection, Welcome
+from habemus.runtimes.live.codec import VERSION, Refused
+from habemus.runtimes.live.frames import Challenge, Greeting, Hello, Proof, Rejection, Welcome
 
 NONCE_SIZE = 32
 SECRET_AT_LEAST = 16

@@ -30,8 +30,10 @@ from habemus.problems.detector import Detector, Restored, Suspected
 from habemus.problems.election import Election, Leader
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.clients import Clients
-from habemus.runtimes.live.codec import NAME_LIMIT, Carry, Frame, News, Open, Refused, StandBack, Watch, encoded
+from habemus.runtimes.live.codec import NAME_LIMIT, Refused, encoded
 from habemus.runtimes.live.desk import Desk
+from habemus.runtimes.live.failures import InstanceFailed, NodeStopped, TooMany
+from habemus.runtimes.live.frames import Carry, Frame, News, Open, StandBack, Watch
 from habemus.runtimes.live.handshake import Identity
 from habemus.runtimes.live.instance import Hosted, Instance, Listener, check_request
 from habemus.runtimes.live.record import Recorder
@@ -50,18 +52,6 @@ log = logging.getLogger("habemus.live")
 SWEEP_AT_ONCE = 200
 SWEEP_PAUSE_US = 20_000
 CLOSING_SECONDS = 5.0
-
-
-class InstanceFailed(RuntimeError):
-    """The instance has stopped, because a handler of it raised."""
-
-
-class NodeStopped(RuntimeError):
-    """The node has ended, or has to, because its disk failed."""
-
-
-class TooMany(RuntimeError):
-    """The node hosts as many instances as it may."""
 
 
 class Node:

@@ -26,8 +26,9 @@ from habemus.core.events import Event, note
 from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Send, SetTimer
 from habemus.core.process import MistakeInAlgorithm, ProcessId
 from habemus.core.values import Message, Timer
-from habemus.runtimes.live.codec import Carry, Unsendable, encoded
+from habemus.runtimes.live.codec import encoded
 from habemus.runtimes.live.commit import GroupCommit
+from habemus.runtimes.live.frames import Carry, Unsendable
 from habemus.runtimes.live.instance import Cause, Held, Hosted, Instance
 from habemus.runtimes.live.record import Recorder
 from habemus.runtimes.live.storage import StableMemory, StorageFailed

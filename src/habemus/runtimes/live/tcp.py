@@ -21,12 +21,13 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from habemus.runtimes.live.answering import Incoming
 from habemus.runtimes.live.clients import Clients
-from habemus.runtimes.live.codec import Frame, Refused
+from habemus.runtimes.live.codec import Refused
 from habemus.runtimes.live.dialling import Link
+from habemus.runtimes.live.frames import Frame
 from habemus.runtimes.live.handshake import Identity
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, local_socket
 from habemus.runtimes.live.timers import chance
@@ -76,10 +77,11 @@ class Network:
         if self.tls is not None:
             security = {"ssl": self.tls.answering, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
         place: dict[str, Any] = {"sock": bind} if isinstance(bind, socket.socket) else {"host": bind.host, "port": bind.port}
-        self._server = await loop.create_server(lambda: Incoming(self), start_serving=False, **place, **security)
+        server = await loop.create_server(lambda: Incoming(self), start_serving=False, **place, **security)
+        self._server = server
         if local is not None:
             self._local = await loop.create_unix_server(self.clients.connection, sock=local_socket(local), start_serving=False)
-        host, port = self._server.sockets[0].getsockname()[:2]
+        host, port = cast(Any, server).sockets[0].getsockname()[:2]  # a tuple of sockets says asyncio's, and uvloop's has a list
         return Address(host, port)
 
     async def serve(self) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
 from habemus.problems.election import Leader
-from habemus.runtimes.live.codec import News, StandBack, Watch
 from habemus.runtimes.live.desk import Desk, Standing, Wire
+from habemus.runtimes.live.frames import News, StandBack, Watch
 from habemus.runtimes.live.timers import Timers, now_us
 
 if TYPE_CHECKING:
