@@ -27,25 +27,27 @@ class Script:
         self.grants_at_once = False
         self.onlooker: Callable[[], None] | None = None
         self.wanted = False
+        self.instance = self.pure = self  # as much of what a node hosts as the desk looks at
+        self.parts = [self]
 
     def subscribe(self, service: str, name: str, listener: Any) -> Callable[[], None]:
         self.listener = listener
         return lambda: None
 
-    def ask(self, service: str, name: str, request: str, *arguments: Any, told: Callable[[], None] | None = None) -> None:
+    def participant(self, service: str, name: str) -> Script:
+        return self
+
+    def ask_of(self, hosted: Script, request: str, arguments: tuple[Any, ...] = (), told: Callable[[], None] | None = None) -> None:
         self.asked.append(request)
         if told is not None:
             self.untold.append(told)
         if request == "acquire" and self.grants_at_once:
             self.listener(1, Granted((1, len(self.asked))))
 
-    def open(self, service: str, name: str) -> Script:
-        return self
-
-    def is_wanted(self, service: str, name: str) -> bool:
+    def is_wanted(self) -> bool:
         return self.wanted
 
-    def left_us(self, service: str, name: str) -> int:
+    def left_us(self, hosted: Script) -> int:
         return 1_000_000
 
 

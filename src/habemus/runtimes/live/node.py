@@ -20,7 +20,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -158,8 +158,7 @@ class Node:
 
     def open(self, service: str, name: str) -> Instance:
         """The instance, made if there was none."""
-        if self.failure.done() or self._stopped:
-            raise NodeStopped(f"node {self.me} has stopped")
+        self._check_is_up()
         index = self._index.get(service)
         if index is None:
             raise LookupError(f"there is no service {service}; there are {', '.join(self._index)}")
@@ -172,12 +171,25 @@ class Node:
 
     def ask(self, service: str, name: str, request: str, *arguments: Any, told: Callable[[], None] | None = None) -> None:
         """Makes a request of the local participant.  `told` is called when what it leads to at once has been stored and sent."""
-        instance = self.open(service, name)
-        hosted = instance.processes[self.me]
+        hosted = self.participant(service, name)
         check_request(type(hosted.pure.parts[0]), request, len(arguments))
+        self.ask_of(hosted, request, arguments, told)
+
+    def participant(self, service: str, name: str) -> Hosted:
+        """That of this node in an instance, which stays the same for as long as somebody listens to it."""
+        return self.open(service, name).processes[self.me]
+
+    def ask_of(self, hosted: Hosted, request: str, arguments: tuple[Any, ...] = (), told: Callable[[], None] | None = None) -> None:
+        """Makes a request that the participant is known to have."""
+        self._check_is_up()
         self._steps.request(hosted, request, arguments, told)
+        instance = hosted.instance
         if instance.failed is not None:
             raise InstanceFailed(f"{instance.title} has stopped: {instance.failed}")
+
+    def _check_is_up(self) -> None:
+        if self._stopped or self.failure.done():
+            raise NodeStopped(f"node {self.me} has stopped")
 
     async def request(self, service: str, name: str, request: str, *arguments: Any) -> None:
         """The same, and returns when it has been stored and sent."""
@@ -195,17 +207,10 @@ class Node:
         instance.listeners.append(listener)
         return partial(instance.listeners.remove, listener)
 
-    def left_us(self, service: str, name: str) -> int | None:
-        """How long what the local participant holds is good for, if it is not renewed; None where it does not run out."""
-        hosted = self.open(service, name).processes[self.me]
-        mutex = hosted.pure.parts[0]
-        timer = mutex.runs_out() if isinstance(mutex, Mutex) else None
+    def left_us(self, hosted: Hosted) -> int | None:
+        """How long what a process of a mutex holds is good for, if it is not renewed; None where it does not run out."""
+        timer = cast(Mutex, hosted.pure.parts[0]).runs_out()
         return None if timer is None else self._timers.left((hosted.key, 0, timer)) or 0
-
-    def is_wanted(self, service: str, name: str) -> bool:
-        """Whether the local participant knows of others who wait for what it holds."""
-        mutex = self.open(service, name).processes[self.me].pure.parts[0]
-        return isinstance(mutex, Mutex) and mutex.is_wanted()
 
     def is_recorded(self, service: str, name: str) -> bool:
         """Whether what happens to this instance is written down."""
@@ -237,7 +242,6 @@ class Node:
 
     def _new(self, index: int, name: str) -> Instance:
         instance = Instance(self.services[index], index, name, self.me, self._draw.choice)
-        instance.used = now_us()
         instance.listeners += self._sources.get((index, name), ())  # before it starts: what it says then is news as well
         if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
             instance.listeners.append(partial(self._note, instance))
@@ -292,14 +296,18 @@ class Node:
                     ) from None
 
     def _sweep(self) -> None:
-        """Forgets what has been idle and cannot be told from what never was; a few at a time, so that nobody waits for it."""
+        """Forgets what nobody has used since the last time, and what cannot be told from what never was; a few at a time, so that
+        nobody waits for it."""
         if not self._unswept:
             self.desk.sweep()
             self._unswept = list(self._instances)
-        before = now_us() - self.settings.idle_us
         for key in self._unswept[-SWEEP_AT_ONCE:]:
             instance = self._instances.get(key)
-            if instance is not None and instance.used <= before and instance.can_be_forgotten():
+            if instance is None:
+                continue
+            if instance.is_used:
+                instance.is_used = False
+            elif instance.can_be_forgotten():
                 del self._instances[key]
                 self.counts["forgotten"] += 1
                 for hosted in instance.processes.values():

@@ -1,8 +1,8 @@
 """The steps of the processes on a node, and what leaves them.
 
 1. The pure process makes its step and gives a list of effects.  Timers are set at once.
-2. If durable variables have changed, they join the batch that is stored next, and the outputs of the step are held, together with
-   those of all later steps of the same process, so that nothing overtakes.
+2. If there is stable memory and durable variables have changed, they join the batch that is stored next, and the outputs of the step
+   are held, together with those of all later steps of the same process, so that nothing overtakes.
 3. When the batch is stored, or at once if nothing durable changed, the outputs leave: the step is recorded, then its messages go to the
    connections, or to a queue if their receiver lives on this node, then its indications to the listeners.
 
@@ -18,17 +18,17 @@ import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from habemus.core.events import Event, note
 from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Send, SetTimer
 from habemus.core.process import MistakeInAlgorithm, ProcessId
-from habemus.core.values import Message, Timer
+from habemus.core.values import Indication, Message, Timer
 from habemus.runtimes.live.codec import Carry, Unsendable, encoded
 from habemus.runtimes.live.commit import GroupCommit
-from habemus.runtimes.live.instance import Cause, Held, Hosted, Instance
+from habemus.runtimes.live.instance import Cause, Held, Hosted, Instance, event_of
 from habemus.runtimes.live.record import Recorder
 from habemus.runtimes.live.storage import StableMemory, StorageFailed
 from habemus.runtimes.live.timers import Timers, now_us
@@ -52,7 +52,7 @@ class Steps:
         node: int,
         loop: asyncio.AbstractEventLoop,
         timers: Timers,
-        memory: StableMemory | None,
+        memory: StableMemory | None,  # None: what is durable lasts as long as the process
         recorder: Recorder | None,
         send: Callable[[int, bytes], None],
         failed: Callable[[StorageFailed], None],
@@ -67,7 +67,7 @@ class Steps:
         self._send_to_node = send
         self._given_up = given_up
         self._counts = counts
-        self._commit = GroupCommit(loop, self._turn, memory, self._stored, failed, counts)
+        self._commit = None if memory is None else GroupCommit(loop, self._turn, memory, self._stored, failed, counts)
         self._waiting: defaultdict[int, list[Hosted]] = defaultdict(list)  # who has outputs held, by batch
         self._local: deque[tuple[Hosted, ProcessId, int, Message, int]] = deque()  # messages that stay on this node
         self._delivering = False
@@ -75,31 +75,31 @@ class Steps:
 
     @property
     def is_idle(self) -> bool:
-        return self._commit.is_idle and not self._local
+        return not self._local and (self._commit is None or self._commit.is_idle)
 
     def close(self) -> None:
         self._closed = True
-        self._commit.close()
+        if self._commit is not None:
+            self._commit.close()
 
     # Events.
 
     def start(self, hosted: Hosted) -> None:
         # An entry says that the process has started, even if what it keeps is still as at first.
-        self._step(hosted, Cause("start"), hosted.pure.start, (), stores=hosted.keeps)
+        self._step(hosted, hosted.pure.start, ("start", (), 0), stores=hosted.keeps)
 
     def recover(self, hosted: Hosted, stored: bytes) -> None:
         """Brings a process back with what it had stored; `Malformed` or `DecodeError` if it cannot have stored that."""
         plain = msgspec.msgpack.decode(stored)
         hosted.pure.restore(hosted.stable.state(plain))
         hosted.stored = hosted.stable.taken(hosted.pure.parts)
-        self._step(hosted, Cause("recover", value={"stored": plain}), hosted.pure.recover, ())
+        self._step(hosted, lambda _: hosted.pure.recover(), ("recover", (plain,), 0))
 
     def request(self, hosted: Hosted, request: str, arguments: tuple[object, ...], told: Told) -> None:
-        cause = Cause("request", request, note(arguments) if arguments else None)
-        self._step(hosted, cause, hosted.pure.request, (request, *arguments), told)
+        self._step(hosted, hosted.pure.request, ("request", (request, *arguments), 0), told)
 
     def deliver(self, hosted: Hosted, sender: ProcessId, port: int, message: Message, number: int) -> None:
-        self._step(hosted, Cause("receive", "", message, sender, number, port), hosted.pure.deliver, (port, sender, message))
+        self._step(hosted, hosted.pure.deliver, ("receive", (port, sender, message), number))
 
     def tell(self, hosted: Hosted, part: str, news: Timer) -> None:
         """A timer expires that nobody set: news from outside the instance."""
@@ -107,7 +107,7 @@ class Steps:
 
     def _expire(self, hosted: Hosted, port: int, timer: Timer) -> None:
         hosted.timers.discard((port, timer))
-        self._step(hosted, Cause("timer", "", timer, port=port), hosted.pure.fire, (port, timer))
+        self._step(hosted, hosted.pure.fire, ("timer", (port, timer), 0))
 
     def _deliver_local(self) -> None:
         self._delivering = False
@@ -115,32 +115,23 @@ class Steps:
             self.deliver(*self._local.popleft())
 
     def forget(self, hosted: Hosted) -> None:
-        if hosted.keeps:
+        if hosted.keeps and self._commit is not None:
             self._commit.add((hosted.key, None))
 
     # Steps.
 
-    def _step(
-        self,
-        hosted: Hosted,
-        cause: Cause,
-        act: Callable[..., list[Effect]],
-        given: tuple[Any, ...],
-        told: Told = None,
-        *,
-        stores: bool = False,
-    ) -> None:
+    def _step(self, hosted: Hosted, act: Callable[..., list[Effect]], cause: Cause, told: Told = None, stores: bool = False) -> None:
         instance = hosted.instance
         if instance.failed is not None or self._closed:
             return
-        instance.used = now_us()
+        instance.is_used = True
+        commit = self._commit
         try:
-            effects = act(*given)
-            entry = self._changed(hosted, stores) if hosted.keeps else None
-            home = instance.service.home
+            effects = act(*cause[1])
+            entry = self._changed(hosted, stores) if commit is not None and hosted.keeps else None
             for effect in effects:
                 if isinstance(effect, Send):
-                    if effect.to not in home:
+                    if effect.to not in instance.service.home:
                         raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")  # noqa: TRY301
                 elif isinstance(effect, SetTimer):
                     self._set_timer(hosted, effect)
@@ -150,8 +141,8 @@ class Steps:
         except Exception as reason:
             self._fail(hosted, cause, reason)
             return
-        if entry is not None:
-            batch = self._commit.add((hosted.key, entry))
+        if commit is not None and entry is not None:
+            batch = commit.add((hosted.key, entry))
             hosted.held.append(Held(batch, cause, effects, told))
             self._waiting[batch].append(hosted)
         elif hosted.held:
@@ -175,7 +166,7 @@ class Steps:
 
     def _fail(self, hosted: Hosted, cause: Cause, reason: Exception) -> None:
         instance = hosted.instance
-        event = cause.event(hosted, now_us())
+        event = event_of(cause, hosted, now_us())
         instance.failed = f"{type(reason).__name__}: {reason}"
         self._counts["failed instances"] += 1
         log.error("%s has stopped, on %s %s", instance.title, event.kind, event.described(), exc_info=reason)
@@ -194,36 +185,34 @@ class Steps:
     # Outputs.
 
     def _release(self, hosted: Hosted, cause: Cause, effects: list[Effect], told: Told) -> None:
-        recorder = self._recorder
-        if recorder is not None:
-            outgoing = self._messages(hosted, effects, recorder.number)
-            recorder.step(hosted.instance.title, _events(hosted, cause, effects, outgoing))
+        indicated: list[Indication] = []
+        if self._recorder is not None:
+            outgoing = self._messages(hosted, effects, self._recorder.number)
+            self._recorder.step(hosted.instance.title, _events(hosted, cause, effects, outgoing))
             for each in outgoing:
                 self._send(hosted, *each)
-        indicated = False
         for effect in effects:
             if isinstance(effect, Indicate):
-                indicated = True
-            elif recorder is None:
-                if isinstance(effect, Send):
-                    self._send(hosted, effect.port, effect.to, effect.message, 0)
-                elif isinstance(effect, Broadcast):
-                    for to in hosted.peers:
-                        self._send(hosted, effect.port, to, effect.message, 0)
-        if indicated:
-            self._indicate(hosted, effects)
+                indicated.append(effect.indication)
+            elif self._recorder is not None:
+                continue
+            elif isinstance(effect, Send):
+                self._send(hosted, effect.port, effect.to, effect.message, 0)
+            elif isinstance(effect, Broadcast):
+                for to in hosted.peers:
+                    self._send(hosted, effect.port, to, effect.message, 0)
+        for indication in indicated:
+            self._indicate(hosted, indication)
         if told is not None:
             told()
 
     @staticmethod
-    def _indicate(hosted: Hosted, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Indicate):
-                for listener in tuple(hosted.instance.listeners):
-                    try:
-                        listener(hosted.me, effect.indication)
-                    except Exception:
-                        log.exception("a listener of %s raised", hosted.instance.title)
+    def _indicate(hosted: Hosted, indication: Indication) -> None:
+        for listener in tuple(hosted.instance.listeners):
+            try:
+                listener(hosted.me, indication)
+            except Exception:
+                log.exception("a listener of %s raised", hosted.instance.title)
 
     @staticmethod
     def _messages(hosted: Hosted, effects: list[Effect], number: Callable[[], int]) -> list[_Outgoing]:
@@ -257,7 +246,7 @@ class Steps:
 def _events(hosted: Hosted, cause: Cause, effects: list[Effect], outgoing: Iterable[_Outgoing]) -> list[Event]:
     """The step as events: what began it, then its effects in order."""
     now, me, sent = now_us(), hosted.me, iter(outgoing)
-    events = [cause.event(hosted, now)]
+    events = [event_of(cause, hosted, now)]
     for effect in effects:
         if isinstance(effect, Send | Broadcast):
             for _ in range(1 if isinstance(effect, Send) else len(hosted.peers)):
