@@ -25,12 +25,12 @@ from typing import Any, cast
 import msgspec
 
 from habemus.core.process import ProcessId
-from habemus.core.values import Indication, Message, Timer
+from habemus.core.values import Indication, Timer
 from habemus.problems.detector import Detector, Restored, Suspected
 from habemus.problems.election import Election, Leader
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.clients import Clients
-from habemus.runtimes.live.codec import NAME_LIMIT, Carry, Frame, News, Open, Refused, StandBack, Watch, encoded
+from habemus.runtimes.live.codec import NAME_LIMIT, Carry, Frame, Open, Refused, encoded
 from habemus.runtimes.live.desk import Desk
 from habemus.runtimes.live.handshake import Identity
 from habemus.runtimes.live.instance import Hosted, Instance, Listener, check_request
@@ -354,31 +354,37 @@ class Node:
         if not 0 <= frame.service < len(self.services) or not frame.instance:
             return Refused("a frame for no instance")
         service = self.services[frame.service]
-        if isinstance(frame, Watch | News | StandBack):
-            self.watching.hear(peer, service.name, frame)
-            return None
-        message: Message | Refused | None = None
         if isinstance(frame, Carry):
-            if service.home.get(frame.sender) != peer or service.home.get(frame.to) != self.me:
-                return Refused(f"a message from process {frame.sender} to {frame.to}, which node {peer} cannot send to this one")
-            codecs = service.codecs[frame.to]
-            if not 0 <= frame.port < len(codecs):
-                return Refused(f"process {frame.to} of {service.name} has no part {frame.port}")
-            message = codecs[frame.port].decode(frame.kind, frame.fields)
+            to, sender, port = frame.to, frame.sender, frame.port
+            if service.home.get(sender) != peer or service.home.get(to) != self.me:
+                return Refused(f"a message from process {sender} to {to}, which node {peer} cannot send to this one")
+            codecs = service.codecs[to]
+            if not 0 <= port < len(codecs):
+                return Refused(f"process {to} of {service.name} has no part {port}")
+            message = codecs[port].decode(frame.kind, frame.fields)
             if isinstance(message, Refused):
                 return message
-        instance = self._instances.get((frame.service, frame.instance))
-        if instance is None:
-            try:
-                instance = self._made(frame.service, frame.instance)
-            except TooMany:
-                self.counts["turned away"] += 1
-                return None
-        if isinstance(frame, Carry) and isinstance(message, Message):
-            self._steps.deliver(instance.processes[frame.to], frame.sender, frame.port, message, frame.number)
-            if instance.onlooker is not None:
-                instance.onlooker()
+            instance = self._mentioned(frame.service, frame.instance)
+            if instance is not None:
+                self._steps.deliver(instance.processes[to], sender, port, message, frame.number)
+                if instance.onlooker is not None:
+                    instance.onlooker()
+        elif isinstance(frame, Open):
+            self._mentioned(frame.service, frame.instance)
+        else:
+            self.watching.hear(peer, service.name, frame)
         return None
+
+    def _mentioned(self, index: int, name: str) -> Instance | None:
+        """The instance of which a peer speaks, made if there was none; None if this node cannot host any more."""
+        found = self._instances.get((index, name))
+        if found is not None:
+            return found
+        try:
+            return self._made(index, name)
+        except TooMany:
+            self.counts["turned away"] += 1
+            return None
 
 
 def _finish(done: asyncio.Future[None]) -> None:

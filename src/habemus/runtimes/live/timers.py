@@ -89,6 +89,8 @@ class Timers:
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
+        while self._heap and self._set.get(self._heap[0][2], (0,))[0] != self._heap[0][1]:
+            heappop(self._heap)  # it was cancelled, or replaced
         if self._heap:
             self._wake_at = self._heap[0][0]
             # In whole milliseconds, rounded up: event loops round to the nearest, and would wake up again and again before the time.
