@@ -152,7 +152,11 @@ class Indication(Value):
 
 def _encode(value: Value) -> Any:
     cls = type(value)
-    return {cls.__name__: {name: shape.to_plain(getattr(value, name)) for name, shape in cls.__fields__.items()}}
+    found = {}
+    for name, shape in cls.__fields__.items():
+        field = getattr(value, name)
+        found[name] = field if shape.plain is None else shape.plain(field)
+    return {cls.__name__: found}
 
 
 def _decode(found: Any, known: Mapping[str, type]) -> Value:

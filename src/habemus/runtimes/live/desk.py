@@ -29,7 +29,7 @@ from habemus.problems.fencing import LockLost, Token
 from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.codec import NAME_LIMIT
 from habemus.runtimes.live.instance import Hosted
-from habemus.runtimes.live.timers import Timers, now_us
+from habemus.runtimes.live.timers import Alarm, Timers, now_us
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.node import Node
@@ -73,7 +73,7 @@ class Session:
     claims: dict[int, Claim] = field(default_factory=dict)
     at: int = 0  # the last time on its clock that was heard
     heard_us: int = 0  # and when that was, on ours
-    watched_us: int = 0  # when it is seen next whether that was too long ago; 0: not at all
+    watch: Alarm | None = None  # looks whether that was too long ago
     keeper: Wire | None = None  # the connection that says that it is alive, if that is one of its own
 
 
@@ -84,12 +84,12 @@ class Claim:
     id: int
     places: list[Place]
     lease_us: int | None
-    times_out: bool = False  # there is a timer for it
     keeps: bool = False  # its client has perhaps left already, and wants to know if somebody else would like to have it
     is_told: bool = False  # that somebody would
     held: Place | None = None
     token: int | None = None
     since_us: int = 0
+    time_out: Alarm | None = None  # ends it while it waits
 
 
 @dataclass(eq=False)
@@ -104,6 +104,7 @@ class Place:
     has_asked: bool = False
     withdrawing: int = 0  # requests that were taken back, and whose grant may still be on its way from stable memory
     stands_back_for: str = ""  # the client that is to be next
+    stand_up: Alarm | None = None  # when that has been long enough
     leave: Callable[[], None] = _nothing  # stops listening to the instance
 
     @property
@@ -145,7 +146,7 @@ class Desk:
             self._end(claim)
         if not session.wires:
             del self._sessions[session.key]
-            self._timers.cancel(session)
+            self._timers.cancel(session.watch)
 
     def hear(self, session: Session, at: int) -> None:
         if at >= session.at:
@@ -194,10 +195,10 @@ class Desk:
         if not places:
             wire.say("refused", id, "rude", f"the name of a lock is printable and has 1 to {NAME_LIMIT} characters")
             return
-        claim = session.claims[id] = Claim(session, wire, id, places, lease_us, timeout_us is not None, keeps)
+        claim = session.claims[id] = Claim(session, wire, id, places, lease_us, keeps)
         self._claims += 1
         if timeout_us is not None:
-            self._timers.set(claim, timeout_us, lambda: self._time_out(claim))
+            claim.time_out = self._timers.set(timeout_us, partial(self._time_out, claim))
         for place in places:
             place.queue.append(claim)
         for place in places:
@@ -226,7 +227,8 @@ class Desk:
         place = self._places.get((service, name))
         if place is not None:
             place.stands_back_for = label
-            self._timers.set((place, "back"), TRANSFER_US, lambda: self._stand_up(place))
+            self._timers.cancel(place.stand_up)
+            place.stand_up = self._timers.set(TRANSFER_US, partial(self._stand_up, place))
 
     def _stand_up(self, place: Place) -> None:
         place.stands_back_for = ""
@@ -253,7 +255,6 @@ class Desk:
             self._node.ask(service, name, "write", token >> 32, token & 0xFFFFFFFF)
 
     def _time_out(self, claim: Claim) -> None:
-        claim.times_out = False
         claim.wire.say("refused", claim.id, "timeout", "not in time")
         self._end(claim)
 
@@ -261,18 +262,13 @@ class Desk:
         """The claim is over: nobody waits for it, and what it held is free."""
         del claim.session.claims[claim.id]
         self._claims -= 1
-        self._wait_no_longer(claim)
+        self._timers.cancel(claim.time_out)
         place = claim.held
         if place is not None:
             place.holder = None
             self._leave(place)
         else:
             self._stop_waiting(claim)
-
-    def _wait_no_longer(self, claim: Claim) -> None:
-        if claim.times_out:
-            claim.times_out = False
-            self._timers.cancel(claim)
 
     def _stop_waiting(self, claim: Claim) -> None:
         for place in claim.places:
@@ -294,7 +290,7 @@ class Desk:
         for place in list(self._places.values()):
             if not (place.queue or place.has_asked or place.holder or place.withdrawing):
                 del self._places[place.key]
-                self._timers.cancel((place, "back"))
+                self._timers.cancel(place.stand_up)
                 place.leave()
 
     def _see_to(self, place: Place) -> None:
@@ -365,7 +361,7 @@ class Desk:
             self._stop_waiting_elsewhere(claim, place)
         place.holder, place.stands_back_for = claim, ""
         claim.held, claim.token, claim.since_us = place, token, now_us()
-        self._wait_no_longer(claim)
+        self._timers.cancel(claim.time_out)
         if claim.lease_us is not None:
             self._watch_over(claim.session, claim.since_us + claim.lease_us)
         claim.wire.say("granted", claim.id, token, _in_ms(self._left_us(claim, place)), claim.session.at, place.name)
@@ -419,13 +415,13 @@ class Desk:
 
     def _watch_over(self, session: Session, until_us: int) -> None:
         """One look at a session serves all that it holds: who takes and leaves a lock again and again is looked at once in a lease."""
-        if not 0 < session.watched_us <= until_us:
-            session.watched_us = until_us
-            self._timers.set(session, max(0, until_us - now_us()), lambda: self._look_at(session))
+        watch = session.watch
+        if watch is None or not watch.is_set or until_us < watch.deadline:
+            self._timers.cancel(watch)
+            session.watch = self._timers.set(max(0, until_us - now_us()), partial(self._look_at, session))
 
     def _look_at(self, session: Session) -> None:
         """Takes from a session what it holds by leases that have run out: nothing was heard of it for that long."""
-        session.watched_us = 0
         now = now_us()
         for claim in list(session.claims.values()):
             place = claim.held

@@ -17,8 +17,9 @@ from habemus.core.events import Event, note
 from habemus.core.node import Effect
 from habemus.core.node import Node as PureNode
 from habemus.core.process import Process, ProcessId
-from habemus.core.values import Indication
+from habemus.core.values import Indication, Timer
 from habemus.runtimes.live.service import Service
+from habemus.runtimes.live.timers import Alarm
 
 Listener = Callable[[ProcessId, Indication], None]
 Choose = Callable[[Any], Any]
@@ -72,7 +73,7 @@ class Hosted:
         self.stable = service.stable[me]
         self.stored: tuple[Any, ...] = self.stable.taken(self.pure.parts)
         self.held: deque[Held] = deque()
-        self.timers: set[Any] = set()  # those that are set
+        self.timers: dict[tuple[int, Timer], Alarm] = {}  # those that are set, by port and timer
 
     def is_as_at_first(self) -> bool:
         return not self.held and not self.timers and self.pure.capture() == self.pure.stack.initial

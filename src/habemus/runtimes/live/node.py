@@ -123,7 +123,7 @@ class Node:
             self._close_files()
             raise
         await self._network.serve()
-        self._timers.set("sweep", settings.idle_us, self._sweep)
+        self._timers.set(settings.idle_us, self._sweep)
 
     async def stop(self) -> None:
         """Ends in good order: what is held is stored and sent first."""
@@ -210,7 +210,10 @@ class Node:
     def left_us(self, hosted: Hosted) -> int | None:
         """How long what a process of a mutex holds is good for, if it is not renewed; None where it does not run out."""
         timer = cast(Mutex, hosted.pure.parts[0]).runs_out()
-        return None if timer is None else self._timers.left((hosted.key, 0, timer)) or 0
+        if timer is None:
+            return None
+        alarm = hosted.timers.get((0, timer))
+        return 0 if alarm is None else self._timers.left(alarm)
 
     def is_recorded(self, service: str, name: str) -> bool:
         """Whether what happens to this instance is written down."""
@@ -313,7 +316,7 @@ class Node:
                 for hosted in instance.processes.values():
                     self._steps.forget(hosted)
         del self._unswept[-SWEEP_AT_ONCE:]
-        self._timers.set("sweep", SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
+        self._timers.set(SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
 
     # News for all instances of a service.
 

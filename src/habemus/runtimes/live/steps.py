@@ -103,11 +103,11 @@ class Steps:
 
     def tell(self, hosted: Hosted, part: str, news: Timer) -> None:
         """A timer expires that nobody set: news from outside the instance."""
-        self._expire(hosted, hosted.paths.index(part), news)
+        self._expire(hosted, (hosted.paths.index(part), news))
 
-    def _expire(self, hosted: Hosted, port: int, timer: Timer) -> None:
-        hosted.timers.discard((port, timer))
-        self._step(hosted, hosted.pure.fire, ("timer", (port, timer), 0))
+    def _expire(self, hosted: Hosted, expired: tuple[int, Timer]) -> None:
+        hosted.timers.pop(expired, None)
+        self._step(hosted, hosted.pure.fire, ("timer", expired, 0))
 
     def _deliver_local(self) -> None:
         self._delivering = False
@@ -136,8 +136,7 @@ class Steps:
                 elif isinstance(effect, SetTimer):
                     self._set_timer(hosted, effect)
                 elif isinstance(effect, CancelTimer):
-                    hosted.timers.discard((effect.port, effect.timer))
-                    self._timers.cancel((hosted.key, effect.port, effect.timer))
+                    self._timers.cancel(hosted.timers.pop((effect.port, effect.timer), None))
         except Exception as reason:
             self._fail(hosted, cause, reason)
             return
@@ -160,9 +159,9 @@ class Steps:
         return msgspec.msgpack.encode(hosted.stable.plain(hosted.pure.parts))
 
     def _set_timer(self, hosted: Hosted, effect: SetTimer) -> None:
-        port, timer, after = effect
-        hosted.timers.add((port, timer))
-        self._timers.set((hosted.key, port, timer), after, partial(self._expire, hosted, port, timer))
+        timer = (effect.port, effect.timer)
+        self._timers.cancel(hosted.timers.get(timer))
+        hosted.timers[timer] = self._timers.set(effect.after, partial(self._expire, hosted, timer))
 
     def _fail(self, hosted: Hosted, cause: Cause, reason: Exception) -> None:
         instance = hosted.instance
@@ -171,8 +170,8 @@ class Steps:
         self._counts["failed instances"] += 1
         log.error("%s has stopped, on %s %s", instance.title, event.kind, event.described(), exc_info=reason)
         for each in instance.processes.values():
-            for port, timer in each.timers:
-                self._timers.cancel((each.key, port, timer))
+            for alarm in each.timers.values():
+                self._timers.cancel(alarm)
             each.timers.clear()
         self._given_up(instance)
 
