@@ -262,7 +262,8 @@ class Desk:
         """The claim is over: nobody waits for it, and what it held is free."""
         del claim.session.claims[claim.id]
         self._claims -= 1
-        self._timers.cancel(claim.time_out)
+        if claim.time_out is not None:
+            self._timers.cancel(claim.time_out)
         place = claim.held
         if place is not None:
             place.holder = None
@@ -361,7 +362,8 @@ class Desk:
             self._stop_waiting_elsewhere(claim, place)
         place.holder, place.stands_back_for = claim, ""
         claim.held, claim.token, claim.since_us = place, token, now_us()
-        self._timers.cancel(claim.time_out)
+        if claim.time_out is not None:
+            self._timers.cancel(claim.time_out)
         if claim.lease_us is not None:
             self._watch_over(claim.session, claim.since_us + claim.lease_us)
         claim.wire.say("granted", claim.id, token, _in_ms(self._left_us(claim, place)), claim.session.at, place.name)

@@ -51,7 +51,7 @@ class Held(NamedTuple):
 
     batch: int
     cause: Cause
-    effects: list[Effect]
+    outputs: list[Effect]
     told: Callable[[], None] | None  # who wants to know when they have left
 
 

@@ -111,9 +111,7 @@ class Node:
             if settings.record is not None:
                 self._recorder = Recorder(settings.record, settings.cluster, self.me, self.services)
             send = self._network.send
-            self._steps = Steps(
-                self.me, loop, self._timers, self._memory, self._recorder, send, self._fail, self._failed, self.counts, turn
-            )
+            self._steps = Steps(loop, self._timers, self._memory, self._recorder, send, self._fail, self._failed, self.counts, turn)
             if self._memory is not None:
                 self._recover_all(self._memory)
             for index, name in self._sources:

@@ -16,9 +16,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from itertools import repeat
 
 import msgspec
 
@@ -39,17 +39,13 @@ log = logging.getLogger("habemus.live")
 Told = Callable[[], None] | None
 
 
-class _Outgoing(NamedTuple):
-    port: int
-    to: ProcessId
-    message: Message
-    number: int
+UNNUMBERED: Iterator[int] = repeat(0)
+"""The numbers of messages that nobody records."""
 
 
 class Steps:
     def __init__(
         self,
-        node: int,
         loop: asyncio.AbstractEventLoop,
         timers: Timers,
         memory: StableMemory | None,  # None: what is durable lasts as long as the process
@@ -60,7 +56,6 @@ class Steps:
         counts: Counter[str],
         turn: Turn | None = None,
     ) -> None:
-        self._node = node
         self._turn = turn or Turn(loop)
         self._timers = timers
         self._recorder = recorder
@@ -129,25 +124,27 @@ class Steps:
         try:
             effects = act(*cause[1])
             entry = self._changed(hosted, stores) if commit is not None and hosted.keeps else None
+            outputs: list[Effect] = []
             for effect in effects:
-                if isinstance(effect, Send):
-                    if effect.to not in instance.service.home:
-                        raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")  # noqa: TRY301
-                elif isinstance(effect, SetTimer):
+                if isinstance(effect, SetTimer):
                     self._set_timer(hosted, effect)
                 elif isinstance(effect, CancelTimer):
                     self._timers.cancel(hosted.timers.pop((effect.port, effect.timer), None))
+                else:
+                    if isinstance(effect, Send) and effect.to not in instance.service.home:
+                        raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")  # noqa: TRY301
+                    outputs.append(effect)
         except Exception as reason:
             self._fail(hosted, cause, reason)
             return
         if commit is not None and entry is not None:
             batch = commit.add((hosted.key, entry))
-            hosted.held.append(Held(batch, cause, effects, told))
+            hosted.held.append(Held(batch, cause, outputs, told))
             self._waiting[batch].append(hosted)
         elif hosted.held:
-            hosted.held.append(Held(hosted.held[-1].batch, cause, effects, told))
+            hosted.held.append(Held(hosted.held[-1].batch, cause, outputs, told))
         else:
-            self._release(hosted, cause, effects, told)
+            self._release(hosted, cause, outputs, told)
 
     @staticmethod
     def _changed(hosted: Hosted, stores: bool) -> bytes | None:
@@ -160,7 +157,9 @@ class Steps:
 
     def _set_timer(self, hosted: Hosted, effect: SetTimer) -> None:
         timer = (effect.port, effect.timer)
-        self._timers.cancel(hosted.timers.get(timer))
+        replaced = hosted.timers.get(timer)
+        if replaced is not None:
+            self._timers.cancel(replaced)
         hosted.timers[timer] = self._timers.set(effect.after, partial(self._expire, hosted, timer))
 
     def _fail(self, hosted: Hosted, cause: Cause, reason: Exception) -> None:
@@ -178,30 +177,22 @@ class Steps:
     def _stored(self, batch: int) -> None:
         for hosted in self._waiting.pop(batch, ()):
             while hosted.held and hosted.held[0].batch <= batch:
-                _, cause, effects, told = hosted.held.popleft()
-                self._release(hosted, cause, effects, told)
+                _, cause, outputs, told = hosted.held.popleft()
+                self._release(hosted, cause, outputs, told)
 
     # Outputs.
 
-    def _release(self, hosted: Hosted, cause: Cause, effects: list[Effect], told: Told) -> None:
-        indicated: list[Indication] = []
-        if self._recorder is not None:
-            outgoing = self._messages(hosted, effects, self._recorder.number)
-            self._recorder.step(hosted.instance.title, _events(hosted, cause, effects, outgoing))
-            for each in outgoing:
-                self._send(hosted, *each)
-        for effect in effects:
-            if isinstance(effect, Indicate):
-                indicated.append(effect.indication)
-            elif self._recorder is not None:
-                continue
-            elif isinstance(effect, Send):
-                self._send(hosted, effect.port, effect.to, effect.message, 0)
+    def _release(self, hosted: Hosted, cause: Cause, outputs: list[Effect], told: Told) -> None:
+        numbers = UNNUMBERED if self._recorder is None else _recorded(self._recorder, hosted, cause, outputs)
+        for effect in outputs:
+            if isinstance(effect, Send):
+                self._send(hosted, effect.port, effect.to, effect.message, next(numbers))
             elif isinstance(effect, Broadcast):
                 for to in hosted.peers:
-                    self._send(hosted, effect.port, to, effect.message, 0)
-        for indication in indicated:
-            self._indicate(hosted, indication)
+                    self._send(hosted, effect.port, to, effect.message, next(numbers))
+        for effect in outputs:
+            if isinstance(effect, Indicate):
+                self._indicate(hosted, effect.indication)
         if told is not None:
             told()
 
@@ -213,21 +204,11 @@ class Steps:
             except Exception:
                 log.exception("a listener of %s raised", hosted.instance.title)
 
-    @staticmethod
-    def _messages(hosted: Hosted, effects: list[Effect], number: Callable[[], int]) -> list[_Outgoing]:
-        found: list[_Outgoing] = []
-        for effect in effects:
-            if isinstance(effect, Send):
-                found.append(_Outgoing(effect.port, effect.to, effect.message, number()))
-            elif isinstance(effect, Broadcast):
-                found += [_Outgoing(effect.port, to, effect.message, number()) for to in hosted.peers]
-        return found
-
     def _send(self, hosted: Hosted, port: int, to: ProcessId, message: Message, number: int) -> None:
         instance = hosted.instance
-        home = instance.service.home[to]
-        if home == self._node:
-            self._local.append((instance.processes[to], hosted.me, port, message, number))
+        neighbour = instance.processes.get(to)
+        if neighbour is not None:
+            self._local.append((neighbour, hosted.me, port, message, number))
             if not self._delivering:
                 self._delivering = True
                 self._turn.before_end(self._deliver_local)
@@ -239,20 +220,22 @@ class Steps:
             self._counts["lost"] += 1
             log.warning("%s: %s cannot be sent: %s", instance.title, type(message).__name__, reason)
             return
-        self._send_to_node(home, frame)
+        self._send_to_node(instance.service.home[to], frame)
 
 
-def _events(hosted: Hosted, cause: Cause, effects: list[Effect], outgoing: Iterable[_Outgoing]) -> list[Event]:
-    """The step as events: what began it, then its effects in order."""
-    now, me, sent = now_us(), hosted.me, iter(outgoing)
+def _recorded(recorder: Recorder, hosted: Hosted, cause: Cause, outputs: list[Effect]) -> Iterator[int]:
+    """Writes the step down as events: what began it, then its outputs in order.  Gives the numbers of its messages."""
+    now, me, numbers = now_us(), hosted.me, []
     events = [event_of(cause, hosted, now)]
-    for effect in effects:
+    for effect in outputs:
         if isinstance(effect, Send | Broadcast):
-            for _ in range(1 if isinstance(effect, Send) else len(hosted.peers)):
-                port, to, message, number = next(sent)
-                events.append(Event(now, me, "send", type(message).__name__, message, to, number, hosted.paths[port]))
+            message, part = effect.message, hosted.paths[effect.port]
+            for to in (effect.to,) if isinstance(effect, Send) else hosted.peers:
+                numbers.append(recorder.number())
+                events.append(Event(now, me, "send", type(message).__name__, message, to, numbers[-1], part))
         elif isinstance(effect, Indicate):
             events.append(Event(now, me, "indicate", type(effect.indication).__name__, effect.indication))
         elif isinstance(effect, Chosen):
             events.append(Event(now, me, "choose", "", note(effect.value), None, None, hosted.paths[effect.port]))
-    return events
+    recorder.step(hosted.instance.title, events)
+    return iter(numbers)
