@@ -11,7 +11,7 @@ from habemus.core.system import System
 from habemus.problems.fencing import Granted, LockLost
 from habemus.runtimes.live.desk import Desk, Session, number_of
 from habemus.runtimes.live.service import Service
-from habemus.runtimes.live.timers import Timers, chance
+from habemus.runtimes.live.timers import Timers, chance, now_us
 
 
 class Script:
@@ -151,3 +151,37 @@ def test_what_nobody_uses_is_forgotten() -> None:
         assert desk._places == {}
 
     run(check)
+
+
+def test_who_is_silent_loses_each_lock_when_its_own_lease_is_over() -> None:
+    """One look at a session serves all that it holds, and comes in time for the shortest of its leases."""
+
+    class Losing(Said):
+        def __init__(self) -> None:
+            super().__init__()
+            self.has_lost_two = asyncio.Event()
+
+        def say(self, *line: object) -> None:
+            super().say(*line)
+            if len(self.lost()) == 2:
+                self.has_lost_two.set()
+
+        def lost(self) -> list[object]:
+            return [line[1] for line in self.lines if line[0] == "lost"]
+
+    async def main() -> None:
+        node, wire = Script(), Losing()
+        node.grants_at_once = True
+        desk = Desk(node, Timers(asyncio.get_running_loop(), chance(1)))  # type: ignore[arg-type]  # as much of a node as it needs
+        session = desk.join(wire, "client", None)
+        assert session is not None
+        begun = now_us()
+        for id, lease_us in ((1, 60_000), (2, None), (3, 10_000), (4, 5_000)):
+            desk.acquire(wire, session, id, "locks", [f"lock {id}"], None, lease_us, id)
+        desk.release(session, 4)
+        await asyncio.wait_for(wire.has_lost_two.wait(), 30)
+        assert now_us() - begun >= 60_000
+        assert wire.lost() == [3, 1]
+        assert list(session.claims) == [2]
+
+    asyncio.run(main())
