@@ -716,6 +716,19 @@ def test_noise_on_the_clients_socket(nodes: Nodes, cluster: Cluster) -> None:
     assert os.path.exists(nodes.socket(1))  # noqa: PTH110
 
 
+def test_whoever_does_not_read_what_it_asked_for_is_cut_off(nodes: Nodes, cluster: Cluster) -> None:
+    import socket
+
+    with cluster.lock("unread") as lease, socket.socket(socket.AF_UNIX) as made:
+        made.settimeout(PATIENCE)
+        made.connect(nodes.socket(1))
+        made.sendall(b'["hello",1,"deaf"]\n')
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            for _ in range(10_000):
+                made.sendall(b'["status",1]\n' * 100)
+        lease.check()
+
+
 def test_a_lock_that_is_kept_until_somebody_wants_it(tmp_path: Path, start: Start) -> None:
     services = '[services.locks]\nalgorithm = "roucairol-carvalho"\n[services.deaf]\nalgorithm = "central"\n'
     nodes = start(tmp_path, services)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import sys
 from hmac import compare_digest
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 ANSWER_SECONDS = 10.0
+CHUNK = 1 << 16
 LINE_LIMIT = 64 << 20
 """Bytes of a line of the node; a status of many locks is long."""
 
@@ -73,6 +75,11 @@ class Wire:
             raise Silent(f"{place} does not answer") from None
         except OSError as reason:
             raise Unreachable(f"{place}: {reason.strerror or reason}") from None
+        # In recv(2) Linux wakes whoever waits at a local socket also when the other end has read something; in poll(2) it does not.
+        self._arrival = None
+        if place.path:
+            self._arrival = select.poll()
+            self._arrival.register(self._socket, select.POLLIN)
         try:
             self.welcome: dict[str, Any] = self._greet(credentials, label, session)
             self._socket.settimeout(None)
@@ -128,12 +135,21 @@ class Wire:
             if len(rest) > LINE_LIMIT:
                 raise Closed("a line without an end")
             self._rest = rest
-            if timeout != self._socket.gettimeout():
-                self._socket.settimeout(timeout)
-            more = self._socket.recv(65_536)
+            more = self._received(timeout)
             if not more:
                 raise Closed(f"{self.place} has closed the connection")
             rest = rest + more if rest else more
+
+    def _received(self, timeout: float | None) -> bytes:
+        if self._arrival is None:
+            if timeout != self._socket.gettimeout():
+                self._socket.settimeout(timeout)
+            return self._socket.recv(CHUNK)
+        if timeout == 0:
+            return self._socket.recv(CHUNK, socket.MSG_DONTWAIT)
+        if not self._arrival.poll(None if timeout is None else timeout * 1_000):
+            raise TimeoutError
+        return self._socket.recv(CHUNK)
 
     def heard(self) -> list[list[Any]]:
         """What has come already, without waiting; `Closed` if that is the end."""

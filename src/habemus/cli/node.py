@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -81,6 +82,7 @@ async def _run(settings: Settings, services: list[Service], as_json: bool, with_
         raise click.ClickException(str(reason)) from None
     except OSError as reason:
         raise click.ClickException(f"cannot listen on {settings.bind}: {os.strerror(reason.errno) if reason.errno else reason}") from None
+    gc.freeze()  # what a node is made of stays, and need not be looked through again and again
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -17,6 +17,7 @@ from habemus.core.process import RULE_LIMIT, MistakeInAlgorithm, MistakeInPlan, 
 from habemus.core.values import Indication, Message, Timer, Value
 
 State: TypeAlias = tuple[tuple[Any, ...], ...]
+Handler: TypeAlias = Callable[..., None]
 
 
 class Delivered(Indication):
@@ -91,6 +92,11 @@ class Stack:
         self._add(plan, "", None, "")
         self.initial: State = tuple(part.initial for part in self.parts)
         self.durable = any(variable.kind == "durable" for part in self.parts for variable in type(part.plan).__variables__.values())
+        # A process that stands alone is settled by its handlers, which look at those rules only that they can affect.
+        self.is_alone = len(self.parts) == 1
+        self.handlers = [_handlers(type(part.plan), is_alone=self.is_alone) for part in self.parts]
+        # So is a stack by its requests, if only the part on top, of which they are, has rules.
+        self.requests_settle = not any(type(part.plan).__behaviour__.rules for part in self.parts[1:])
 
     def _add(self, plan: Process, path: str, above: int | None, name: str) -> None:
         port = len(self.parts)
@@ -174,7 +180,9 @@ def settle_together(stack: Stack, parts: Sequence[Process], raised: deque[tuple[
         assert part.above is not None
         above = parts[part.above]
         if part.name == "links" and isinstance(indication, Delivered):
-            handler = handler_of(above, indication.message, None)
+            handler = stack.handlers[part.above].get(type(indication.message))
+            if handler is None:
+                raise _unhandled(above, indication.message)
             handler(above, indication.sender, indication.message)
             return
         table = tables[part.above]
@@ -197,12 +205,14 @@ def settle_together(stack: Stack, parts: Sequence[Process], raised: deque[tuple[
     return settle
 
 
-def handler_of(process: Process, value: Value, of: str | None, *, is_alone: bool = False) -> Callable[..., None]:
-    behaviour = type(process).__behaviour__
-    handler = (behaviour.settled if is_alone else behaviour.upon).get((type(value), of))
-    if handler is None:
-        raise MistakeInAlgorithm(f"{type(process).__name__} has no @upon({type(value).__name__}) and got {value!r}")
-    return handler
+def _handlers(cls: type[Process], *, is_alone: bool) -> dict[type[Value], Handler]:
+    """What a process does upon each message and timer."""
+    behaviour = cls.__behaviour__
+    return {kind: handler for (kind, of), handler in (behaviour.settled if is_alone else behaviour.upon).items() if of is None}
+
+
+def _unhandled(process: Process, value: Value) -> MistakeInAlgorithm:
+    return MistakeInAlgorithm(f"{type(process).__name__} has no @upon({type(value).__name__}) and got {value!r}")
 
 
 class Node:
@@ -216,7 +226,8 @@ class Node:
         for part, process in zip(stack.parts, self.parts, strict=True):
             self._give_effects(process, part, self._raised, choose)
         self._settle = settle_together(stack, self.parts, self._raised)
-        self._is_alone = len(self.parts) == 1  # then its handlers settle it themselves, and only the rules that they can affect
+        self._handlers = stack.handlers
+        self._is_alone = stack.is_alone
 
     def _give_effects(
         self, process: Process, part: Part, raised: deque[tuple[int, Indication]], choose: Callable[[Sequence[Any]], Any]
@@ -253,7 +264,7 @@ class Node:
         process.indicate = indicate_up if part.above is not None else lambda indication: effects.append(Indicate(indication))
 
     def _stepped(self, is_settled: bool = False) -> list[Effect]:
-        if not is_settled:
+        if self._raised or not is_settled:
             self._settle()
         effects = self.effects.copy()
         self.effects.clear()
@@ -273,12 +284,18 @@ class Node:
 
     def deliver(self, port: int, sender: ProcessId, message: Message) -> list[Effect]:
         process = self.parts[port]
-        handler_of(process, message, None, is_alone=self._is_alone)(process, sender, message)
+        handler = self._handlers[port].get(type(message))
+        if handler is None:
+            raise _unhandled(process, message)
+        handler(process, sender, message)
         return self._stepped(self._is_alone)
 
     def fire(self, port: int, timer: Timer) -> list[Effect]:
         process = self.parts[port]
-        handler_of(process, timer, None, is_alone=self._is_alone)(process, timer)
+        handler = self._handlers[port].get(type(timer))
+        if handler is None:
+            raise _unhandled(process, timer)
+        handler(process, timer)
         return self._stepped(self._is_alone)
 
     def request(self, name: str, *arguments: Any) -> list[Effect]:
@@ -288,7 +305,7 @@ class Node:
         if made is None:
             raise MistakeInPlan(f"{type(process).__name__} has no request {name}; it has {', '.join(requests) or 'none'}")
         made(process, *arguments)
-        return self._stepped(self._is_alone)
+        return self._stepped(self.stack.requests_settle)
 
     # State.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import reprlib
 import types
 import typing
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, Flag, IntEnum
 from itertools import combinations
@@ -46,6 +45,7 @@ class Shape(NamedTuple):
     equals: str  # the kind of values that it may be equal to: True == 1, and an IntEnum is an int
     ordered: bool = True  # whether < puts any two of its values in order
     renamed: Callable[[Any, Names], Any] | None = None  # a frozen value with other ids of processes in it; None: it has none
+    atom: type | None = None  # what is of exactly this type is a value of the shape, and need not be parsed
 
     def frozen(self, value: Any) -> Any:
         return value if self.freeze is None else self.freeze(value)
@@ -121,7 +121,7 @@ def _atom(name: str, kind: type) -> Shape:
         _expect(type(found) is kind, name, found)  # not isinstance: True is an int, and must not pass for one
         return found
 
-    return Shape(name, False, None, None, None, parse, name, "int" if kind is bool else name)
+    return Shape(name, False, None, None, None, parse, name, "int" if kind is bool else name, atom=kind)
 
 
 def _choice(allowed: tuple[Any, ...]) -> Shape:
@@ -154,7 +154,7 @@ def _value(declared: type) -> Shape:
     # Called through the module, because the value types replace these functions.
     def parse(found: Any, known: Mapping[str, type]) -> Any:
         # What stands inside a value may be of the declared type itself, which nobody handles, or come from another part.
-        value = decode_value(found, ChainMap({declared.__name__: declared}, dict(getattr(known, "inside", known))))
+        value = decode_value(found, {**getattr(known, "inside", known), declared.__name__: declared})
         _expect(isinstance(value, declared), declared.__name__, found)
         return value
 
@@ -283,10 +283,12 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
             _renaming(item, tuple),
         )
     items = [_immutable(each, "a tuple") for each in arguments]
+    parsing = [(item.atom, item.parse) for item in items]
+    are_plain = all(item.plain is None for item in items)
 
     def parse(found: Any, known: Mapping[str, type]) -> Any:
         _expect(isinstance(found, list) and len(found) == len(items), f"a list of {len(items)} values", found)
-        return tuple(item.parse(each, known) for item, each in zip(items, found, strict=True))
+        return tuple([each if type(each) is atom else parse(each, known) for (atom, parse), each in zip(parsing, found, strict=True)])
 
     def plain(values: Any) -> Any:
         return [item.to_plain(each) for item, each in zip(items, values, strict=True)]
@@ -296,7 +298,8 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
 
     name = f"tuple[{', '.join(item.name for item in items)}]"
     has_names = renamed if any(item.renamed for item in items) else None
-    return Shape(name, False, None, None, plain, parse, "list", "tuple", all(item.ordered for item in items), has_names)
+    to_plain = list if are_plain else plain
+    return Shape(name, False, None, None, to_plain, parse, "list", "tuple", all(item.ordered for item in items), has_names)
 
 
 def _frozenset(arguments: tuple[Any, ...]) -> Shape:

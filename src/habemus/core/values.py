@@ -152,7 +152,11 @@ class Indication(Value):
 
 def _encode(value: Value) -> Any:
     cls = type(value)
-    return {cls.__name__: {name: shape.to_plain(getattr(value, name)) for name, shape in cls.__fields__.items()}}
+    found = {}
+    for name, shape in cls.__fields__.items():
+        field = getattr(value, name)
+        found[name] = field if shape.plain is None else shape.plain(field)
+    return {cls.__name__: found}
 
 
 def _decode(found: Any, known: Mapping[str, type]) -> Value:
@@ -162,10 +166,14 @@ def _decode(found: Any, known: Mapping[str, type]) -> Value:
     cls = known.get(name)
     if cls is None or not issubclass(cls, Value):
         raise Malformed(f"unknown value {str(name)[:60]!r}; known are {', '.join(sorted(known)) or 'none'}")
-    if not isinstance(fields, dict) or set(fields) != set(cls.__fields__):
+    if not isinstance(fields, dict) or fields.keys() != cls.__fields__.keys():
         raise Malformed(f"{name} has the fields {', '.join(cls.__fields__) or 'none'}, found {shown(fields)}")
     try:
-        result: Value = cls(**{field: shape.parse(fields[field], known) for field, shape in cls.__fields__.items()})
+        parsed = {}
+        for field, shape in cls.__fields__.items():
+            found = fields[field]
+            parsed[field] = found if type(found) is shape.atom else shape.parse(found, known)
+        result: Value = cls(**parsed)
     except RecursionError:
         raise Malformed(f"{name} is nested too deep") from None
     return result

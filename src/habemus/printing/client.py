@@ -96,7 +96,6 @@ class Client:
         if self._record is not None:
             self._recorder = Recorder(self._record, SERVICE, self.me, [service])
         self._steps = Steps(
-            self.me,
             loop,
             self._timers,
             None,

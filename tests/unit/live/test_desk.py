@@ -10,16 +10,23 @@ from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLease
 from habemus.core.system import System
 from habemus.problems.fencing import Granted, LockLost
 from habemus.runtimes.live.desk import Desk, Session, number_of
-from habemus.runtimes.live.instance import Instance
+from habemus.runtimes.live.instance import Hosted, Instance
 from habemus.runtimes.live.service import Service
-from habemus.runtimes.live.timers import Timers, chance
+from habemus.runtimes.live.timers import Timers, chance, now_us
+
+
+class Wished(ElectedCoordinatorLeased):
+    wished: bool = False
+
+    def is_wanted(self) -> bool:
+        return self.wished
 
 
 class Script:
     """A node: notes what it is asked, and says what it is told to say."""
 
     def __init__(self) -> None:
-        system: System = ElectedCoordinatorLeased.system(1)
+        system: System = Wished.system(1)
         self.services = (Service("locks", system, [1]),)
         self.me = 1
         self.asked: list[str] = []
@@ -27,26 +34,30 @@ class Script:
         self.listener: Any = None
         self.grants_at_once = False
         self.instance = Instance(self.services[0], 0, "x", 1, lambda options: options[0])
-        self.wanted = False
 
     def subscribe(self, service: str, name: str, listener: Any) -> Callable[[], None]:
         self.listener = listener
         return lambda: None
 
+    def participant(self, service: str, name: str) -> Hosted:
+        return self.instance.processes[1]
+
     def ask(self, service: str, name: str, request: str, *arguments: Any, told: Callable[[], None] | None = None) -> None:
+        self.ask_of(self.participant(service, name), request, arguments, told)
+
+    def ask_of(self, hosted: Hosted, request: str, arguments: tuple[Any, ...] = (), told: Callable[[], None] | None = None) -> None:
         self.asked.append(request)
         if told is not None:
             self.untold.append(told)
         if request == "acquire" and self.grants_at_once:
             self.listener(1, Granted((1, len(self.asked))))
 
-    def open(self, service: str, name: str) -> Instance:
-        return self.instance
+    def be_wished(self, wished: bool) -> None:
+        process = self.instance.processes[1].pure.parts[0]
+        assert isinstance(process, Wished)
+        process.wished = wished
 
-    def is_wanted(self, service: str, name: str) -> bool:
-        return self.wanted
-
-    def left_us(self, service: str, name: str) -> int:
+    def left_us(self, hosted: Hosted) -> int:
         return 1_000_000
 
     def is_recorded(self, service: str, name: str) -> bool:
@@ -128,13 +139,13 @@ def test_who_keeps_a_lock_is_told_of_others_and_not_of_itself() -> None:
         node.grants_at_once = True
         desk.acquire(wire, session, 1, "locks", ["x"], None, None, 1, keeps=True)
         assert [line[:2] for line in wire.lines] == [("granted", 1)]
-        node.wanted = True  # somebody at another node
+        node.be_wished(True)  # somebody at another node
         assert node.instance.onlooker is not None
         node.instance.onlooker()
         node.instance.onlooker()
         assert [line[:2] for line in wire.lines] == [("granted", 1), ("wanted", 1)]
         desk.release(session, 1)
-        node.wanted = False
+        node.be_wished(False)
         desk.acquire(wire, session, 2, "locks", ["x"], None, None, 2, keeps=True)
         acquire(desk, wire, session, 3)  # somebody at this one
         assert [line[:2] for line in wire.lines[2:]] == [("granted", 2), ("wanted", 2)]
@@ -153,3 +164,37 @@ def test_what_nobody_uses_is_forgotten() -> None:
         assert desk._places == {}
 
     run(check)
+
+
+def test_who_is_silent_loses_each_lock_when_its_own_lease_is_over() -> None:
+    """One look at a session serves all that it holds, and comes in time for the shortest of its leases."""
+
+    class Losing(Said):
+        def __init__(self) -> None:
+            super().__init__()
+            self.has_lost_two = asyncio.Event()
+
+        def say(self, *line: object) -> None:
+            super().say(*line)
+            if len(self.lost()) == 2:
+                self.has_lost_two.set()
+
+        def lost(self) -> list[object]:
+            return [line[1] for line in self.lines if line[0] == "lost"]
+
+    async def main() -> None:
+        node, wire = Script(), Losing()
+        node.grants_at_once = True
+        desk = Desk(node, Timers(asyncio.get_running_loop(), chance(1)))  # as much of a node as it needs
+        session = desk.join(wire, "client", None)
+        assert session is not None
+        begun = now_us()
+        for id, lease_us in ((1, 60_000), (2, None), (3, 10_000), (4, 5_000)):
+            desk.acquire(wire, session, id, "locks", [f"lock {id}"], None, lease_us, id)
+        desk.release(session, 4)
+        await asyncio.wait_for(wire.has_lost_two.wait(), 30)
+        assert now_us() - begun >= 60_000
+        assert wire.lost() == [3, 1]
+        assert list(session.claims) == [2]
+
+    asyncio.run(main())

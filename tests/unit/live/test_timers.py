@@ -1,8 +1,10 @@
-"""Timers: never early, in order, replaced and cancelled; on a clock that the test moves."""
+"""Timers: never early, in order, cancelled; on a clock that the test moves."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Any, cast
+
+import pytest
 
 from habemus.runtimes.live import timers
 from habemus.runtimes.live.timers import Timers, chance
@@ -50,7 +52,7 @@ def made(seed: int = 1) -> tuple[Loop, Timers, list[Any]]:
 def test_it_fires_once_and_never_early() -> None:
     loop, heap, fired = made()
     set_at = loop.now
-    heap.set("a", 1_999, lambda: fired.append(loop.now - set_at))
+    heap.set(1_999, lambda: fired.append(loop.now - set_at))
     loop.advance(1_500)
     assert fired == []
     loop.advance(1_000_000)
@@ -62,42 +64,69 @@ def test_it_fires_once_and_never_early() -> None:
 def test_in_the_order_of_their_deadlines_also_after_a_pause() -> None:
     loop, heap, fired = made()
     for after in (5_000, 1_000, 3_000, 2_000, 4_000):
-        heap.set(after, after, lambda after=after: fired.append(after))  # type: ignore[misc]  # bound now
+        heap.set(after, lambda after=after: fired.append(after))  # type: ignore[misc]  # bound now
     loop.now += 60_000_000  # the process was stopped
     loop.advance(1)
     assert fired == [1_000, 2_000, 3_000, 4_000, 5_000]
 
 
-def test_the_same_key_again_replaces_it() -> None:
-    loop, heap, fired = made()
-    heap.set("a", 1_000, lambda: fired.append("first"))
-    heap.set("a", 9_000, lambda: fired.append("second"))
-    loop.advance(5_000)
-    assert fired == []
-    loop.advance(5_000)
-    assert fired == ["second"]
-
-
 def test_cancelled_and_closed() -> None:
     loop, heap, fired = made()
-    heap.set("a", 1_000, lambda: fired.append("a"))
-    heap.set("b", 2_000, lambda: fired.append("b"))
-    heap.cancel("a")
-    heap.cancel("never set")
+    first = heap.set(1_000, lambda: fired.append("a"))
+    second = heap.set(2_000, lambda: fired.append("b"))
+    assert len(heap) == 2
+    heap.cancel(first)
+    heap.cancel(first)
+    heap.cancel(None)
+    assert len(heap) == 1
+    assert not first.is_set
     loop.advance(1_500)
+    assert second.is_set
+    assert heap.left(second) == 500
     heap.close()
     loop.advance(5_000)
     assert fired == []
+    assert len(heap) == 0
+    assert not second.is_set
 
 
 def test_one_that_is_due_can_be_cancelled_by_another() -> None:
     loop, heap, fired = made()
-    heap.set("a", 1_000, lambda: heap.cancel("b"))
-    heap.set("b", 1_001, lambda: fired.append("b"))
-    heap.set("c", 1_002, lambda: heap.set("d", 0, lambda: fired.append("d")))
+    heap.set(1_000, lambda: heap.cancel(second))
+    second = heap.set(1_001, lambda: fired.append("b"))
+    heap.set(1_002, lambda: fired.append(heap.set(0, lambda: fired.append("d"))))
     loop.now += 10_000
     loop.advance(1_000)
-    assert fired == ["d"]
+    assert fired[1:] == ["d"]
+    assert len(heap) == 0
+
+
+def test_one_that_sets_itself_again_and_is_due_at_once_leaves_the_loop_its_turn() -> None:
+    loop, heap, fired = made()
+
+    def again() -> None:
+        fired.append(loop.now)
+        heap.set(0, again)
+
+    heap.set(0, again)
+    loop.wakes.pop().action()
+    assert len(fired) == 1
+    assert len(heap) == len(loop.wakes) == 1
+
+
+def test_one_that_raises_does_not_take_the_others_with_it() -> None:
+    loop, heap, fired = made()
+
+    def fail() -> None:
+        raise ValueError("as a test does")
+
+    heap.set(1_000, fail)
+    heap.set(1_001, lambda: fired.append("other"))
+    loop.now += 10_000
+    with pytest.raises(ValueError, match="as a test does"):
+        loop.advance(1)
+    loop.advance(1_000)
+    assert fired == ["other"]
 
 
 def test_draws_are_in_the_range_and_the_same_for_a_seed() -> None:
@@ -111,8 +140,10 @@ def test_draws_are_in_the_range_and_the_same_for_a_seed() -> None:
 
 def test_cancelled_entries_do_not_pile_up() -> None:
     loop, heap, _ = made()
+    alarm = None
     for number in range(50_000):
-        heap.set("again and again", 1_000_000 + number, lambda: None)
-    assert len(heap._heap) <= timers.SWEEP_FROM + 1
+        heap.cancel(alarm)
+        alarm = heap.set(1_000_000 + number, lambda: None)
+    assert len(heap._heap) <= timers.SWEEP_FROM + 2
     assert len(heap) == 1
     loop.advance(10)

@@ -68,19 +68,20 @@ class Incoming(asyncio.Protocol):
             self._network.turn.close()
 
     def _take(self, data: bytes) -> None:
-        bodies = self._deframer.feed(data)
-        for body in bodies:
-            if self._transport is None or self._transport.is_closing():
+        network = self._network
+        for body in self._deframer.feed(data):
+            if self._transport is None:
                 return
-            if self._handshake.peer is None:
+            peer = self._handshake.peer
+            if peer is None:
                 self._greet(body)
                 continue
             frame = frame_of(body)
             if isinstance(frame, Refused):
                 self._refuse(frame)
                 return
-            self._network.counts["received"] += 1
-            refused = self._network.received(self._handshake.peer, frame)
+            network.counts["received"] += 1
+            refused = network.received(peer, frame)
             if refused is not None:
                 self._refuse(refused)
                 return
@@ -121,12 +122,13 @@ class Incoming(asyncio.Protocol):
         who = "somebody" if self._handshake.peer is None else f"node {self._handshake.peer}"
         if network.counts["refused"] <= MOST_COMPLAINTS:
             log.warning("refused %s: %s", who, refused.reason)
-        if self._transport is not None and not self._transport.is_closing():
-            if self._handshake.peer is None and not isinstance(self._deframer.refused, Refused):
-                self._transport.write(encoded(Rejection(refused.reason[:200])))
-                self._transport.close()
+        transport, self._transport = self._transport, None  # nothing more is listened to
+        if transport is not None:
+            if self._handshake.peer is None and self._deframer.refused is None:
+                transport.write(encoded(Rejection(refused.reason[:200])))
+                transport.close()
             else:
-                self._transport.abort()
+                transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -139,5 +141,6 @@ class Incoming(asyncio.Protocol):
             del network.speaking[peer]
 
     def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()

@@ -47,7 +47,7 @@ UNREAD_LIMIT = 4 << 20
 
 _LINES = msgspec.json.Decoder(Hello | Proof | Acquire | Release | Transfer | Alive | Wrote | Watch | Unwatch | Status | Force)
 _ENCODER = msgspec.json.Encoder()
-LONGEST_MS = 10 * 365 * 24 * 3_600_000
+LONGEST_US = 10 * 365 * 24 * 3_600_000_000
 WATCHES_LIMIT = 10_000
 
 
@@ -108,6 +108,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, clients: Clients, *, needs_proof: bool) -> None:
         self._clients = clients
         self._desk = clients.desk
+        self._turn = clients.turn
         self._needs_proof = needs_proof
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
@@ -126,6 +127,7 @@ class Connection(asyncio.Protocol):
             return
         self._clients.connections.add(self)
         tune(self._transport)
+        self._transport.set_write_buffer_limits(high=UNREAD_LIMIT)
         self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -139,53 +141,45 @@ class Connection(asyncio.Protocol):
             self._desk.leave(self, session)
 
     def end(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+        """Nothing more is said, nor listened to."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+
+    def pause_writing(self) -> None:
+        log.warning("a client does not read what it is told: its connection is closed")
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
 
     def _give_up(self) -> None:
         if self._session is None:
             self._refuse("rude", "no greeting in time")
 
     def _refuse(self, word: str, why: str) -> None:
-        """And nothing more is listened to."""
         self._clients.node.counts["refused"] += 1
         self.say("refused", None, word, why)
         self.end()
 
     def say(self, *line: object) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        transport.write(_ENCODER.encode(line) + b"\n")
-        if transport.get_write_buffer_size() > UNREAD_LIMIT:
-            log.warning("a client does not read what it is told: its connection is closed")
-            transport.abort()
+        if self._transport is not None:
+            self._transport.write(_ENCODER.encode(line) + b"\n")
 
     # Lines.
 
     def data_received(self, data: bytes) -> None:
-        turn = self._clients.turn
+        turn = self._turn
         turn.open()
         try:
-            self._take(data)
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                if self._transport is None:
+                    return
+                self._read(line)
+            if len(self._rest) > LINE_LIMIT:
+                self._refuse("rude", f"a line of more than {LINE_LIMIT} bytes")
         finally:
             turn.close()
-
-    def _take(self, data: bytes) -> None:
-        if self._rest:
-            data = self._rest + data
-        start = 0
-        while True:
-            end = data.find(b"\n", start)
-            if end < 0:
-                break
-            if self._transport is None or self._transport.is_closing():
-                return
-            self._read(data[start:end])
-            start = end + 1
-        self._rest = data[start:]
-        if len(self._rest) > LINE_LIMIT:
-            self._refuse("rude", f"a line of more than {LINE_LIMIT} bytes")
 
     def _read(self, text: bytes) -> None:
         try:
@@ -198,12 +192,14 @@ class Connection(asyncio.Protocol):
         elif session is None:
             self._greet(line)
         elif isinstance(line, Acquire):
-            if len(line.names) > NAMES_LIMIT or not _is_time(line.timeout_ms) or not _is_time(line.lease_ms) or line.lease_ms == 0:
-                self.say("refused", line.id, "rude", "too many names, or a time that is none")
-                return
             timeout_us = None if line.timeout_ms is None else line.timeout_ms * 1_000
             lease_us = None if line.lease_ms is None else line.lease_ms * 1_000
-            self._desk.acquire(self, session, line.id, line.service, line.names, timeout_us, lease_us, line.at, line.keeps)
+            is_timeout = timeout_us is None or 0 <= timeout_us <= LONGEST_US
+            is_lease = lease_us is None or 0 < lease_us <= LONGEST_US
+            if is_timeout and is_lease and len(line.names) <= NAMES_LIMIT:
+                self._desk.acquire(self, session, line.id, line.service, line.names, timeout_us, lease_us, line.at, line.keeps)
+            else:
+                self.say("refused", line.id, "rude", "too many names, or a time that is none")
         elif isinstance(line, Release):
             self._desk.release(session, line.id)
         elif isinstance(line, Alive):
@@ -280,7 +276,3 @@ class Connection(asyncio.Protocol):
         nodes = {str(each): str(address) for each, address in sorted({**node.settings.peers, node.me: node.address}.items())}
         told = {"cluster": node.settings.cluster, "node": node.me, "session": session.key, "nodes": nodes}
         self.say("welcome", {**told, "services": self._clients.services()})
-
-
-def _is_time(given_ms: int | None) -> bool:
-    return given_ms is None or 0 <= given_ms <= LONGEST_MS

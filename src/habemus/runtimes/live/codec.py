@@ -108,9 +108,10 @@ _MALFORMED = (msgspec.DecodeError, ValueError, RecursionError, OverflowError)  #
 def encoded(frame: Frame | Greeting) -> bytes:
     """The frame, ready to be sent."""
     try:
-        return framed(_ENCODER.encode(frame))
+        body = _ENCODER.encode(frame)
     except (OverflowError, RecursionError, TypeError) as reason:
         raise Unsendable(str(reason)) from None
+    return framed(body)
 
 
 def frame_of(body: bytes) -> Frame | Refused:
@@ -139,7 +140,7 @@ class _Kind(NamedTuple):
 
     cls: type[Message]
     plains: tuple[tuple[str, Callable[[Any], Any] | None], ...]
-    parses: tuple[Callable[[Any, Mapping[str, type]], Any], ...]
+    parses: tuple[tuple[type | None, Callable[[Any, Mapping[str, type]], Any]], ...]  # what needs no parsing, and how the rest is parsed
 
 
 class PortCodec:
@@ -156,11 +157,8 @@ class PortCodec:
         index = self._index.get(type(message))
         if index is None:
             raise Unsendable(f"{type(message).__name__} is a message that the receiver has no handler for")
-        fields = []
-        for name, plain in self._kinds[index].plains:
-            value = getattr(message, name)
-            fields.append(value if plain is None else plain(value))
-        return index, fields
+        plains = self._kinds[index].plains
+        return index, [getattr(message, name) if plain is None else plain(getattr(message, name)) for name, plain in plains]
 
     def decode(self, index: int, fields: list[Any]) -> Message | Refused:
         if not 0 <= index < len(self._kinds):
@@ -170,7 +168,9 @@ class PortCodec:
             return Refused(f"{cls.__name__} has {len(parses)} fields, and {len(fields)} came")
         known = self._known
         try:
-            return cls(*[parse(field, known) for parse, field in zip(parses, fields, strict=True)])
+            return cls(
+                *[field if type(field) is atom else parse(field, known) for (atom, parse), field in zip(parses, fields, strict=True)]
+            )
         except (Malformed, RecursionError) as reason:
             return Refused(f"{cls.__name__}: {reason}")
 
@@ -181,7 +181,8 @@ class PortCodec:
 
 def _kind_of(cls: type[Message]) -> _Kind:
     shapes = cls.__fields__
-    return _Kind(cls, tuple((name, shape.plain) for name, shape in shapes.items()), tuple(shape.parse for shape in shapes.values()))
+    plains = tuple((name, shape.plain) for name, shape in shapes.items())
+    return _Kind(cls, plains, tuple((shape.atom, shape.parse) for shape in shapes.values()))
 
 
 def codecs_of(stack: Stack) -> list[PortCodec]:

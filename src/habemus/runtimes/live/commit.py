@@ -24,7 +24,7 @@ class GroupCommit:
         self,
         loop: asyncio.AbstractEventLoop,
         turn: Turn,
-        memory: StableMemory | None,  # None: what is durable lasts as long as the process
+        memory: StableMemory,
         stored: Callable[[int], None],
         failed: Callable[[StorageFailed], None],
         counts: Counter[str],
@@ -40,10 +40,8 @@ class GroupCommit:
         self._busy = False
         self._has_failed = False
         self._work: SimpleQueue[tuple[int, list[Entry]] | None] = SimpleQueue()
-        self._worker: threading.Thread | None = None
-        if memory is not None:
-            self._worker = threading.Thread(target=self._store, args=(memory,), name="habemus-disk", daemon=True)
-            self._worker.start()
+        self._disk = threading.Thread(target=self._store, name="habemus-disk", daemon=True)
+        self._disk.start()
 
     @property
     def is_idle(self) -> bool:
@@ -58,9 +56,8 @@ class GroupCommit:
 
     def close(self) -> None:
         """After the batch that is being stored."""
-        if self._worker is not None:
-            self._work.put(None)
-            self._worker.join()
+        self._work.put(None)
+        self._disk.join()
 
     def _begin(self) -> None:
         if self._busy or not self._entries or self._has_failed:
@@ -70,18 +67,15 @@ class GroupCommit:
         number, self._number = self._number, self._number + 1
         self._counts["batches"] += 1
         self._counts["stored"] += len(entries)
-        if self._memory is None:
-            self._end(number, None)
-        else:
-            self._work.put((number, entries))
+        self._work.put((number, entries))
 
-    def _store(self, memory: StableMemory) -> None:
+    def _store(self) -> None:
         """In the thread: one batch after the other."""
         while (work := self._work.get()) is not None:
             number, entries = work
             error: BaseException | None = None
             try:
-                memory.commit(entries)
+                self._memory.commit(entries)
             except BaseException as reason:  # whatever it was, nothing of the batch may leave
                 error = reason
             with suppress(RuntimeError):  # the loop has closed

@@ -18,7 +18,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol, cast
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
@@ -27,9 +28,9 @@ from habemus.problems.fencing import Granted as GrantedWithToken
 from habemus.problems.fencing import LockLost, Token
 from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.codec import NAME_LIMIT
-from habemus.runtimes.live.instance import Instance, Listener
+from habemus.runtimes.live.instance import Hosted, Listener
 from habemus.runtimes.live.service import Service
-from habemus.runtimes.live.timers import Timers, now_us
+from habemus.runtimes.live.timers import Alarm, Timers, now_us
 
 TRANSFER_US = 2_000_000
 """How long others stand back for the one to whom a lock was transferred."""
@@ -40,6 +41,10 @@ def number_of(token: Token) -> int:
     """A token as one number, which grows as tokens do: a resource has only to compare."""
     term, count = token
     return term << 32 | count
+
+
+def _nothing(*_: object) -> None:
+    pass
 
 
 class Standing(NamedTuple):
@@ -65,15 +70,15 @@ class Host(Protocol):
     @property
     def services(self) -> tuple[Service, ...]: ...
 
-    def open(self, service: str, name: str) -> Instance: ...
+    def participant(self, service: str, name: str) -> Hosted: ...
+
+    def ask_of(self, hosted: Hosted, request: str, arguments: tuple[Any, ...] = (), told: Callable[[], None] | None = None) -> None: ...
 
     def ask(self, service: str, name: str, request: str, *arguments: Any, told: Callable[[], None] | None = None) -> None: ...
 
     def subscribe(self, service: str, name: str, listener: Listener) -> Callable[[], None]: ...
 
-    def left_us(self, service: str, name: str) -> int | None: ...
-
-    def is_wanted(self, service: str, name: str) -> bool: ...
+    def left_us(self, hosted: Hosted) -> int | None: ...
 
     def is_recorded(self, service: str, name: str) -> bool: ...
 
@@ -88,6 +93,7 @@ class Session:
     claims: dict[int, Claim] = field(default_factory=dict)
     at: int = 0  # the last time on its clock that was heard
     heard_us: int = 0  # and when that was, on ours
+    watch: Alarm | None = None  # looks whether that was too long ago
     keeper: Wire | None = None  # the connection that says that it is alive, if that is one of its own
 
 
@@ -103,6 +109,7 @@ class Claim:
     held: Place | None = None
     token: int | None = None
     since_us: int = 0
+    time_out: Alarm | None = None  # ends it while it waits
 
 
 @dataclass(eq=False)
@@ -111,12 +118,14 @@ class Place:
 
     service: str
     name: str
-    leave: Callable[[], None]  # stops listening to the instance
+    hosted: Hosted  # the participant of this node
     queue: deque[Claim] = field(default_factory=deque)
     holder: Claim | None = None
     has_asked: bool = False
     withdrawing: int = 0  # requests that were taken back, and whose grant may still be on its way from stable memory
     stands_back_for: str = ""  # the client that is to be next
+    stand_up: Alarm | None = None  # when that has been long enough
+    leave: Callable[[], None] = _nothing  # stops listening to the instance
 
     @property
     def key(self) -> tuple[str, str]:
@@ -126,13 +135,15 @@ class Place:
 class Desk:
     def __init__(self, node: Host, timers: Timers) -> None:
         self._node = node
+        self._me = node.me
         self._timers = timers
         self._places: dict[tuple[str, str], Place] = {}
         self._sessions: dict[str, Session] = {}
         self._claims = 0
         self._kinds: dict[str, type[Any]] = {each.name: type(next(iter(each.system.plans.values()))) for each in node.services}
-        self.changed: Callable[[str, str], None] = _nobody_watches
-        self.transferred: Callable[[str, str, str], None] = _nobody_watches
+        self._locks = [name for name, kind in self._kinds.items() if issubclass(kind, Mutex)]
+        self.changed: Callable[[str, str], None] = _nothing
+        self.transferred: Callable[[str, str, str], None] = _nothing
 
     # Sessions.
 
@@ -155,6 +166,7 @@ class Desk:
             self._end(claim)
         if not session.wires:
             del self._sessions[session.key]
+            self._timers.cancel(session.watch)
 
     def hear(self, session: Session, at: int) -> None:
         if at >= session.at:
@@ -163,9 +175,9 @@ class Desk:
     def alive(self, wire: Wire, session: Session, at: int) -> None:
         self.hear(session, at)
         session.keeper = wire
-        held = [claim for claim in session.claims.values() if claim.held is not None]
-        wire.say("alive", at, [(claim.id, _in_ms(self._left_us(claim))) for claim in held])
-        for claim in held:
+        held = [(claim, claim.held) for claim in session.claims.values() if claim.held is not None]
+        wire.say("alive", at, [(claim.id, _in_ms(self._left_us(claim, place))) for claim, place in held])
+        for claim, _ in held:
             if claim.is_told:
                 wire.say("wanted", claim.id)  # it may have been said where nobody listens
 
@@ -184,10 +196,8 @@ class Desk:
         keeps: bool = False,
     ) -> None:
         self.hear(session, at)
-        kind = self._kinds.get(service)
-        if kind is None or not issubclass(kind, Mutex):
-            locks = [each for each, made in self._kinds.items() if issubclass(made, Mutex)]
-            wire.say("refused", id, "unknown", f"there is no service {service} with locks; there are {', '.join(locks) or 'none'}")
+        if service not in self._locks:
+            wire.say("refused", id, "unknown", f"there is no service {service} with locks; there are {', '.join(self._locks) or 'none'}")
             return
         if id in session.claims:
             wire.say("refused", id, "rude", f"the id {id} is in use")
@@ -195,25 +205,28 @@ class Desk:
         if self._claims >= MOST_CLAIMS:
             wire.say("refused", id, "full", f"{self._claims} claims wait or hold at this node, as many as it may have")
             return
-        if not names or any(not 0 < len(name) <= NAME_LIMIT or not name.isprintable() for name in names):
-            wire.say("refused", id, "rude", f"the name of a lock is printable and has 1 to {NAME_LIMIT} characters")
-            return
         try:
-            places = [self._place(service, name) for name in dict.fromkeys(names)]
+            places = [self._places.get((service, name)) or self._new_place(service, name) for name in dict.fromkeys(names)]
+        except ValueError:
+            places = []
         except RuntimeError as reason:  # too many instances, or one that failed, or the node ends
             wire.say("refused", id, "full", str(reason))
+            return
+        if not places:
+            wire.say("refused", id, "rude", f"the name of a lock is printable and has 1 to {NAME_LIMIT} characters")
             return
         claim = session.claims[id] = Claim(session, wire, id, places, lease_us, keeps)
         self._claims += 1
         if timeout_us is not None:
-            self._timers.set(claim, timeout_us, lambda: self._time_out(claim))
+            claim.time_out = self._timers.set(timeout_us, partial(self._time_out, claim))
         for place in places:
             place.queue.append(claim)
         for place in places:
             if claim.held is None:
                 self._see_to(place)
-                if place.holder not in (None, claim) and place.holder.keeps:
-                    self._tell_wish(place.holder)
+                holder = place.holder
+                if holder is not None and holder.keeps and holder is not claim:
+                    self._tell_wish(holder)
 
     def release(self, session: Session, id: int) -> None:
         claim = session.claims.get(id)
@@ -234,7 +247,8 @@ class Desk:
         place = self._places.get((service, name))
         if place is not None:
             place.stands_back_for = label
-            self._timers.set((place, "back"), TRANSFER_US, lambda: self._stand_up(place))
+            self._timers.cancel(place.stand_up)
+            place.stand_up = self._timers.set(TRANSFER_US, partial(self._stand_up, place))
 
     def _stand_up(self, place: Place) -> None:
         place.stands_back_for = ""
@@ -242,8 +256,7 @@ class Desk:
 
     def force(self, service: str, name: str) -> dict[str, Any]:
         """Takes a lock from the client of this node that holds it; else tells the algorithm that whoever holds it is gone."""
-        kind = self._kinds.get(service)
-        if kind is None or not issubclass(kind, Mutex):
+        if service not in self._locks:
             return {"taken": None, "reclaims": False}
         place = self._places.get((service, name))
         if place is not None and place.holder is not None:
@@ -251,15 +264,14 @@ class Desk:
             self._lose(holder, "an operator has released it")
             self._leave(place)
             return {"taken": holder.session.label, "reclaims": True}
-        reclaims = "reclaim" in kind.__behaviour__.requests
+        reclaims = "reclaim" in self._kinds[service].__behaviour__.requests
         if reclaims:
             self._node.ask(service, name, "reclaim")
         return {"taken": None, "reclaims": reclaims}
 
     def note_write(self, service: str, name: str, token: int) -> None:
         """A client has written to the resource: an event of the local participant, for whoever judges its record."""
-        kind = self._kinds.get(service)
-        if kind is not None and issubclass(kind, Mutex) and self._node.is_recorded(service, name):
+        if service in self._locks and self._node.is_recorded(service, name):
             self._node.ask(service, name, "write", token >> 32, token & 0xFFFFFFFF)
 
     def _time_out(self, claim: Claim) -> None:
@@ -270,7 +282,8 @@ class Desk:
         """The claim is over: nobody waits for it, and what it held is free."""
         del claim.session.claims[claim.id]
         self._claims -= 1
-        self._timers.cancel(claim)
+        if claim.time_out is not None:
+            self._timers.cancel(claim.time_out)
         place = claim.held
         if place is not None:
             place.holder = None
@@ -287,11 +300,10 @@ class Desk:
 
     # Places.
 
-    def _place(self, service: str, name: str) -> Place:
-        place = self._places.get((service, name))
-        if place is None:
-            leave = self._node.subscribe(service, name, lambda process, said: self._hear(service, name, process, said))
-            place = self._places[service, name] = Place(service, name, leave)
+    def _new_place(self, service: str, name: str) -> Place:
+        place = Place(service, name, self._node.participant(service, name))
+        place.leave = self._node.subscribe(service, name, partial(self._hear, place))
+        self._places[service, name] = place
         return place
 
     def sweep(self) -> None:
@@ -299,7 +311,7 @@ class Desk:
         for place in list(self._places.values()):
             if not (place.queue or place.has_asked or place.holder or place.withdrawing):
                 del self._places[place.key]
-                self._timers.cancel((place, "back"))
+                self._timers.cancel(place.stand_up)
                 place.leave()
 
     def _see_to(self, place: Place) -> None:
@@ -310,7 +322,7 @@ class Desk:
 
     def _ask(self, place: Place, request: str, told: Callable[[], None] | None = None) -> None:
         try:
-            self._node.ask(place.service, place.name, request, told=told)
+            self._node.ask_of(place.hosted, request, (), told)
         except RuntimeError as reason:  # the instance has failed, or the node ends
             self.give_up(place.service, place.name, str(reason))
 
@@ -319,6 +331,7 @@ class Desk:
         place = self._places.pop((service, name), None)
         if place is None:
             return
+        place.leave()
         if place.holder is not None:
             self._lose(place.holder, why)
         for claim in list(place.queue):
@@ -340,19 +353,18 @@ class Desk:
         place.withdrawing -= 1
 
     def _leave(self, place: Place) -> None:
-        self._tell(place)
+        self.changed(place.service, place.name)
         self._ask(place, "release")
         self._see_to(place)
 
-    def _hear(self, service: str, name: str, process: ProcessId, said: Indication) -> None:
-        place = self._places.get((service, name))
-        if place is None or process != self._node.me:
+    def _hear(self, place: Place, process: ProcessId, said: Indication) -> None:
+        if process != self._me:
             return
         if isinstance(said, LockLost):
             holder = place.holder
             if holder is not None and holder.token == number_of(said.token):
                 self._lose(holder, "its lease could not be renewed in time")
-                self._tell(place)
+                self.changed(place.service, place.name)
                 self._see_to(place)
         elif isinstance(said, Granted) and place.has_asked and not place.withdrawing:
             place.has_asked = False
@@ -366,26 +378,28 @@ class Desk:
             if not place.stands_back_for:
                 self._see_to(place)
             return
-        self._stop_waiting_elsewhere(claim, place)
+        if len(claim.places) > 1:
+            self._stop_waiting_elsewhere(claim, place)
         place.holder, place.stands_back_for = claim, ""
         claim.held, claim.token, claim.since_us = place, token, now_us()
-        left_us = self._left_us(claim)
-        self._timers.cancel(claim)
+        if claim.time_out is not None:
+            self._timers.cancel(claim.time_out)
         if claim.lease_us is not None:
-            self._watch_over(claim)
-        claim.wire.say("granted", claim.id, token, _in_ms(left_us), claim.session.at, place.name)
+            self._watch_over(claim.session, claim.since_us + claim.lease_us)
+        claim.wire.say("granted", claim.id, token, _in_ms(self._left_us(claim, place)), claim.session.at, place.name)
         if claim.keeps:
             self._listen_for_wishes(claim, place)
-        self._tell(place)
+        self.changed(place.service, place.name)
 
     def _listen_for_wishes(self, claim: Claim, place: Place) -> None:
         def look() -> None:
             if place.holder is not claim:
                 instance.onlooker = None
-            elif place.queue or self._node.is_wanted(place.service, place.name):
+            elif place.queue or mutex.is_wanted():
                 self._tell_wish(claim)
 
-        instance = self._node.open(place.service, place.name)
+        instance = place.hosted.instance
+        mutex = cast(Mutex, place.hosted.pure.parts[0])
         instance.onlooker = look
         look()
 
@@ -414,22 +428,33 @@ class Desk:
 
     # Leases.
 
-    def _left_us(self, claim: Claim) -> int | None:
+    def _left_us(self, claim: Claim, held: Place) -> int | None:
         """How long a claim is good for, if nothing is heard any more."""
-        assert claim.held is not None
-        left = self._node.left_us(claim.held.service, claim.held.name)
-        return min([each for each in (claim.lease_us, left) if each is not None], default=None)
+        left, lease = self._node.left_us(held.hosted), claim.lease_us
+        if left is None or lease is None:
+            return lease if left is None else left
+        return min(left, lease)
 
-    def _watch_over(self, claim: Claim) -> None:
-        assert claim.lease_us is not None
-        silent_us = now_us() - max(claim.session.heard_us, claim.since_us)
-        if silent_us >= claim.lease_us:
+    def _watch_over(self, session: Session, until_us: int) -> None:
+        """One look at a session serves all that it holds: who takes and leaves a lock again and again is looked at once in a lease."""
+        watch = session.watch
+        if watch is None or not watch.is_set or until_us < watch.deadline:
+            self._timers.cancel(watch)
+            session.watch = self._timers.set(max(0, until_us - now_us()), partial(self._look_at, session))
+
+    def _look_at(self, session: Session) -> None:
+        """Takes from a session what it holds by leases that have run out: nothing was heard of it for that long."""
+        now = now_us()
+        for claim in list(session.claims.values()):
             place = claim.held
-            assert place is not None
-            self._lose(claim, "nothing was heard of its client for the time of its lease")
-            self._leave(place)
-        else:
-            self._timers.set(claim, claim.lease_us - silent_us, lambda: self._watch_over(claim))
+            if place is None or claim.lease_us is None or claim.id not in session.claims:
+                continue
+            until_us = max(session.heard_us, claim.since_us) + claim.lease_us
+            if until_us <= now:
+                self._lose(claim, "nothing was heard of its client for the time of its lease")
+                self._leave(place)
+            else:
+                self._watch_over(session, until_us)
 
     def _lose(self, claim: Claim, why: str) -> None:
         """The holder has lost the lock, and is told so."""
@@ -437,14 +462,10 @@ class Desk:
         claim.held.holder = None
         del claim.session.claims[claim.id]
         self._claims -= 1
-        self._timers.cancel(claim)
         for wire in {claim.wire, claim.session.keeper} - {None}:
             wire.say("lost", claim.id, why)  # type: ignore[union-attr]  # none of them is None
 
     # Telling.
-
-    def _tell(self, place: Place) -> None:
-        self.changed(place.service, place.name)
 
     def standing(self, service: str, name: str) -> Standing:
         place = self._places.get((service, name))
@@ -475,7 +496,3 @@ class Desk:
 
 def _in_ms(time_us: int | None) -> int | None:
     return None if time_us is None else time_us // 1_000
-
-
-def _nobody_watches(*_: object) -> None:
-    pass

@@ -9,34 +9,41 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from habemus.core.events import Event
+from habemus.core.events import Event, note
 from habemus.core.node import Effect
 from habemus.core.node import Node as PureNode
 from habemus.core.process import Process, ProcessId
-from habemus.core.values import Indication, Value
+from habemus.core.values import Indication, Timer
 from habemus.runtimes.live.service import Service
+from habemus.runtimes.live.timers import Alarm
 
 Listener = Callable[[ProcessId, Indication], None]
 Choose = Callable[[Any], Any]
 
 
-class Cause(NamedTuple):
-    """What began a step.  It becomes an event only where somebody records, or complains."""
+Cause: TypeAlias = tuple[str, tuple[Any, ...], int]
+"""What began a step: the kind of the event, what the process was given with it, the number of the message in a record.
 
-    kind: str
-    name: str = ""  # of a request; a message or timer has its own
-    value: Value | Mapping[str, Any] | None = None
-    sender: ProcessId | None = None
-    number: int = 0
-    port: int = 0
+It becomes an `Event` only where somebody records, or complains.
+"""
 
-    def event(self, hosted: Hosted, time: int) -> Event:
-        name = type(self.value).__name__ if isinstance(self.value, Value) else self.name
-        return Event(time, hosted.me, self.kind, self.name or name, self.value, self.sender, self.number or None, hosted.paths[self.port])
+
+def event_of(cause: Cause, hosted: Hosted, time: int) -> Event:
+    kind, given, number = cause
+    if kind == "receive":
+        port, sender, message = given
+        return Event(time, hosted.me, kind, type(message).__name__, message, sender, number or None, hosted.paths[port])
+    if kind == "timer":
+        port, timer = given
+        return Event(time, hosted.me, kind, type(timer).__name__, timer, part=hosted.paths[port])
+    if kind == "request":
+        name, *arguments = given
+        return Event(time, hosted.me, kind, name, note(tuple(arguments)) if arguments else None)
+    return Event(time, hosted.me, kind, value={"stored": given[0]} if given else None)
 
 
 class Held(NamedTuple):
@@ -44,7 +51,7 @@ class Held(NamedTuple):
 
     batch: int
     cause: Cause
-    effects: list[Effect]
+    outputs: list[Effect]
     told: Callable[[], None] | None  # who wants to know when they have left
 
 
@@ -66,14 +73,14 @@ class Hosted:
         self.stable = service.stable[me]
         self.stored: tuple[Any, ...] = self.stable.taken(self.pure.parts)
         self.held: deque[Held] = deque()
-        self.timers: set[Any] = set()  # those that are set
+        self.timers: dict[tuple[int, Timer], Alarm] = {}  # those that are set, by port and timer
 
     def is_as_at_first(self) -> bool:
         return not self.held and not self.timers and self.pure.capture() == self.pure.stack.initial
 
 
 class Instance:
-    __slots__ = ("failed", "listeners", "name", "onlooker", "processes", "service", "service_index", "title", "used")
+    __slots__ = ("failed", "is_used", "listeners", "name", "onlooker", "processes", "service", "service_index", "title")
 
     def __init__(self, service: Service, service_index: int, name: str, node: int, choose: Choose) -> None:
         self.service = service
@@ -83,7 +90,7 @@ class Instance:
         self.listeners: list[Listener] = []
         self.onlooker: Callable[[], None] | None = None  # called after every message
         self.failed: str | None = None  # why it does nothing any more
-        self.used = 0  # when something last happened here
+        self.is_used = True  # something has happened here since somebody last looked
         self.processes = {me: Hosted(self, me, choose) for me in service.at(node)}
 
     def can_be_forgotten(self) -> bool:

@@ -20,12 +20,12 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from habemus.core.process import ProcessId
-from habemus.core.values import Indication, Message, Timer
+from habemus.core.values import Indication, Timer
 from habemus.problems.detector import Detector, Restored, Suspected
 from habemus.problems.election import Election, Leader
 from habemus.problems.mutex import Mutex
@@ -33,7 +33,7 @@ from habemus.runtimes.live.clients import Clients
 from habemus.runtimes.live.codec import NAME_LIMIT, Refused, encoded
 from habemus.runtimes.live.desk import Desk
 from habemus.runtimes.live.failures import InstanceFailed, NodeStopped, TooMany
-from habemus.runtimes.live.frames import Carry, Frame, News, Open, StandBack, Watch
+from habemus.runtimes.live.frames import Carry, Frame, Open
 from habemus.runtimes.live.handshake import Identity
 from habemus.runtimes.live.instance import Hosted, Instance, Listener, check_request
 from habemus.runtimes.live.record import Recorder
@@ -101,9 +101,7 @@ class Node:
             if settings.record is not None:
                 self._recorder = Recorder(settings.record, settings.cluster, self.me, self.services)
             send = self._network.send
-            self._steps = Steps(
-                self.me, loop, self._timers, self._memory, self._recorder, send, self._fail, self._failed, self.counts, turn
-            )
+            self._steps = Steps(loop, self._timers, self._memory, self._recorder, send, self._fail, self._failed, self.counts, turn)
             if self._memory is not None:
                 self._recover_all(self._memory)
             for index, name in self._sources:
@@ -113,7 +111,7 @@ class Node:
             self._close_files()
             raise
         await self._network.serve()
-        self._timers.set("sweep", settings.idle_us, self._sweep)
+        self._timers.set(settings.idle_us, self._sweep)
 
     async def stop(self) -> None:
         """Ends in good order: what is held is stored and sent first."""
@@ -148,8 +146,7 @@ class Node:
 
     def open(self, service: str, name: str) -> Instance:
         """The instance, made if there was none."""
-        if self.failure.done() or self._stopped:
-            raise NodeStopped(f"node {self.me} has stopped")
+        self._check_is_up()
         index = self._index.get(service)
         if index is None:
             raise LookupError(f"there is no service {service}; there are {', '.join(self._index)}")
@@ -162,12 +159,25 @@ class Node:
 
     def ask(self, service: str, name: str, request: str, *arguments: Any, told: Callable[[], None] | None = None) -> None:
         """Makes a request of the local participant.  `told` is called when what it leads to at once has been stored and sent."""
-        instance = self.open(service, name)
-        hosted = instance.processes[self.me]
+        hosted = self.participant(service, name)
         check_request(type(hosted.pure.parts[0]), request, len(arguments))
+        self.ask_of(hosted, request, arguments, told)
+
+    def participant(self, service: str, name: str) -> Hosted:
+        """That of this node in an instance, which stays the same for as long as somebody listens to it."""
+        return self.open(service, name).processes[self.me]
+
+    def ask_of(self, hosted: Hosted, request: str, arguments: tuple[Any, ...] = (), told: Callable[[], None] | None = None) -> None:
+        """Makes a request that the participant is known to have."""
+        self._check_is_up()
         self._steps.request(hosted, request, arguments, told)
+        instance = hosted.instance
         if instance.failed is not None:
             raise InstanceFailed(f"{instance.title} has stopped: {instance.failed}")
+
+    def _check_is_up(self) -> None:
+        if self._stopped or self.failure.done():
+            raise NodeStopped(f"node {self.me} has stopped")
 
     async def request(self, service: str, name: str, request: str, *arguments: Any) -> None:
         """The same, and returns when it has been stored and sent."""
@@ -185,17 +195,13 @@ class Node:
         instance.listeners.append(listener)
         return partial(instance.listeners.remove, listener)
 
-    def left_us(self, service: str, name: str) -> int | None:
-        """How long what the local participant holds is good for, if it is not renewed; None where it does not run out."""
-        hosted = self.open(service, name).processes[self.me]
-        mutex = hosted.pure.parts[0]
-        timer = mutex.runs_out() if isinstance(mutex, Mutex) else None
-        return None if timer is None else self._timers.left((hosted.key, 0, timer)) or 0
-
-    def is_wanted(self, service: str, name: str) -> bool:
-        """Whether the local participant knows of others who wait for what it holds."""
-        mutex = self.open(service, name).processes[self.me].pure.parts[0]
-        return isinstance(mutex, Mutex) and mutex.is_wanted()
+    def left_us(self, hosted: Hosted) -> int | None:
+        """How long what a process of a mutex holds is good for, if it is not renewed; None where it does not run out."""
+        timer = cast(Mutex, hosted.pure.parts[0]).runs_out()
+        if timer is None:
+            return None
+        alarm = hosted.timers.get((0, timer))
+        return 0 if alarm is None else self._timers.left(alarm)
 
     def is_recorded(self, service: str, name: str) -> bool:
         """Whether what happens to this instance is written down."""
@@ -227,7 +233,6 @@ class Node:
 
     def _new(self, index: int, name: str) -> Instance:
         instance = Instance(self.services[index], index, name, self.me, self._draw.choice)
-        instance.used = now_us()
         instance.listeners += self._sources.get((index, name), ())  # before it starts: what it says then is news as well
         if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
             instance.listeners.append(partial(self._note, instance))
@@ -282,20 +287,24 @@ class Node:
                     ) from None
 
     def _sweep(self) -> None:
-        """Forgets what has been idle and cannot be told from what never was; a few at a time, so that nobody waits for it."""
+        """Forgets what nobody has used since the last time, and what cannot be told from what never was; a few at a time, so that
+        nobody waits for it."""
         if not self._unswept:
             self.desk.sweep()
             self._unswept = list(self._instances)
-        before = now_us() - self.settings.idle_us
         for key in self._unswept[-SWEEP_AT_ONCE:]:
             instance = self._instances.get(key)
-            if instance is not None and instance.used <= before and instance.can_be_forgotten():
+            if instance is None:
+                continue
+            if instance.is_used:
+                instance.is_used = False
+            elif instance.can_be_forgotten():
                 del self._instances[key]
                 self.counts["forgotten"] += 1
                 for hosted in instance.processes.values():
                     self._steps.forget(hosted)
         del self._unswept[-SWEEP_AT_ONCE:]
-        self._timers.set("sweep", SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
+        self._timers.set(SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
 
     # News for all instances of a service.
 
@@ -336,31 +345,37 @@ class Node:
         if not 0 <= frame.service < len(self.services) or not frame.instance:
             return Refused("a frame for no instance")
         service = self.services[frame.service]
-        if isinstance(frame, Watch | News | StandBack):
-            self.watching.hear(peer, service.name, frame)
-            return None
-        message: Message | Refused | None = None
         if isinstance(frame, Carry):
-            if service.home.get(frame.sender) != peer or service.home.get(frame.to) != self.me:
-                return Refused(f"a message from process {frame.sender} to {frame.to}, which node {peer} cannot send to this one")
-            codecs = service.codecs[frame.to]
-            if not 0 <= frame.port < len(codecs):
-                return Refused(f"process {frame.to} of {service.name} has no part {frame.port}")
-            message = codecs[frame.port].decode(frame.kind, frame.fields)
+            to, sender, port = frame.to, frame.sender, frame.port
+            if service.home.get(sender) != peer or service.home.get(to) != self.me:
+                return Refused(f"a message from process {sender} to {to}, which node {peer} cannot send to this one")
+            codecs = service.codecs[to]
+            if not 0 <= port < len(codecs):
+                return Refused(f"process {to} of {service.name} has no part {port}")
+            message = codecs[port].decode(frame.kind, frame.fields)
             if isinstance(message, Refused):
                 return message
-        instance = self._instances.get((frame.service, frame.instance))
-        if instance is None:
-            try:
-                instance = self._made(frame.service, frame.instance)
-            except TooMany:
-                self.counts["turned away"] += 1
-                return None
-        if isinstance(frame, Carry) and isinstance(message, Message):
-            self._steps.deliver(instance.processes[frame.to], frame.sender, frame.port, message, frame.number)
-            if instance.onlooker is not None:
-                instance.onlooker()
+            instance = self._mentioned(frame.service, frame.instance)
+            if instance is not None:
+                self._steps.deliver(instance.processes[to], sender, port, message, frame.number)
+                if instance.onlooker is not None:
+                    instance.onlooker()
+        elif isinstance(frame, Open):
+            self._mentioned(frame.service, frame.instance)
+        else:
+            self.watching.hear(peer, service.name, frame)
         return None
+
+    def _mentioned(self, index: int, name: str) -> Instance | None:
+        """The instance of which a peer speaks, made if there was none; None if this node cannot host any more."""
+        found = self._instances.get((index, name))
+        if found is not None:
+            return found
+        try:
+            return self._made(index, name)
+        except TooMany:
+            self.counts["turned away"] += 1
+            return None
 
 
 def _finish(done: asyncio.Future[None]) -> None:

@@ -1,8 +1,8 @@
 """The steps of the processes on a node, and what leaves them.
 
 1. The pure process makes its step and gives a list of effects.  Timers are set at once.
-2. If durable variables have changed, they join the batch that is stored next, and the outputs of the step are held, together with
-   those of all later steps of the same process, so that nothing overtakes.
+2. If there is stable memory and durable variables have changed, they join the batch that is stored next, and the outputs of the step
+   are held, together with those of all later steps of the same process, so that nothing overtakes.
 3. When the batch is stored, or at once if nothing durable changed, the outputs leave: the step is recorded, then its messages go to the
    connections, or to a queue if their receiver lives on this node, then its indications to the listeners.
 
@@ -16,20 +16,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import repeat
 
 import msgspec
 
 from habemus.core.events import Event, note
 from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Send, SetTimer
 from habemus.core.process import MistakeInAlgorithm, ProcessId
-from habemus.core.values import Message, Timer
+from habemus.core.values import Indication, Message, Timer
 from habemus.runtimes.live.codec import encoded
 from habemus.runtimes.live.commit import GroupCommit
 from habemus.runtimes.live.frames import Carry, Unsendable
-from habemus.runtimes.live.instance import Cause, Held, Hosted, Instance
+from habemus.runtimes.live.instance import Cause, Held, Hosted, Instance, event_of
 from habemus.runtimes.live.record import Recorder
 from habemus.runtimes.live.storage import StableMemory, StorageFailed
 from habemus.runtimes.live.timers import Timers, now_us
@@ -40,20 +40,16 @@ log = logging.getLogger("habemus.live")
 Told = Callable[[], None] | None
 
 
-class _Outgoing(NamedTuple):
-    port: int
-    to: ProcessId
-    message: Message
-    number: int
+UNNUMBERED: Iterator[int] = repeat(0)
+"""The numbers of messages that nobody records."""
 
 
 class Steps:
     def __init__(
         self,
-        node: int,
         loop: asyncio.AbstractEventLoop,
         timers: Timers,
-        memory: StableMemory | None,
+        memory: StableMemory | None,  # None: what is durable lasts as long as the process
         recorder: Recorder | None,
         send: Callable[[int, bytes], None],
         failed: Callable[[StorageFailed], None],
@@ -61,14 +57,13 @@ class Steps:
         counts: Counter[str],
         turn: Turn | None = None,
     ) -> None:
-        self._node = node
         self._turn = turn or Turn(loop)
         self._timers = timers
         self._recorder = recorder
         self._send_to_node = send
         self._given_up = given_up
         self._counts = counts
-        self._commit = GroupCommit(loop, self._turn, memory, self._stored, failed, counts)
+        self._commit = None if memory is None else GroupCommit(loop, self._turn, memory, self._stored, failed, counts)
         self._waiting: defaultdict[int, list[Hosted]] = defaultdict(list)  # who has outputs held, by batch
         self._local: deque[tuple[Hosted, ProcessId, int, Message, int]] = deque()  # messages that stay on this node
         self._delivering = False
@@ -76,39 +71,39 @@ class Steps:
 
     @property
     def is_idle(self) -> bool:
-        return self._commit.is_idle and not self._local
+        return not self._local and (self._commit is None or self._commit.is_idle)
 
     def close(self) -> None:
         self._closed = True
-        self._commit.close()
+        if self._commit is not None:
+            self._commit.close()
 
     # Events.
 
     def start(self, hosted: Hosted) -> None:
         # An entry says that the process has started, even if what it keeps is still as at first.
-        self._step(hosted, Cause("start"), hosted.pure.start, (), stores=hosted.keeps)
+        self._step(hosted, hosted.pure.start, ("start", (), 0), stores=hosted.keeps)
 
     def recover(self, hosted: Hosted, stored: bytes) -> None:
         """Brings a process back with what it had stored; `Malformed` or `DecodeError` if it cannot have stored that."""
         plain = msgspec.msgpack.decode(stored)
         hosted.pure.restore(hosted.stable.state(plain))
         hosted.stored = hosted.stable.taken(hosted.pure.parts)
-        self._step(hosted, Cause("recover", value={"stored": plain}), hosted.pure.recover, ())
+        self._step(hosted, lambda _: hosted.pure.recover(), ("recover", (plain,), 0))
 
     def request(self, hosted: Hosted, request: str, arguments: tuple[object, ...], told: Told) -> None:
-        cause = Cause("request", request, note(arguments) if arguments else None)
-        self._step(hosted, cause, hosted.pure.request, (request, *arguments), told)
+        self._step(hosted, hosted.pure.request, ("request", (request, *arguments), 0), told)
 
     def deliver(self, hosted: Hosted, sender: ProcessId, port: int, message: Message, number: int) -> None:
-        self._step(hosted, Cause("receive", "", message, sender, number, port), hosted.pure.deliver, (port, sender, message))
+        self._step(hosted, hosted.pure.deliver, ("receive", (port, sender, message), number))
 
     def tell(self, hosted: Hosted, part: str, news: Timer) -> None:
         """A timer expires that nobody set: news from outside the instance."""
-        self._expire(hosted, hosted.paths.index(part), news)
+        self._expire(hosted, (hosted.paths.index(part), news))
 
-    def _expire(self, hosted: Hosted, port: int, timer: Timer) -> None:
-        hosted.timers.discard((port, timer))
-        self._step(hosted, Cause("timer", "", timer, port=port), hosted.pure.fire, (port, timer))
+    def _expire(self, hosted: Hosted, expired: tuple[int, Timer]) -> None:
+        hosted.timers.pop(expired, None)
+        self._step(hosted, hosted.pure.fire, ("timer", expired, 0))
 
     def _deliver_local(self) -> None:
         self._delivering = False
@@ -116,49 +111,41 @@ class Steps:
             self.deliver(*self._local.popleft())
 
     def forget(self, hosted: Hosted) -> None:
-        if hosted.keeps:
+        if hosted.keeps and self._commit is not None:
             self._commit.add((hosted.key, None))
 
     # Steps.
 
-    def _step(
-        self,
-        hosted: Hosted,
-        cause: Cause,
-        act: Callable[..., list[Effect]],
-        given: tuple[Any, ...],
-        told: Told = None,
-        *,
-        stores: bool = False,
-    ) -> None:
+    def _step(self, hosted: Hosted, act: Callable[..., list[Effect]], cause: Cause, told: Told = None, stores: bool = False) -> None:
         instance = hosted.instance
         if instance.failed is not None or self._closed:
             return
-        instance.used = now_us()
+        instance.is_used = True
+        commit = self._commit
         try:
-            effects = act(*given)
-            entry = self._changed(hosted, stores) if hosted.keeps else None
-            home = instance.service.home
+            effects = act(*cause[1])
+            entry = self._changed(hosted, stores) if commit is not None and hosted.keeps else None
+            outputs: list[Effect] = []
             for effect in effects:
-                if isinstance(effect, Send):
-                    if effect.to not in home:
-                        raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")  # noqa: TRY301
-                elif isinstance(effect, SetTimer):
+                if isinstance(effect, SetTimer):
                     self._set_timer(hosted, effect)
                 elif isinstance(effect, CancelTimer):
-                    hosted.timers.discard((effect.port, effect.timer))
-                    self._timers.cancel((hosted.key, effect.port, effect.timer))
+                    self._timers.cancel(hosted.timers.pop((effect.port, effect.timer), None))
+                else:
+                    if isinstance(effect, Send) and effect.to not in instance.service.home:
+                        raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")  # noqa: TRY301
+                    outputs.append(effect)
         except Exception as reason:
             self._fail(hosted, cause, reason)
             return
-        if entry is not None:
-            batch = self._commit.add((hosted.key, entry))
-            hosted.held.append(Held(batch, cause, effects, told))
+        if commit is not None and entry is not None:
+            batch = commit.add((hosted.key, entry))
+            hosted.held.append(Held(batch, cause, outputs, told))
             self._waiting[batch].append(hosted)
         elif hosted.held:
-            hosted.held.append(Held(hosted.held[-1].batch, cause, effects, told))
+            hosted.held.append(Held(hosted.held[-1].batch, cause, outputs, told))
         else:
-            self._release(hosted, cause, effects, told)
+            self._release(hosted, cause, outputs, told)
 
     @staticmethod
     def _changed(hosted: Hosted, stores: bool) -> bytes | None:
@@ -170,77 +157,59 @@ class Steps:
         return msgspec.msgpack.encode(hosted.stable.plain(hosted.pure.parts))
 
     def _set_timer(self, hosted: Hosted, effect: SetTimer) -> None:
-        port, timer, after = effect
-        hosted.timers.add((port, timer))
-        self._timers.set((hosted.key, port, timer), after, partial(self._expire, hosted, port, timer))
+        timer = (effect.port, effect.timer)
+        replaced = hosted.timers.get(timer)
+        if replaced is not None:
+            self._timers.cancel(replaced)
+        hosted.timers[timer] = self._timers.set(effect.after, partial(self._expire, hosted, timer))
 
     def _fail(self, hosted: Hosted, cause: Cause, reason: Exception) -> None:
         instance = hosted.instance
-        event = cause.event(hosted, now_us())
+        event = event_of(cause, hosted, now_us())
         instance.failed = f"{type(reason).__name__}: {reason}"
         self._counts["failed instances"] += 1
         log.error("%s has stopped, on %s %s", instance.title, event.kind, event.described(), exc_info=reason)
         for each in instance.processes.values():
-            for port, timer in each.timers:
-                self._timers.cancel((each.key, port, timer))
+            for alarm in each.timers.values():
+                self._timers.cancel(alarm)
             each.timers.clear()
         self._given_up(instance)
 
     def _stored(self, batch: int) -> None:
         for hosted in self._waiting.pop(batch, ()):
             while hosted.held and hosted.held[0].batch <= batch:
-                _, cause, effects, told = hosted.held.popleft()
-                self._release(hosted, cause, effects, told)
+                _, cause, outputs, told = hosted.held.popleft()
+                self._release(hosted, cause, outputs, told)
 
     # Outputs.
 
-    def _release(self, hosted: Hosted, cause: Cause, effects: list[Effect], told: Told) -> None:
-        recorder = self._recorder
-        if recorder is not None:
-            outgoing = self._messages(hosted, effects, recorder.number)
-            recorder.step(hosted.instance.title, _events(hosted, cause, effects, outgoing))
-            for each in outgoing:
-                self._send(hosted, *each)
-        indicated = False
-        for effect in effects:
+    def _release(self, hosted: Hosted, cause: Cause, outputs: list[Effect], told: Told) -> None:
+        numbers = UNNUMBERED if self._recorder is None else _recorded(self._recorder, hosted, cause, outputs)
+        for effect in outputs:
+            if isinstance(effect, Send):
+                self._send(hosted, effect.port, effect.to, effect.message, next(numbers))
+            elif isinstance(effect, Broadcast):
+                for to in hosted.peers:
+                    self._send(hosted, effect.port, to, effect.message, next(numbers))
+        for effect in outputs:
             if isinstance(effect, Indicate):
-                indicated = True
-            elif recorder is None:
-                if isinstance(effect, Send):
-                    self._send(hosted, effect.port, effect.to, effect.message, 0)
-                elif isinstance(effect, Broadcast):
-                    for to in hosted.peers:
-                        self._send(hosted, effect.port, to, effect.message, 0)
-        if indicated:
-            self._indicate(hosted, effects)
+                self._indicate(hosted, effect.indication)
         if told is not None:
             told()
 
     @staticmethod
-    def _indicate(hosted: Hosted, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Indicate):
-                for listener in tuple(hosted.instance.listeners):
-                    try:
-                        listener(hosted.me, effect.indication)
-                    except Exception:
-                        log.exception("a listener of %s raised", hosted.instance.title)
-
-    @staticmethod
-    def _messages(hosted: Hosted, effects: list[Effect], number: Callable[[], int]) -> list[_Outgoing]:
-        found: list[_Outgoing] = []
-        for effect in effects:
-            if isinstance(effect, Send):
-                found.append(_Outgoing(effect.port, effect.to, effect.message, number()))
-            elif isinstance(effect, Broadcast):
-                found += [_Outgoing(effect.port, to, effect.message, number()) for to in hosted.peers]
-        return found
+    def _indicate(hosted: Hosted, indication: Indication) -> None:
+        for listener in tuple(hosted.instance.listeners):
+            try:
+                listener(hosted.me, indication)
+            except Exception:
+                log.exception("a listener of %s raised", hosted.instance.title)
 
     def _send(self, hosted: Hosted, port: int, to: ProcessId, message: Message, number: int) -> None:
         instance = hosted.instance
-        home = instance.service.home[to]
-        if home == self._node:
-            self._local.append((instance.processes[to], hosted.me, port, message, number))
+        neighbour = instance.processes.get(to)
+        if neighbour is not None:
+            self._local.append((neighbour, hosted.me, port, message, number))
             if not self._delivering:
                 self._delivering = True
                 self._turn.before_end(self._deliver_local)
@@ -252,20 +221,22 @@ class Steps:
             self._counts["lost"] += 1
             log.warning("%s: %s cannot be sent: %s", instance.title, type(message).__name__, reason)
             return
-        self._send_to_node(home, frame)
+        self._send_to_node(instance.service.home[to], frame)
 
 
-def _events(hosted: Hosted, cause: Cause, effects: list[Effect], outgoing: Iterable[_Outgoing]) -> list[Event]:
-    """The step as events: what began it, then its effects in order."""
-    now, me, sent = now_us(), hosted.me, iter(outgoing)
-    events = [cause.event(hosted, now)]
-    for effect in effects:
+def _recorded(recorder: Recorder, hosted: Hosted, cause: Cause, outputs: list[Effect]) -> Iterator[int]:
+    """Writes the step down as events: what began it, then its outputs in order.  Gives the numbers of its messages."""
+    now, me, numbers = now_us(), hosted.me, []
+    events = [event_of(cause, hosted, now)]
+    for effect in outputs:
         if isinstance(effect, Send | Broadcast):
-            for _ in range(1 if isinstance(effect, Send) else len(hosted.peers)):
-                port, to, message, number = next(sent)
-                events.append(Event(now, me, "send", type(message).__name__, message, to, number, hosted.paths[port]))
+            message, part = effect.message, hosted.paths[effect.port]
+            for to in (effect.to,) if isinstance(effect, Send) else hosted.peers:
+                numbers.append(recorder.number())
+                events.append(Event(now, me, "send", type(message).__name__, message, to, numbers[-1], part))
         elif isinstance(effect, Indicate):
             events.append(Event(now, me, "indicate", type(effect.indication).__name__, effect.indication))
         elif isinstance(effect, Chosen):
             events.append(Event(now, me, "choose", "", note(effect.value), None, None, hosted.paths[effect.port]))
-    return events
+    recorder.step(hosted.instance.title, events)
+    return iter(numbers)

@@ -14,14 +14,14 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 from habemus.core.process import Span
 from habemus.runtimes.live.turn import Turn
 
 SWEEP_FROM = 1_000
-"""A heap with so many entries, most of them cancelled, is cleared of these."""
+"""A heap with so many cancelled entries, if they are most of it, is cleared of these."""
 
 
 def now_us() -> int:
@@ -34,6 +34,20 @@ def chance(seed: int | None) -> random.Random:
     return random.SystemRandom() if seed is None else random.Random(seed)
 
 
+class Alarm:
+    """A timer that has been set.  When it has fired, or was cancelled, there is nothing left to do."""
+
+    __slots__ = ("action", "deadline")
+
+    def __init__(self, deadline: int, action: Callable[[], None]) -> None:
+        self.deadline = deadline
+        self.action: Callable[[], None] | None = action
+
+    @property
+    def is_set(self) -> bool:
+        return self.action is not None
+
+
 class Timers:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, draw: random.Random, clock: Callable[[], int] = now_us, turn: Turn | None = None
@@ -42,53 +56,62 @@ class Timers:
         self._draw = draw
         self._clock = clock
         self._turn = turn or Turn(loop)
-        self._heap: list[tuple[int, int, Hashable]] = []  # when, in which order set, which
-        self._set: dict[Hashable, tuple[int, Callable[[], None], int]] = {}  # which of its entries counts, what it does, when
+        self._heap: list[tuple[int, int, Alarm]] = []  # when, in which order set, which
         self._sequence = 0
+        self._cancelled = 0  # of those in the heap
         self._wake: asyncio.TimerHandle | None = None
         self._wake_at = 0
+        self._is_firing = False
 
     def __len__(self) -> int:
-        return len(self._set)
+        return len(self._heap) - self._cancelled
 
     def drawn(self, span: Span) -> int:
         return span if isinstance(span, int) else self._draw.randint(*span)
 
-    def set(self, key: Hashable, after: Span, action: Callable[[], None]) -> None:
-        """Calls the action once, after a delay from the span; whatever was set for the same key is replaced."""
+    def set(self, after: Span, action: Callable[[], None]) -> Alarm:
+        """Calls the action once, after a delay from the span."""
         self._sequence += 1
-        deadline = self._clock() + self.drawn(after)
-        self._set[key] = (self._sequence, action, deadline)
-        heappush(self._heap, (deadline, self._sequence, key))
-        if len(self._heap) > SWEEP_FROM and len(self._heap) > 4 * len(self._set):
-            self._sweep()
-        if self._wake is None or deadline < self._wake_at:
+        deadline = self._clock() + (after if isinstance(after, int) else self.drawn(after))
+        alarm = Alarm(deadline, action)
+        heappush(self._heap, (deadline, self._sequence, alarm))
+        if not self._is_firing and (self._wake is None or deadline < self._wake_at):
             self._sleep()
+        return alarm
 
-    def left(self, key: Hashable) -> int | None:
-        """How long it is until a timer fires; None if it is not set."""
-        found = self._set.get(key)
-        return None if found is None else max(0, found[2] - self._clock())
+    def left(self, alarm: Alarm) -> int:
+        """How long it is until it fires."""
+        return max(0, alarm.deadline - self._clock())
 
-    def cancel(self, key: Hashable) -> None:
-        self._set.pop(key, None)
+    def cancel(self, alarm: Alarm | None) -> None:
+        if alarm is not None and alarm.action is not None:
+            alarm.action = None
+            self._cancelled += 1
+            if self._cancelled > SWEEP_FROM and 2 * self._cancelled > len(self._heap):
+                self._sweep()
 
     def close(self) -> None:
-        self._set.clear()
+        for _, _, alarm in self._heap:
+            alarm.action = None
         self._heap.clear()
+        self._cancelled = 0
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
 
     def _sweep(self) -> None:
-        self._heap = [entry for entry in self._heap if self._set.get(entry[2], (0,))[0] == entry[1]]
+        self._heap = [entry for entry in self._heap if entry[2].action is not None]
         heapify(self._heap)
+        self._cancelled = 0
 
     def _sleep(self) -> None:
         """Until the first entry is due."""
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
+        while self._heap and self._heap[0][2].action is None:
+            heappop(self._heap)
+            self._cancelled -= 1
         if self._heap:
             self._wake_at = self._heap[0][0]
             # In whole milliseconds, rounded up: event loops round to the nearest, and would wake up again and again before the time.
@@ -97,19 +120,18 @@ class Timers:
 
     def _fire(self) -> None:
         self._wake = None
-        now = self._clock()
-        due = []
-        while self._heap and self._heap[0][0] <= now:
-            _, sequence, key = heappop(self._heap)
-            if self._set.get(key, (0,))[0] == sequence:
-                due.append((sequence, key))
-        self._sleep()
+        self._is_firing = True
+        now, last = self._clock(), self._sequence  # what is set from now on waits for another time, even if it is due at once
         self._turn.open()
         try:
-            for sequence, key in due:
-                found = self._set.get(key)
-                if found is not None and found[0] == sequence:  # an action before it may have cancelled or replaced it
-                    del self._set[key]
-                    found[1]()
+            while self._heap and self._heap[0][0] <= now and self._heap[0][1] <= last:
+                alarm = heappop(self._heap)[2]
+                action, alarm.action = alarm.action, None
+                if action is None:
+                    self._cancelled -= 1
+                else:
+                    action()
         finally:
+            self._is_firing = False
+            self._sleep()
             self._turn.close()

@@ -8,6 +8,7 @@ comes late, and nothing that an algorithm does depends on it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from habemus.core.process import ProcessId
@@ -15,7 +16,7 @@ from habemus.core.values import Indication
 from habemus.problems.election import Leader
 from habemus.runtimes.live.desk import Desk, Standing, Wire
 from habemus.runtimes.live.frames import News, StandBack, Watch
-from habemus.runtimes.live.timers import Timers, now_us
+from habemus.runtimes.live.timers import Alarm, Timers, now_us
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.node import Node
@@ -44,6 +45,8 @@ class Watching:
         self._told: dict[Key, dict[str, Any]] = {}  # what the watchers know
         self._unheard: dict[Key, set[int]] = {}  # the peers that have not answered yet, while the watchers have not been told anything
         self._leaving: dict[Key, Callable[[], None]] = {}
+        self._first: dict[Key, Alarm] = {}  # when the watchers are told, whoever has not answered
+        self._asking: dict[Key, Alarm] = {}  # when the peers are asked again
         desk.changed = self._changed
         desk.transferred = self._transferred
 
@@ -64,7 +67,7 @@ class Watching:
         else:
             self._unheard[key] = set(self._node.reaches())
             self._ask_peers(key)
-            self._timers.set(("first", key), FIRST_US, lambda: self._tell_first(key))
+            self._first[key] = self._timers.set(FIRST_US, partial(self._tell_first, key))
             self._tell_if_new(key)
 
     def unwatch(self, wire: Wire, id: int | None = None) -> None:
@@ -76,8 +79,8 @@ class Watching:
                 self._heard.pop(key, None)
                 self._told.pop(key, None)
                 self._unheard.pop(key, None)
-                self._timers.cancel(("watch", key))
-                self._timers.cancel(("first", key))
+                self._timers.cancel(self._asking.pop(key, None))
+                self._timers.cancel(self._first.pop(key, None))
                 leave = self._leaving.pop(key, None)
                 if leave is not None:
                     leave()
@@ -105,7 +108,7 @@ class Watching:
     def _ask_peers(self, key: Key) -> None:
         for peer in self._node.settings.peers:
             self._node.send(peer, Watch(self._node.number_of(key[0]), key[1]))
-        self._timers.set(("watch", key), REPEAT_US, lambda: self._ask_peers(key))
+        self._asking[key] = self._timers.set(REPEAT_US, partial(self._ask_peers, key))
 
     def connected(self, peer: int) -> None:
         for service, name in self._watchers:
