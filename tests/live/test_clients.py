@@ -25,6 +25,7 @@ from tests.live.nodes import DEFAULT, Nodes
 
 import habemus
 from habemus.api import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus.api.wire import Wire
 
 SOURCE = Path(habemus.__file__).parent
 
@@ -252,6 +253,21 @@ def test_threads_that_share_a_session_do_not_both_hold_it(cluster: Cluster) -> N
         thread.join(PATIENCE)
     assert len(most) == 50
     assert max(most) == 1
+
+
+def test_a_session_that_ends_while_its_keeper_connects_leaves_no_connection(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    with habemus.connect(nodes.socket(1)) as cluster:
+        session = cluster.session()
+
+        class Late(Wire):
+            def __init__(self, *given: Any) -> None:
+                super().__init__(*given)
+                session.close()
+
+        monkeypatch.setattr("habemus.api.session.Wire", Late)
+        wire = session._connect_keeper()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            wire.say("alive", 0)
 
 
 def test_not_everybody_gets_the_lock_at_a_cold_start(tmp_path: Path, start: Start) -> None:

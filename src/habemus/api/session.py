@@ -217,15 +217,20 @@ class Session:
             self._drop_lost()
 
     def _beat_once(self) -> None:
-        if self._keeping is None:
-            self._keeping = Wire(self.place, self.credentials, self.label, self.key, self._patience(self._beat))
-        self._keeping.say("alive", now_us())
+        wire = self._keeping or self._connect_keeper()
+        wire.say("alive", now_us())
         end = monotonic() + self._beat
         while (left := end - monotonic()) > 0 and not self.over:
             try:
-                self.hear(self._keeping.hear(self._patience(left)))
+                self.hear(wire.hear(self._patience(left)))
             except TimeoutError:
                 self._drop_lost()
+
+    def _connect_keeper(self) -> Wire:
+        wire = self._keeping = Wire(self.place, self.credentials, self.label, self.key, self._patience(self._beat))
+        if self.over:
+            wire.close()  # whoever ended the session meanwhile did not see it
+        return wire
 
     def _patience(self, longest: float) -> float:
         """Until the next lease runs out, at most."""
@@ -241,8 +246,10 @@ class Session:
         if self._keeping is not None:
             self._keeping.close()
             self._keeping = None
+        if self.over:
+            return
         try:
-            self._keeping = Wire(self.place, self.credentials, self.label, self.key, self._patience(self._beat))
+            self._connect_keeper()
         except Silent:
             pass
         except (OSError, HabemusError) as reason:
