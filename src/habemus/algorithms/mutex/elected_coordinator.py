@@ -157,6 +157,8 @@ class ElectedCoordinator(Participant):
     def vacate(self, sender: ProcessId, release: Release) -> None:
         if self.is_for_coordinator(release.term):
             self.end_requests(sender, release.number)
+            if self.lease and self.loan is not None and self.borrowing() is None:
+                self.cancel_timer(Overdue(self.term, self.loan.token))
 
     def end_requests(self, sender: ProcessId, last: int) -> None:
         self.ended[sender] = max(last, self.ended.get(sender, 0))
@@ -224,8 +226,7 @@ class ElectedCoordinator(Participant):
             self.recorders.add(sender)
 
     def is_recorded(self) -> bool:
-        enough = self.majority() if self.recording == "majority" else 1
-        return self.coordinator == self.me and self.lending and len(self.recorders) >= enough
+        return self.lending and self.coordinator == self.me and len(self.recorders) >= self.enough()
 
     @whenever(is_recorded)
     def grant(self) -> None:
@@ -237,6 +238,10 @@ class ElectedCoordinator(Participant):
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
 
     # What every coordinator has to see to.
+
+    def enough(self) -> int:
+        """How many must have recorded a loan."""
+        return self.majority() if self.recording == "majority" else 1
 
     def majority(self) -> int:
         return more_than_half(len(self.peers) + 1)
