@@ -154,9 +154,9 @@ QUICK = [
     row("token-ring-repair", 2, "", "ME1:4", 113, 3, every=False, outside="messages may take longer than `patience`"),
     row("elected-coordinator", 2, "ME1 FENCE", "", 9_107, 36, timeouts=1, network="fifo"),
     row("elected-coordinator-plain", 2, "ME1 FENCE", "", 6_575, 28, timeouts=1, network="fifo"),
-    row("elected-coordinator-leased", 2, "FENCE", "ME1:18", 12_037, 34, timeouts=1, network="fifo"),
-    row("elected-coordinator-unrecorded", 2, "FENCE", "ME1:14", 9_797, 28, timeouts=1, network="fifo"),
-    row("elected-coordinator-bully", 2, "FENCE", "ME1:12", 12_099, 28, timeouts=1, network="fifo"),
+    row("elected-coordinator-leased", 2, "FENCE", "ME1:18", 12_286, 34, timeouts=1, network="fifo"),
+    row("elected-coordinator-unrecorded", 2, "FENCE", "ME1:14", 9_720, 28, timeouts=1, network="fifo"),
+    row("elected-coordinator-bully", 2, "FENCE", "ME1:12", 12_022, 28, timeouts=1, network="fifo"),
     # Elections: spec, section 3.
     row("bully", 2, "E1 E2 E3 E4", "", 53, 9, timing="synchronous"),
     row("bully", 3, "E1 E2 E3 E4", "", 5_249, 19, timing="synchronous"),
