@@ -35,7 +35,7 @@ NO_LOOPS = "no run goes on for ever"
 NO_FAIR_LOOPS = "no fair run goes on for ever"
 SMALL = 50_000
 """So many states are visited before another search is thought of."""
-SMALL_DIAGRAM = 1_000_000
+SMALL_DIAGRAM = 400_000
 """So many edges of diagrams are stored before sets of states are given up, which do not suit every algorithm."""
 LARGEST_ORDER = 8
 """Entries of each participant where it is kept track of what happened before what."""
