@@ -9,7 +9,6 @@ violation, and the way to it with the loop is shown.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -61,9 +60,7 @@ def has_loops(search: Search) -> bool:
                 if move.label.kind == "receive":
                     sent = leads_to.setdefault((place, move.label.what), set())
                     sent.update((to, local.post.values[each]) for to, bundle in move.sends for each in local.post.bundles.values[bundle])
-                    left = Counter(local.inbox_of(number)) - Counter([local.post.number(move.label.what)])
-                    to_itself = Counter(local.inbox_of(move.target)) - left
-                    sent.update((place, local.post.values[each]) for each in to_itself)
+                    sent.update((place, parcel) for parcel in local.sent_to_itself(number, move))
     # A receipt may leave the application where it is.
     return _is_cyclic(leads_to) or _is_cyclic({use: others - {use} for use, others in uses.items()})
 

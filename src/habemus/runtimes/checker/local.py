@@ -580,6 +580,15 @@ class Local:
                 return ()
         return next(each.effects for each in self._known_steps[state, key] if each.choices == label.choices)
 
+    def sent_to_itself(self, number: int, move: Move) -> list[Parcel]:
+        known = self.components.values[move.target].known
+        effects = self.effects(number, move.label)
+        return [
+            Parcel(self.process, effect.port, effect.message, known)
+            for effect in effects
+            if isinstance(effect, Send) and effect.to == self.process
+        ]
+
     def paths(self) -> list[str]:
         return [part.path for part in self.stack.parts]
 

@@ -15,9 +15,10 @@ from habemus.core import Const, Durable, Message, ProcessId, Timer, upon, whenev
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
 from habemus.problems.mutex import Mutex
-from habemus.problems.mutex_observer import MutexUse
+from habemus.problems.mutex_observer import MutexObserver, MutexUse
+from habemus.runtimes.checker.fairness import has_loops
 from habemus.runtimes.checker.local import BUDGETS, Bound, locals_of, spent
-from habemus.runtimes.checker.search import Extent
+from habemus.runtimes.checker.search import Extent, Search
 from habemus.runtimes.replay import Replay
 
 
@@ -191,6 +192,34 @@ def test_two_that_give_way_for_ever() -> None:
     assert {event.process for event in in_loop if event.kind == "timer"} == {1, 2}, "a fair loop lets the timers of both run out"
     assert not any(event.name == "Granted" for event in in_loop)
     assert "for ever" in next(finding.why for finding in report.findings if finding.name == "ME2-deadlock")
+
+
+class Chatter(Mutex):
+    """Talks to itself for ever."""
+
+    def acquire(self) -> None:
+        self.send(Yes(), to=self.me)
+        self.send(No(), to=self.me)
+        self.granted()
+
+    @upon(Yes)
+    def contradict(self, _: ProcessId, __: Yes) -> None:
+        self.send(No(), to=self.me)
+
+    @upon(No)
+    def agree(self, _: ProcessId, __: No) -> None:
+        self.send(Yes(), to=self.me)
+
+    def release(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("merging", [False, True])
+def test_a_message_that_is_under_way_already_goes_round_all_the_same(merging: bool) -> None:
+    system = Chatter.system(1)
+    search = Search(system, {1: MutexUse(1)}, MutexObserver(), Bound(merging=merging))
+    search.run(1_000)
+    assert has_loops(search)
 
 
 def test_a_loop_that_is_not_fair_is_no_violation() -> None:
