@@ -58,7 +58,7 @@ class Bounds(NamedTuple):
 
 
 TIMED = Bounds(timings=(ASYNCHRONOUS, SYNCHRONOUS))
-ELECTED = TIMED._replace(sizes=(2,), ordered=(), timeouts=1, fifo=True, limit=600_000, in_time=10_000)
+ELECTED = TIMED._replace(sizes=(2,), ordered=(), timeouts=1, fifo=True, limit=800_000, in_time=10_000)
 
 BOUNDS: dict[str, Bounds] = {
     "lamport": Bounds(sizes=(2,), ordered=(2,), entries=2),
