@@ -18,10 +18,7 @@ from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.mutex import MUTEX
 from habemus.catalog.problems import Problem
-from habemus.core.model import Knowledge, Observer, Seen, Use
-from habemus.core.process import ProcessId
 from habemus.core.properties import Verdict
-from habemus.core.system import System
 
 LIMIT = 60_000
 """States of one search, unless the table says otherwise."""
@@ -197,8 +194,8 @@ def _models(entry: Entry, bounds: Bounds) -> dict[str, dict[str, dict[str, Any]]
     models["lossy"] = {"": lose} if fifo or bounds.fifo else {"safety": {"network": "lossy"}, "liveness": lose}
     models["duplicating"] = {"": {**base, "faults": (("copy", 1),)}}
     models["crash"] = {"": {**base, "faults": (("crash", 1),)}}
-    models["recovery"] = {"": {**base, "faults": (("crash", 1), ("recover", 1))}}
-    models["amnesia"] = {"": {**base, "faults": (("amnesia", 1), ("crash", 1))}}
+    models["recovery"] = {"": {**base, "faults": (("crash", 1), ("recover", 1)), "returning": True}}
+    models["amnesia"] = {"": {**base, "faults": (("amnesia", 1), ("crash", 1)), "returning": True}}
     return models
 
 
@@ -218,69 +215,11 @@ def _tasks(
 # Searching.
 
 
-class _Watched(NamedTuple):
-    """What an observer knows, and who is down."""
-
-    knowledge: Knowledge
-    down: frozenset[ProcessId] = frozenset()
-
-
-class Returning:
-    """An observer for runs in which whoever crashes comes back: while somebody is down, nothing is at its end."""
-
-    def __init__(self, observer: Observer) -> None:
-        self.observer = observer
-
-    def first(self) -> Knowledge:
-        return _Watched(self.observer.first())
-
-    def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
-        assert isinstance(knowledge, _Watched)
-        known, violated = self.observer.sees(knowledge.knowledge, seen)
-        down = knowledge.down
-        if seen.kind == "crash":
-            down |= {seen.process}
-        elif seen.kind == "recover":
-            down -= {seen.process}
-        return _Watched(known, down), violated
-
-    def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
-        assert isinstance(knowledge, _Watched)
-        return () if knowledge.down else self.observer.at_rest(knowledge.knowledge)
-
-    def lacking(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
-        assert isinstance(knowledge, _Watched)
-        return () if knowledge.down else self.observer.lacking(knowledge.knowledge)
-
-    def progress(self, seen: Seen) -> Sequence[str]:
-        return self.observer.progress(seen)
-
-    def shown(self, seen: Seen) -> Sequence[str]:
-        return self.observer.shown(seen)
-
-    def about_the_end(self) -> Sequence[str]:
-        return self.observer.about_the_end()
-
-
-def _with_returns(problem: Problem) -> Problem:
-    model = problem.model
-    assert model is not None
-
-    def returning(entries: int | None, system: System) -> tuple[Mapping[ProcessId, Use], Observer]:
-        uses, observer = model(entries, system)
-        return uses, Returning(observer)
-
-    return replace(problem, model=returning)
-
-
 def search(task: Task) -> list[Found]:
     """Makes the searches of a task, from the largest size on, until nothing more is to be learned."""
     found: list[Found] = []
-    entry = find(task.algorithm)
     for check in task.checks:
-        if {"recover", "amnesia"} & {kind for kind, _ in check.faults}:
-            entry = replace(entry, problem=_with_returns(find(task.algorithm).problem))
-        report = perform(check, entry=entry)
+        report = perform(check)
         extent = report.extent
         assert extent.depth is not None, "the searches of the cards go level by level"
         verdicts = {}
@@ -474,8 +413,7 @@ set, before or after any message; and *synchronous*, time passes only when no me
 
 Some things to know when reading:
 
-- Liveness (ME2, E2) in the columns *recovery* and *amnesia* is about runs in which the process does come back. `habemus check` with
-  the same bound also reports those in which it stays down, which may be shorter.
+- Liveness (ME2, E2) in the columns *recovery* and *amnesia* is about runs in which the process does come back (`--returning`).
 - With *lossy* links any messages are lost, for safety. For liveness one is, since whoever may lose everything may wait for ever; and
   one for all properties where links keep the order.
 - ME3 is about what happened before what among the algorithm's own messages. Applications that also speak to each other in other ways can

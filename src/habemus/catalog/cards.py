@@ -64,10 +64,9 @@ class Searched:
     def bound(self, entry: Entry) -> str:
         """The bound in words."""
         many = f"{self.check.n} participants"
-        returning = ", whoever crashes comes back" if ("recover", 1) in self.check.faults or ("amnesia", 1) in self.check.faults else ""
         given = (*self.check.options, *self.check.initial)
         options = f", {', '.join(given)}" if given else ""
-        return f"{many}{options}, {self.check.told(entry)}{returning}"
+        return f"{many}{options}, {self.check.told(entry)}"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from habemus.core.system import System
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
 from habemus.runtimes.checker.local import FAULTS, Bound, Local
+from habemus.runtimes.checker.returning import Returning
 from habemus.runtimes.checker.search import INTERRUPTED, SOMEWHERE, Extent, Search, TooNarrow, Wrong
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Check:
     timing: str = "asynchronous"
     merging: bool = False
     order: bool = False
+    returning: bool = False  # whoever crashes comes back: how things end while somebody is down does not count
     every: bool = False  # go on after the first violation
     search: str = "auto"  # one of SEARCHES
     limit: int = STATE_LIMIT
@@ -75,6 +77,8 @@ class Check:
                 raise BadSetup(f"{kind}={count}: a check has from 0 to 99 of a fault")
         if self.order and (self.entries is None or self.entries > LARGEST_ORDER):
             raise BadSetup(f"the order of requests (ME3) is checked for up to {LARGEST_ORDER} entries of each participant")
+        if self.returning and not {"recover", "amnesia"} & {kind for kind, count in self.faults if count}:
+            raise BadSetup("nobody can come back without recoveries: add recover=1 or amnesia=1 to the faults")
         if self.entries is not None and self.entries < 0:
             raise BadSetup(f"each participant enters a number of times, not {self.entries}")
 
@@ -116,7 +120,7 @@ class Check:
         words += ["--faults", ",".join(f"{kind}={count}" for kind, count in self.faults)] if self.faults else []
         words += ["--timeouts", str(self.timeouts)] if self.timeouts is not None else []
         words += ["--timing", self.timing] if self.timing != "asynchronous" else []
-        words += [f"--{name}" for name in ("merging", "order", "every") if getattr(self, name)]
+        words += [f"--{name}" for name in ("merging", "order", "returning", "every") if getattr(self, name)]
         words += ["--search", self.search] if self.search != "auto" else []
         words += ["--limit", str(self.limit)] if self.limit != STATE_LIMIT else []
         return shlex.join(words)
@@ -147,6 +151,7 @@ class Check:
         told += [f"at most {count} {_IN_WORDS[kind]}" for kind, count in bound.budgets]
         told += ["equal messages under way are one"] if bound.merging else []
         told += ["messages faster than timers"] if bound.synchronous else []
+        told += ["whoever crashes comes back"] if self.returning else []
         return ", ".join(told)
 
 
@@ -232,6 +237,8 @@ def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Ext
         raise BadSetup(f"{entry.name}: {entry.problem.title} is about time, which a check does not have; use run or sweep")
     system = system_of(check.setup(), entry)
     uses, observer = model(check.entries, system)
+    if check.returning:
+        observer = Returning(observer)
     bound = check.bound(entry)
     with blaming(system):
         search = _searched(check, lambda kind, *filled: kind(system, uses, observer, bound, *filled), progress)

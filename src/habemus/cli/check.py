@@ -30,6 +30,7 @@ from habemus.runtimes.checker.search import Extent
 )
 @click.option("--merging", is_flag=True, help="Equal messages under way count as one: for algorithms that send again and again.")
 @click.option("--order", is_flag=True, help="Also ME3: keeps track of what happened before what.")
+@click.option("--returning", is_flag=True, help="Whoever crashes comes back: how things end while somebody is down does not count.")
 @click.option("--every", is_flag=True, help="Go on after the first violation, and judge every property.")
 @click.option(
     "--search",
@@ -69,6 +70,7 @@ def check(
     timing: str,
     merging: bool,
     order: bool,
+    returning: bool,
     every: bool,
     search: str,
     limit: int,
@@ -96,6 +98,7 @@ def check(
         timing=timing,
         merging=merging,
         order=order,
+        returning=returning,
         every=every,
         search=search,
         limit=limit,

@@ -263,6 +263,23 @@ def test_what_is_durable_survives_a_crash(careful: bool, faults: tuple[tuple[str
     assert ("ME1" in report.violated) is violated
 
 
+def test_whoever_comes_back_is_waited_for() -> None:
+    """A coordinator with stable memory that goes down blocks everybody for as long as it stays down, and no longer."""
+    faults = (("crash", 1), ("recover", 1))
+    staying, returning = (
+        perform(Check("quorum-durable", 1, options=("coordinators=1",), faults=faults, returning=each)) for each in (False, True)
+    )
+    assert "ME2-deadlock" in staying.violated
+    assert returning.verdict is Verdict.HOLDS
+    assert "whoever crashes comes back" in returning.plain()["bound"] and "--returning" in returning.plain()["command"]
+    assert returning.extent.states >= staying.extent.states
+
+
+def test_nobody_comes_back_without_recoveries() -> None:
+    with pytest.raises(BadSetup, match="add recover=1"):
+        Check("central", 2, faults=(("crash", 1),), returning=True)
+
+
 def test_a_crash_in_the_middle_of_a_broadcast() -> None:
     """After each of its messages but the last: the crash after the last one is a move of its own."""
     system = RicartAgrawala.system(4)

@@ -1,0 +1,56 @@
+"""Runs in which whoever crashes comes back: nothing is at its end while somebody is down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from habemus.core.model import Knowledge, Observer, Seen
+from habemus.core.process import ProcessId
+
+
+class _Watched(NamedTuple):
+    """What an observer knows, and who is down."""
+
+    knowledge: Knowledge
+    down: frozenset[ProcessId] = frozenset()
+
+
+class Returning:
+    """An observer that does not judge how things end while somebody is down."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+
+    def first(self) -> Knowledge:
+        return _Watched(self.observer.first())
+
+    def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
+        assert isinstance(knowledge, _Watched)
+        known, violated = self.observer.sees(knowledge.knowledge, seen)
+        down = knowledge.down
+        if seen.kind == "crash":
+            down |= {seen.process}
+        elif seen.kind == "recover":
+            down -= {seen.process}
+        return _Watched(known, down), violated
+
+    def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
+        assert isinstance(knowledge, _Watched)
+        return () if knowledge.down else self.observer.at_rest(knowledge.knowledge)
+
+    def lacking(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
+        assert isinstance(knowledge, _Watched)
+        return () if knowledge.down else self.observer.lacking(knowledge.knowledge)
+
+    def progress(self, seen: Seen) -> Sequence[str]:
+        return self.observer.progress(seen)
+
+    def shown(self, seen: Seen) -> Sequence[str]:
+        return self.observer.shown(seen)
+
+    def about_the_end(self) -> Sequence[str]:
+        return self.observer.about_the_end()
+
+
+__all__ = ["Returning"]
