@@ -44,7 +44,7 @@ class Link:
     def close(self) -> None:
         if self._server is not None:
             self._server.close()
-        self.break_off()
+        self.refuse()  # those that are on their way in, too
 
     # What can be done to it.  Two cuts may overlap: it passes again when both have ended.
 

@@ -17,6 +17,7 @@ from habemus.core import Durable, Message, Process, ProcessId, System, request, 
 from habemus.core.system import complete
 from habemus.problems.mutex import Granted
 from habemus.runtimes.live import dialling
+from habemus.runtimes.live.answering import Incoming
 from habemus.runtimes.live.codec import Deframer, encoded, frame_of, greeting_of
 from habemus.runtimes.live.failures import InstanceFailed, NodeStopped, TooMany
 from habemus.runtimes.live.frames import Carry, Challenge, Hello, Proof
@@ -523,6 +524,28 @@ def test_a_peer_that_restarts_is_connected_to_again(cluster: Any) -> None:
             client = made.client(1, "locks", "x")
             await made.start(2)
             assert isinstance(await client.hear(), Granted)
+
+    asyncio.run(main())
+
+
+class Late:
+    """The transport of a connection that was let in before the node closed, and is made after it."""
+
+    def __init__(self) -> None:
+        self.is_aborted = False
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+def test_a_connection_that_was_on_its_way_in_ends_with_the_node(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"counts": counting()}, only=(1,)) as made:
+            network = made.nodes[1]._network
+        for protocol in (Incoming(network), network.clients.connection()):
+            late: Any = Late()
+            protocol.connection_made(late)
+            assert late.is_aborted
 
     asyncio.run(main())
 

@@ -37,7 +37,7 @@ class Incoming(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
         self._transport = transport
         network = self._network
-        if len(network.incoming) >= network.most_incoming:
+        if network.is_closed or len(network.incoming) >= network.most_incoming:
             network.counts["turned away"] += 1
             transport.abort()
             return

@@ -61,11 +61,13 @@ class Clients:
         self.turn = turn
         self.connections: set[Connection] = set()
         self.is_compiled = is_compiled()
+        self.is_closed = False
 
     def connection(self, *, is_local: bool = True) -> Connection:
         return Connection(self, needs_proof=not is_local and self.node.settings.secret is not None)
 
     def close(self) -> None:
+        self.is_closed = True
         for connection in list(self.connections):
             connection.end()
 
@@ -122,7 +124,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
-        if len(self._clients.connections) >= MOST_CLIENTS:
+        if self._clients.is_closed or len(self._clients.connections) >= MOST_CLIENTS:
             self._transport.abort()
             return
         self._clients.connections.add(self)

@@ -66,6 +66,7 @@ class Network:
         self.incoming: set[Incoming] = set()
         self.speaking: dict[int, Incoming] = {}  # the connection that speaks for each peer
         self.most_incoming = len(self._links) + SPARE_CONNECTIONS
+        self.is_closed = False
 
     async def listen(self, bind: Address | socket.socket, local: Path | None = None) -> Address:
         """Takes the address, or a socket that listens already; says which address that is.  Nobody is let in yet.
@@ -101,7 +102,8 @@ class Network:
         return sorted(peer for peer, link in self._links.items() if link.is_up)
 
     async def close(self) -> None:
-        """Hands over what is queued for peers that are there, then closes everything."""
+        """Hands over what is queued for peers that are there, then closes everything, and whatever was on its way in."""
+        self.is_closed = True
         for server in (self._server, self._local):
             if server is not None:
                 server.close()
