@@ -291,9 +291,51 @@ def test_killed_before_another_is_granted_when_the_node_dies(cluster: Cluster, t
     code, _, said = ended(beating.process)
     assert (code, said.count("\n")) == (123, 1)
     assert "the node has gone" in said
-    assert ended(after)[0] == 0
+    assert ended(after) == (0, "", "")
     assert beating.last() < numbers(tmp_path / "notes")[0]
     cluster.wait_until_well()
+
+
+def back(cluster: Cluster, number: int) -> subprocess.Popen[str]:
+    """A node that has been told to end, started again as soon as that can be."""
+    config = str(cluster.folder / ".habemus" / "cluster.toml")
+    while True:
+        again = cluster.start("node", "--config", config, "--id", str(number))
+        assert again.stderr is not None
+        if "listens" in again.stderr.readline():
+            return again
+        again.communicate(timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "how", "stands_still"),
+    [
+        ("elected-coordinator-leased", signal.SIGKILL, False),
+        ("elected-coordinator-leased", signal.SIGTERM, False),
+        ("elected-coordinator", signal.SIGKILL, False),
+        ("elected-coordinator", signal.SIGKILL, True),  # the guard has to see that the node has gone
+    ],
+)
+def test_killed_before_another_is_granted_when_the_node_is_back_at_once(
+    tmp_path: Path, algorithm: str, how: signal.Signals, stands_still: bool
+) -> None:
+    """A node that recovers says that its stay is over; if it did so at once, that would be too early for a command that takes its time."""
+    cluster = Cluster(tmp_path, "--algorithm", algorithm)
+    beating = Beating(cluster, tmp_path, "node-dies")
+    after = next_one(cluster, tmp_path, "node-dies")
+    if stands_still:
+        beating.process.send_signal(signal.SIGSTOP)
+    os.kill(cluster.pid(1), how)
+    again = back(cluster, 1)
+    try:
+        assert ended(after) == (0, "", "")
+        beating.process.send_signal(signal.SIGCONT)
+        assert ended(beating.process)[0] == 123
+        assert beating.last() < numbers(tmp_path / "notes")[0]
+    finally:
+        again.terminate()
+        assert ended(again)[0] == 0
+        cluster.stop()
 
 
 def test_killed_before_another_is_granted_when_the_node_stands_still(cluster: Cluster, tmp_path: Path) -> None:
@@ -304,7 +346,7 @@ def test_killed_before_another_is_granted_when_the_node_stands_still(cluster: Cl
     code, _, said = ended(beating.process)
     os.kill(node, signal.SIGCONT)
     assert (code, "not renewed in time" in said) == (123, True)
-    assert ended(after)[0] == 0
+    assert ended(after) == (0, "", "")
     assert beating.last() < numbers(tmp_path / "notes")[0]
     cluster.wait_until_well()
 
@@ -314,15 +356,41 @@ def test_killed_before_another_is_granted_when_habemus_lock_is_killed(cluster: C
     after = next_one(cluster, tmp_path, "we-die")
     beating.process.kill()
     assert ended(beating.process)[0] == -signal.SIGKILL
-    assert ended(after)[0] == 0
+    assert ended(after) == (0, "", "")
     assert beating.last() < numbers(tmp_path / "notes")[0]
+
+
+HANGS_UP = """
+import os, sys, time
+from habemus.cli import ending
+quick = ending.children
+ending.children = lambda process: time.sleep(0.3) or quick(process)
+script = "import os, subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True); os.read(0, 1)"
+command = os.posix_spawn(sys.executable, [sys.executable, "-c", script], os.environ, setpgroup=0)
+guard = ending.guarded(command, None, None)
+sys.stdin.readline()
+os.close(guard._told)
+time.sleep(0.1)
+"""
+"""A holder that ends slowly, its files first; and a guard that takes its time between stopping the command and looking for its children."""
+
+
+def test_the_guard_finds_the_children_of_a_command_although_the_system_hangs_up() -> None:
+    """A group that nobody looks after any more is sent SIGHUP if anybody in there is stopped; so it had better not be, by then."""
+    with subprocess.Popen([sys.executable, "-c", HANGS_UP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdin is not None and holder.stdout is not None
+        child = os.pidfd_open(int(holder.stdout.readline()))
+        holder.stdin.write("end\n")
+        holder.stdin.flush()
+        assert select.select([child], [], [], PATIENCE)[0]
+        os.close(child)
 
 
 def test_killed_before_another_is_granted_when_habemus_lock_stands_still(cluster: Cluster, tmp_path: Path) -> None:
     beating = Beating(cluster, tmp_path, "we-stop")
     after = next_one(cluster, tmp_path, "we-stop")
     beating.process.send_signal(signal.SIGSTOP)
-    assert ended(after)[0] == 0
+    assert ended(after) == (0, "", "")
     beating.process.send_signal(signal.SIGCONT)
     assert ended(beating.process)[0] == 123
     assert beating.last() < numbers(tmp_path / "notes")[0]

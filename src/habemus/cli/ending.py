@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import os
 import select
-from time import monotonic_ns
+from time import monotonic_ns, sleep
+
+from habemus.runtimes.live.lines import PARTING_US
 
 TYPE_CHECKING = False
 
@@ -94,21 +96,23 @@ class Family:
 
 
 class Guard:
-    """A process that ends the command at a certain time, which can be put off, or when this process has ended."""
+    """A process that ends the command at a certain time, which can be moved, or when this process has ended, or, if it is given
+    the connection to the node, a while after that has ended."""
 
-    def __init__(self, command: int, at_us: int | None) -> None:
+    def __init__(self, command: int, at_us: int | None, line: int | None) -> None:
         heard, self._told = os.pipe()
         os.set_blocking(self._told, False)
+        parent = os.getpid()
         self._process = os.fork()
         if self._process == 0:
             os.close(self._told)
             try:
-                _guard(command, heard, at_us)
+                _guard(parent, command, heard, at_us, line)
             finally:
                 os._exit(0)
         os.close(heard)
 
-    def put_off(self, at_us: int) -> None:
+    def move_to(self, at_us: int) -> None:
         try:
             os.write(self._told, b"%d\n" % at_us)
         except OSError:
@@ -119,15 +123,19 @@ class Guard:
         os.waitpid(self._process, 0)
 
 
-def guarded(command: int, at_us: int | None) -> Guard | None:
+def _until_ms(times: Iterable[int | None]) -> float | None:
+    return min((max(0, time - now_us()) / 1_000 for time in times if time is not None), default=None)
+
+
+def guarded(command: int, at_us: int | None, line: int | None) -> Guard | None:
     """None if this system has no room for another process."""
     try:
-        return Guard(command, at_us)
+        return Guard(command, at_us, line)
     except OSError:
         return None
 
 
-def _guard(command: int, heard: int, at_us: int | None) -> None:
+def _guard(parent: int, command: int, heard: int, at_us: int | None, line: int | None) -> None:
     for number in IGNORED_BY_GUARD:
         signal.signal(number, signal.SIG_IGN)
     signal.set_wakeup_fd(-1)
@@ -137,9 +145,27 @@ def _guard(command: int, heard: int, at_us: int | None) -> None:
         os.dup2(nothing, standard)  # whoever reads what the command writes must not wait for the guard
     poll = select.poll()
     poll.register(heard, select.POLLIN)
-    while poll.poll(None if at_us is None else max(0, (at_us - now_us()) / 1_000)):
-        said = os.read(heard, 4_096)
-        if not said:
-            break
-        at_us = int(said.split()[-1])
+    if line is not None:
+        poll.register(line, getattr(select, "POLLRDHUP", 0))
+    times = {heard: at_us}
+    while ready := poll.poll(_until_ms(times.values())):
+        for each, _ in ready:
+            if each == line:
+                poll.unregister(each)
+                times[each] = now_us() + PARTING_US
+            else:
+                said = os.read(heard, 4_096)
+                if not said:  # nobody else is there to do it
+                    poll.unregister(each)
+                    _await_end_of(parent)
+                times[each] = int(said.split()[-1]) if said else 0
     Family(command).end()
+
+
+def _await_end_of(parent: int) -> None:
+    """Its files are closed before it has quite ended.  When it has, the system sends SIGHUP to the command's group if anybody in there is
+    stopped by then: the command would die before its children had been looked up, and they would not be found any more."""
+    for _ in range(1_000):
+        if os.getppid() != parent:
+            return
+        sleep(0.001)

@@ -23,7 +23,7 @@ import select
 import sys
 
 from habemus.cli.ending import Family, Guard, guarded, now_us, tell
-from habemus.runtimes.live.lines import ELECTIONS, LOCKS, TRY_MS
+from habemus.runtimes.live.lines import ELECTIONS, LOCKS, PARTING_US, TRY_MS
 
 TYPE_CHECKING = False
 
@@ -54,7 +54,7 @@ AS_AT_FIRST = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU, signal.SIGTSTP)
 BEAT, ASK, END = 5, 4, 10
 """Parts of a lease: how often it is renewed, and how long before it is over the command is asked to end, and is ended."""
 LEASELESS_US = 1_000_000
-"""Where nothing runs out: how often to show that one is there, and how long a command may take to end when the node has gone."""
+"""Where nothing runs out: how often to show that one is there."""
 SILENCE_US = 10_000_000
 """A node that has not answered for so long while one waits is left for another."""
 GRACE_US = 2_000_000
@@ -232,7 +232,7 @@ class Stay:
         self._family = Family(self._command)
         try:
             self._give_terminal()
-            self._guard = guarded(self._command, self._end_at)
+            self._guard = guarded(self._command, self._end_at, None if self._runs_out() else self._line.fileno())
             self._poll.register(wakes, select.POLLIN)
             self._poll.register(self._line.fileno(), select.POLLIN)
             self._hear(self._grant.rest)
@@ -293,7 +293,12 @@ class Stay:
         self._ask_at = max(self._ask_at or 0, until - lease_us // ASK)
         self._end_at = max(self._end_at or 0, until - lease_us // END)
         if self._guard is not None:
-            self._guard.put_off(self._end_at)
+            self._guard.move_to(self._end_at)
+
+    def _runs_out(self) -> bool:
+        """Whether the algorithm's own grant does, so that nobody else has the lock before that.  If it does not, a node that comes back
+        says soon that its stays are over, whatever lease the command line has asked for."""
+        return self._line.lease_ms(self._wish.service) is not None
 
     def _beat(self, now: int) -> None:
         self._beat_at = now + _lease(self._grant) // BEAT
@@ -326,8 +331,9 @@ class Stay:
         """Nobody renews the lease any more; what it was good for, it still is."""
         self._lose(f"the node has gone: {reason}")
         self._poll.unregister(self._line.fileno())
-        if self._end_at is None:
-            self._end_at = now_us() + LEASELESS_US
+        if not self._runs_out():
+            parting = now_us() + PARTING_US
+            self._end_at = parting if self._end_at is None else min(parting, self._end_at)
         self._ask_to_end()
 
     def _lose(self, why: str) -> None:

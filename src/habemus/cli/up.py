@@ -93,13 +93,12 @@ def _configured(
 def _offers(algorithm: str | None, options: tuple[str, ...], over: str) -> dict[str, Offer]:
     from habemus.catalog.entries import find
     from habemus.cli.local import SERVICES
-    from habemus.runtimes.live.config import DEFAULT_OFFERS, Offer
+    from habemus.runtimes.live.config import DEFAULT_OFFERS, Offer, live_options
+    from habemus.runtimes.live.lines import LOCKS
 
     if algorithm is None:
-        (service, default), *_ = DEFAULT_OFFERS.items()
-        chosen = {option.partition("=")[0]: option for option in (*default.options, *options)}
-        return {service: Offer(default.algorithm, tuple(chosen.values()), over)}
-    return {SERVICES[find(algorithm).problem.name]: Offer(algorithm, options, over)}
+        algorithm = DEFAULT_OFFERS[LOCKS].algorithm
+    return {SERVICES[find(algorithm).problem.name]: Offer(algorithm, live_options(algorithm, options), over)}
 
 
 class _Run:

@@ -12,7 +12,7 @@ from habemus.catalog.entries import Box, Entry, find
 from habemus.catalog.live import LINKS, services_of
 from habemus.problems.fencing import Granted
 from habemus.problems.mutex import Mutex
-from habemus.runtimes.live.config import DEFAULT_OFFERS
+from habemus.runtimes.live.config import live_options
 from habemus.torture.judge import Claim
 from habemus.torture.schedule import GROUPS, KINDS, NODE_ENDS, Size
 
@@ -135,7 +135,7 @@ def plan_of(
     kinds = kinds_of(faults) if faults else tuple(kind for kind in kinds_of(USUAL) if kind in stood)
     if not kinds:
         raise BadPlan(f"the card of {algorithm} claims to stand none of {', '.join(USUAL)}; name the faults yourself")
-    chosen = _options(entry, options)
+    chosen = live_options(entry.name, options)
     lease_s = _lease_s(entry, chosen, over, nodes)
     claim = Claim(
         excludes="ME1" in entry.box.ensures and not lease_s,
@@ -152,16 +152,6 @@ def _from_anywhere(algorithm: str) -> str:
     """The nodes have another working folder, and a user's own file is found by its path."""
     path, colon, name = algorithm.rpartition(":")
     return f"{Path(path).absolute()}:{name}" if colon and path.endswith(".py") else algorithm
-
-
-def _options(entry: Entry, given: Sequence[str]) -> tuple[str, ...]:
-    """Those of the live default, where it is the algorithm, and what was given instead."""
-    default = DEFAULT_OFFERS[LOCKS]
-    chosen = dict(each.split("=", 1) for each in default.options) if entry.name == default.algorithm else {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        chosen[name] = value if equals else "true"
-    return tuple(f"{name}={value}" for name, value in chosen.items())
 
 
 def _lease_s(entry: Entry, options: Sequence[str], over: str, nodes: int) -> float:

@@ -176,7 +176,9 @@ def write_config(folder: Path, plan: Plan, node: int, ports: Mapping[int, int]) 
     lines = ['cluster = "torture"', 'data = "data"', 'socket = "node-{id}.sock"', "[nodes]"]
     lines += [f'{number} = "127.0.0.1:{port}"' for number, port in sorted(ports.items())]
     lines += [f"[services.{LOCKS}]", f"algorithm = {json.dumps(plan.algorithm)}", f"over = {json.dumps(plan.over)}"]
-    options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in (each.split("=", 1) for each in plan.options))
+    options = ", ".join(
+        f"{name} = {json.dumps(value) if equals else 'true'}" for name, equals, value in (each.partition("=") for each in plan.options)
+    )
     lines += [f"options = {{ {options} }}"]
     (folder / f"node-{node}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

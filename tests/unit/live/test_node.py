@@ -335,6 +335,26 @@ def test_what_was_stored_is_back_after_a_restart(cluster: Any) -> None:
     asyncio.run(main())
 
 
+def test_a_participant_stays_down_until_nobody_can_be_inside_any_more(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "elected-coordinator"}) as made:
+
+            async def is_down_after_restart() -> bool:
+                await made.stop(1)
+                node = await made.start(1)
+                return node.participant("locks", "x").awaited is not None
+
+            await made.client(1, "locks", "x").visit()
+            assert not await is_down_after_restart()
+            monkeypatch.setattr(made.nodes[1].desk, "has_holders", lambda: True)
+            assert await is_down_after_restart()
+            assert await is_down_after_restart()  # in this life nobody was let in; in the one before perhaps
+            await made.client(1, "locks", "x").visit()  # a request waits
+            assert not await is_down_after_restart()
+
+    asyncio.run(main())
+
+
 def test_memory_of_another_algorithm_is_refused(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"counts": counting()}, only=(1,)) as made:

@@ -56,6 +56,18 @@ def test_an_entry_without_a_value_removes_it(tmp_path: Path) -> None:
     assert stored(tmp_path) == {"b": b"2"}
 
 
+def test_that_nobody_was_inside_is_true_of_one_end_only(tmp_path: Path) -> None:
+    for _ in range(2):
+        memory = opened(tmp_path)
+        assert not memory.was_vacant
+        memory.commit([("a", b"1")])
+        memory.leave_vacant()
+        memory.close()
+        memory = opened(tmp_path)
+        assert (memory.was_vacant, dict(memory.table)) == (True, {"a": b"1"})
+        memory.close()
+
+
 def test_a_tail_torn_at_any_byte_is_cut_and_the_rest_is_whole(tmp_path: Path) -> None:
     sizes = filled(tmp_path)
     content = (tmp_path / storage.FILE).read_bytes()

@@ -474,6 +474,9 @@ class Desk:
         holder = place.holder
         return Standing(waiting=len(place.queue)) if holder is None else Standing(holder.session.label, holder.token, len(place.queue))
 
+    def has_holders(self) -> bool:
+        return any(place.holder is not None for place in self._places.values())
+
     def places(self) -> Iterator[dict[str, Any]]:
         """Who holds and who waits, for whoever asks."""
         for (service, name), place in sorted(self._places.items()):

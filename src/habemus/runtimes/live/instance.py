@@ -46,19 +46,23 @@ def event_of(cause: Cause, hosted: Hosted, time: int) -> Event:
     return Event(time, hosted.me, kind, value={"stored": given[0]} if given else None)
 
 
+Told: TypeAlias = Callable[[], None] | None
+"""Who wants to know when the outputs of a step have left."""
+
+
 class Held(NamedTuple):
     """A step whose outputs wait for a batch of the stable memory."""
 
     batch: int
     cause: Cause
     outputs: list[Effect]
-    told: Callable[[], None] | None  # who wants to know when they have left
+    told: Told
 
 
 class Hosted:
     """One process of an instance."""
 
-    __slots__ = ("held", "instance", "keeps", "key", "me", "paths", "peers", "pure", "stable", "stored", "timers")
+    __slots__ = ("awaited", "held", "instance", "keeps", "key", "me", "paths", "peers", "pure", "stable", "stored", "timers")
 
     def __init__(self, instance: Instance, me: ProcessId, choose: Choose) -> None:
         service = instance.service
@@ -73,10 +77,11 @@ class Hosted:
         self.stable = service.stable[me]
         self.stored: tuple[Any, ...] = self.stable.taken(self.pure.parts)
         self.held: deque[Held] = deque()
+        self.awaited: list[tuple[str, tuple[Any, ...], Told]] | None = None  # while it is down: what was asked of it (messages are lost)
         self.timers: dict[tuple[int, Timer], Alarm] = {}  # those that are set, by port and timer
 
     def is_as_at_first(self) -> bool:
-        return not self.held and not self.timers and self.pure.capture() == self.pure.stack.initial
+        return not self.held and not self.timers and self.awaited is None and self.pure.capture() == self.pure.stack.initial
 
 
 class Instance:

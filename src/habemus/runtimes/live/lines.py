@@ -51,6 +51,9 @@ TRY_MS = 250
 """How long a try may take: the other nodes have to be asked."""
 CONNECT_SECONDS = 2.0
 """How long a client waits for a node to answer its greeting before it turns to another."""
+PARTING_US = 1_000_000
+"""Where no lease of the algorithm runs out: how long a client whose node has gone may take to end what it does.  A node that comes back
+waits for longer than that before it says that they are over."""
 
 
 def proof(secret: bytes, side: str, cluster: str, node: int, nonces: tuple[str, str]) -> str:

@@ -10,6 +10,10 @@ A disk that fails stops the node: nothing that is held leaves, and `failure` say
 
 After a restart, what was durable is back: each process that had stored something is restored and told to recover.  An instance
 without durable variables is gone, as its card says it must not be, and is made anew when somebody next mentions it.
+
+A process that recovers says that its stay is over.  But what a client did in that stay may still go on: `habemus lock` needs a moment to
+end its command when the node has gone.  So the participant of a lock stays down until nobody whom it let in can still be inside, unless
+the node has ended in good order when nobody was.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from habemus.runtimes.live.failures import InstanceFailed, NodeStopped, TooMany
 from habemus.runtimes.live.frames import Carry, Frame, Open
 from habemus.runtimes.live.handshake import Identity
 from habemus.runtimes.live.instance import Hosted, Instance, Listener, check_request
+from habemus.runtimes.live.lines import PARTING_US
 from habemus.runtimes.live.record import Recorder
 from habemus.runtimes.live.service import Feed, Service, fingerprint
 from habemus.runtimes.live.settings import Settings
@@ -124,10 +129,20 @@ class Node:
                 break
             await asyncio.sleep(0.01)
         self._steps.close()
+        if self._memory is not None and self._is_vacant():
+            try:
+                self._memory.leave_vacant()
+            except StorageFailed as reason:
+                log.warning("%s: the next start will wait for clients that are not there", reason)
         await self._network.close()
         self._close_files()
         if not self.failure.done():
             self.failure.cancel()
+
+    def _is_vacant(self) -> bool:
+        """Whether nobody is inside, neither by a grant of this life nor, perhaps, by one of the life before."""
+        down = (hosted.awaited is not None for instance in self._instances.values() for hosted in instance.processes.values())
+        return self._steps.is_idle and not self.failure.done() and not self.desk.has_holders() and not any(down)
 
     def _close_files(self) -> None:
         if self._recorder is not None:
@@ -276,15 +291,26 @@ class Node:
             instance = self._new(index, name)
             for me, hosted in instance.processes.items():
                 try:
+                    begin: Callable[[], None] = partial(self._steps.start, hosted)
                     if me in stored:
-                        self._steps.recover(hosted, stored[me])
+                        begin = partial(self._steps.recover, hosted, self._steps.restore(hosted, stored[me]))
+                    parting_us = _parting_us(instance.service) if me == self.me and not memory.was_vacant else 0
+                    if parting_us:
+                        hosted.awaited = []
+                        self._timers.set(parting_us, partial(self._come_up, hosted, begin))
                     else:
-                        self._steps.start(hosted)
-                    self._tell_news(hosted)
+                        self._come_up(hosted, begin)
                 except (msgspec.DecodeError, ValueError) as reason:
                     raise CorruptStorage(
                         f"what is stored of {instance.title} is not of this algorithm or these options: {reason}"
                     ) from None
+
+    def _come_up(self, hosted: Hosted, begin: Callable[[], None]) -> None:
+        asked, hosted.awaited = hosted.awaited, None
+        begin()
+        self._tell_news(hosted)
+        for each in asked or ():
+            self._steps.request(hosted, *each)
 
     def _sweep(self) -> None:
         """Forgets what nobody has used since the last time, and what cannot be told from what never was; a few at a time, so that
@@ -376,6 +402,14 @@ class Node:
         except TooMany:
             self.counts["turned away"] += 1
             return None
+
+
+def _parting_us(service: Service) -> int:
+    """How long those that hold locks may go on after their node has died, if it was the participant of this service that let them in."""
+    plan = next(iter(service.system.plans.values()))
+    if not isinstance(plan, Mutex):
+        return 0
+    return cast(int, getattr(plan, "lease", 0)) or 2 * PARTING_US
 
 
 def _finish(done: asyncio.Future[None]) -> None:

@@ -19,6 +19,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import repeat
+from typing import Any
 
 import msgspec
 
@@ -29,16 +30,13 @@ from habemus.core.values import Indication, Message, Timer
 from habemus.runtimes.live.codec import encoded
 from habemus.runtimes.live.commit import GroupCommit
 from habemus.runtimes.live.frames import Carry, Unsendable
-from habemus.runtimes.live.instance import Cause, Held, Hosted, Instance, event_of
+from habemus.runtimes.live.instance import Cause, Held, Hosted, Instance, Told, event_of
 from habemus.runtimes.live.record import Recorder
 from habemus.runtimes.live.storage import StableMemory, StorageFailed
 from habemus.runtimes.live.timers import Timers, now_us
 from habemus.runtimes.live.turn import Turn
 
 log = logging.getLogger("habemus.live")
-
-Told = Callable[[], None] | None
-
 
 UNNUMBERED: Iterator[int] = repeat(0)
 """The numbers of messages that nobody records."""
@@ -84,15 +82,22 @@ class Steps:
         # An entry says that the process has started, even if what it keeps is still as at first.
         self._step(hosted, hosted.pure.start, ("start", (), 0), stores=hosted.keeps)
 
-    def recover(self, hosted: Hosted, stored: bytes) -> None:
-        """Brings a process back with what it had stored; `Malformed` or `DecodeError` if it cannot have stored that."""
+    def restore(self, hosted: Hosted, stored: bytes) -> Any:
+        """Gives a process what it had stored; `Malformed` or `DecodeError` if it cannot have stored that."""
         plain = msgspec.msgpack.decode(stored)
         hosted.pure.restore(hosted.stable.state(plain))
         hosted.stored = hosted.stable.taken(hosted.pure.parts)
+        return plain
+
+    def recover(self, hosted: Hosted, plain: Any) -> None:
+        """Brings a process back with what was restored."""
         self._step(hosted, lambda _: hosted.pure.recover(), ("recover", (plain,), 0))
 
     def request(self, hosted: Hosted, request: str, arguments: tuple[object, ...], told: Told) -> None:
-        self._step(hosted, hosted.pure.request, ("request", (request, *arguments), 0), told)
+        if hosted.awaited is not None:
+            hosted.awaited.append((request, arguments, told))
+        else:
+            self._step(hosted, hosted.pure.request, ("request", (request, *arguments), 0), told)
 
     def deliver(self, hosted: Hosted, sender: ProcessId, port: int, message: Message, number: int) -> None:
         self._step(hosted, hosted.pure.deliver, ("receive", (port, sender, message), number))
@@ -118,7 +123,7 @@ class Steps:
 
     def _step(self, hosted: Hosted, act: Callable[..., list[Effect]], cause: Cause, told: Told = None, stores: bool = False) -> None:
         instance = hosted.instance
-        if instance.failed is not None or self._closed:
+        if instance.failed is not None or self._closed or hosted.awaited is not None:
             return
         instance.is_used = True
         commit = self._commit

@@ -45,6 +45,7 @@ COMPACT_FROM = 4 << 20
 COMPACT_AT = 4
 """A file so many times as large as what it says is compacted."""
 _OWNER = ""  # the key under which the owner stands; no instance has an empty name
+_VACANT = "/"  # the key which says that the owner has ended in good order, with nobody inside
 
 Entry = tuple[str, bytes | None]
 _ENTRIES = msgspec.msgpack.Decoder(list[tuple[str, bytes | None]])
@@ -110,6 +111,9 @@ class StableMemory:
                 self.commit([(_OWNER, owner.encode())])
                 _sync_folder(folder)
             self._check_owner(owner)
+            self.was_vacant = _VACANT in self._table
+            if self.was_vacant:
+                self.commit([(_VACANT, None)])  # it is true of the last time, and must not be taken for true of the next
         except BaseException:
             self._lock.close()
             raise
@@ -122,7 +126,11 @@ class StableMemory:
     @property
     def table(self) -> Mapping[str, bytes]:
         """What is stored; not to be read while a commit is under way."""
-        return {key: value for key, value in self._table.items() if key != _OWNER}
+        return {key: value for key, value in self._table.items() if key not in (_OWNER, _VACANT)}
+
+    def leave_vacant(self) -> None:
+        """The last to be stored: nobody was inside at the end."""
+        self.commit([(_VACANT, b"")])
 
     def commit(self, entries: list[Entry]) -> None:
         """Stores the entries, all or none.  When it returns they survive anything but the loss of the disk."""
