@@ -25,6 +25,8 @@ from tests.live.nodes import DEFAULT, Nodes
 
 import habemus
 from habemus.api import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus.api.cluster import opened
+from habemus.api.session import Session
 from habemus.api.wire import Wire
 
 SOURCE = Path(habemus.__file__).parent
@@ -183,6 +185,48 @@ def test_a_cancelled_acquire_leaves_no_orphan(nodes: Nodes, cluster: Cluster) ->
     asyncio.run(run())
     with cluster.lock("trap-3", timeout=5):
         pass
+
+
+def test_a_cancelled_connect_leaves_no_connection(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        greeted = asyncio.get_running_loop().create_future()
+
+        async def says_nothing(lines: Any, session: object) -> None:
+            greeted.set_result(lines.transport)
+            await asyncio.sleep(PATIENCE)
+
+        monkeypatch.setattr("habemus.api.aio._greet", says_nothing)
+        connecting = asyncio.create_task(habemus.connect(nodes.socket(1)).__aenter__())
+        transport = await greeted
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        assert transport.is_closing()
+
+    asyncio.run(run())
+
+
+def test_a_connect_that_is_cancelled_in_its_thread_leaves_no_session(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_called, goes_on = threading.Event(), threading.Event()
+    sessions = []
+
+    def slowly(*given: Any) -> Session:
+        is_called.set()
+        goes_on.wait(PATIENCE)
+        sessions.append(opened(*given))
+        return sessions[-1]
+
+    async def run() -> None:
+        connecting = asyncio.create_task(habemus.connect(nodes.socket(1)).__aenter__())
+        await asyncio.to_thread(is_called.wait)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        goes_on.set()
+
+    monkeypatch.setattr("habemus.api.aio.opened", slowly)
+    asyncio.run(run())
+    assert len(sessions) == 1 and sessions[0].over
 
 
 def test_an_interrupted_acquire_leaves_no_orphan(nodes: Nodes, cluster: Cluster) -> None:

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from habemus.api.cluster import GRACE_SECONDS, TRY_SECONDS, Request, Standing, lost_inside, opened
-from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus.api.errors import LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.api.lease import Lease
 from habemus.api.session import Session, own_label
 from habemus.api.wire import ANSWER_SECONDS, Credentials, at_path, check_certificate, decode, encode, security
@@ -79,7 +79,11 @@ class AsyncCluster:
         return self._label or own_label()
 
     async def __aenter__(self) -> Self:
-        await self._connected()
+        try:
+            await self._connected()
+        except BaseException:  # a cancellation, too; nobody will call `__aexit__`
+            await self.close()
+            raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -98,7 +102,7 @@ class AsyncCluster:
             return session, lines
         async with self._opening:
             if self._session is None or self._session.over:
-                self._session = await asyncio.to_thread(opened, self._named, self._credentials, self.label)
+                self._session = await _opened(self._named, self._credentials, self.label)
                 self._lines = None
             if self._lines is None or self._lines.is_over:
                 self._lines = await _joined(self._session)
@@ -230,6 +234,26 @@ class AsyncCluster:
         return told
 
 
+async def _opened(named: str | None, credentials: Credentials, label: str) -> Session:
+    """In a thread, which cannot be cancelled: if the task is, what comes of it is closed."""
+    made: list[Session] = []
+    is_wanted = True
+
+    def open_there() -> Session:
+        made.append(opened(named, credentials, label))
+        if not is_wanted:
+            made[0].close()
+        return made[0]
+
+    try:
+        return await asyncio.to_thread(open_there)
+    except asyncio.CancelledError:
+        is_wanted = False
+        for session in made:
+            session.close()
+        raise
+
+
 async def _joined(session: Session) -> _Lines:
     """A connection of the event loop's own, of a session that there is already."""
     loop = asyncio.get_running_loop()
@@ -248,11 +272,10 @@ async def _joined(session: Session) -> _Lines:
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             await _greet(lines, session)
-    except TimeoutError:
+    except BaseException as reason:  # a cancellation, too
         lines.transport.abort()
-        raise Unreachable(f"{place} does not answer") from None
-    except HabemusError:
-        lines.transport.abort()
+        if isinstance(reason, TimeoutError):
+            raise Unreachable(f"{place} does not answer") from None
         raise
     lines.unasked = session.hear
     lines.ended = session.close  # what was acquired on this connection has ended with it

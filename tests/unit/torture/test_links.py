@@ -18,15 +18,22 @@ class Receiver:
         self.heard = b""
         self.changed = asyncio.Event()
         self.writers: list[asyncio.StreamWriter] = []
+        self.hearing: list[asyncio.Task[None]] = []
         self.ended = 0
 
     async def serve(self) -> int:
-        self.server = await asyncio.start_server(self._hear, "127.0.0.1", 0)
+        self.server = await asyncio.start_server(self._let_in, "127.0.0.1", 0)
         port: int = self.server.sockets[0].getsockname()[1]
         return port
 
-    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.server.is_serving():  # it was on its way when the test ended
+            writer.transport.abort()
+            return
         self.writers.append(writer)
+        self.hearing.append(asyncio.create_task(self._hear(reader, writer)))
+
+    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while data := await reader.read(1 << 16):
                 self.heard += data

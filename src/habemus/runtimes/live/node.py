@@ -142,7 +142,9 @@ class Node:
     def _is_vacant(self) -> bool:
         """Whether nobody is inside, neither by a grant of this life nor, perhaps, by one of the life before."""
         down = (hosted.awaited is not None for instance in self._instances.values() for hosted in instance.processes.values())
-        return self._steps.is_idle and not self.failure.done() and not self.desk.has_holders() and not any(down)
+        if not any(map(_parting_us, self.services)) or any(down):
+            return False
+        return self._steps.is_idle and not self.failure.done() and not self.desk.has_holders()
 
     def _close_files(self) -> None:
         if self._recorder is not None:
