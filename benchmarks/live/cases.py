@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.live.measuring import ONE_CORE, Case, Contender, Target
 from benchmarks.live.ours import Habemus
 from benchmarks.live.peers.etcd import Etcd
-from benchmarks.live.peers.limits import Echo
+from benchmarks.live.peers.limits import Echo, Passing
 from benchmarks.live.peers.postgresql import PostgreSQL
 from benchmarks.live.peers.redis import Redis
 from benchmarks.live.peers.zookeeper import ZooKeeper
@@ -34,6 +34,8 @@ ETCD = "etcd (etcetra)"
 ADVISORY = "PostgreSQL advisory lock"
 LOOPBACK = "bare round trip, Unix socket"
 LOOPBACK_TCP = "bare round trip, TCP"
+BARE_1 = "bare hand-over, one server"
+BARE_3 = "bare hand-over, 3 servers"
 POLLING_SECONDS = 0.001
 
 
@@ -93,6 +95,7 @@ def contended(clients: int = 4) -> Case:
     redis, kazoo, etcd, advisory = Redis(), ZooKeeper(), Etcd(), PostgreSQL()
     durable, default = Habemus(DURABLE, durable=True), Habemus(DEFAULT)
     central, three, five = Habemus(CENTRAL, "central"), Habemus(RICART_3, "ricart-agrawala"), Habemus(RICART_5, "ricart-agrawala", 5)
+    bare, bare_three = Passing(1), Passing(3)
     return Case(
         "contended",
         f"{clients} client processes that want the same lock all the time",
@@ -109,6 +112,8 @@ def contended(clients: int = 4) -> Case:
             Contender(DEFAULT, default, lambda: default.everywhere(clients)),
             Contender(ADVISORY, advisory, lambda: [advisory.door()] * clients),
             Contender(DURABLE, durable, lambda: durable.everywhere(clients)),
+            Contender(BARE_1, bare, lambda: bare.everywhere(clients)),
+            Contender(BARE_3, bare_three, lambda: bare_three.everywhere(clients)),
         ),
         (
             *(Target(who, REDIS_POLLING, 8) for who in (CENTRAL, CENTRAL_SPREAD, RICART_3)),

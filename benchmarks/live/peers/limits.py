@@ -1,4 +1,4 @@
-"""What cannot be beaten: a bare round trip over a socket, and a lock in the kernel of one machine.  And a lock that does not lock."""
+"""What cannot be beaten: a bare round trip, bare hand-overs, and a lock in the kernel of one machine.  And a lock that does not lock."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import fcntl
 import os
 import socket
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.live.rival import Service, answers, free_port
+from benchmarks.live.rival import PATIENCE_SECONDS, Absent, Service, answers, free_port
 
 SERVER = Path(__file__).with_name("echo.py")
+PASSING = Path(__file__).with_name("passing.py")
 LINE = b'["acquire",1,"locks",["x"],null,2000,123456789]\n'
 
 
@@ -60,6 +62,52 @@ class _EchoClient:
 
     def release(self) -> None:
         pass
+
+
+class Passing(Service):
+    """Servers that hand one permission from client to client, and do nothing else: what a hand-over takes at least."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"bare hand-overs by {size}")
+        self._size = size
+
+    def start(self, folder: Path) -> None:
+        self._folder = folder
+        for number in range(1, self._size + 1):
+            self.spawn([sys.executable, "-I", str(PASSING), str(folder), str(number), str(self._size)], folder, lambda: True)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not all((folder / f"{number}.sock").exists() for number in range(1, self._size + 1)):
+            if time.monotonic() > deadline:
+                raise Absent("the servers do not find each other")
+            time.sleep(0.02)
+
+    def everywhere(self, count: int) -> list[PassingDoor]:
+        return [PassingDoor(f"{self._folder}/{1 + turn % self._size}.sock") for turn in range(count)]
+
+
+@dataclass(frozen=True)
+class PassingDoor:
+    path: str
+
+    def open(self) -> _PassingClient:
+        made = socket.socket(socket.AF_UNIX)
+        made.connect(self.path)
+        return _PassingClient(made)
+
+
+class _PassingClient:
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+
+    def lock(self, name: str) -> _PassingClient:
+        return self
+
+    def acquire(self) -> None:
+        self._socket.send(b"a")
+        self._socket.recv(1)
+
+    def release(self) -> None:
+        self._socket.send(b"r")
 
 
 class Flock(Service):
