@@ -187,7 +187,7 @@ LATE_GRANT = run(
     "2@10ms+20ms",
     "3@20ms+100ms",
     n=3,
-    faults=(("slow", "1>2@8ms=120ms"), ("cut", "2>1@11ms"), ("slow", "1>2@30ms=1ms"), ("heal", "all@150ms")),
+    faults=(("slow", "1>2@12500us=120ms"), ("cut", "2>1@14ms"), ("slow", "1>2@30ms=1ms"), ("heal", "all@150ms")),
     options=(LEASE, 'election_options={"patience": 500000}'),
 )
 # 2 is inside and can be reached by nobody; its coordinator is dead.

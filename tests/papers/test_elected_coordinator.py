@@ -140,6 +140,15 @@ def test_an_unrecorded_entry_costs_three_messages(algorithm: str, size: int) -> 
     assert report.costs["client_delay"] == 2
 
 
+@pytest.mark.parametrize("size", [3, 5])
+def test_the_borrower_is_among_those_who_record(size: int) -> None:
+    """So what it stores when it enters is stored already, and no further process is bothered."""
+    report = execute(Setup(RECORDED, size, asks=tuple(f"{process}@{50 * process}ms" for process in range(2, size + 1))))
+    records = [event for event in traced(report).events if event.kind == "send" and event.name == "Record"]
+    asked = [record.peer for record in records if record.fields()["loan"]["Loan"]["borrower"] == record.peer]
+    assert asked == list(range(2, size + 1)) and len(records) == (size - 1) * (size // 2)
+
+
 def test_the_coordinator_itself_pays_for_the_records_only() -> None:
     assert execute(Setup(RECORDED, 5, asks=("1@50ms",))).costs["messages_per_entry"] == 4
     assert execute(Setup(PLAIN, 5, asks=("1@50ms",))).costs["messages_per_entry"] == 0

@@ -14,10 +14,10 @@ Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordi
          3(N-1)/N + 2*floor(N/2) when all N enter in turn; client delay 4 (2 for the coordinator), synchronisation delay 4 (3 if
          the coordinator is one of the two).  A take-over costs 2(N-1), apart from the election.
 Ensures  ME1, ME2, FENCE; ME1 under any timing, over an election by terms.  Entry in order of arrival (no ME3).
-Differs  The notes replace a coordinator without asking what it had granted.  Only a majority records, not everybody: those that
-         answered last, and all others when these are late.  The end of a loan is not recorded (that would cost as much again), so
-         a new coordinator asks the last borrower even if it has long left.  Over elections without terms the term is always 0,
-         and two coordinators may each have a majority.
+Differs  The notes replace a coordinator without asking what it had granted.  Only a majority records, not everybody: the
+         borrower and those that answered last, and all others when these are late.  The end of a loan is not recorded (that
+         would cost as much again), so a new coordinator asks the last borrower even if it has long left.  Over elections
+         without terms the term is always 0, and two coordinators may each have a majority.
 """
 
 from collections.abc import Sequence
@@ -203,8 +203,8 @@ class ElectedCoordinator(Participant):
         self.recorders = {self.me}
         self.set_timer(Remind(self.term), after=self.patience)
         if self.recording == "majority":
-            # Those that were prompt before; above all the borrower, which then has the loan in its memory before it is granted.
-            others = sorted((other for other in self.prompt if other != self.me), key=lambda other: other != process)
+            # Above all the borrower, which then has the loan in its memory before it is granted; else those that were prompt before.
+            others = [other for other in dict.fromkeys((process, *self.prompt)) if other != self.me]
             self.have_recorded_by(others[: self.majority() - 1])
 
     def next_token(self) -> Token:
