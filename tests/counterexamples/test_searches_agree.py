@@ -10,7 +10,7 @@ from habemus.catalog.entries import entries
 from habemus.catalog.runs import system_of
 from habemus.runtimes.checker.depth_first import DepthFirstSearch
 from habemus.runtimes.checker.reduction import ReducedSearch
-from habemus.runtimes.checker.search import Search
+from habemus.runtimes.checker.search import Search, Wrong
 from habemus.runtimes.checker.symbolic import SymbolicSearch
 from habemus.runtimes.checker.symmetry import NotSymmetric, SymmetricSearch
 from habemus.runtimes.checker.vectorised import VectorisedSearch
@@ -152,6 +152,29 @@ def test_what_no_search_with_symmetry_can_do() -> None:
         made(SymmetricSearch, Check("central", 3, order=True))
     with pytest.raises(NotSymmetric):
         made(SymmetricSearch, Check("maekawa", 3))
+    with pytest.raises(NotSymmetric, match="in the middle of a step"):
+        made(SymmetricSearch, Check("quorum", 3, faults=(("crash", 1),)))
+
+
+def test_a_search_among_sets_ends_where_a_process_alone_has_no_end() -> None:
+    """One that asks again and again, of somebody who need not hear it, goes on for ever before there is a second state."""
+    search = made(SymbolicSearch, Check("quorum-retry", 2, timeouts=None))
+    search.run(20_000)
+    assert "edges" in search.extent.stopped and sum(len(local.components.values) for local in search.locals) < 20_000
+
+
+def test_only_what_makes_the_verdict_ends_a_search() -> None:
+    """Not a property that nobody claims: what comes later may be worse."""
+    for kind in (Search, VectorisedSearch, DepthFirstSearch):
+        search = made(kind, Check("central", 2, timeouts=None))
+        search.decides = lambda name: name != "ME1"
+        search.wrong["ME1"] = Wrong("ME1", 0, "step", 0)
+        search.run()
+        assert search.extent.complete
+        search = made(kind, Check("central", 2, timeouts=None))
+        search.wrong["ME1"] = Wrong("ME1", 0, "step", 0)
+        search.run()
+        assert search.extent.stopped == "a property is violated"
 
 
 def test_fields_that_become_too_narrow_are_widened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
@@ -188,8 +189,7 @@ class CheckReport:
 
     @property
     def counted(self) -> list[Finding]:
-        names = (*self.entry.problem.always_counted, *self.entry.box.ensures)
-        return [finding for finding in self.findings if finding.name in names or finding.name.partition("-")[0] in names]
+        return [finding for finding in self.findings if _is_counted(self.entry, finding.name)]
 
     @property
     def verdict(self) -> Verdict:
@@ -229,6 +229,12 @@ class CheckReport:
         }
 
 
+def _is_counted(entry: Entry, name: str) -> bool:
+    """Whether the property makes the verdict."""
+    names = (*entry.problem.always_counted, *entry.box.ensures)
+    return name in names or name.partition("-")[0] in names
+
+
 def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Extent], None] | None = None) -> CheckReport:
     """Makes the search and says what became of each property."""
     entry = entry or find(check.algorithm)
@@ -240,8 +246,14 @@ def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Ext
     if check.returning:
         observer = Returning(observer)
     bound = check.bound(entry)
+
+    def made(kind: type[Search], *filled: list[Local]) -> Search:
+        search = kind(system, uses, observer, bound, *filled)
+        search.decides = partial(_is_counted, entry)
+        return search
+
     with blaming(system):
-        search = _searched(check, lambda kind, *filled: kind(system, uses, observer, bound, *filled), progress)
+        search = _searched(check, made, progress)
     found, loops = _loops(search, entry)
     report = CheckReport(check, entry, system, search, loops)
     for each in entry.problem.properties:

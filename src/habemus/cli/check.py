@@ -141,7 +141,8 @@ def _save(report: CheckReport, diagrams: tuple[Path, ...], test: Path | None) ->
     if not diagrams and test is None:
         return
     if report.trace is None:
-        raise click.ClickException(f"there is no counterexample to save: {report.verdict.value}")
+        click.echo(f"habemus: there is no counterexample to save: {report.verdict.value}", err=True)
+        return
     if diagrams:
         from habemus.traces.export import save
 

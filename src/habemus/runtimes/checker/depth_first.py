@@ -82,7 +82,7 @@ class DepthFirstSearch(Search):
             path.append(target)
             ways.append(self._following(path))
             self._depth = extent.depth = max(self._depth, len(path) - 1)
-            if self.wrong and stop_at_first:
+            if stop_at_first and self.is_decided:
                 return "a property is violated"
             if len(self._visited) % CHUNK == 0:
                 extent.states, extent.queue, extent.seconds = len(self._visited), len(path), monotonic() - began
@@ -90,7 +90,7 @@ class DepthFirstSearch(Search):
                     progress(extent)
             if limit is not None and len(self._visited) > limit:
                 return f"the limit of {limit:,} states was reached"
-        return "a property is violated" if self.wrong and stop_at_first else ""
+        return "a property is violated" if stop_at_first and self.is_decided else ""
 
     def _following(self, path: list[int]) -> Iterator[int]:
         """Where the last state of a path leads.  Whatever is wrong there is noted with the way to it."""

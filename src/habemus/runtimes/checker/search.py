@@ -131,6 +131,7 @@ class Search:
         self.budgets: Numbered[tuple[int, ...]] = Numbered()
         self.extent = Extent()
         self.wrong: dict[str, Wrong] = {}
+        self.decides: Callable[[str], bool] = lambda _: True  # whether a violation of this property ends the search, if one does
         self.shown: dict[str, int] = {}  # how many different events each property was seen to be about
         self._seen: list[set[int]] = []
         self._levels: list[list[int]] = []  # the last of them is being visited
@@ -318,7 +319,7 @@ class Search:
                     extent.seconds = monotonic() - began
                     if progress is not None:
                         progress(extent)
-                    if self.wrong and stop_at_first:
+                    if stop_at_first and self.is_decided:
                         extent.stopped = "a property is violated"
                     elif limit is not None and extent.states > limit:
                         extent.stopped = f"the limit of {limit:,} states was reached"
@@ -395,6 +396,10 @@ class Search:
         for name in self.at_rest(state):
             if name not in self.wrong:
                 self.wrong[name] = Wrong(name, state, "rest", self._depth)
+
+    @property
+    def is_decided(self) -> bool:
+        return any(map(self.decides, self.wrong))
 
     def note(self, names: Sequence[str], state: int) -> None:
         """A step from this state violates properties by being seen."""

@@ -44,6 +44,9 @@ AT_TOP = -1
 """Where an event begins that changes what stands above the diagrams."""
 
 EDGES_BETWEEN_LOOKS = 20_000
+COMPONENT = 4
+"""How many edges a component of a process counts for, at least: what there is to know of it takes about as much room.  It takes more if
+many messages are under way to it, for each may be the next; a process that always sends something has components without end."""
 COUNTING = 20
 """After the states were counted for whoever watches, they are not counted again for so many times as long."""
 
@@ -176,7 +179,7 @@ class SymbolicSearch(Search):
             return self.observed(knowledge, sight)
         except Violation as violation:
             self.note(violation.names)
-            if stop_at_first:
+            if stop_at_first and self.is_decided:
                 raise _Ended("a property is violated") from None
             return self.observed(knowledge, sight)
 
@@ -192,6 +195,7 @@ class SymbolicSearch(Search):
 
     def doings_of(self, place: int, component: int) -> Doings:
         """What a process can do in a component, as events."""
+        self._store(COMPONENT + len(self.locals[place].components.values[component].inbox) ** 2 // COMPONENT)
         moves = self.moves_of(place, component)
         silently: list[int] = []
         events: dict[int, Event] = {}
@@ -235,10 +239,13 @@ class SymbolicSearch(Search):
         self._edges.append(edges)
         self._enabled.append(enabled)
         self._places.append(place)
-        self._stored += len(edges)
+        self._store(len(edges))
+        return number
+
+    def _store(self, edges: int) -> None:
+        self._stored += edges
         if self._stored >= self._next_look:
             self._look()
-        return number
 
     def _union(self, place: int, one: int, other: int) -> int:
         if one == other:

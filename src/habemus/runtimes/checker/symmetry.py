@@ -6,7 +6,8 @@ algorithm that compares ids is found out by the first step that does so, and the
 the steps, what was checked for the states that were visited holds for all those that they stand for.
 
 Of all the states that are the same up to names the search visits the one with the smallest number.  Loops are not judged in such a
-search: who waits would be lost with the names.
+search: who waits would be lost with the names.  Nor may processes crash: what is left of a step that a crash cuts short
+depends on the order in which it sends, and that is one of names.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class SymmetricSearch(MergingSearch):
     def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
         if bound.order:
             raise NotSymmetric("what happened before what is kept track of by names")
+        if bound.budget("crash"):
+            raise NotSymmetric("a crash in the middle of a step lets its messages reach some and not others, in the order of their names")
         self._images: list[list[dict[int, int]]] = []
         self._knowledge_images: list[dict[int, int]] = []
         self._checked: set[tuple[int, int, Hashable]] = set()

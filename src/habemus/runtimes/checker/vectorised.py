@@ -109,7 +109,7 @@ class VectorisedSearch(Search):
                 self._sorted_levels.append(following)
                 seen = np.sort(np.concatenate([seen, following]), kind="stable")  # two sorted runs: merged, not sorted
                 extent.states = len(seen)
-                if self.wrong and stop_at_first:
+                if stop_at_first and self.is_decided:
                     extent.stopped = "a property is violated"
                     return extent
                 if limit is not None and extent.states > limit:
