@@ -480,6 +480,60 @@ def test_a_child_of_fork_does_not_have_its_parents_locks(cluster: Cluster, nodes
     script.end()
 
 
+@pytest.mark.parametrize("how", ["reentrant", "keep"])
+def test_a_child_of_fork_does_not_take_again_what_its_parent_has(tmp_path: Path, start: Start, how: str) -> None:
+    """Neither what the thread holds already, nor what the process keeps: it has to ask, and waits."""
+    nodes = start(tmp_path, '[services.locks]\nalgorithm = "ricart-agrawala"\n') if how == "keep" else start(tmp_path)
+    script = Script(
+        nodes.socket(1),
+        f"import os\nlock = cluster.lock('forked', timeout=1, {how}=True)\nlease = lock.acquire()\n"
+        "if not os.fork():\n"
+        "    try:\n        lock.acquire(); print('child has it', flush=True)\n"
+        "    except habemus.LockTimeout:\n        print('child waits', flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait(); lease.check(); print('parent has it', flush=True); sys.stdin.readline()",
+    )
+    assert [script.hear(), script.hear()] == ["child waits", "parent has it"]
+    script.end()
+
+
+def test_what_was_granted_in_a_session_that_is_over_is_not_released_in_the_next(cluster: Cluster, nodes: Nodes) -> None:
+    """The ids of two sessions are the same, and belong to different locks."""
+    mine = habemus.connect(nodes.socket(2))
+    asked = cluster.lock("first").acquire()
+    done = threading.Event()
+
+    def wait() -> None:
+        with mine.lock("first") as lease:
+            lease.check()
+        done.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    until(lambda: next(cluster.watch("first")).waiting == 1)
+    mine.close()
+    second = mine.lock("second").acquire()
+    cluster.release(asked)
+    assert done.wait(PATIENCE)
+    thread.join()
+    second.check()
+    assert cluster.try_lock("second") is None
+    free = cluster.try_lock("first")
+    assert free is not None
+    free.release()
+    mine.release(second)
+    mine.close()
+
+
+def test_a_node_that_has_gone_is_left_for_another_whatever_connections_there_are(tmp_path: Path, start: Start) -> None:
+    nodes = start(tmp_path)
+    # The connection that there was is in use.
+    with habemus.connect(str(nodes.folder)) as mine, pytest.raises(LockLost), mine.lock("one"):
+        nodes.kill(mine.status()["node"])
+        with mine.lock("two", timeout=PATIENCE) as lease:
+            lease.check()
+
+
 # More than one.
 
 
@@ -630,6 +684,21 @@ def test_the_same_without_blocking(nodes: Nodes) -> None:
 # Operators, and mistakes.
 
 
+def test_whoever_has_lost_its_term_does_not_resign_that_of_another(cluster: Cluster, other: Cluster) -> None:
+    """One object, as two threads may have it."""
+    election = cluster.election("shared")
+    first, second = election.lead(), election.lead()
+    lost = first.begin()
+    cluster.force("leader/shared")
+    until(lambda: lost.lost)
+    lease = second.begin()
+    with pytest.raises(LockLost):
+        first.__exit__(None, None, None)
+    lease.check()
+    assert other.try_lock("leader/shared") is None
+    election.resign()
+
+
 def test_an_operator_takes_a_lock_away(cluster: Cluster, other: Cluster) -> None:
     lease = cluster.lock("forced").acquire()
     assert other.force("forced") == {"taken": None, "reclaims": True}
@@ -640,6 +709,21 @@ def test_an_operator_takes_a_lock_away(cluster: Cluster, other: Cluster) -> None
     held = other.try_lock("forced")
     assert held is not None
     held.release()
+
+
+def test_names_that_nothing_can_have(cluster: Cluster, nodes: Nodes) -> None:
+    """They cost nobody a connection, nor a lock that it has."""
+    with cluster.lock("has-it") as lease:
+        for name in ("", "x" * 300):
+            with pytest.raises(RefusedByNode, match="printable"):
+                next(cluster.watch(name))
+            with pytest.raises(RefusedByNode, match="printable"):
+                cluster.force(name)
+        with pytest.raises(ValueError, match="too much for one request"):
+            cluster.semaphore("places-in-the-car-park", 700).acquire()
+        with cluster.lock("another"):
+            lease.check()
+    assert cluster.status()["reaches"] == [2, 3]
 
 
 def test_mistakes_are_told(cluster: Cluster, nodes: Nodes) -> None:

@@ -262,11 +262,12 @@ def test_where_a_cluster_is_looked_for(cluster: Cluster, tmp_path: Path) -> None
 class Beating:
     """Somebody who holds a lock with a command that does not want to end, nor do its children."""
 
-    def __init__(self, cluster: Cluster, folder: Path, name: str) -> None:
+    def __init__(self, cluster: Cluster, folder: Path, name: str, *before: str) -> None:
         script = folder / "beats.py"
         script.write_text(BEATS)
         self.files = [folder / f"beats-{each}" for each in ("command", "child", "own-session")]
-        self.process = cluster.start("lock", name, "--cluster", cluster.socket(1), "--", sys.executable, str(script), *map(str, self.files))
+        command = (*before, sys.executable, str(script), *map(str, self.files))
+        self.process = cluster.start("lock", name, "--cluster", cluster.socket(1), "--", *command)
         while not all(file.exists() and file.read_text().count("\n") for file in self.files):
             assert self.process.poll() is None
 
@@ -284,8 +285,10 @@ def next_one(cluster: Cluster, folder: Path, name: str) -> subprocess.Popen[str]
     return waits
 
 
-def test_killed_before_another_is_granted_when_the_node_dies(cluster: Cluster, tmp_path: Path) -> None:
-    beating = Beating(cluster, tmp_path, "node-dies")
+@pytest.mark.parametrize("before", [(), ("sh", "-c", '"$@"; true', "-")], ids=["alone", "in-a-shell"])
+def test_killed_before_another_is_granted_when_the_node_dies(cluster: Cluster, tmp_path: Path, before: tuple[str, ...]) -> None:
+    """A shell ends when it is asked to, and leaves behind what does not."""
+    beating = Beating(cluster, tmp_path, "node-dies", *before)
     after = next_one(cluster, tmp_path, "node-dies")
     os.kill(cluster.pid(1), signal.SIGKILL)
     code, _, said = ended(beating.process)

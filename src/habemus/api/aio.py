@@ -53,6 +53,10 @@ class _Lines(asyncio.Protocol):
             handler = self.handlers.get(line[1]) if isinstance(line[1], int) and line[0] != "lost" else None
             (handler or self.unasked)(line)
 
+    def say(self, line: list[Any]) -> None:
+        if not self.is_over:
+            self.transport.write(encode(line).encode() + b"\n")
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_over = True
         why = f"the connection to the node has ended{f': {exc}' if exc else ''}"
@@ -102,8 +106,10 @@ class AsyncCluster:
             return session, lines
         async with self._opening:
             if self._session is None or self._session.over:
+                if self._lines is not None:
+                    self._lines.transport.abort()  # what was acquired there has ended with its session
+                    self._lines = None
                 self._session = await _opened(self._named, self._credentials, self.label)
-                self._lines = None
             if self._lines is None or self._lines.is_over:
                 self._lines = await _joined(self._session)
             return self._session, self._lines
@@ -157,8 +163,7 @@ class AsyncCluster:
                 lease = session.granted(request.service, line, None)
                 if not lease.lost:
                     return lease
-                lease.lose("its lease ran out while it was on its way")
-                self.say(["release", lease.id])
+                lines.say(["release", lease.id])
             elif line[0] != "ended":
                 raise request.refusal(line)
             if deadline is not None:
@@ -187,13 +192,9 @@ class AsyncCluster:
     def release(self, lease: Lease, to: str | None = None) -> None:
         """At once: nobody waits for an answer."""
         if lease.end():
-            if self._session is not None:
-                self._session.forget(lease)
-            self.say(["release", lease.id] if to is None else ["transfer", lease.id, to])
-
-    def say(self, line: list[Any]) -> None:
-        if self._lines is not None and not self._lines.is_over:
-            self._lines.transport.write(encode(line).encode() + b"\n")
+            lease.session.forget(lease)
+            if self._lines is not None and lease.session is self._session:  # else its connection has ended, and that has released it
+                self._lines.say(["release", lease.id] if to is None else ["transfer", lease.id, to])
 
     # Looking.
 
@@ -204,7 +205,7 @@ class AsyncCluster:
             id = next(session.ids)
             heard: asyncio.Queue[list[Any]] = asyncio.Queue()
             lines.handlers[id] = heard.put_nowait
-            self.say(["watch", id, service, name])
+            lines.say(["watch", id, service, name])
             try:
                 while (line := await heard.get())[0] != "ended":
                     if line[0] == "refused":
@@ -212,7 +213,7 @@ class AsyncCluster:
                     yield Standing.of(line[2])
             finally:
                 lines.handlers.pop(id, None)
-                self.say(["unwatch", id])
+                lines.say(["unwatch", id])
 
     async def status(self) -> dict[str, Any]:
         """What goes on at the node that this client talks to."""
@@ -220,7 +221,7 @@ class AsyncCluster:
         id = next(session.ids)
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         lines.handlers[id] = lambda line: None if answer.done() else answer.set_result(line)
-        self.say(["status", id])
+        lines.say(["status", id])
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 line = await answer
@@ -358,7 +359,7 @@ class AsyncLock:
     async def __aenter__(self) -> Lease:
         me = asyncio.current_task()
         mine = self._entered.get(me)
-        if self._reentrant and mine and not mine[-1].lease.lost:
+        if self._reentrant and mine and mine[-1].lease.held:
             mine.append(mine[-1])
             return mine[-1].lease
         held = AsyncHeld(self._cluster, await self.acquire())
@@ -393,7 +394,8 @@ class AsyncElection:
             try:
                 yield term
             finally:
-                self._lease = None
+                if self._lease is term:
+                    self._lease = None
 
     async def resign(self) -> None:
         """Ends the term that was begun here."""

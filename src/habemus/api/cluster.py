@@ -23,7 +23,7 @@ from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNod
 from habemus.api.lease import Lease
 from habemus.api.session import Session, now_us, own_label
 from habemus.api.wire import ANSWER_SECONDS, Credentials, Wire, encode
-from habemus.runtimes.live.lines import ELECTIONS, LOCKS, TRY_MS
+from habemus.runtimes.live.lines import ELECTIONS, LINE_LIMIT, LOCKS, TRY_MS
 
 if TYPE_CHECKING:
     from habemus.api.aio import AsyncCluster
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 2.0
 """How much longer than the node the client itself waits before it gives up."""
 TRY_SECONDS = TRY_MS / 1_000
+NUMBERS_LIMIT = 200
+"""Bytes of a request beside its names."""
 
 
 class Standing(NamedTuple):
@@ -70,6 +72,8 @@ class Request:
             self._lease_ms = session.lease_ms(self.service, self.lease)
             self._before = f",{encode(self.service)},{encode(self.names)},".encode()
             self._after = f",{encode(self._lease_ms)},".encode()
+            if len(self._before) > LINE_LIMIT - NUMBERS_LIMIT:
+                raise ValueError(f"{len(self.names)} names of {len(self._before):,} bytes together are too much for one request")
         timeout = b"null" if timeout_ms is None else b"%d" % timeout_ms
         return b'["acquire",%d%s%s%s%d%s]\n' % (id, self._before, timeout, self._after, now_us(), b",true" if self.keeps else b"")
 
@@ -123,9 +127,9 @@ class Cluster:
 
     def close(self) -> None:
         """Releases everything."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        session, self._session = self._session, None  # first: a thread that waits in it may open the next one at once
+        if session is not None:
+            session.close()
 
     def session(self) -> Session:
         """With a node that answers; another one if the one before has gone."""
@@ -218,7 +222,7 @@ class Cluster:
         id = next(session.ids)
         try:
             wire.send(request.line(session, id, None if timeout is None else max(0, round(timeout * 1_000))))
-            session.begin_waiting(id, request.lease_ms)
+            session.begin_waiting(id, request.lease_ms, wire)
             try:
                 line = _answer(wire, id, None if timeout is None else timeout + GRACE_SECONDS)
             finally:
@@ -229,11 +233,13 @@ class Cluster:
                 raise LockTimeout(f"{request.shown} was not to be had in time, and node {session.node} does not answer") from None
             raise
         if line[0] != "granted":
-            session.put_back(wire)
+            if line[1] is None:
+                wire.close()  # the node has had enough of it
+            else:
+                session.put_back(wire)
             raise request.refusal(line)
         lease = session.granted(request.service, line, wire)
-        if lease.lost:  # this process stood still while it waited
-            lease.lose("its lease ran out while it was on its way")
+        if lease.lost:
             return None
         if on_lost is not None:
             lease.on_lost(on_lost)
@@ -241,11 +247,7 @@ class Cluster:
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         last = b'["release",%d]\n' % lease.id if to is None else f'["transfer",{lease.id},{encode(to)}]\n'.encode()
-        session = self._session
-        if session is not None and not session.over:
-            session.release(lease, last)
-        else:
-            lease.end()
+        lease.session.release(lease, last)
 
     # Looking.
 
@@ -361,7 +363,7 @@ class Lock:
             return self._cluster.acquire(self._request, self._timeout, self._on_lost)
         own, key = self._cluster._own, self._key()
         found = own.get(key)
-        if found is not None and not found.lease.lost:
+        if found is not None and found.lease.held:
             own[key] = _Own(found.lease, found.depth + 1)
             return found.lease
         lease = self._cluster.acquire(self._request, self._timeout, self._on_lost)
@@ -417,7 +419,7 @@ class KeptLock:
     def acquire(self) -> Lease:
         with self._guard:
             lease = self._lease
-            if lease is not None and not (self._is_used or self._is_wanted or lease.lost):
+            if lease is not None and lease.held and not (self._is_used or self._is_wanted):
                 self._is_used = True
                 return lease
         session = self._cluster.session()
@@ -425,7 +427,7 @@ class KeptLock:
             raise RefusedByNode(f"the algorithm of {self._request.service} does not tell a holder that others wait, so nothing can be kept")
         lease = self._cluster.acquire(self._request, self._timeout, self._on_lost)
         with self._guard:
-            if self._lease is None or self._lease.lost:
+            if self._lease is None or not self._lease.held:
                 self._lease, self._is_used, self._is_wanted = lease, True, False
                 lease.on_wanted = self._hear_wish
                 session.hurry()
@@ -435,7 +437,7 @@ class KeptLock:
         with self._guard:
             if lease is self._lease:
                 self._is_used = False
-                if not self._is_wanted and not lease.lost:
+                if not self._is_wanted and lease.held:
                     return
                 self._lease = None
         self._cluster.release(lease)
@@ -505,6 +507,12 @@ class Election:
     def begun(self, lease: Lease) -> None:
         self._lease = lease
 
+    def ended(self, lease: Lease) -> None:
+        """That term, and none that another thread has begun since."""
+        if self._lease is lease:
+            self._lease = None
+        self._cluster.release(lease)
+
 
 class Term:
     """A term of office; see `Election.lead`."""
@@ -525,6 +533,6 @@ class Term:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         was_lost = self._lease.lost
-        self._election.resign()
+        self._election.ended(self._lease)
         if was_lost and kind is None:
             raise lost_inside(self._lease)

@@ -23,7 +23,7 @@ class Lease:
         self.id = id
         self.since = since
         """When the client last said that it lives before the lock was granted."""
-        self._session = session
+        self.session = session
         self._until = until
         self._why = ""  # it is over
         self._listeners: list[Callable[[Lease], None]] = []
@@ -44,9 +44,14 @@ class Lease:
         """Whether it is over, or may be, without having been released."""
         return self._why != RELEASED if self._why else self._until <= monotonic()
 
+    @property
+    def held(self) -> bool:
+        """Whether it is neither lost nor released, as far as is known."""
+        return not self._why and monotonic() < self._until
+
     def check(self) -> None:
         """Raises `LockLost` if the lock is not held any more, or may not be."""
-        self._session.look(self)
+        self.session.look(self)
         if self.lost:
             self.lose("its lease was not renewed in time")
         if self._why:
@@ -55,7 +60,7 @@ class Lease:
     def wrote(self) -> None:
         """Tells the node that the resource was written to with this token, for its record, by which the run can be judged later."""
         if self.token is not None:
-            self._session.note_write(self.service, self.name, self.token)
+            self.session.note_write(self.service, self.name, self.token)
 
     def on_lost(self, listener: Callable[[Lease], None]) -> None:
         """Calls the listener once if the lock is lost; from another thread."""
@@ -73,7 +78,7 @@ class Lease:
     def lose(self, why: str) -> None:
         if not self._why:
             self._why = why
-            self._session.forget(self)
+            self.session.forget(self)
             for listener in self._listeners:
                 listener(self)
 

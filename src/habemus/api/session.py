@@ -22,7 +22,7 @@ from typing import Any
 from weakref import WeakSet
 
 from habemus.api.address import Place, Whereabouts
-from habemus.api.errors import HabemusError, RefusedByNode, Silent
+from habemus.api.errors import HabemusError, RefusedByNode, Silent, Unreachable
 from habemus.api.lease import Lease
 from habemus.api.wire import Closed, Credentials, Wire, first_of
 
@@ -53,7 +53,7 @@ class Session:
         self._idle: list[Wire] = [first]
         self._leases: dict[int, Lease] = {}
         self._wires: dict[int, Wire] = {}  # on which the leases of blocking clients were granted
-        self._awaited: set[int] = set()  # the ids of requests that wait
+        self._awaited: dict[int, Wire | None] = {}  # the ids of requests that wait, and where, if a thread does
         self._beat = SLOWEST_BEAT
         self._wanted = threading.Event()  # there is something to keep
         self._hurry = threading.Event()  # the keeper is needed at once, or not any more
@@ -72,7 +72,7 @@ class Session:
             pass
         try:
             return Wire(self.place, self.credentials, self.label, self.key)
-        except RefusedByNode as reason:
+        except (RefusedByNode, Unreachable) as reason:
             raise Closed(str(reason)) from None
 
     def put_back(self, wire: Wire) -> None:
@@ -86,6 +86,9 @@ class Session:
         for lease in list(self._leases.values()):
             lease.lose(why)
         self._close_wires()
+        for waiting in list(self._awaited.values()):
+            if waiting is not None:
+                waiting.hang_up()  # whoever waits there closes it
         self._idle.clear()
         self._wires.clear()
         self._hurry.set()
@@ -107,10 +110,10 @@ class Session:
         wanted_ms = max(1, round(wanted * 1_000))
         return wanted_ms if offered is None else min(wanted_ms, offered)
 
-    def begin_waiting(self, id: int, lease_ms: int | None) -> None:
+    def begin_waiting(self, id: int, lease_ms: int | None, wire: Wire | None = None) -> None:
         if lease_ms is not None:
             self._beat = min(self._beat, lease_ms / 1_000 / BEATS)
-        self._awaited.add(id)
+        self._awaited[id] = wire
         if not self._wanted.is_set():
             self._wanted.set()
             if self._keeper is None:
@@ -121,16 +124,18 @@ class Session:
         self._hurry.set()
 
     def end_waiting(self, id: int) -> None:
-        self._awaited.discard(id)
+        self._awaited.pop(id, None)
 
     def granted(self, service: str, line: list[Any], wire: Wire | None) -> Lease:
-        """A lease from what the node said."""
+        """A lease from what the node said; lost at once if it comes too late to be worth anything."""
         _, id, token, left_ms, at, name = line
         since = at / 1_000_000
         lease = Lease(self, id, service, name, token, since, inf if left_ms is None else since + left_ms / 1_000)
         self._leases[id] = lease
         if wire is not None:
             self._wires[id] = wire
+        if self.over or lease.lost:  # this process stood still while it waited
+            lease.lose(self.over or "its lease ran out while it was on its way")
         return lease
 
     def forget(self, lease: Lease) -> None:
@@ -145,7 +150,9 @@ class Session:
         if not lease.end():
             return
         self._leases.pop(lease.id, None)
-        wire = self._wires.pop(lease.id)
+        wire = self._wires.pop(lease.id, None)
+        if wire is None:
+            return  # the session has ended in between, and its connections with it
         try:
             wire.send(last)
         except OSError:
@@ -261,6 +268,9 @@ class Session:
         for lease in list(self._leases.values()):
             lease.end()
         self._close_wires()
+        for waiting in self._awaited.values():
+            if waiting is not None:
+                waiting.close()
 
 
 _SESSIONS: WeakSet[Session] = WeakSet()

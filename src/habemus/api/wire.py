@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import sys
+from contextlib import suppress
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -159,6 +160,11 @@ class Wire:
                 lines.append(self.hear(0.0))
         except self._nothing_yet:
             return lines
+
+    def hang_up(self) -> None:
+        """Ends it for a thread that waits for something to be heard, which a mere close would not wake."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._socket.close()

@@ -113,6 +113,11 @@ def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -
         found.append(f"{algorithm} is here to be broken; see the scenario {box.sections['Unsafe']}")
     if "reliable links" in box.sections.get("Assumes", "") and not over:
         found.append(f'{algorithm} assumes reliable links, and a connection that breaks loses what is under way; over = "perfect" mends it')
+    if "crashes" in box.sections.get("Assumes", "") and not is_durable:
+        found.append(
+            f"{algorithm} does not stand a crash: a node that comes back has forgotten everything, and two may be inside; "
+            "start all nodes anew, or choose one with stable memory"
+        )
     if is_durable and not has_folder:
         found.append(f"{algorithm} keeps something in stable memory, and there is no data folder: a node that restarts has forgotten it")
     return found

@@ -67,17 +67,28 @@ class Family:
         self._outside: list[tuple[int, int]] = []  # a process that may lose its parents, and what stands for that very process
 
     def ask_to_end(self) -> None:
-        """SIGTERM for all.  Whoever is not in the group is remembered, because its parents may be gone soon."""
-        tell(self.command, signal.SIGTERM, group=True)
-        tell(self.command, signal.SIGCONT, group=True)  # whoever was stopped has to hear it, too
+        """SIGTERM for all.  Whoever is not in the group is remembered first, because its parents may be gone soon."""
         for process in descendants([self.command])[1:]:
             try:
                 if os.getpgid(process) != self.command:
-                    handle = os.pidfd_open(process)
-                    signal.pidfd_send_signal(handle, signal.SIGTERM)
-                    self._outside.append((process, handle))
+                    self._outside.append((process, os.pidfd_open(process)))
             except OSError:  # it has ended
                 continue
+        tell(self.command, signal.SIGTERM, group=True)
+        tell(self.command, signal.SIGCONT, group=True)  # whoever was stopped has to hear it, too
+        for process in self._still_there():
+            tell(process, signal.SIGTERM)
+            tell(process, signal.SIGCONT)
+
+    def is_gone(self) -> bool:
+        """Nobody in the group is left, nor of those that were remembered."""
+        try:
+            os.kill(-self.command, 0)
+        except ProcessLookupError:
+            return not self._still_there()
+        except PermissionError:
+            pass
+        return False
 
     def end(self) -> None:
         """SIGKILL for all, after SIGSTOP, so that nobody has another child in the meantime."""

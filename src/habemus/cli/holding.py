@@ -55,6 +55,8 @@ BEAT, ASK, END = 5, 4, 10
 """Parts of a lease: how often it is renewed, and how long before it is over the command is asked to end, and is ended."""
 LEASELESS_US = 1_000_000
 """Where nothing runs out: how often to show that one is there."""
+LOOK_US = 10_000
+"""How often to look whether all has ended that the command has started."""
 SILENCE_US = 10_000_000
 """A node that has not answered for so long while one waits is left for another."""
 GRACE_US = 2_000_000
@@ -108,6 +110,7 @@ class Wish:
 
 def hold(wish: Wish, connect: Callable[[], Line], quoted: Callable[[str], str]) -> int:
     """Waits for the lock, runs the command, and says with which code to leave."""
+    _open_standard_files()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is a command, to end is all that there is to do
     try:
@@ -115,6 +118,15 @@ def hold(wish: Wish, connect: Callable[[], Line], quoted: Callable[[str], str]) 
     except Leaving as leaving:
         complain(str(leaving))
         return leaving.code
+
+
+def _open_standard_files() -> None:
+    """If one of them is closed, the connection to the node could get its number, and whoever opens the standard files anew lose it."""
+    for standard in range(3):
+        try:
+            os.fstat(standard)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the smallest number that is free
 
 
 def complain(line: str) -> None:
@@ -169,7 +181,9 @@ def _asked(line: Line, wish: Wish, deadline_us: int | None, quoted: Callable[[st
             heard_us = now_us()
             for position, told in enumerate(heard):
                 if told[0] == "granted":
-                    return Grant(line, 1, lease_us, told, heard[position + 1 :])
+                    rest = heard[position + 1 :] + line.heard()
+                    is_lost = any(each[:2] == ["lost", 1] for each in rest)  # this process stood still in between
+                    return None if is_lost else Grant(line, 1, lease_us, told, rest)
                 if told[0] == "refused":
                     raise _refusal(wish, told)
         now = now_us()
@@ -236,7 +250,7 @@ class Stay:
             self._poll.register(wakes, select.POLLIN)
             self._poll.register(self._line.fileno(), select.POLLIN)
             self._hear(self._grant.rest)
-            while self._status is None:
+            while self._status is None or self._is_ending():
                 self._step(wakes)
         finally:
             self._take_terminal()
@@ -266,6 +280,8 @@ class Stay:
     def _step(self, wakes: int) -> None:
         """One turn: until something is heard, or something is due."""
         times = [each for each in (self._beat_at, self._ask_at, self._end_at) if each is not None]
+        if self._status is not None:
+            times.append(now_us() + LOOK_US)  # nobody tells when the rest has ended
         for ready, _ in self._poll.poll(max(0, min(times) - now_us()) // 1_000 + 1 if times else None):
             if ready != wakes:
                 self._hear_all()
@@ -346,9 +362,13 @@ class Stay:
             self._has_asked = True
             self._family.ask_to_end()
 
+    def _is_ending(self) -> bool:
+        """The command has ended when it was asked to, but not all that it started."""
+        return self._has_asked and not self._has_ended and not self._family.is_gone()
+
     def _end(self) -> None:
         self._ask_at = self._end_at = None
-        if not self._has_ended and self._status is None:
+        if not self._has_ended and (self._status is None or self._has_asked):
             self._has_ended = True
             self._family.end()
 

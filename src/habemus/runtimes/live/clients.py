@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import logging
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -29,6 +30,7 @@ from habemus.runtimes.live.client_lines import (
     Watch,
     Wrote,
 )
+from habemus.runtimes.live.codec import check_name
 from habemus.runtimes.live.desk import Desk, Session
 from habemus.runtimes.live.lines import LABEL_LIMIT, LINE_LIMIT, NAMES_LIMIT, VERSION, proof
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
@@ -215,13 +217,18 @@ class Connection(asyncio.Protocol):
         elif isinstance(line, Unwatch):
             self._clients.watching.unwatch(self, line.id)
         elif isinstance(line, Wrote):
-            self._desk.note_write(line.service, line.name, line.token)
+            with suppress(ValueError, RuntimeError):  # it is for the record only, and nobody hears of it
+                self._desk.note_write(line.service, line.name, line.token)
         elif isinstance(line, Transfer):
             self._desk.transfer(session, line.id, line.label)
         elif isinstance(line, Status):
             self.say("status", line.id, self._clients.status())
         elif isinstance(line, Force):
-            self.say("done", line.id, self._desk.force(line.service, line.name))
+            try:
+                check_name(line.name)
+                self.say("done", line.id, self._desk.force(line.service, line.name))
+            except (ValueError, RuntimeError) as reason:
+                self.say("refused", line.id, "rude", str(reason))
         else:
             self._refuse("rude", "a second greeting")
 
@@ -233,6 +240,7 @@ class Connection(asyncio.Protocol):
             self.say("refused", line.id, "unknown", f"there is nothing to watch in a service {line.service}")
         else:
             try:
+                check_name(line.name)
                 self._clients.watching.watch(self, line.id, line.service, line.name)
             except (RuntimeError, ValueError) as reason:
                 self.say("refused", line.id, "full", str(reason))

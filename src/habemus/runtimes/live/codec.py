@@ -55,6 +55,12 @@ class Refused(NamedTuple):
     reason: str
 
 
+def check_name(name: str) -> None:
+    """`ValueError` if no instance, and so no lock, can have it."""
+    if not 0 < len(name) <= NAME_LIMIT or not name.isprintable():
+        raise ValueError(f"a name is printable and has 1 to {NAME_LIMIT} characters")
+
+
 # Frames.
 
 

@@ -34,7 +34,7 @@ from habemus.problems.detector import Detector, Restored, Suspected
 from habemus.problems.election import Election, Leader
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.clients import Clients
-from habemus.runtimes.live.codec import NAME_LIMIT, Refused, encoded
+from habemus.runtimes.live.codec import Refused, check_name, encoded
 from habemus.runtimes.live.desk import Desk
 from habemus.runtimes.live.failures import InstanceFailed, NodeStopped, TooMany
 from habemus.runtimes.live.frames import Carry, Frame, Open
@@ -170,8 +170,7 @@ class Node:
         found = self._instances.get((index, name))
         if found is not None:
             return found
-        if not name or len(name) > NAME_LIMIT or not name.isprintable():
-            raise ValueError(f"the name of an instance is printable and has 1 to {NAME_LIMIT} characters")
+        check_name(name)
         return self._made(index, name)
 
     def ask(self, service: str, name: str, request: str, *arguments: Any, told: Callable[[], None] | None = None) -> None:
