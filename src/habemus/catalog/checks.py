@@ -252,7 +252,7 @@ def perform(check: Check, *, entry: Entry | None = None, progress: Callable[[Ext
         search.decides = partial(_is_counted, entry)
         return search
 
-    with blaming(system):
+    with blaming():
         search = _searched(check, made, progress)
     found, loops = _loops(search, entry)
     report = CheckReport(check, entry, system, search, loops)

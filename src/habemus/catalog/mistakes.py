@@ -8,29 +8,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan
-from habemus.core.system import System
-from habemus.runtimes.checker import local
 
 CORE = ("habemus", "core")
 
 
 @contextmanager
-def blaming(system: System) -> Iterator[None]:
-    """Whatever a handler of the system raises inside is a `MistakeInAlgorithm` that says where."""
+def blaming() -> Iterator[None]:
+    """Whatever a handler raises inside is a `MistakeInAlgorithm` that says where."""
     try:
         yield
     except (MistakeInAlgorithm, MistakeInPlan):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         if any(_place(frame) == (*CORE, "node.py") for frame in frames):
             where = [frame for frame in frames if _place(frame)[:-1] != CORE][-1]
             at = f"{Path(where.filename).name}, line {where.lineno}, in {where.name}"
             raise MistakeInAlgorithm(f"{at}: {type(error).__name__}: {error}") from error
-        # The search looks the receiver of a message up there, and nothing else that could be absent.
-        absent = error.args[0] if isinstance(error, KeyError) and frames[-1].filename == local.__file__ else None
-        if isinstance(absent, int) and absent not in system.plans:
-            raise MistakeInAlgorithm(f"somebody sends to process {absent}, which does not exist") from error
         raise
 
 

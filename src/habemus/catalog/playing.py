@@ -63,7 +63,7 @@ def played(check: Check, steps: Sequence[Step], *, loop: int | None = None, entr
     diverged = ""
     made = 0
     round_: _Round | None = None
-    with blaming(stage.system):
+    with blaming():
         try:
             stage.start(starts)
             for step in following:

@@ -154,7 +154,7 @@ def test_a_class_that_solves_no_problem_is_refused(write: Write) -> None:
     [
         ("self.granted(1)", "mine.py, line 9, in acquire: TypeError"),
         ("self.nothing = 1", "mine.py, line 9, in acquire: AttributeError"),
-        ("self.send(Hello(), to=9)", "somebody sends to process 9, which does not exist"),
+        ("self.send(Hello(), to=9)", r"MyMutex, as process 1, sends Hello\(\) to process 9, which does not exist"),
         ("self.send(Hello(), to=self.peers[0])", r"MyMutex has no @upon\(Hello\)"),
     ],
 )
@@ -164,6 +164,24 @@ def test_a_mistake_in_a_handler_is_one_line_with_its_place(write: Write, body: s
         perform(Check(f"{path}:MyMutex", 2))
     with pytest.raises(MistakeInAlgorithm):
         execute(Setup(f"{path}:MyMutex", 2))
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("self.send('hello', to=self.peers[0])", "MyMutex, as process 1, sends 'hello', which is no Message"),
+        ("self.broadcast(3)", "MyMutex, as process 1, sends 3, which is no Message"),
+        ("self.set_timer(Hello(), after=5)", r"MyMutex, as process 1, sets or cancels Hello\(\), which is no Timer"),
+        ("self.choose([])", "process 1 chooses, and there is nothing to choose from"),
+        ("raise SystemExit(0)", "mine.py, line 9, in acquire: SystemExit: 0"),
+        ("self.send(Hello(), to=None)", "to process None, which does not exist"),
+        ("self.send(Hello(), to=[2])", r"to process \[2\], which does not exist"),
+    ],
+)
+def test_what_no_step_can_do_is_no_fault_of_the_search(write: Write, body: str, why: str) -> None:
+    path = write("mine.py", MUTEX.format(body=body) + RELEASE)
+    with pytest.raises(MistakeInAlgorithm, match=why):
+        perform(Check(f"{path}:MyMutex", 2))
 
 
 def test_worker_processes_find_it(write: Write) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from habemus.core.model import Asking, Seen, Use, UseState
 from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Node, Send, SetTimer, Stack, State
-from habemus.core.process import ProcessId
+from habemus.core.process import MistakeInAlgorithm, ProcessId
 from habemus.core.system import System
 from habemus.core.values import Message, Timer
 
@@ -220,6 +220,8 @@ class Local:
     # Steps of the node.
 
     def _choose(self, options: Sequence[Any]) -> Any:
+        if not options:
+            raise MistakeInAlgorithm(f"process {self.process} chooses, and there is nothing to choose from")
         position = len(self._options)
         self._options.append(len(options))
         return options[self._script[position] if position < len(self._script) else 0]
@@ -235,16 +237,37 @@ class Local:
             self._script, self._options = scripts.pop(), []
             self._node.restore(self.states.values[state])
             effects = tuple(run())
+            self._check(effects)
             self.steps += 1
             for position in range(len(self._script), len(self._options)):
                 made = self._script + [0] * (position - len(self._script))
                 scripts += [[*made, other] for other in range(1, self._options[position])]
             chosen = tuple(effect.value for effect in effects if isinstance(effect, Chosen))
-            outcomes.append(Outcome(self.states.number(self._node.capture()), effects, chosen))
+            outcomes.append(Outcome(self._numbered(self._node.capture()), effects, chosen))
         self._known_steps[state, key] = result = tuple(outcomes)
         if self.on_step is not None:
             self.on_step(state, key, result)
         return result
+
+    def _check(self, effects: Sequence[Effect]) -> None:
+        """What nobody could receive, or wait for, is a mistake of the step that has it."""
+        for effect in effects:
+            match effect:
+                case Send(port, to, message) if to not in [*self.places]:  # whatever it is: a list could not be looked up
+                    raise MistakeInAlgorithm(f"{self._who(port)} sends {message!r} to process {to!r}, which does not exist")
+                case Send(port, _, value) | Broadcast(port, value) if not isinstance(value, Message):
+                    raise MistakeInAlgorithm(f"{self._who(port)} sends {value!r}, which is no Message")
+                case SetTimer(port, value, _) | CancelTimer(port, value) if not isinstance(value, Timer):
+                    raise MistakeInAlgorithm(f"{self._who(port)} sets or cancels {value!r}, which is no Timer")
+
+    def _who(self, port: int) -> str:
+        return f"{type(self._node.parts[port]).__name__}, as process {self.process},"
+
+    def _numbered(self, state: State) -> int:
+        try:
+            return self.states.number(state)
+        except TypeError as reason:
+            raise MistakeInAlgorithm(f"{self._who(0)} has a variable that is not of its declared type: {reason}") from None
 
     def outcomes_of(self, state: int, key: Hashable) -> tuple[Outcome, ...]:
         """All that the event of this key can lead to."""
