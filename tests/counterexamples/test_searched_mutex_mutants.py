@@ -135,7 +135,7 @@ GALLERY = [
     Planted(ra.RepliesWhileHeld, RicartAgrawala, "ME1", within(2), 6, 31),
     Planted(ground.ForgetsTheDeferred, RicartAgrawala, DEADLOCK, within(2), 6, 41),
     Planted(ra.ForgetsTheDeferral, RicartAgrawala, DEADLOCK, within(3), 14, 27_198),
-    Planted(ground.StampsWithoutReceiving, RicartAgrawala, "ME3", within(2, order=True), 5, 26),
+    Planted(ground.StampsWithoutReceiving, RicartAgrawala, "ME3", within(2, order=True), 5, 35),  # goes on: the mutant claims no ME3
     Planted(ra.ExpectsOneReplyFewer, RicartAgrawala, "ME1", within(2), 2, 5),
     Planted(EntersOnTheFirstReply, RicartAgrawala, "ME1", within(3), 6, 349),
     Planted(ra.RepliesTwice, RicartAgrawala, "ME1", within(2, entries=3), 17, 2_316),

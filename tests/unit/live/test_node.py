@@ -461,7 +461,7 @@ def test_limits(cluster: Any) -> None:
             with pytest.raises(TooMany):
                 node.open("locks", "d")
             for wrong in ("", "x" * 201, "two\nlines"):
-                with pytest.raises(ValueError, match="name of an instance"):
+                with pytest.raises(ValueError, match="name is printable"):
                     node.open("locks", wrong)
             with pytest.raises(LookupError, match="there is no service lock; there are locks"):
                 node.open("lock", "a")
