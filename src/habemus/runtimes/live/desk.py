@@ -27,7 +27,6 @@ from habemus.problems.election import Election
 from habemus.problems.fencing import Granted as GrantedWithToken
 from habemus.problems.fencing import LockLost, Token
 from habemus.problems.mutex import Granted, Mutex
-from habemus.runtimes.live.codec import NAME_LIMIT
 from habemus.runtimes.live.instance import Hosted, Listener
 from habemus.runtimes.live.service import Service
 from habemus.runtimes.live.timers import Alarm, Timers, now_us
@@ -207,13 +206,14 @@ class Desk:
             return
         try:
             places = [self._places.get((service, name)) or self._new_place(service, name) for name in dict.fromkeys(names)]
-        except ValueError:
-            places = []
+        except ValueError as reason:  # a name that nothing can have
+            wire.say("refused", id, "rude", str(reason))
+            return
         except RuntimeError as reason:  # too many instances, or one that failed, or the node ends
             wire.say("refused", id, "full", str(reason))
             return
         if not places:
-            wire.say("refused", id, "rude", f"the name of a lock is printable and has 1 to {NAME_LIMIT} characters")
+            wire.say("refused", id, "rude", "a request names at least one lock")
             return
         claim = session.claims[id] = Claim(session, wire, id, places, lease_us, keeps)
         self._claims += 1
