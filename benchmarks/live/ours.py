@@ -32,10 +32,10 @@ class Habemus(Service):
     def start(self, folder: Path) -> None:
         self._folder = folder
         self._ports = {number: free_port() for number in range(1, self.size + 1)}
-        lines = ['socket = "{id}.sock"', "[nodes]", *(f'{number} = "127.0.0.1:{port}"' for number, port in self._ports.items())]
+        memory = 'data = "data"' if self._durable else 'memory = "none"'
+        lines = [memory, 'socket = "{id}.sock"', "[nodes]", *(f'{number} = "127.0.0.1:{port}"' for number, port in self._ports.items())]
         if self._durable:
             (folder / "data").mkdir()
-            lines.insert(0, 'data = "data"')
         if self._algorithm is not None:
             lines += ["[services.locks]", f'algorithm = "{self._algorithm}"']
         self.file = folder / "cluster.toml"

@@ -155,6 +155,7 @@ def habemus(*arguments: str, cwd: Path, **environment: str) -> subprocess.Popen[
 
 
 def cluster_file(folder: Path, port: int, **more: str) -> None:
+    more = {"memory": "none", **more} if "data" not in more else more
     head = "".join(f'{key} = "{value}"\n' for key, value in more.items())
     services = '[services.locks]\nalgorithm = "quorum-durable"\noptions = { coordinators = 0 }\n'
     (folder / "cluster.toml").write_text(f'{head}[nodes]\n1 = "127.0.0.1:{port}"\n{services}')
@@ -196,6 +197,8 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         cluster_file(tmp_path, port)
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in refusal(tmp_path, *node)
+    cluster_file(tmp_path, free_port(), data="")
+    assert 'write data = "FOLDER" for the stable memory' in refusal(tmp_path, *node)
     cluster_file(tmp_path, free_port(), data="absent")
     assert "data folder absent does not exist" in refusal(tmp_path, *node)
     cluster_file(tmp_path, free_port(), secret_file="short")
@@ -250,3 +253,13 @@ def test_records_are_merged_judged_drawn_and_replayed_from_the_command_line(proc
     out, _ = other.communicate(timeout=60)
     assert other.returncode == 1
     assert "different" in out
+
+
+def test_a_node_without_memory_says_what_that_means(tmp_path: Path) -> None:
+    cluster_file(tmp_path, free_port())
+    node = habemus("node", "--config", "cluster.toml", "--id", "1", cwd=tmp_path)
+    assert node.stderr is not None
+    assert "listens on" in node.stderr.readline()
+    assert 'memory = "none": this node forgets its votes and grants when it ends' in node.stderr.readline()
+    node.terminate()
+    node.communicate(timeout=60)

@@ -119,7 +119,9 @@ def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -
             "start all nodes anew, or choose one with stable memory"
         )
     if is_durable and not has_folder:
-        found.append(f"{algorithm} keeps something in stable memory, and there is no data folder: a node that restarts has forgotten it")
+        found.append(
+            f'{algorithm} keeps something in stable memory, and there is none (memory = "none"): a node that restarts has forgotten it'
+        )
     return found
 
 

@@ -27,12 +27,14 @@ def check(file: Path, as_json: bool) -> None:
         from habemus.runtimes.live.config import load, secret_in
 
         found = load(file, os.environ, {})
+        found.check_memory()
         services = all_services(found)
         if found.secret_file is not None:
             secret_in(found.secret_file)
     durable = {service.name: any(stack.durable for stack in service.stacks.values()) for service in services}
-    has_folder = found.data is not None
-    warnings = {name: warnings_of(offer.algorithm, offer.over, durable[name], has_folder) for name, offer in sorted(found.offers.items())}
+    warnings = {
+        name: warnings_of(offer.algorithm, offer.over, durable[name], found.has_memory) for name, offer in sorted(found.offers.items())
+    }
     few = len(found.nodes) < 3
     if as_json:
         say_json(
@@ -49,6 +51,7 @@ def check(file: Path, as_json: bool) -> None:
                     }
                     for name, offer in sorted(found.offers.items())
                 },
+                "memory": found.has_memory,
                 "secret": found.secret_file is not None,
                 "tls": found.tls is not None,
                 "insecure": found.insecure,

@@ -44,7 +44,7 @@ def file_of(ports: Iterable[int], offers: Mapping[str, Offer], *, keeps: bool, r
         "# see what `habemus config check` says, and start each node with `habemus node --config cluster.toml --id 1`.",
         'cluster = "habemus"',
         f'socket = "node-{{id}}{SOCKET}"  # where clients of this machine and user find a node',
-        *(['data = "data"  # the stable memory of the nodes'] if keeps else []),
+        'data = "data"  # the stable memory of the nodes' if keeps else 'memory = "none"  # a node that restarts has forgotten everything',
         *(['record = "records"  # what the nodes do, for `habemus trace merge`'] if records else []),
         "",
         "[nodes]",

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from habemus.runtimes.live.settings import Settings
 
 
+FORGETFUL = (
+    'memory = "none": this node forgets its votes and grants when it ends; a restart of one node can let two clients hold a lock, '
+    "and after a restart of all nodes fencing tokens begin again, so resources may accept stale writes"
+)
+
+
 @contextmanager
 def live() -> Iterator[None]:
     """Around the first use of the live side, which needs a package that not everybody has."""
@@ -93,6 +99,8 @@ async def _run(settings: Settings, services: list[Service], as_json: bool, with_
         say_json({"node": here.me, "address": str(here.address), "pid": os.getpid(), "compiled": is_compiled()})
     else:
         click.echo(f"node {here.me} of {settings.cluster} listens on {here.address}", err=True)
+    if settings.folder is None:
+        click.echo(f"habemus: {FORGETFUL}", err=True)
     ending = loop.create_task(told.wait())
     await asyncio.wait((ending, here.failure), return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()

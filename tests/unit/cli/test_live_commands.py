@@ -19,6 +19,7 @@ Habemus = Callable[..., subprocess.CompletedProcess[str]]
 
 FILE = """\
 cluster = "office"
+memory = "none"
 [nodes]
 1 = "127.0.0.1:7401"
 2 = "127.0.0.1:7402"
@@ -55,7 +56,7 @@ def test_config_check(habemus: Habemus) -> None:
     ]
     assert "locks: ricart-agrawala assumes reliable links" in done.stderr
     assert "demo: quorum-durable is here to be broken" in done.stderr
-    assert "demo: quorum-durable keeps something in stable memory, and there is no data folder" in done.stderr
+    assert 'demo: quorum-durable keeps something in stable memory, and there is none (memory = "none"): a node' in done.stderr
     assert "fewer than 3 nodes" not in done.stderr
     found = json.loads(habemus("config", "check", "cluster.toml", "--json").stdout)
     assert found["survives_a_failure"] is True
@@ -70,7 +71,7 @@ def test_config_check(habemus: Habemus) -> None:
         (("ricart-agrawala", "ricart-agarwala"), "there is no algorithm ricart-agarwala; did you mean ricart-agrawala?"),
         (("coordinators = 0", "cordinators = 0"), "quorum-durable has no option cordinators; did you mean coordinators?"),
         (('over = "perfect"', 'over = "prefect"'), "there are no links prefect; there are perfect, perfect-fifo"),
-        (("[services.demo]", "[service.demo]"), "line 8: unknown key 'service'; did you mean services?"),
+        (("[services.demo]", "[service.demo]"), "line 9: unknown key 'service'; did you mean services?"),
         (('cluster = "office"', 'cluster = "office"\nsecret_file = "s"'), "secret file s: No such file or directory"),
     ],
 )

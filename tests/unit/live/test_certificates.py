@@ -24,6 +24,7 @@ from habemus.runtimes.live.tls import Contexts, contexts
 
 CLUSTER_FILE = """\
 cluster = "office"
+memory = "none"
 secret_file = "papers/secret"
 
 [nodes]
@@ -148,7 +149,7 @@ def test_the_lines_that_it_prints_can_be_used(tmp_path: Path, capsys: pytest.Cap
     assert "Keep papers/ca.key away" in beside
     lines = said[said.index("secret_file") :].splitlines()
     nodes = ["[nodes]", '1 = "10.0.0.1:7400"', '2 = "10.0.0.2:7400"']
-    Path("cluster.toml").write_text("\n".join([lines[0], *nodes, *lines[1:]]))
+    Path("cluster.toml").write_text("\n".join(['memory = "none"', lines[0], *nodes, *lines[1:]]))
     assert load(Path("cluster.toml"), {}, {}).settings(2).tls is not None
     assert names_in(Path("papers/node-2.pem")) == {"node-2.habemus", "10.0.0.2"}
 

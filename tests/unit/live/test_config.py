@@ -51,6 +51,35 @@ def test_without_services_there_are_locks(tmp_path: Path) -> None:
     assert config.cluster == "habemus"
 
 
+def test_a_cluster_without_memory_is_asked_for_by_name(tmp_path: Path) -> None:
+    forgetful = GOOD.replace('data = "data"\n', "")
+    unsaid = read(tmp_path, forgetful)  # a client, or `habemus certs`, need not know
+    with pytest.raises(BadConfig, match=r'write data = "FOLDER" .* or memory = "none"'):
+        unsaid.settings(1)
+    (tmp_path / "elsewhere").mkdir()
+    assert read(tmp_path, forgetful, data="elsewhere").settings(1).folder == tmp_path / "elsewhere" / "node-1"
+    asked = read(tmp_path, 'memory = "none"\n' + forgetful)
+    assert (asked.has_memory, asked.settings(1).folder) == (False, None)
+    assert 'memory = "none" and a data folder exclude each other' in complaint(tmp_path, 'memory = "none"\n' + GOOD)
+    assert "line 1: memory = 'some' means nothing here; write data" in complaint(tmp_path, 'memory = "some"\n' + forgetful)
+
+
+KEYS = ("cluster", "nodes", "services", "tls", "socket", "memory", "data", "secret_file", "record", "bind", "insecure")
+SHAPES = (
+    *("5", "true", "1.5", "[]", "[1]", "{}", "{ a = 1 }", "1979-05-27", "nan", '"\\u0000"', "{ 1 = 5 }", "{ 1 = {} }", "{ locks = 5 }"),
+    *('{ locks = { algorithm = "central", options = 5 } }', '{ locks = { algorithm = "x", options = { a = [1979-05-27] } } }'),
+)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_shape_of_a_value_gets_through_or_makes_a_traceback(tmp_path: Path, key: str) -> None:
+    nodes = '[nodes]\n1 = "127.0.0.1:7401"\n'
+    meant = {"insecure": {"true"}, "services": {"{}"}}  # an empty table offers the usual
+    for shape in SHAPES:
+        if shape not in meant.get(key, ()):
+            complaint(tmp_path, f"{key} = {shape}\n" + ("" if key == "nodes" else nodes))
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -1,7 +1,8 @@
 """`cluster.toml`: who is in a cluster, what it offers, and how it protects itself.
 
     cluster = "office"
-    data = "data"                       # each node keeps its stable memory in a folder of its own below this one
+    data = "data"                       # each node keeps its stable memory in a folder of its own below this one;
+                                        # memory = "none" instead: a node that restarts has forgotten everything
     secret_file = "secret"              # at least 16 bytes; all nodes have the same
     socket = "run/node-{id}.sock"       # where clients of the same machine and user find a node, without secret or certificate
     record = "records"                  # where nodes write down what they do; leave it out and they do not
@@ -47,6 +48,8 @@ from habemus.runtimes.live.tls import Contexts, contexts
 
 OVERRIDES = ("data", "secret_file", "record", "bind", "insecure")
 """What the environment and the command line may set as well."""
+NO_MEMORY = "none"
+MEMORY = f"""write data = "FOLDER" for the stable memory of the nodes, or memory = "{NO_MEMORY}" if they shall have none"""
 MOST_NODES = 100
 CLUSTER = "habemus"
 """The name of a cluster whose file gives none."""
@@ -91,8 +94,9 @@ class Config:
     cluster: str
     nodes: Mapping[int, Address]
     offers: Mapping[str, Offer]
-    folder: Path  # to which other paths are relative
-    data: Path | None = None
+    file: Path  # in whose folder other paths are relative
+    data: Path | None = None  # None without `has_memory`, or where only the nodes' own flags or environment name it
+    has_memory: bool = True  # False by the word of the file: memory = "none"
     secret_file: Path | None = None
     record: Path | None = None
     bind: Address | None = None
@@ -100,10 +104,15 @@ class Config:
     tls: Certificates | None = None
     socket: str = ""  # of which node it is: {id}
 
+    @property
+    def folder(self) -> Path:
+        return self.file.parent
+
     def settings(self, node: int) -> Settings:
         """For one of the nodes; reads the files that it needs."""
         if node not in self.nodes:
             raise BadConfig(f"there is no node {node}; there are {', '.join(map(str, self.nodes))}")
+        self.check_memory()
         bind = self.bind or self.nodes[node]
         secret = None if self.secret_file is None else secret_in(self.secret_file)
         self.check_exposure([bind, *self.nodes.values()])
@@ -122,6 +131,10 @@ class Config:
 
     def socket_of(self, node: int) -> Path | None:
         return self.folder / self.socket.replace("{id}", str(node)) if self.socket else None
+
+    def check_memory(self) -> None:
+        if self.has_memory and self.data is None:
+            raise BadConfig(f"{self.file} does not say where the nodes keep what they must not forget: {MEMORY}")
 
     def check_exposure(self, addresses: list[Address]) -> None:
         open_to_others = [address for address in addresses if not is_loopback(address.host)]
@@ -188,11 +201,11 @@ class _Reader:
 
     def config(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
         found = self._found
-        self._known((), found, ("cluster", "nodes", "services", "tls", "socket", *OVERRIDES))
+        self._known((), found, ("cluster", "nodes", "services", "tls", "socket", "memory", *OVERRIDES))
         kinds = {"insecure": bool}
-        for name in ("cluster", "socket", *OVERRIDES):
+        for name in ("cluster", "socket", "memory", *OVERRIDES):
             if name in found:
-                self._typed((name,), found[name], kinds.get(name, str))
+                self._text_or((name,), found[name], kinds.get(name, str))
         chosen: dict[str, Any] = {name: found.get(name) for name in OVERRIDES}
         for name in OVERRIDES:
             said = environment.get(f"HABEMUS_{name.upper()}")
@@ -203,6 +216,10 @@ class _Reader:
         cluster = found.get("cluster", CLUSTER)
         if not is_cluster_name(cluster):
             self._refuse(("cluster",), CLUSTER_NAME)
+        if found.get("memory", NO_MEMORY) != NO_MEMORY:
+            self._refuse(("memory",), f"memory = {_shown(found['memory'])} means nothing here; {MEMORY}")
+        if "memory" in found and "data" in found:
+            self._refuse(("memory",), f'memory = "{NO_MEMORY}" and a data folder exclude each other; remove one of the two lines')
         folder = self._path.parent
         paths = {name: folder / chosen[name] if chosen[name] else None for name in ("data", "secret_file", "record")}
         bind = None if chosen["bind"] is None else self._address(("bind",), chosen["bind"])
@@ -210,8 +227,9 @@ class _Reader:
             cluster,
             self._nodes(),
             self._services(),
-            folder,
+            self._path,
             **paths,
+            has_memory="memory" not in found or paths["data"] is not None,
             bind=bind,
             insecure=bool(chosen["insecure"]),
             tls=self._tls(),
@@ -260,9 +278,15 @@ class _Reader:
             options = self._typed((*at, "options"), found.get("options", {}), dict)
             over = self._typed((*at, "over"), found.get("over", ""), str)
             shared = None if "shared" not in found else self._typed((*at, "shared"), found["shared"], bool)
-            given = (f"{key}={_option(value)}" for key, value in options.items())
+            given = [f"{key}={self._option((*at, 'options', key), value)}" for key, value in options.items()]
             offers[name] = Offer(algorithm, live_options(algorithm, given), over, shared)
         return offers or DEFAULT_OFFERS
+
+    def _option(self, at: tuple[str, ...], value: object) -> str:
+        try:
+            return value if isinstance(value, str) else json.dumps(value)
+        except TypeError:
+            self._refuse(at, f"{'.'.join(at)} must be text, a number, true, false, or a list or table of these, not {_shown(value)}")
 
     def _socket(self) -> str:
         found: str = self._found.get("socket", "")
@@ -295,6 +319,10 @@ class _Reader:
             self._refuse(at, f"{'.'.join(at)} must be {_KINDS[kind]}, not {_shown(found)}")
         return found
 
+    def _text_or(self, at: tuple[str, ...], found: Any, kind: type) -> None:
+        if "\0" in str(self._typed(at, found, kind)):
+            self._refuse(at, f"{'.'.join(at)} has a zero byte in it")
+
     def _flag(self, name: str, said: str) -> bool:
         if said.lower() not in ("1", "true", "yes", "0", "false", "no"):
             raise BadConfig(f"HABEMUS_{name.upper()}={said}: write true or false")
@@ -311,10 +339,6 @@ _KINDS: dict[type, str] = {str: "a string", bool: "true or false", dict: "a tabl
 def _shown(found: object) -> str:
     text = repr(found)
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _option(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _line_of(text: str, at: tuple[str, ...]) -> int | None:
