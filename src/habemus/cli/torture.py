@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     "--faults",
     metavar="KIND,...",
     default="",
-    help="kill, pause, cut, delay, drop, disk; or kill-node, kill-client, pause-node, pause-client, cut-one-way, cut-client.  "
+    help="kill, kill-all, pause, cut, delay, drop, disk; or kill-node, kill-client, kill-majority, pause-node, pause-client, "
+    "cut-one-way, cut-client.  "
     "[default: kill, pause and cut, as far as the algorithm's card claims to stand them]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the faults: the same seed, the same schedule.")
@@ -112,11 +113,13 @@ def _say(report: Report) -> None:
         ("grants per second", f"{plain['grants_per_second']:,}"),
         ("outcomes unknown", f"{found.unknown:,}"),
         ("believers overlapping", f"{len(found.overlaps):,}"),
+        ("the same in time without faults", f"{len(found.calm_overlaps):,} in {found.calm_s:.0f} s"),
         ("updates", f"{found.updates:,}"),
         ("stale writes accepted", f"{len(found.stale):,}"),
         ("stale writes refused", f"{found.refused:,}"),
         ("lost updates", f"{len(found.lost):,}"),
         ("token regressions", f"{len(found.regressions) + len(found.duplicates):,}" if plan.claim.has_tokens else "no tokens"),
+        ("tokens shown other than granted", f"{len(found.mismatches):,}" if plan.claim.has_tokens else "no tokens"),
         ("longest outage", f"{found.longest_outage_s:.2f} s"),
         ("first grant after healing, median", "-" if healing["median"] is None else f"{healing['median']:.3f} s"),
         ("first grant after healing, longest", "-" if healing["longest"] is None else f"{healing['longest']:.3f} s"),

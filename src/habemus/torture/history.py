@@ -24,6 +24,7 @@ The file of the torture itself:
     [time, "ended", number]                 it is over
     [time, "healed"]                        no fault is left
     [time, "killed", client]                before the signal was sent
+    [time, "stalled", since]                the machine did not run the torture itself in between
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ class History:
     accesses: list[Access] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     healings: list[int] = field(default_factory=list)
+    stalls: list[tuple[int, int]] = field(default_factory=list)  # from, to: of the machine itself
 
     @property
     def grants(self) -> list[Stay]:
@@ -144,11 +146,20 @@ def read_referee(lines: Iterable[list[Any]]) -> list[Access]:
     return [Access(*line) for line in lines]
 
 
-def read_faults(lines: Iterable[list[Any]]) -> tuple[list[Fault], list[int], dict[str, int]]:
-    """The faults, the moments at which all were healed, and when clients were killed."""
+class Journal(NamedTuple):
+    """What the torture itself wrote down."""
+
+    faults: list[Fault]
+    healings: list[int]  # the moments at which no fault was left
+    killed: dict[str, int]  # clients, and when
+    stalls: list[tuple[int, int]]
+
+
+def read_journal(lines: Iterable[list[Any]]) -> Journal:
     faults: dict[int, Fault] = {}
     healings: list[int] = []
     killed: dict[str, int] = {}
+    stalls: list[tuple[int, int]] = []
     for time, what, *rest in lines:
         if what == "began":
             kind, whom, number = rest
@@ -159,15 +170,18 @@ def read_faults(lines: Iterable[list[Any]]) -> tuple[list[Fault], list[int], dic
             healings.append(time)
         elif what == "killed":
             killed[rest[0]] = time
-    return list(faults.values()), healings, killed
+        elif what == "stalled":
+            stalls.append((rest[0], time))
+    return Journal(list(faults.values()), healings, killed, stalls)
 
 
 def history_of(began: int, ended: int, clients: Mapping[str, str], referee: str, faults: str) -> History:
     """From the texts of the files; those of the clients by their names."""
-    found, healings, killed = read_faults(lines_of(faults))
-    history = History(began, ended, accesses=read_referee(lines_of(referee)), faults=found, healings=healings)
+    journal = read_journal(lines_of(faults))
+    accesses = read_referee(lines_of(referee))
+    history = History(*(began, ended), accesses=accesses, faults=journal.faults, healings=journal.healings, stalls=journal.stalls)
     for client, text in clients.items():
-        stays, updates = read_client(client, lines_of(text), killed.get(client, ended))
+        stays, updates = read_client(client, lines_of(text), journal.killed.get(client, ended))
         history.stays += stays
         history.updates += updates
     return history

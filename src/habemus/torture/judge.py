@@ -1,7 +1,10 @@
 """The judge: what a history says about a lock, and about what it protected.  No input, no output.
 
 *Two believe.*  A client believes that it is inside from the moment at which it heard of its grant until it leaves, hears that the
-lock is lost, or dies.  Two such times of different clients that overlap are a violation of ME1.  Leases allow it.
+lock is lost, or dies.  Two such times of different clients that overlap are a violation of ME1.
+
+*Calm.*  With leases two may believe if one of them was paused or cut off.  In calm time, when no fault is active and the last one is
+longer ago than a lease lasts, they may not: an overlap there is a violation of ME1 with leases as well.
 
 *Stale writes.*  A write is stale if another stay has written since the stay it belongs to wrote or was let in with a smaller token.
 The resource must have refused it (FENCE).  What was accepted is judged by who wrote, too, and not by tokens alone, so that
@@ -9,7 +12,9 @@ tokens that are given twice are found out.
 
 *Lost updates.*  Every write says on which value it builds.  If that is not the value that was there, somebody's update is lost.
 
-*Tokens.*  Who asked after another one had been let in has a larger token, and no two have the same.
+*Tokens.*  A client that asked after another one had been let in has a larger token, and no two have the same.  Without leases, and with
+them in calm time, tokens also increase in the order in which clients hear of their grants.  A client shows the referee the token that
+it was granted.
 
 *Order.*  The grants, and the updates, could have happened one after the other (`linearise`).
 """
@@ -17,7 +22,7 @@ tokens that are given twice are found out.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
@@ -27,12 +32,16 @@ from habemus.problems.fencing import FENCE
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
 from habemus.torture.history import Access, History, Stay
 from habemus.torture.linearise import Counter, Entry, Lock, Operation, Outcome, linearise
+from habemus.torture.schedule import outlasting
 
 FEWEST_GRANTS = 100
 """A run with fewer shows nothing."""
 PATIENCE_S = 30.0
 """So long after everything was healed somebody must have been let in, or nobody can tell whether anybody ever will be."""
 NS = 1_000_000_000
+
+Window = tuple[int, int]
+"""From, to."""
 
 
 class Claim(NamedTuple):
@@ -44,11 +53,17 @@ class Claim(NamedTuple):
     is_fenced: bool  # the referee checks them
     faults: tuple[str, ...]  # the kinds that were asked for
     beyond: tuple[str, ...] = ()  # those of them that the card does not claim to stand
+    lease_s: float = 0.0  # 0: there are none
 
     @property
     def counts_me1(self) -> bool:
         """Where nobody checks tokens, everything depends on nobody being inside beside another."""
         return self.excludes or not (self.has_tokens and self.is_fenced)
+
+    @property
+    def counts_calm(self) -> bool:
+        """Whether ME1 is judged in calm time only."""
+        return bool(self.lease_s) and not self.counts_me1
 
 
 @dataclass
@@ -58,12 +73,15 @@ class Judgement:
     grants: int
     unknown: int  # requests and writes whose outcome nobody knows
     overlaps: list[tuple[Stay, Stay]]
+    calm_overlaps: list[tuple[Stay, Stay]]  # those of them in calm time
+    calm_s: float
     stale: list[Access]
     refused: int
     updates: int
     lost: list[Access]
     regressions: list[tuple[Stay, Stay]]
     duplicates: list[tuple[Stay, Stay]]
+    mismatches: list[tuple[Stay, Access]]  # the token of the grant, and another one at the referee
     lock_order: Outcome
     token_order: Outcome
     update_order: Outcome
@@ -94,12 +112,15 @@ class Judgement:
             "grants_per_second": round(self.grants / self.seconds, 1) if self.seconds else None,
             "unknown_outcomes": self.unknown,
             "believers_overlapping": len(self.overlaps),
+            "believers_overlapping_in_calm": len(self.calm_overlaps),
+            "calm_s": round(self.calm_s, 3),
             "updates": self.updates,
             "stale_writes_accepted": len(self.stale),
             "stale_writes_refused": self.refused,
             "lost_updates": len(self.lost),
             "token_regressions": len(self.regressions),
             "token_duplicates": len(self.duplicates),
+            "token_mismatches": len(self.mismatches),
             "order_of_grants": self.lock_order.verdict.value,
             "order_of_tokens": self.token_order.verdict.value,
             "order_of_updates": self.update_order.verdict.value,
@@ -115,18 +136,23 @@ class Judgement:
 def judge(history: History, claim: Claim) -> Judgement:
     grants = history.grants
     writes = [each for each in history.accesses if each.kind == "write"]
+    calm = calm_windows(history, round(outlasting(claim.lease_s) * NS))
+    all_overlaps = overlaps(grants)
     judgement = Judgement(
         seconds=(history.ended - history.began) / NS,
         faults=dict(sorted(Tally(fault.kind for fault in history.faults).items())),
         grants=len(grants),
         unknown=sum(stay.outcome == "unknown" for stay in history.stays) + sum(each.returned is None for each in history.updates),
-        overlaps=overlaps(grants),
+        overlaps=all_overlaps,
+        calm_overlaps=[pair for pair in all_overlaps if _meets(_together(*pair), calm)],
+        calm_s=sum(end - start for start, end in calm) / NS,
         stale=stale_writes(writes),
         refused=sum(not each.accepted for each in history.accesses),
         updates=sum(each.accepted for each in writes),
         lost=lost_updates(writes),
-        regressions=regressions(grants),
+        regressions=regressions(grants, lambda stay: claim.excludes or _is_in(_let_in(stay), calm)),
         duplicates=duplicates(grants),
+        mismatches=mismatches(grants, history.accesses),
         lock_order=lock_order(grants, is_leased=not claim.counts_me1),
         token_order=lock_order(grants, is_leased=True),
         update_order=update_order(history),
@@ -135,7 +161,7 @@ def judge(history: History, claim: Claim) -> Judgement:
     )
     judgement.findings = [_me1(judgement, claim), *([_fence(judgement)] if claim.has_tokens and claim.is_fenced else [])]
     judgement.findings.append(_progress(judgement, history))
-    if not claim.counts_me1:
+    if not claim.counts_me1 and not claim.counts_calm:
         judgement.uncounted.append(ME1.name)
     if not claim.progresses:
         judgement.uncounted.append(ME2_DEADLOCK.name)
@@ -168,6 +194,33 @@ def overlaps(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
             found += [(other, stay) for other in inside]
             inside.append(stay)
     return found
+
+
+def _together(one: Stay, other: Stay) -> Window:
+    """The time in which both believed, the second of which was let in later."""
+    return _let_in(other), min(_left(one), _left(other))
+
+
+def calm_windows(history: History, aftermath: int) -> list[Window]:
+    """The times in which no fault is active, nor was for so many nanoseconds.  A stall of the machine is a fault as well."""
+    restless = [(fault.began, history.ended if fault.ended is None else fault.ended) for fault in history.faults]
+    found = []
+    start = history.began
+    for began, ended in sorted([*restless, *history.stalls]):
+        if began > start:
+            found.append((start, min(began, history.ended)))
+        start = max(start, ended + aftermath)
+    if start < history.ended:
+        found.append((start, history.ended))
+    return found
+
+
+def _meets(window: Window, calm: Sequence[Window]) -> bool:
+    return any(max(window[0], start) < min(window[1], end) for start, end in calm)
+
+
+def _is_in(time: int, calm: Sequence[Window]) -> bool:
+    return any(start <= time <= end for start, end in calm)
 
 
 def _let_in(stay: Stay) -> int:
@@ -214,15 +267,23 @@ def lost_updates(writes: Sequence[Access]) -> list[Access]:
     return found
 
 
-def regressions(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
-    """Asked after another one had been let in, and has no larger token."""
+def regressions(grants: Sequence[Stay], hears_at_once: Callable[[Stay], bool] = lambda _: False) -> list[tuple[Stay, Stay]]:
+    """Grants without a larger token than one before.
+
+    Another grant came before if its client had heard of it when this one was asked for.  If clients hear of their grants
+    at once, it is enough that the other client heard first.
+    """
     found = []
+
+    def not_before(stay: Stay) -> int:
+        return _let_in(stay) if hears_at_once(stay) else stay.asked
+
     for stays in by_lock(stay for stay in grants if stay.token is not None):
         answered = sorted(stays, key=_let_in)
         newest: Stay | None = None
         so_far = 0
-        for stay in sorted(stays, key=lambda each: each.asked):
-            while so_far < len(answered) and _let_in(answered[so_far]) < stay.asked:
+        for stay in sorted(stays, key=not_before):
+            while so_far < len(answered) and _let_in(answered[so_far]) < not_before(stay):
                 newest = max(newest or answered[so_far], answered[so_far], key=_token)
                 so_far += 1
             if newest is not None and _token(stay) <= _token(newest):
@@ -244,6 +305,17 @@ def duplicates(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
             if other is not stay:
                 found.append((other, stay))
     return found
+
+
+def mismatches(grants: Sequence[Stay], accesses: Sequence[Access]) -> list[tuple[Stay, Access]]:
+    """Accesses with another token than that of the grant, of which the first of each stay counts."""
+    granted = {(stay.client, stay.number): stay for stay in grants}
+    found: dict[tuple[str, int], tuple[Stay, Access]] = {}
+    for access in accesses:
+        stay = granted.get(access.whose)
+        if stay is not None and stay.token != access.token:
+            found.setdefault(access.whose, (stay, access))
+    return list(found.values())
 
 
 def lock_order(grants: Sequence[Stay], *, is_leased: bool) -> Outcome:
@@ -299,12 +371,28 @@ def first_grants(grants: Sequence[Stay], healings: Sequence[int], ended: int) ->
 # What follows from it.
 
 
+def _calm_me1(found: Judgement) -> Finding:
+    """With leases: what two believe near a fault does not count."""
+    if found.calm_overlaps:
+        return Finding(ME1.name, Verdict.VIOLATED, f"without any fault {_overlapping(found.calm_overlaps)}")
+    if not found.calm_s:
+        return Finding(ME1.name, Verdict.UNDECIDED, "there was no time without faults")
+    why = f"no two at one time in {found.calm_s:.0f} s without faults; {len(found.overlaps)} overlaps near faults"
+    return Finding(ME1.name, Verdict.HOLDS, f"{why}, which leases allow")
+
+
+def _overlapping(pairs: Sequence[tuple[Stay, Stay]]) -> str:
+    began, ended = _together(*pairs[0])
+    first = f"first {pairs[0][0]} and {pairs[0][1]}, for {(ended - began) / 1e6:.1f} ms"
+    return f"{len(pairs)} times two believed that they were inside, {first}"
+
+
 def _me1(found: Judgement, claim: Claim) -> Finding:
+    if claim.counts_calm:
+        return _calm_me1(found)
     reasons = []
     if found.overlaps:
-        one, other = found.overlaps[0]
-        together_ms = (min(_left(one), _left(other)) - _let_in(other)) / 1e6
-        reasons.append(f"{len(found.overlaps)} times two believed that they were inside, first {one} and {other}, for {together_ms:.1f} ms")
+        reasons.append(_overlapping(found.overlaps))
     if found.lost and not (claim.has_tokens and claim.is_fenced):
         reasons.append(f"{len(found.lost)} updates were lost")
     if found.stale and not (claim.has_tokens and claim.is_fenced):
@@ -330,6 +418,9 @@ def _fence(found: Judgement) -> Finding:
     for pairs, title in ((found.regressions, "no larger token than one before"), (found.duplicates, "the same token as another one")):
         if pairs:
             reasons.append(f"{len(pairs)} grants had {title}, first {pairs[0][1]} after {pairs[0][0]}")
+    if found.mismatches:
+        stay, access = found.mismatches[0]
+        reasons.append(f"{len(found.mismatches)} stays showed another token, first {stay} showed {access.token}")
     orders = (found.token_order, found.update_order)
     reasons += [order.why for order in orders if order.verdict is Verdict.VIOLATED]
     if reasons:

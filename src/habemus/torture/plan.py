@@ -72,7 +72,10 @@ class Plan:
     over: str
     locks: int
     claim: Claim
-    lease_s: float
+
+    @property
+    def lease_s(self) -> float:
+        return self.claim.lease_s
 
     @property
     def size(self) -> Size:
@@ -144,8 +147,9 @@ def plan_of(
         is_fenced=is_fenced,
         faults=kinds,
         beyond=tuple(kind for kind in kinds if kind not in stood),
+        lease_s=lease_s,
     )
-    return Plan(entry.name, nodes, clients, seconds, seed, kinds, chosen, over, locks, claim, lease_s)
+    return Plan(entry.name, nodes, clients, seconds, seed, kinds, chosen, over, locks, claim)
 
 
 def _from_anywhere(algorithm: str) -> str:

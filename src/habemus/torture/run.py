@@ -26,8 +26,13 @@ from habemus.torture.schedule import WHOEVER_IS_INSIDE, Fault, is_by_network, ro
 
 LOOK_S = 0.02
 """How often the files of the clients are looked at."""
-CALM_S = (0.2, 0.8)
-"""Between a healing and the next round."""
+FIRST_CALM_S = 1.0
+"""Before the first round."""
+TICK_S = 0.05
+STALL_S = 0.1
+"""A tick that is later by more than that shows that the machine did not run the torture in between."""
+STAGGER_S = 0.3
+"""Within which nodes that were killed together are started again."""
 LAG_S = (0.001, 0.15)
 BREAKS_S = (0.02, 0.3)
 """Between two breaks of a link that drops."""
@@ -170,10 +175,11 @@ class Torture:
     async def _let_it_happen(self) -> None:
         began = monotonic_ns()
         end = began + round(self._plan.seconds * NS)
-        watch = asyncio.create_task(self._watch(began))
+        tasks = [asyncio.create_task(self._watch(began)), asyncio.create_task(self._note_stalls())]
         timer = asyncio.get_running_loop().call_later(self._plan.seconds, self._over.set)
         try:
             await self._until_let_in(monotonic_ns())  # a fault before anything works would show nothing
+            await self._wait(FIRST_CALM_S)
             for drawn in rounds(self._plan.size, self._plan.seed):
                 if self._over.is_set() or monotonic_ns() >= end:
                     break
@@ -182,10 +188,11 @@ class Torture:
                 await _all(self._make(fault) for fault in faults)
                 if self._faults > before:
                     await self._until_let_in(self._note("healed"))
-                await self._wait(self._draw.uniform(*CALM_S))
+                await self._wait(drawn.calm_s)
         finally:
             timer.cancel()
-            watch.cancel()
+            for task in tasks:
+                task.cancel()
 
     async def _wait(self, seconds: float) -> None:
         """Not longer than the torture lasts."""
@@ -223,6 +230,16 @@ class Torture:
                     await self._restart(node)
             self._progress((monotonic_ns() - began) / NS, f"{self._faults} faults")
 
+    async def _note_stalls(self) -> None:
+        """Note when the machine stands still: what clients believe then is not the lock's fault."""
+        before = monotonic_ns()
+        while True:
+            await asyncio.sleep(TICK_S)
+            now = monotonic_ns()
+            if now - before > (TICK_S + STALL_S) * NS:
+                self._note("stalled", before)
+            before = now
+
     async def _restart(self, node: NodeProcess) -> None:
         try:
             await node.start()
@@ -242,7 +259,9 @@ class Torture:
         if self._over.is_set():
             return
         make = {
-            "kill-node": self._kill_node,
+            "kill-node": self._kill_nodes,
+            "kill-majority": self._kill_nodes,
+            "kill-all": self._kill_nodes,
             "pause-node": self._pause_node,
             "disk": self._fill_disk,
             "kill-client": self._kill_client,
@@ -260,16 +279,24 @@ class Torture:
         self._note("began", fault.kind, whom or fault.whom, self._faults)
         return self._faults
 
-    async def _kill_node(self, fault: Fault) -> None:
-        node = self._nodes[fault.node]
+    def _victims(self, fault: Fault) -> list[NodeProcess]:
+        return [self._nodes[node] for node in fault.nodes]
+
+    async def _kill_nodes(self, fault: Fault) -> None:
+        nodes = self._victims(fault)
+        delays = [self._draw.uniform(0, STAGGER_S) if len(nodes) > 1 else 0.0 for _ in nodes]
         number = self._began(fault)
-        await node.kill()
+        await _all(node.kill() for node in nodes)
         await self._wait(fault.lasts)
-        await self._restart(node)
+        await _all(self._restart_later(node, delay) for node, delay in zip(nodes, delays, strict=True))
         self._note("ended", number)
 
+    async def _restart_later(self, node: NodeProcess, seconds: float) -> None:
+        await self._wait(seconds)
+        await self._restart(node)
+
     async def _pause_node(self, fault: Fault) -> None:
-        node = self._nodes[fault.node]
+        [node] = self._victims(fault)
         number = self._began(fault)
         node.signal(signal.SIGSTOP)
         await self._wait(fault.lasts)
@@ -278,7 +305,7 @@ class Torture:
 
     async def _fill_disk(self, fault: Fault) -> None:
         """Counts if the node has noticed it, and stopped."""
-        node = self._nodes[fault.node]
+        [node] = self._victims(fault)
         node.was_told = True
         node.limit_disk(self._draw.randrange(TORN_BYTES))
         if await node.ended(fault.lasts + 1):

@@ -3,6 +3,12 @@
 Faults come in rounds.  For each round a few nodes are chosen, fewer than half, and only they and their links are hit, so that a
 majority of the others is up and connected, whatever else happens.  At the end of a round everything is healed, and the next
 begins when somebody has been let in: how long that takes is one of the things to be measured.
+
+Two kinds spare no majority: `kill-majority` and `kill-all`.  A round has at most one of them, and then no other fault ends or
+pauses a node in that round.
+
+After every few rounds there is a rest that is longer than a lease, so that what clients see can be judged in a time without
+faults (`habemus.torture.judge`).
 """
 
 from __future__ import annotations
@@ -11,8 +17,12 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
+from habemus.core.quorums import more_than_half
+
 KINDS = {
     "kill-node": "kill -9 of a node, which is started again after a while",
+    "kill-majority": "kill -9 of more than half of the nodes at once; they are started again",
+    "kill-all": "kill -9 of all nodes at once; they are started again",
     "kill-client": "kill -9 of a client; another one takes its place",
     "pause-node": "SIGSTOP of a node, SIGCONT after a while",
     "pause-client": "SIGSTOP of a client, mostly of the one that is inside, and mostly for longer than its lease",
@@ -23,9 +33,15 @@ KINDS = {
     "drop": "connections between some nodes break again and again, and what is under way is lost",
     "disk": "the disk of a node is full in the middle of a write: the node has to stop, and is started again with space",
 }
-GROUPS = {"kill": ("kill-node", "kill-client"), "pause": ("pause-node", "pause-client"), "cut": ("cut", "cut-one-way", "cut-client")}
-"""What one word stands for."""
-NODE_ENDS = ("kill-node", "disk")
+GROUPS = {
+    "kill": ("kill-node", "kill-client"),
+    "kill-all": ("kill-majority", "kill-all"),
+    "pause": ("pause-node", "pause-client"),
+    "cut": ("cut", "cut-one-way", "cut-client"),
+}
+"""The kinds that one word stands for."""
+MASS_KINDS = ("kill-majority", "kill-all")
+NODE_ENDS = ("kill-node", *MASS_KINDS, "disk")
 PROCESS_KINDS = (*NODE_ENDS, "pause-node")
 CLIENT_KINDS = ("kill-client", "pause-client", "cut-client")
 OUT_OF_HEARING = ("pause-client", "cut-client")
@@ -36,6 +52,12 @@ MOST_FAULTS = 5
 """In one round."""
 AT_LEADER = 0.6
 """In so many rounds the leader is one of those that are hit, where there is a leader."""
+CALM_S = (0.2, 0.8)
+"""Rest between a healing and the next round."""
+LONG_CALMS = 0.25
+"""Fraction of rounds with a long rest."""
+LONG_CALM_S = (0.8, 1.6)
+"""Length of a long rest, after the last lease of the round has expired."""
 WHOEVER_IS_INSIDE = 0
 
 Link = tuple[int, int]
@@ -46,7 +68,7 @@ class Fault(NamedTuple):
     kind: str
     after: float  # the round began, in seconds
     lasts: float
-    node: int = 0
+    nodes: tuple[int, ...] = ()
     client: int = WHOEVER_IS_INSIDE
     links: tuple[Link, ...] = ()
     is_silent: bool = False  # the connections stay, and nothing comes through
@@ -54,7 +76,7 @@ class Fault(NamedTuple):
     @property
     def whom(self) -> str:
         if self.kind in PROCESS_KINDS:
-            return f"node {self.node}"
+            return f"node{'s' * (len(self.nodes) > 1)} {', '.join(map(str, self.nodes))}"
         if self.kind in CLIENT_KINDS:
             return f"client {self.client}" if self.client else "whoever is inside"
         return " ".join(f"{sender}>{receiver}" for sender, receiver in self.links)
@@ -63,6 +85,7 @@ class Fault(NamedTuple):
 class Round(NamedTuple):
     faults: list[Fault]
     leader: int  # the faults of this node are to be those of whoever leads, and the other way round; 0: it is what it is
+    calm_s: float = 0.0  # rest after the round
 
     def aimed(self, leader: int | None) -> list[Fault]:
         """The faults, with the leader in that place."""
@@ -71,7 +94,7 @@ class Round(NamedTuple):
         other = {self.leader: leader, leader: self.leader}
         return [
             fault._replace(
-                node=other.get(fault.node, fault.node),
+                nodes=tuple(other.get(node, node) for node in fault.nodes),
                 links=tuple((other.get(sender, sender), other.get(receiver, receiver)) for sender, receiver in fault.links),
             )
             for fault in self.faults
@@ -88,6 +111,16 @@ class Size(NamedTuple):
     a client without a lease hears of that when the connection closes, but not meanwhile.  And no connection of a client breaks: then
     its node lets go of the lock at once, and the client hears of that when it next looks."""
 
+    @property
+    def aftermath_s(self) -> float:
+        """How long a fault that has ended can still have effects: until the leases given before have expired everywhere."""
+        return outlasting(self.lease_s)
+
+
+def outlasting(lease_s: float) -> float:
+    """Longer than a lease by any clock that is slower by a tenth at most, as the coordinators count."""
+    return 1.1 * lease_s
+
 
 def is_by_network(client: int) -> bool:
     """Every other client reaches the nodes by the network, and the others by local sockets, which nobody can cut."""
@@ -99,48 +132,81 @@ def rounds(size: Size, seed: int) -> Iterator[Round]:
     draw = Random(seed)
     bag: list[str] = []  # each kind has its turn before any of them comes again
     while True:
-        weak = sorted(draw.sample(range(1, size.nodes + 1), draw.randint(1, max(1, (size.nodes - 1) // 2))))
-        yield Round(_round(size, weak, draw, bag), draw.choice(weak) if draw.random() < AT_LEADER else 0)
+        most = max(1, (size.nodes - 1) // 2)
+        weak = sorted(draw.sample(range(1, size.nodes + 1), draw.randint(1, most)))
+        faults = _RoundDraft(size, weak, draw).faults(bag)
+        leader = draw.choice(weak) if draw.random() < AT_LEADER else 0
+        is_long = draw.random() < LONG_CALMS
+        calm_s = draw.uniform(*LONG_CALM_S) + size.aftermath_s if is_long else draw.uniform(*CALM_S)
+        yield Round(faults, leader, calm_s)
 
 
-def _round(size: Size, weak: list[int], draw: Random, bag: list[str]) -> list[Fault]:
-    unwanted: tuple[str, ...] = ()
-    if size.spares_waking and not (set(OUT_OF_HEARING).isdisjoint(size.kinds) or set(NODE_ENDS).isdisjoint(size.kinds)):
-        unwanted = draw.choice((OUT_OF_HEARING, NODE_ENDS))
-    still_up = list(weak)
-    clients = list(range(1, size.clients + 1))
-    found: list[Fault] = []
-    for _ in range(draw.randint(2, MOST_FAULTS)):
-        if not bag:
-            bag += draw.sample(size.kinds, len(size.kinds))
-        kind = next((each for each in bag if _fits(each, unwanted, still_up, clients, size)), None)
-        if kind is None:
-            continue
-        bag.remove(kind)
-        after = draw.uniform(0, ROUND_S)
+class _RoundDraft:
+    """A round while it is being drawn, and the victims that are left."""
+
+    def __init__(self, size: Size, weak: list[int], draw: Random) -> None:
+        self._size = size
+        self._weak = weak
+        self._draw = draw
+        self._still_up = list(weak)
+        self._clients = list(range(1, size.clients + 1))
+        self._found: list[Fault] = []
+        self._unwanted: tuple[str, ...] = ()
+        kinds = set(size.kinds)
+        if size.spares_waking and kinds & set(OUT_OF_HEARING) and kinds & set(NODE_ENDS):
+            self._unwanted = draw.choice((OUT_OF_HEARING, NODE_ENDS))
+
+    def faults(self, bag: list[str]) -> list[Fault]:
+        kinds = self._size.kinds
+        for _ in range(self._draw.randint(2, MOST_FAULTS)):
+            if not bag:
+                bag += self._draw.sample(kinds, len(kinds))
+            kind = next((each for each in bag if self._fits(each)), None)
+            if kind is not None:
+                bag.remove(kind)
+                self._found.append(self._fault(kind, self._draw.uniform(0, ROUND_S)))
+        return sorted(self._found, key=lambda fault: fault.after)
+
+    def _fits(self, kind: str) -> bool:
+        """Whether there is a victim left for it in this round."""
+        if kind in self._unwanted:
+            return False
+        if kind in MASS_KINDS:
+            return self._still_up == self._weak
         if kind in PROCESS_KINDS:
-            node = still_up.pop(draw.randrange(len(still_up)))
-            found.append(Fault(kind, after, draw.uniform(0.1, 1.2), node=node))
-        elif kind in CLIENT_KINDS:
-            client = draw.choice([each for each in clients if kind != "cut-client" or is_by_network(each)])
-            clients.remove(client)
-            is_targeted = draw.random() < 0.7
-            lasts = size.lease_s * draw.uniform(1.05, 1.5) if size.lease_s and draw.random() < 0.7 else draw.uniform(0.2, 1.0)
+            return bool(self._still_up)
+        if kind in CLIENT_KINDS:
+            return bool(self._reachable(kind))
+        return self._size.nodes > 1
+
+    def _reachable(self, kind: str) -> list[int]:
+        return [each for each in self._clients if kind != "cut-client" or is_by_network(each)]
+
+    def _fault(self, kind: str, after: float) -> Fault:
+        draw, size = self._draw, self._size
+        if kind in MASS_KINDS:
+            self._still_up = []
+            return Fault(kind, after, draw.uniform(0.1, 1.2), nodes=self._many(kind))
+        if kind in PROCESS_KINDS:
+            node = self._still_up.pop(draw.randrange(len(self._still_up)))
+            return Fault(kind, after, draw.uniform(0.1, 1.2), nodes=(node,))
+        if kind in CLIENT_KINDS:
+            client = draw.choice(self._reachable(kind))
+            self._clients.remove(client)
+            client = WHOEVER_IS_INSIDE if draw.random() < 0.7 else client
+            outlasts = size.lease_s and draw.random() < 0.7
+            lasts = size.lease_s * draw.uniform(1.05, 1.5) if outlasts else draw.uniform(0.2, 1.0)
             is_silent = size.spares_waking or draw.random() < 0.5
-            found.append(Fault(kind, after, lasts, client=WHOEVER_IS_INSIDE if is_targeted else client, is_silent=is_silent))
-        else:
-            links = _links(kind, draw.choice(weak), list(range(1, size.nodes + 1)), draw)
-            found.append(Fault(kind, after, draw.uniform(0.2, 1.5), links=links, is_silent=draw.random() < 0.5))
-    return sorted(found, key=lambda fault: fault.after)
+            return Fault(kind, after, lasts, client=client, is_silent=is_silent)
+        links = _links(kind, draw.choice(self._weak), list(range(1, size.nodes + 1)), draw)
+        return Fault(kind, after, draw.uniform(0.2, 1.5), links=links, is_silent=draw.random() < 0.5)
 
-
-def _fits(kind: str, unwanted: tuple[str, ...], still_up: list[int], clients: list[int], size: Size) -> bool:
-    """Whether there is somebody left to whom it can be done in this round."""
-    if kind in PROCESS_KINDS:
-        return bool(still_up) and kind not in unwanted
-    if kind in CLIENT_KINDS:
-        return kind not in unwanted and any(kind != "cut-client" or is_by_network(each) for each in clients)
-    return size.nodes > 1
+    def _many(self, kind: str) -> tuple[int, ...]:
+        """All nodes, or more than half of them."""
+        everybody = range(1, self._size.nodes + 1)
+        if kind == "kill-all":
+            return tuple(everybody)
+        return tuple(sorted(self._draw.sample(everybody, more_than_half(self._size.nodes))))
 
 
 def _links(kind: str, node: int, nodes: list[int], draw: Random) -> tuple[Link, ...]:

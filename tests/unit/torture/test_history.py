@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from habemus.torture.history import history_of, lines_of, read_client, read_faults
+from habemus.torture.history import history_of, lines_of, read_client, read_journal
 
 
 def text(*lines: list[object]) -> str:
@@ -88,11 +88,19 @@ def test_a_timeout_is_no_grant() -> None:
 
 
 def test_faults_and_healings() -> None:
-    faults, healings, killed = read_faults(
-        [[1, "began", "cut", "1>2", 1], [2, "began", "kill-client", "client 3.1", 2], [3, "killed", "3.1"], [4, "ended", 1], [5, "healed"]]
+    journal = read_journal(
+        [
+            [1, "began", "cut", "1>2", 1],
+            [2, "began", "kill-client", "client 3.1", 2],
+            [3, "killed", "3.1"],
+            [4, "ended", 1],
+            [5, "healed"],
+            [9, "stalled", 7],
+        ]
     )
-    assert [(fault.kind, fault.began, fault.ended) for fault in faults] == [("cut", 1, 4), ("kill-client", 2, None)]
-    assert (healings, killed) == ([5], {"3.1": 3})
+    faults = [(fault.kind, fault.began, fault.ended) for fault in journal.faults]
+    assert faults == [("cut", 1, 4), ("kill-client", 2, None)]
+    assert (journal.healings, journal.killed, journal.stalls) == ([5], {"3.1": 3}, [(7, 9)])
 
 
 def test_a_whole_history() -> None:

@@ -14,17 +14,20 @@ from habemus.torture.judge import (
     NS,
     PATIENCE_S,
     Claim,
+    calm_windows,
     duplicates,
     first_grants,
     judge,
     longest_outage,
     lost_updates,
+    mismatches,
     overlaps,
     regressions,
     stale_writes,
 )
 
 LENIENT = Claim(excludes=False, progresses=True, has_tokens=True, is_fenced=True, faults=("kill-node",))
+LEASED = LENIENT._replace(lease_s=0.05)
 STRICT = Claim(excludes=True, progresses=True, has_tokens=False, is_fenced=True, faults=("kill-node",))
 STEP = 1_000_000
 
@@ -83,6 +86,45 @@ def test_with_leases_two_may_believe() -> None:
     assert len(judgement.overlaps) == 1
     assert judgement.uncounted == ["ME1"]
     assert judgement.verdict is Verdict.HOLDS
+
+
+# In calm time.
+
+
+def test_calm_is_without_faults_and_their_aftermath() -> None:
+    faults = [Fault("cut", "1>2", 100, 200), Fault("pause-node", "node 1", 150, 250), Fault("cut", "1>2", 900, None)]
+    history = History(0, 1_000, faults=faults, stalls=[(500, 600)])
+    assert calm_windows(history, 50) == [(0, 100), (300, 500), (650, 900)]
+    assert calm_windows(replace(history, faults=[], stalls=[]), 50) == [(0, 1_000)]
+    assert calm_windows(replace(history, faults=[Fault("cut", "1>2", 0, 990)]), 50) == []
+
+
+def test_in_calm_time_two_may_not_believe_even_with_leases() -> None:
+    judgement = judge(two_inside(tokens=True), LEASED)
+    assert (len(judgement.overlaps), len(judgement.calm_overlaps)) == (1, 1)
+    assert judgement.violated == ["ME1"]
+    assert "without any fault" in judgement.findings[0].why
+
+
+@pytest.mark.parametrize("ago_ms", [0, 50])
+def test_near_a_fault_they_may(ago_ms: int) -> None:
+    """The lease is 50 ms, and its aftermath 55."""
+    history = two_inside(tokens=True)
+    moment = history.stays[11].asked - ago_ms * STEP
+    history.faults.append(Fault("pause-client", "client 1.1", moment - STEP, moment))
+    judgement = judge(history, LEASED)
+    assert (len(judgement.overlaps), len(judgement.calm_overlaps)) == (1, 0)
+    assert judgement.verdict is Verdict.HOLDS
+    history.faults[-1] = Fault("pause-client", "client 1.1", moment - 62 * STEP, moment - 61 * STEP)
+    assert judge(history, LEASED).violated == ["ME1"]
+
+
+def test_a_run_without_calm_shows_nothing_of_leases() -> None:
+    history = good_history()
+    history.faults.append(Fault("kill-node", "node 1", history.began, None))
+    judgement = judge(history, LEASED)
+    assert judgement.verdict is Verdict.UNDECIDED
+    assert judgement.findings[0].why == "there was no time without faults"
 
 
 def test_without_fencing_they_may_not() -> None:
@@ -172,6 +214,35 @@ def test_a_token_that_is_no_larger_is_found() -> None:
 
 def test_of_two_that_asked_at_one_time_either_may_have_the_larger_token() -> None:
     assert regressions([stay("1.1", 1, 0, 30, 40, 5), stay("2.1", 1, 0, 20, 25, 6)]) == []
+
+
+def test_they_may_not_if_both_hear_of_their_grants_at_once() -> None:
+    """Without leases, and in calm time with them: the one that hears last was granted last."""
+    grants = [stay("1.1", 1, 0, 30, 40, 5), stay("2.1", 1, 0, 20, 25, 6)]
+    assert [(one.token, other.token) for one, other in regressions(grants, lambda _: True)] == [(6, 5)]
+    for claim in (LEASED, STRICT._replace(has_tokens=True)):
+        history = good_history()
+        asked = history.stays[49].asked
+        history.stays[50] = history.stays[50]._replace(asked=asked, token=50)
+        history.stays[49] = history.stays[49]._replace(token=51)
+        history.accesses = []
+        judgement = judge(history, claim)
+        assert [(one.token, other.token) for one, other in judgement.regressions] == [(51, 50)]
+        assert "FENCE" in judgement.violated
+        if claim is LEASED:  # one of the two may have heard late
+            history.faults.append(Fault("pause-client", "client 1.1", asked, None))
+            assert judge(history, claim).regressions == []
+
+
+def test_the_token_that_is_shown_is_the_one_that_was_granted() -> None:
+    history = good_history()
+    assert mismatches(history.grants, history.accesses) == []
+    history.accesses[20] = history.accesses[20]._replace(token=12)
+    [(granted, shown)] = mismatches(history.grants, history.accesses)
+    assert (granted.token, shown.token) == (11, 12)
+    judgement = judge(history, LENIENT)
+    assert judgement.violated == ["FENCE"]
+    assert "stay 10 of client 1.1 (token 11) showed 12" in judgement.findings[1].why
 
 
 def test_locks_have_tokens_of_their_own() -> None:

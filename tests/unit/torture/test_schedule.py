@@ -9,9 +9,10 @@ import pytest
 from habemus.torture.schedule import (
     CLIENT_KINDS,
     KINDS,
+    LONG_CALM_S,
+    MASS_KINDS,
     NODE_ENDS,
     OUT_OF_HEARING,
-    PROCESS_KINDS,
     Fault,
     Round,
     Size,
@@ -39,8 +40,9 @@ def test_every_kind_comes() -> None:
 @pytest.mark.parametrize("nodes", [1, 2, 3, 4, 5, 7])
 def test_a_majority_is_spared(nodes: int) -> None:
     """Whatever a round does, more than half of the nodes are up and connected, where there are enough for that."""
-    for faults in some(ALL._replace(nodes=nodes)):
-        hit = {fault.node for fault in faults if fault.kind in PROCESS_KINDS}
+    sparing = tuple(kind for kind in KINDS if kind not in MASS_KINDS)
+    for faults in some(ALL._replace(nodes=nodes, kinds=sparing)):
+        hit = {node for fault in faults for node in fault.nodes}
         cut = [link for fault in faults for link in fault.links]
         spared = [node for node in range(1, nodes + 1) if node not in hit]
         lonely = {node for node in spared if any(node in link for link in cut)}
@@ -52,9 +54,28 @@ def test_a_majority_is_spared(nodes: int) -> None:
         assert len(spared) >= nodes - max(1, (nodes - 1) // 2)
 
 
+@pytest.mark.parametrize("nodes", [1, 2, 3, 5])
+def test_majorities_and_everybody_are_killed_at_once(nodes: int) -> None:
+    """And then nothing else ends or pauses a node in that round."""
+    seen: dict[str, set[int]] = {}
+    for faults in some(ALL._replace(nodes=nodes)):
+        for fault in faults:
+            if fault.kind in MASS_KINDS:
+                assert not any(other.nodes for other in faults if other is not fault)
+                seen.setdefault(fault.kind, set()).add(len(set(fault.nodes)))
+    assert seen == {"kill-all": {nodes}, "kill-majority": {nodes // 2 + 1}}
+
+
+def test_some_rounds_are_followed_by_a_rest_that_outlasts_every_lease() -> None:
+    rests = [each.calm_s for each in islice(rounds(ALL, 1), 300)]
+    long = [rest for rest in rests if rest > ALL.aftermath_s + LONG_CALM_S[0]]
+    assert 30 < len(long) < 150
+    assert ALL.aftermath_s > ALL.lease_s
+
+
 def test_nobody_is_hit_twice_in_a_round() -> None:
     for faults in some(ALL):
-        nodes = [fault.node for fault in faults if fault.kind in PROCESS_KINDS]
+        nodes = [node for fault in faults for node in fault.nodes]
         assert len(nodes) == len(set(nodes))
         clients = [fault.client for fault in faults if fault.kind in CLIENT_KINDS and fault.client]
         assert len(clients) == len(set(clients))
@@ -98,9 +119,9 @@ def test_no_client_stands_still_while_nodes_are_killed_where_that_cannot_be_told
 
 def test_the_leader_takes_the_place_of_another_one() -> None:
     """And that one its place, so that no more nodes are hit than before."""
-    faults = [Fault("kill-node", 0, 1, node=2), Fault("cut", 0, 1, links=((2, 4), (3, 1)))]
+    faults = [Fault("kill-node", 0, 1, nodes=(2,)), Fault("cut", 0, 1, links=((2, 4), (3, 1)))]
     aimed = Round(faults, 2).aimed(4)
-    assert [fault.node for fault in aimed] == [4, 0]
+    assert [fault.nodes for fault in aimed] == [(4,), ()]
     assert aimed[1].links == ((4, 2), (3, 1))
     assert Round(faults, 2).aimed(None) == Round(faults, 0).aimed(4) == faults
 
@@ -112,5 +133,6 @@ def test_some_rounds_are_aimed_at_the_leader() -> None:
 
 def test_whom_is_told() -> None:
     assert Fault("cut", 0, 1, links=((1, 2), (2, 1))).whom == "1>2 2>1"
-    assert Fault("kill-node", 0, 1, node=3).whom == "node 3"
+    assert Fault("kill-node", 0, 1, nodes=(3,)).whom == "node 3"
+    assert Fault("kill-majority", 0, 1, nodes=(1, 3)).whom == "nodes 1, 3"
     assert Fault("pause-client", 0, 1).whom == "whoever is inside"
