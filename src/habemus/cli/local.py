@@ -180,8 +180,8 @@ class LocalCluster:
         """In good order; gives those that had to be killed."""
         self.survey.close()
         for node in self.nodes.values():
-            if node.process.poll() is None:
-                node.process.terminate()
+            assert node.process.stdin is not None
+            node.process.stdin.close()  # at once: there will be no node to which clients could move
         killed = []
         for node in self.nodes.values():
             try:
@@ -190,8 +190,6 @@ class LocalCluster:
                 node.process.kill()
                 node.process.wait()
                 killed.append(node.number)
-            assert node.process.stdin is not None
-            node.process.stdin.close()
             if node.socket is not None:
                 node.socket.unlink(missing_ok=True)
         return killed

@@ -25,6 +25,8 @@ FORGETFUL = (
     'memory = "none": this node forgets its votes and grants when it ends; a restart of one node can let two clients hold a lock, '
     "and after a restart of all nodes fencing tokens begin again, so resources may accept stale writes"
 )
+GRACE_SECONDS = 10.0
+"""How long a node that is told to end waits for clients that hold a lock."""
 
 
 @contextmanager
@@ -56,11 +58,23 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 @click.option("--record", metavar="FOLDER", help="Where to write down what happens; for `habemus trace merge`.")
 @click.option("--bind", metavar="HOST:PORT", help="Where to listen, if not at the node's address.")
 @click.option("--insecure", is_flag=True, default=None, help="Talk to other machines without certificates and secret.")
+@click.option(
+    "--grace",
+    type=click.FloatRange(0, 3_600),
+    default=GRACE_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long clients that hold a lock may go on after SIGTERM.",
+)
 @click.option("--with-stdin", is_flag=True, help="End as well when standard input does: with whoever started this node.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell of connections as well.")
 @json_option
-def node(file: Path, number: int, with_stdin: bool, verbose: bool, as_json: bool, **flags: Any) -> int:
-    """Run one node of a cluster until it is told to end (SIGTERM, or Ctrl-C)."""
+def node(file: Path, number: int, grace: float, with_stdin: bool, verbose: bool, as_json: bool, **flags: Any) -> int:
+    """Run one node of a cluster until it is told to end (SIGTERM, or Ctrl-C).
+
+    A node that ends takes no new requests, sends waiting clients to other nodes, waits for those that hold a lock, and resigns if it
+    leads.  A second signal ends the wait.
+    """
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="habemus: %(message)s")
     with live():
         from habemus.catalog.live import all_services
@@ -73,10 +87,10 @@ def node(file: Path, number: int, with_stdin: bool, verbose: bool, as_json: bool
         config = load(file, os.environ, given)
         services = all_services(config)
         settings = config.settings(number)
-    return runner()(_run(settings, services, as_json, with_stdin))
+    return runner()(_run(settings, services, as_json, with_stdin, grace))
 
 
-async def _run(settings: Settings, services: list[Service], as_json: bool, with_stdin: bool = False) -> int:
+async def _run(settings: Settings, services: list[Service], as_json: bool, with_stdin: bool = False, grace: float = GRACE_SECONDS) -> int:
     from habemus.runtimes.compiled import is_compiled
     from habemus.runtimes.live.node import Node
     from habemus.runtimes.live.storage import StorageFailed
@@ -91,10 +105,22 @@ async def _run(settings: Settings, services: list[Service], as_json: bool, with_
     gc.freeze()  # what a node is made of stays, and need not be looked through again and again
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        if told.is_set():
+            here.hurry()
+        told.set()
+
+    def end_with_parent() -> None:
+        if not os.read(0, 4_096):
+            loop.remove_reader(0)
+            here.hurry()
+            told.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, end)
     if with_stdin:
-        loop.add_reader(0, lambda: None if os.read(0, 4_096) else told.set())
+        loop.add_reader(0, end_with_parent)
     if as_json:
         say_json({"node": here.me, "address": str(here.address), "pid": os.getpid(), "compiled": is_compiled()})
     else:
@@ -105,7 +131,7 @@ async def _run(settings: Settings, services: list[Service], as_json: bool, with_
     await asyncio.wait((ending, here.failure), return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()
     failed = here.failure.exception() if here.failure.done() else None
-    await here.stop()
+    await here.stop(grace)
     if failed is not None:
         click.echo(f"habemus: {failed}", err=True)
         return Exit.NOT_AS_WANTED

@@ -10,6 +10,7 @@ from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLease
 from habemus.core.system import System
 from habemus.problems.fencing import Granted, LockLost
 from habemus.runtimes.live.desk import Desk, Session, number_of
+from habemus.runtimes.live.failures import NodeStopped
 from habemus.runtimes.live.instance import Hosted, Instance
 from habemus.runtimes.live.service import Service
 from habemus.runtimes.live.timers import Timers, chance, now_us
@@ -33,6 +34,7 @@ class Script:
         self.untold: list[Callable[[], None]] = []
         self.listener: Any = None
         self.grants_at_once = False
+        self.has_stopped = False
         self.instance = Instance(self.services[0], 0, "x", 1, lambda options: options[0])
 
     def subscribe(self, service: str, name: str, listener: Any) -> Callable[[], None]:
@@ -46,6 +48,8 @@ class Script:
         self.ask_of(self.participant(service, name), request, arguments, told)
 
     def ask_of(self, hosted: Hosted, request: str, arguments: tuple[Any, ...] = (), told: Callable[[], None] | None = None) -> None:
+        if self.has_stopped:
+            raise NodeStopped("node 1 has stopped")
         self.asked.append(request)
         if told is not None:
             self.untold.append(told)
@@ -198,3 +202,39 @@ def test_who_is_silent_loses_each_lock_when_its_own_lease_is_over() -> None:
         assert list(session.claims) == [2]
 
     asyncio.run(main())
+
+
+def test_a_closed_service_sends_waiters_elsewhere_and_lets_holders_stay() -> None:
+    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+        acquire(desk, wire, session, 1)
+        acquire(desk, wire, session, 2)
+        node.listener(1, Granted((1, 1)))
+        desk.close("locks", "node 1 is shutting down")
+        acquire(desk, wire, session, 3)
+        assert [line[:3] for line in wire.lines[1:]] == [("refused", 2, "unavailable"), ("refused", 3, "unavailable")]
+        assert desk.has_holders()
+        assert not desk.is_unused()
+        desk.release(session, 1)
+        assert desk.is_unused()
+        assert node.asked == ["acquire", "release"]
+        desk.reopen("locks")
+        acquire(desk, wire, session, 4)
+        assert node.asked[-1] == "acquire"
+
+    run(check)
+
+
+def test_a_connection_that_ends_when_the_node_has_stopped_ends_all_its_claims() -> None:
+    """Ending the first claim gives up the lock, and with it the second claim of the same connection."""
+
+    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+        acquire(desk, wire, session, 1)
+        acquire(desk, wire, session, 2)
+        acquire(desk, wire, session, 3)
+        node.listener(1, Granted((1, 1)))
+        node.has_stopped = True
+        desk.leave(wire, session)
+        assert session.claims == {}
+        assert list(desk.places()) == []
+
+    run(check)

@@ -27,6 +27,7 @@ from habemus.problems.election import Election
 from habemus.problems.fencing import Granted as GrantedWithToken
 from habemus.problems.fencing import LockLost, Token
 from habemus.problems.mutex import Granted, Mutex
+from habemus.runtimes.live.failures import NodeStopped
 from habemus.runtimes.live.instance import Hosted, Listener
 from habemus.runtimes.live.service import Service
 from habemus.runtimes.live.timers import Alarm, Timers, now_us
@@ -139,6 +140,7 @@ class Desk:
         self._places: dict[tuple[str, str], Place] = {}
         self._sessions: dict[str, Session] = {}
         self._claims = 0
+        self._closed: dict[str, str] = {}  # services that cannot be had here for now, and why
         self._kinds: dict[str, type[Any]] = {each.name: type(next(iter(each.system.plans.values()))) for each in node.services}
         self._locks = [name for name, kind in self._kinds.items() if issubclass(kind, Mutex)]
         self.changed: Callable[[str, str], None] = _nothing
@@ -201,6 +203,9 @@ class Desk:
         if id in session.claims:
             wire.say("refused", id, "rude", f"the id {id} is in use")
             return
+        if service in self._closed:
+            wire.say("refused", id, "unavailable", self._closed[service])
+            return
         if self._claims >= MOST_CLAIMS:
             wire.say("refused", id, "full", f"{self._claims} claims wait or hold at this node, as many as it may have")
             return
@@ -210,7 +215,8 @@ class Desk:
             wire.say("refused", id, "rude", str(reason))
             return
         except RuntimeError as reason:  # too many instances, or one that failed, or the node ends
-            wire.say("refused", id, "full", str(reason))
+            word = "unavailable" if isinstance(reason, NodeStopped) else "full"
+            wire.say("refused", id, word, str(reason))
             return
         if not places:
             wire.say("refused", id, "rude", "a request names at least one lock")
@@ -278,9 +284,23 @@ class Desk:
         claim.wire.say("refused", claim.id, "timeout", "not in time")
         self._end(claim)
 
+    def close(self, service: str, why: str) -> None:
+        """Send the clients that wait, and all that ask from now on, to another node; holders stay."""
+        self._closed[service] = why
+        for session in list(self._sessions.values()):
+            for claim in list(session.claims.values()):
+                is_waiting = claim.held is None and claim.id in session.claims  # the end of one may end others
+                if is_waiting and claim.places[0].service == service:
+                    claim.wire.say("refused", claim.id, "unavailable", why)
+                    self._end(claim)
+
+    def reopen(self, service: str) -> None:
+        self._closed.pop(service, None)
+
     def _end(self, claim: Claim) -> None:
         """The claim is over: nobody waits for it, and what it held is free."""
-        del claim.session.claims[claim.id]
+        if claim.session.claims.pop(claim.id, None) is None:
+            return  # the end of another claim has ended it: its instance has failed
         self._claims -= 1
         if claim.time_out is not None:
             self._timers.cancel(claim.time_out)
@@ -334,9 +354,9 @@ class Desk:
         place.leave()
         if place.holder is not None:
             self._lose(place.holder, why)
-        for claim in list(place.queue):
+        while place.queue:
+            claim = place.queue.popleft()
             claim.wire.say("refused", claim.id, "stopped", why)
-            place.queue.remove(claim)
             self._end(claim)
 
     def _withdraw(self, place: Place) -> None:
@@ -476,6 +496,15 @@ class Desk:
 
     def has_holders(self) -> bool:
         return any(place.holder is not None for place in self._places.values())
+
+    def is_unused(self) -> bool:
+        """Whether no client holds a lock, and no request of this node is on its way."""
+        return not any(place.holder is not None or place.has_asked or place.withdrawing for place in self._places.values())
+
+    @property
+    def locks(self) -> list[str]:
+        """Services that clients of this node can take locks of."""
+        return self._locks
 
     def places(self) -> Iterator[dict[str, Any]]:
         """Who holds and who waits, for whoever asks."""

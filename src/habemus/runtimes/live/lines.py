@@ -22,7 +22,8 @@ and the node
     ["lost", id, why]
     ["alive", at, [[id, left_ms or null], ...]]                  what the session holds, and how long that is good for
     ["news", id, {...}]    ["status", id, {...}]    ["done", id, {...}]
-    ["refused", id or null, word, why]                           words: timeout, unknown, full, stopped, rude, secret
+    ["refused", id or null, word, why]                           words: timeout, unknown, full, stopped, rude, secret,
+                                                                 unavailable (ask another node; what is held here stays)
 
 `at` is a time on the client's own clock, which means nothing to the node: it gives back the last one that it has heard from the
 session.  So whatever is left, counted by the client from the moment `at`, is over for the client before it is over for the node,

@@ -11,6 +11,10 @@ A disk that fails stops the node: nothing that is held leaves, and `failure` say
 After a restart, what was durable is back: each process that had stored something is restored and told to recover.  An instance
 without durable variables is gone, as its card says it must not be, and is made anew when somebody next mentions it.
 
+A node that ends in good order sends its waiting clients to other nodes, lets those that hold a lock work on for a grace, and hands
+leadership over; only then does it end.  A node whose service has no leader, or that reaches no majority of the nodes of such a
+service, sends the clients that wait for it to other nodes as well.
+
 A process that recovers says that its stay is over.  But what a client did in that stay may still go on: `habemus lock` needs a moment to
 end its command when the node has gone.  So the participant of a lock stays down until nobody whom it let in can still be inside, unless
 the node has ended in good order when nobody was.
@@ -57,6 +61,14 @@ log = logging.getLogger("habemus.live")
 SWEEP_AT_ONCE = 200
 SWEEP_PAUSE_US = 20_000
 CLOSING_SECONDS = 5.0
+LOOK_US = 500_000
+"""How often a node checks whether its services have a leader and a majority."""
+PATIENT_LOOKS = 4
+"""So many checks in a row have to fail before clients are sent to other nodes."""
+RESIGNATION_SECONDS = 1.0
+"""How long a leader that ends waits for its successor."""
+HANDOVER_SECONDS = 0.2
+"""And how long it then stays to answer what the successor asks about each lock."""
 
 
 class Node:
@@ -77,6 +89,9 @@ class Node:
         self._suspects: dict[str, set[ProcessId]] = {}
         self._memory: StableMemory | None = None
         self._recorder: Recorder | None = None
+        self._failed_looks: Counter[int] = Counter()  # how often in a row a service had no leader or no majority
+        self._is_ending = False
+        self._is_hurried = False
         self._stopped = False
 
     # Beginning and end.
@@ -117,11 +132,20 @@ class Node:
             raise
         await self._network.serve()
         self._timers.set(settings.idle_us, self._sweep)
+        self._timers.set(LOOK_US, self._look_around)
 
-    async def stop(self) -> None:
-        """Ends in good order: what is held is stored and sent first."""
-        if self._stopped:
+    async def stop(self, grace: float = 0.0) -> None:
+        """End in good order: clients move to other nodes, a successor is elected, and what is held is stored and sent.
+
+        grace: seconds for which clients that hold a lock may go on, unless `hurry` ends it.
+        """
+        if self._is_ending:
             return
+        self._is_ending = True
+        for service in self.desk.locks:
+            self.desk.close(service, f"node {self.me} is shutting down")
+        await self._while(lambda: not self.desk.is_unused(), grace)
+        await self._resign()
         self._stopped = True
         self._timers.close()
         for _ in range(int(CLOSING_SECONDS * 100)):
@@ -138,6 +162,56 @@ class Node:
         self._close_files()
         if not self.failure.done():
             self.failure.cancel()
+
+    def hurry(self) -> None:
+        """End the grace of `stop`, and let it wait for no successor."""
+        self._is_hurried = True
+
+    async def _while(self, condition: Callable[[], bool], seconds: float) -> None:
+        deadline = now_us() + round(seconds * 1_000_000)
+        while condition() and now_us() < deadline and not (self._is_hurried or self.failure.done()):
+            await asyncio.sleep(0.01)
+
+    async def _resign(self) -> None:
+        """Have a reachable peer elected in the place of this node, and stay until it has taken over."""
+        heirs = self.reaches()
+        led = [instance for instance in self._instances.values() if self._leads(instance) and instance.failed is None]
+        led = [each for each in led if "resign" in type(each.processes[self.me].pure.parts[0]).__behaviour__.requests]
+        if not led or not heirs or self._is_hurried or self.failure.done():
+            return
+        for instance in led:
+            self.ask_of(instance.processes[self.me], "resign", (heirs[0],))
+        await self._while(lambda: any(self._leader_of(instance) in (None, self.me) for instance in led), RESIGNATION_SECONDS)
+        await self._while(lambda: True, HANDOVER_SECONDS)
+
+    def _leader_of(self, instance: Instance) -> ProcessId | None:
+        return self._leaders.get((instance.service.name, instance.name), (None, 0))[0]
+
+    def _leads(self, instance: Instance) -> bool:
+        return self._leader_of(instance) == self.me
+
+    def _look_around(self) -> None:
+        """Close the services that cannot grant anything here for now, so that clients ask elsewhere; reopen them later."""
+        self._timers.set(LOOK_US, self._look_around)
+        if self._is_ending:
+            return
+        for index, service in enumerate(self.services):
+            if service.feed is None:
+                continue  # only services under a shared election are known to need a leader and a majority
+            why = self._impediment(service.feed)
+            self._failed_looks[index] = self._failed_looks[index] + 1 if why else 0
+            if not why:
+                self.desk.reopen(service.name)
+            elif self._failed_looks[index] >= PATIENT_LOOKS:
+                self.desk.close(service.name, why)
+
+    def _impediment(self, feed: Feed) -> str:
+        """Why nothing is granted here; empty if nothing is in the way."""
+        reached, size = len(self.reaches()) + 1, len(self.settings.peers) + 1
+        if 2 * reached <= size:
+            return f"node {self.me} reaches {reached - 1} of {size - 1} peers, which is no majority"
+        leader, _ = self._leaders.get((feed.service, feed.instance), (None, 0))
+        return f"node {self.me} knows of no leader" if leader is None else ""
 
     def _is_vacant(self) -> bool:
         """Whether nobody is inside, neither by a grant of this life nor, perhaps, by one of the life before."""
