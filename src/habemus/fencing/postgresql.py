@@ -1,8 +1,11 @@
-"""A guard inside a PostgreSQL database, through any driver of PEP 249 that marks parameters with %s (psycopg, psycopg2, pg8000).
+"""A guard inside a PostgreSQL database.
 
 postgresql.make_table(connection)                                   # once
 with postgresql.fenced(connection, "printer", lease.token) as cursor:
     cursor.execute("INSERT INTO jobs (name) VALUES (%s)", ["report"])
+
+The connection is of any driver of PEP 249 that marks parameters with %s (psycopg, psycopg2, pg8000),
+or a `Connection` of SQLAlchemy.  Asynchronous ones have a guard of their own, `async_postgresql`.
 """
 
 from __future__ import annotations
@@ -11,17 +14,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from habemus.fencing.sql import TABLE, Connection, guarded
+from habemus.fencing.sql import (
+    FORMAT,
+    TABLE,
+    Cursor,
+    Marks,
+    Statements,
+    guarded,
+    is_asynchronous,
+    marks_of,
+    refuse_autocommit,
+)
 
-_KEY = int.from_bytes(b"habemus", "big")
+KEY = int.from_bytes(b"habemus", "big")
+"""Advisory lock under which the table is made: IF NOT EXISTS alone fails when two do it at once."""
 
 
-def make_table(connection: Connection) -> None:
-    """The table of the newest tokens, if it is not there yet."""
-    cursor = connection.cursor()
+def make_table(connection: Any) -> None:
+    """Make the table of the newest tokens, if it is not there yet."""
+    cursor, marks = _cursor(connection)
     try:
-        # IF NOT EXISTS alone fails when two do it at once.
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_KEY,))
+        cursor.execute(f"SELECT pg_advisory_xact_lock({marks.first})", (KEY,))
         cursor.execute(TABLE)
         connection.commit()
     except BaseException:
@@ -32,13 +45,26 @@ def make_table(connection: Connection) -> None:
 
 
 @contextmanager
-def fenced(connection: Connection, name: str, token: int | None) -> Iterator[Any]:
-    """One transaction that takes place only if the token is not older than the newest of this fence; otherwise StaleToken.
+def fenced(connection: Any, name: str, token: int | None) -> Iterator[Any]:
+    """Run one transaction if the token is not older than the newest of this fence; else raise StaleToken.
 
-    It ends with the block: committed, or rolled back when the block raises.  What was open on the connection before belongs to it.
-    Others that show a token to the same fence wait until then.
+    It ends with the block: committed, or rolled back when the block raises.  What was open on the
+    connection before belongs to it.  Others that show a token to the same fence wait until then.
+    The block gets a cursor, or with SQLAlchemy the connection itself.
     """
-    if getattr(connection, "autocommit", False):
-        raise ValueError("with autocommit, the check and the writes would be transactions of their own; switch it off on this connection")
-    with guarded(connection, connection.cursor(), name, token, "%s") as writing:
-        yield writing
+    cursor, marks = _cursor(connection)
+    is_sqlalchemy = isinstance(cursor, Statements)
+    refuse_autocommit(connection.connection.dbapi_connection if is_sqlalchemy else connection)
+    with guarded(connection, cursor, name, token, marks):
+        yield connection if is_sqlalchemy else cursor
+
+
+def _cursor(connection: Any) -> tuple[Cursor, Marks]:
+    given = f"{type(connection).__module__}.{type(connection).__qualname__}"
+    if is_asynchronous(connection):
+        raise TypeError(f"{given} is asynchronous, and nothing would be checked; use async_postgresql of habemus.fencing")
+    if hasattr(connection, "exec_driver_sql"):
+        return Statements(connection), marks_of(connection)
+    if not hasattr(connection, "cursor"):
+        raise TypeError(f"{given} is not a connection; give one of PEP 249 or a Connection of SQLAlchemy")
+    return connection.cursor(), FORMAT

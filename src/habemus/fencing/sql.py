@@ -9,9 +9,10 @@ it is gone then, and what came after it was not guarded.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from habemus.fencing.tokens import StaleToken, check_token
 
@@ -41,6 +42,33 @@ class Connection(Transaction, Protocol):
     def cursor(self) -> Any: ...
 
 
+class Marks(NamedTuple):
+    """How a driver marks the first and the second parameter of a statement."""
+
+    first: str
+    second: str
+
+    @property
+    def accept(self) -> str:
+        """The whole guard: remembers the token and returns it, or returns nothing if it is stale."""
+        return (
+            f"INSERT INTO habemus_fence (name, token) VALUES ({self.first}, {self.second}) "
+            "ON CONFLICT (name) DO UPDATE SET token = excluded.token "
+            "WHERE habemus_fence.token <= excluded.token RETURNING token"
+        )
+
+    @property
+    def newest(self) -> str:
+        return f"SELECT token FROM habemus_fence WHERE name = {self.first}"
+
+
+QUESTION = Marks("?", "?")
+FORMAT = Marks("%s", "%s")
+DOLLAR = Marks("$1", "$2")
+SAVEPOINT = "SAVEPOINT habemus_fence"
+RELEASE = "RELEASE SAVEPOINT habemus_fence"
+
+
 class Unguarded(Exception):
     """The transaction was ended inside the block, or had failed there: what came after it was not guarded, and is undone if it can be."""
 
@@ -50,15 +78,15 @@ AnyCursor = TypeVar("AnyCursor", bound=Cursor)
 
 @contextmanager
 def guarded(
-    transaction: Transaction, cursor: AnyCursor, name: str, token: int | None, parameter: str, begin: str = ""
+    transaction: Transaction, cursor: AnyCursor, name: str, token: int | None, marks: Marks, begin: str = ""
 ) -> Iterator[AnyCursor]:
-    """The block, in the transaction that is open on the connection or begins now.  `parameter` is how the database marks one."""
+    """Run the block in the transaction that is open on the connection or begins now."""
     try:
         shown = check_token(token)
         if begin:
             cursor.execute(begin)
-        cursor.execute("SAVEPOINT habemus_fence")
-        _check(cursor, name, shown, parameter)
+        cursor.execute(SAVEPOINT)
+        _check(cursor, name, shown, marks)
         yield cursor
         _release(cursor)
         transaction.commit()
@@ -71,25 +99,58 @@ def guarded(
             cursor.close()
 
 
-def _check(cursor: Cursor, name: str, token: int, parameter: str) -> None:
-    cursor.execute(
-        f"INSERT INTO habemus_fence (name, token) VALUES ({parameter}, {parameter}) "
-        "ON CONFLICT (name) DO UPDATE SET token = excluded.token WHERE habemus_fence.token <= excluded.token RETURNING token",
-        (name, token),
-    )
+def _check(cursor: Cursor, name: str, token: int, marks: Marks) -> None:
+    cursor.execute(marks.accept, (name, token))
     if cursor.fetchone() is None:
-        cursor.execute(f"SELECT token FROM habemus_fence WHERE name = {parameter}", (name,))
-        raise StaleToken(token, _only(cursor.fetchone()))
+        cursor.execute(marks.newest, (name,))
+        raise StaleToken(token, only(cursor.fetchone()))
 
 
-def _only(row: Any) -> int:
-    """The value of a row of one column, whether the connection makes tuples or mappings of rows."""
+def only(row: Any) -> int:
+    """Return the value of a row of one column, whether the connection makes tuples or mappings of rows."""
     (value,) = row.values() if isinstance(row, Mapping) else row
     return int(value)
 
 
 def _release(cursor: Cursor) -> None:
     try:
-        cursor.execute("RELEASE SAVEPOINT habemus_fence")
+        cursor.execute(RELEASE)
     except Exception as reason:
-        raise Unguarded(f"the transaction of the guard was ended inside its block, or failed there: {reason}") from reason
+        raise unguarded(reason) from reason
+
+
+def unguarded(reason: Exception) -> Unguarded:
+    return Unguarded(f"the transaction of the guard was ended inside its block, or failed there: {reason}")
+
+
+def is_asynchronous(connection: Any) -> bool:
+    """Whether the methods of the connection do nothing until they are awaited."""
+    is_asyncpg = hasattr(connection, "fetchrow")
+    return is_asyncpg or inspect.iscoroutinefunction(getattr(connection, "commit", None))
+
+
+def refuse_autocommit(connection: Any) -> None:
+    if getattr(connection, "autocommit", False):
+        raise ValueError("with autocommit, the check and the writes would be transactions of their own; switch it off on this connection")
+
+
+class Statements:
+    """A connection of SQLAlchemy in the form of a cursor, for the statements of the guard."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._result: Any = None
+
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> None:
+        self._result = self._connection.exec_driver_sql(statement, tuple(parameters))
+
+    def fetchone(self) -> Any:
+        return self._result.fetchone()
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def marks_of(connection: Any) -> Marks:
+    """How the driver below a connection of SQLAlchemy marks parameters."""
+    return DOLLAR if connection.dialect.paramstyle == "numeric_dollar" else FORMAT

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from habemus.fencing.sql import TABLE, guarded
+from habemus.fencing.sql import QUESTION, TABLE, guarded
 
 
 def make_table(connection: sqlite3.Connection) -> None:
@@ -28,7 +28,7 @@ def fenced(connection: sqlite3.Connection, name: str, token: int | None) -> Iter
     """
     ending = _Explicit(connection) if getattr(connection, "autocommit", None) is True else connection
     begin = "" if connection.in_transaction else "BEGIN IMMEDIATE"  # nobody else writes from there on
-    with guarded(ending, connection.cursor(), name, token, "?", begin) as writing:
+    with guarded(ending, connection.cursor(), name, token, QUESTION, begin) as writing:
         yield writing
 
 

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg.rows import dict_row
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import Session
 
 from habemus.fencing import StaleToken, postgresql, sql
 from habemus.fencing.sql import TABLE, Unguarded
@@ -169,7 +171,7 @@ def test_an_older_one_waits_and_then_is_refused(connect: Open, with_row: bool) -
 def test_planted_look_first_and_then_write(connect: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """What most people would write.  It is one transaction, and still the stale write comes last."""
 
-    def check(cursor: psycopg.Cursor[Any], name: str, token: int, parameter: str) -> None:
+    def check(cursor: psycopg.Cursor[Any], name: str, token: int, _: sql.Marks) -> None:
         found = cursor.execute("SELECT token FROM habemus_fence WHERE name = %s", [name]).fetchone()
         if found is not None and found[0] > token:
             raise StaleToken(token, found[0])
@@ -204,12 +206,20 @@ def test_a_transaction_that_is_ended_or_fails_inside_is_noticed(connect: Open) -
     assert (newest(other), jobs(other)) == (2, ["guarded", "newer"])
 
 
+PAGE = (Path(__file__).parents[3] / "docs" / "fencing.md").read_text(encoding="utf-8")
+
+
+def _example(parameter: str) -> str:
+    """Return the example of the documents that marks parameters in this way."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (example,) = [each for each in blocks if " postgresql.fenced" in each and parameter in each]
+    return str(example)
+
+
 def test_the_example_of_the_documents(connect: Open) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "fencing.md").read_text(encoding="utf-8")
-    (example,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "postgresql.fenced" in block]
-    (statement,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    (statement,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
     connection = connect()
-    exec(example, {"postgresql": postgresql, "connection": connection, "lease": SimpleNamespace(token=42)})
+    exec(_example("%s"), {"postgresql": postgresql, "connection": connection, "lease": SimpleNamespace(token=42)})
     assert (newest(connection), jobs(connection)) == (42, ["report"])
     accepted = {}
     for token in (41, 42, 43):
@@ -230,7 +240,7 @@ def test_two_may_make_the_table_at_once(connect: Open) -> None:
     one, two, observer = connect(), connect(), connect()
     observer.execute("DROP TABLE habemus_fence")
     observer.commit()
-    one.execute("SELECT pg_advisory_xact_lock(%s)", [postgresql._KEY])
+    one.execute("SELECT pg_advisory_xact_lock(%s)", [postgresql.KEY])
     one.execute(TABLE)
     thread = threading.Thread(target=postgresql.make_table, args=(two,))
     thread.start()
@@ -238,3 +248,35 @@ def test_two_may_make_the_table_at_once(connect: Open) -> None:
     thread.join(PATIENCE)
     add(two, "a", 1)
     assert jobs(observer) == ["a"]
+
+
+def test_connections_of_sqlalchemy(connect: Open, postgresql_server: str) -> None:
+    observer = connect()
+    place = dict(each.split("=") for each in postgresql_server.split())
+    engine = create_engine(f"postgresql+psycopg://{place['user']}@/{place['dbname']}?host={place['host']}")
+    insert = text("INSERT INTO jobs (name) VALUES (:job)")
+    with engine.connect() as connection:
+        postgresql.make_table(connection)
+        with postgresql.fenced(connection, "printer", 2) as writer:
+            writer.execute(insert, {"job": "first"})
+        with (
+            pytest.raises(StaleToken) as refused,
+            postgresql.fenced(connection, "printer", 1) as writer,
+        ):
+            writer.execute(insert, {"job": "late"})
+        assert (refused.value.token, refused.value.newest) == (1, 2)
+        with pytest.raises(Unguarded), postgresql.fenced(connection, "printer", 2) as writer:
+            connection.commit()
+            writer.execute(insert, {"job": "unguarded"})
+        with pytest.raises(TypeError, match="Session is not a connection"):
+            add(Session(connection), "a", 3)  # type: ignore[arg-type]
+        exec(_example(":name"), {"postgresql": postgresql, "connection": connection, "text": text, "lease": SimpleNamespace(token=42)})
+    automatic = engine.execution_options(isolation_level="AUTOCOMMIT")
+    with (
+        automatic.connect() as connection,
+        pytest.raises(ValueError, match="autocommit"),
+        postgresql.fenced(connection, "printer", 3),
+    ):
+        pass
+    engine.dispose()
+    assert (newest(observer), jobs(observer)) == (42, ["first", "report"])

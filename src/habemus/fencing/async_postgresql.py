@@ -1,0 +1,184 @@
+"""A guard inside a PostgreSQL database, for asynchronous connections: psycopg, asyncpg, SQLAlchemy.
+
+await async_postgresql.make_table(connection)                       # once
+async with async_postgresql.fenced(connection, "printer", lease.token) as cursor:
+    await cursor.execute("INSERT INTO jobs (name) VALUES (%s)", ["report"])
+
+The block gets a cursor of psycopg; asyncpg and SQLAlchemy have none, so there it gets the connection.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from habemus.fencing.postgresql import KEY
+from habemus.fencing.sql import (
+    DOLLAR,
+    FORMAT,
+    RELEASE,
+    SAVEPOINT,
+    TABLE,
+    Marks,
+    is_asynchronous,
+    marks_of,
+    only,
+    refuse_autocommit,
+    unguarded,
+)
+from habemus.fencing.tokens import StaleToken, check_token
+
+
+async def make_table(connection: Any) -> None:
+    """Make the table of the newest tokens, if it is not there yet."""
+    async with _transaction(connection) as driver:
+        await driver.row(f"SELECT pg_advisory_xact_lock({driver.marks.first})", KEY)
+        await driver.run(TABLE)
+
+
+@asynccontextmanager
+async def fenced(connection: Any, name: str, token: int | None) -> AsyncIterator[Any]:
+    """Run one transaction if the token is not older than the newest of this fence; else raise StaleToken.
+
+    It ends with the block: committed, or rolled back when the block raises or is cancelled.  Others
+    that show a token to the same fence wait until then.
+    """
+    shown = check_token(token)
+    async with _transaction(connection) as driver:
+        await driver.run(SAVEPOINT)
+        if await driver.row(driver.marks.accept, name, shown) is None:
+            raise StaleToken(shown, only(await driver.row(driver.marks.newest, name)))
+        yield driver.writer
+        try:
+            await driver.run(RELEASE)
+        except Exception as reason:
+            raise unguarded(reason) from reason
+
+
+@asynccontextmanager
+async def _transaction(connection: Any) -> AsyncIterator[_Driver]:
+    driver = _driver_of(connection)
+    await driver.begin()
+    try:
+        yield driver
+        await driver.commit()
+    except BaseException:
+        await _undo(driver)
+        raise
+
+
+async def _undo(driver: _Driver) -> None:
+    """Roll back.  A connection that cannot, because it is gone or the task is cancelled again, is closed:
+    the next transaction on it must not commit what this one wrote."""
+    try:
+        await driver.rollback()
+    except BaseException as reason:
+        with suppress(Exception):
+            await driver.abandon()
+        if not isinstance(reason, Exception):
+            raise
+
+
+class _Driver(ABC):
+    """What the guard needs of a connection."""
+
+    marks: Marks
+    writer: Any
+    """What the block writes with."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    @abstractmethod
+    async def begin(self) -> None: ...
+
+    @abstractmethod
+    async def run(self, statement: str) -> None: ...
+
+    @abstractmethod
+    async def row(self, statement: str, *parameters: Any) -> Any: ...
+
+    @abstractmethod
+    async def abandon(self) -> None: ...
+
+    async def commit(self) -> None:
+        await self.connection.commit()
+
+    async def rollback(self) -> None:
+        await self.connection.rollback()
+
+
+class _Psycopg(_Driver):
+    marks = FORMAT
+
+    async def begin(self) -> None:
+        refuse_autocommit(self.connection)
+        self.writer = self.connection.cursor()
+
+    async def run(self, statement: str) -> None:
+        await self.writer.execute(statement)
+
+    async def row(self, statement: str, *parameters: Any) -> Any:
+        await self.writer.execute(statement, parameters)
+        return await self.writer.fetchone()
+
+    async def abandon(self) -> None:
+        await self.connection.close()
+
+
+class _Asyncpg(_Driver):
+    marks = DOLLAR
+
+    async def begin(self) -> None:
+        if self.connection.is_in_transaction():
+            raise ValueError("a transaction is open on this connection, and the guard makes its own; end that one first")
+        self.writer = self.connection
+        self._transaction = self.connection.transaction()
+        await self._transaction.start()
+
+    async def run(self, statement: str) -> None:
+        await self.connection.execute(statement)
+
+    async def row(self, statement: str, *parameters: Any) -> Any:
+        return await self.connection.fetchrow(statement, *parameters)
+
+    async def commit(self) -> None:
+        await self._transaction.commit()
+
+    async def rollback(self) -> None:
+        await self._transaction.rollback()
+
+    async def abandon(self) -> None:
+        self.connection.terminate()
+
+
+class _SQLAlchemy(_Driver):
+    async def begin(self) -> None:
+        self.marks = marks_of(self.connection)
+        raw = await self.connection.get_raw_connection()
+        refuse_autocommit(raw.dbapi_connection)
+        self.writer = self.connection
+
+    async def run(self, statement: str) -> None:
+        await self.connection.exec_driver_sql(statement)
+
+    async def row(self, statement: str, *parameters: Any) -> Any:
+        return (await self.connection.exec_driver_sql(statement, parameters)).fetchone()
+
+    async def abandon(self) -> None:
+        await self.connection.invalidate()
+
+
+def _driver_of(connection: Any) -> _Driver:
+    given = f"{type(connection).__module__}.{type(connection).__qualname__}"
+    if not is_asynchronous(connection):
+        raise TypeError(f"{given} is not an asynchronous connection; use postgresql of habemus.fencing")
+    if hasattr(connection, "is_in_transaction"):
+        return _Asyncpg(connection)
+    if hasattr(connection, "exec_driver_sql"):
+        return _SQLAlchemy(connection)
+    if hasattr(connection, "cursor"):
+        return _Psycopg(connection)
+    raise TypeError(f"{given} is not a connection; give one of psycopg, asyncpg or SQLAlchemy")
