@@ -9,14 +9,12 @@ clocks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.values import Message
-
-Queued: TypeAlias = tuple[int, int, ProcessId, Any]
-"""A message under way: tie (drawn, so that the seed orders one instant), address, sender, message."""
+from habemus.runtimes.sim.calendar import CONTROL, Queued
 
 
 class Lost(NamedTuple):
@@ -42,10 +40,9 @@ class Again(NamedTuple):
 
 
 class Recorder:
-    def __init__(self, processes: tuple[ProcessId, ...], paths: list[str], control: int, clocks: bool) -> None:
+    def __init__(self, processes: tuple[ProcessId, ...], paths: list[str], clocks: bool) -> None:
         self._paths = paths
         self._ports = len(paths)
-        self._control = control
         self._number = 0
         self._now = 0
         self._under_way: dict[int, int] = {}  # id of the queued tuple -> number of the message
@@ -61,7 +58,7 @@ class Recorder:
         for entry in log:
             kind = entry.__class__
             if kind is tuple:
-                if entry[1] == self._control:
+                if entry[1] == CONTROL:
                     continue
                 if id(entry) in self._under_way:
                     yield from self._taken(entry)

@@ -1,0 +1,104 @@
+"""The application of a run: lets a workload ask the processes, and ends the run when it is done."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from habemus.core.application import Workload
+from habemus.core.process import ProcessId, Span
+from habemus.runtimes.sim.calendar import Calendar
+from habemus.runtimes.sim.network import Network
+
+Ask: TypeAlias = tuple[ProcessId, str, tuple[Any, ...], int | None]
+"""Control: process, request, arguments, and in which of its lives (None: any).
+
+By far the most frequent control event, so it is a plain tuple.
+"""
+
+
+class Stop(NamedTuple):
+    """Control: the run ends, if nothing speaks against it."""
+
+    reason: str
+    run: int | None = None  # the call of run() that it belongs to; None: any
+
+
+class Application:
+    """The workload of a run, or none, and what it may do: a `habemus.core.application.Drive`."""
+
+    __slots__ = ("_calendar", "_grace", "_is_begun", "_is_stopping", "lives", "workload")
+
+    def __init__(
+        self,
+        workload: Workload | None,
+        processes: tuple[ProcessId, ...],
+        calendar: Calendar,
+        network: Network,
+    ) -> None:
+        self.workload = workload
+        self.lives = dict.fromkeys(processes, 0)  # how often each process has crashed
+        self._calendar = calendar
+        self._grace = 10 * max(network.delay.longest, 1)  # lets the last messages arrive
+        self._is_begun = False
+        self._is_stopping = False
+
+    @property
+    def now(self) -> int:
+        return self._calendar.now
+
+    def ask(
+        self,
+        process: ProcessId,
+        request: str,
+        *arguments: Any,
+        after: Span,
+        lasting: bool = False,
+    ) -> None:
+        """Schedule a request; see `habemus.core.application.Drive`."""
+        delay = after if after.__class__ is int else self._calendar.draw(after)
+        life = None if lasting else self.lives[process]
+        self._calendar.schedule(delay, (process, request, arguments, life))
+
+    def begin(self, clients: tuple[ProcessId, ...]) -> None:
+        if self.workload is not None:
+            self.workload.begin(clients, self)
+            self._is_begun = True
+            self.stop_if_done()
+
+    def asked(self, process: ProcessId, request: str) -> None:
+        workload = self.workload
+        if workload is not None:
+            workload.asked(process, request, self)
+            if not self._is_stopping and workload.is_done():
+                self._schedule_stop()
+
+    def crashed(self, process: ProcessId) -> None:
+        self.lives[process] += 1
+        if self.workload is not None:
+            self.workload.crashed(process)
+            self.stop_if_done()
+
+    def recovered(self, process: ProcessId) -> None:
+        if self.workload is not None:
+            self.workload.recovered(process, self)
+            self.stop_if_done()
+
+    def stop_if_done(self) -> None:
+        workload = self.workload
+        if self._is_begun and not self._is_stopping and workload is not None and workload.is_done():
+            self._schedule_stop()
+
+    def _schedule_stop(self) -> None:
+        self._is_stopping = True
+        self._calendar.schedule(self._grace, Stop("done"))
+
+    def keeps_going(self, *, recoveries_are_due: bool) -> bool:
+        """Whether the run goes on after all: a process has recovered and asks again, or will."""
+        if self.workload is None or (self.workload.is_done() and not recoveries_are_due):
+            return False
+        self._is_stopping = False
+        return True
+
+    def reset(self) -> None:
+        self._is_begun = self._is_stopping = False
+        self.lives.update(dict.fromkeys(self.lives, 0))

@@ -1,0 +1,81 @@
+"""Events under way in a simulated run, by the instant at which they happen.
+
+Messages are many and instants are few.  So the calendar is a list of events for each instant,
+unsorted until its time has come, and a heap of the instants: faster than a heap of messages.
+The order within an instant is that of the drawn ties, never that of insertion.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from heapq import heappush
+from typing import Any, TypeAlias
+
+from habemus.core.process import ProcessId, Span
+
+CONTROL = -1
+"""Address of events that are not messages: timers, requests of the application, faults."""
+
+TIE = 30
+"""Random bits that order one instant: as many as fit a small integer, which compares fast."""
+
+Queued: TypeAlias = tuple[int, int, ProcessId, Any]
+"""An event under way: tie, address, sender, message.
+
+For the address CONTROL, the sender is a sequence number and the message is a control value.
+"""
+
+
+class Calendar:
+    """The events under way and the present instant."""
+
+    __slots__ = ("bits", "buckets", "instants", "now", "sequence")
+
+    def __init__(self, bits: Callable[[int], int]) -> None:
+        self.bits = bits
+        self.buckets: defaultdict[int, list[Queued]] = defaultdict(list)
+        self.instants: list[int] = []  # heap of the keys of `buckets`
+        self.now = 0
+        self.sequence = 0
+
+    def enter(self, arrival: int, event: Queued) -> None:
+        """Add an event.  The senders of messages repeat these lines, to save a call per message."""
+        events = self.buckets[arrival]
+        if not events:
+            heappush(self.instants, arrival)
+        events.append(event)
+
+    def schedule(self, after: int, control: Any) -> int:
+        """Add a control event and return its sequence number."""
+        self.sequence += 1
+        # At least one instant later: nothing is ever added to the instant that is being worked on.
+        arrival = self.now + (after if after > 0 else 1)
+        events = self.buckets[arrival]
+        if not events:
+            heappush(self.instants, arrival)
+        events.append((self.bits(TIE), CONTROL, self.sequence, control))
+        return self.sequence
+
+    def schedule_first(self, after: int, control: Any) -> None:
+        """Add a control event that comes before everything else of its instant."""
+        self.sequence += 1
+        self.enter(self.now + max(1, after), (-1, CONTROL, self.sequence, control))
+
+    def put_back(self, events: list[Queued]) -> None:
+        """Return events of the present instant that were taken and not worked on."""
+        if events:
+            self.buckets[self.now] = events + self.buckets[self.now]
+            heappush(self.instants, self.now)
+
+    def draw(self, span: Span) -> int:
+        """Draw a duration from a range; a plain number is itself."""
+        if isinstance(span, int):
+            return span
+        low, high = span
+        return low + (self.bits(32) * (high - low + 1) >> 32)
+
+    def clear(self) -> None:
+        self.buckets.clear()
+        self.instants.clear()
+        self.now = self.sequence = 0

@@ -1,0 +1,200 @@
+"""Faults as they strike: crashes, recoveries, pauses, cuts and slow links."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from habemus.core.events import Event, note
+from habemus.core.process import ProcessId
+from habemus.runtimes.sim.application import Application
+from habemus.runtimes.sim.calendar import CONTROL
+from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Nth, Pause, Recover, Skew, Slow
+from habemus.runtimes.sim.recorder import Again
+from habemus.runtimes.sim.sending import Transport
+from habemus.runtimes.sim.stepping import HandlerTable, Stepper
+
+
+class Strike(NamedTuple):
+    """Control: a fault strikes."""
+
+    fault: Fault
+
+
+class Resume(NamedTuple):
+    """Control: the pause of a process is over."""
+
+    process: ProcessId
+
+
+class FaultInjector:
+    """The faults of a run: those at a time, and those at the k-th event of a process."""
+
+    def __init__(
+        self,
+        faults: Sequence[Fault],
+        stepper: Stepper,
+        transport: Transport,
+        application: Application,
+        *,
+        records_messages: bool,
+    ) -> None:
+        timed = [fault for fault in faults if not isinstance(fault, Skew)]
+        self._timed = [fault for fault in timed if isinstance(fault.when, int)]
+        self._watched = [(fault, fault.when) for fault in timed if isinstance(fault.when, Nth)]
+        self._seen: Counter[tuple[ProcessId, str]] = Counter()
+        self._stepper = stepper
+        self._calendar = stepper.calendar
+        self._transport = transport
+        self._application = application
+        self._records_messages = records_messages
+
+    @property
+    def watches(self) -> bool:
+        """Whether a fault waits for the k-th event of a process."""
+        return bool(self._watched)
+
+    def schedule(self) -> None:
+        for fault in self._timed:
+            assert isinstance(fault.when, int)
+            self._calendar.schedule(fault.when, Strike(fault))
+
+    def clear(self) -> None:
+        self._seen.clear()
+
+    def recoveries_are_due(self) -> bool:
+        return any(
+            isinstance(fault, Recover)
+            and isinstance(fault.when, int)
+            and fault.when >= self._calendar.now
+            and fault.process in self._stepper.down
+            for fault in self._timed
+        )
+
+    def witness(self, process: ProcessId, *names: str) -> None:
+        """Count an event under each of its names, and let the faults that wait for it strike."""
+        for name in names:
+            self._seen[process, name] += 1
+            for fault, when in self._watched:
+                watched = when.process
+                if watched is None:
+                    watched = getattr(fault, "process", process)
+                if (when.kind, watched) == (name, process) and when.count == self._seen[process, name]:
+                    self.inflict(fault)
+
+    def strike(self, _: None, __: int, control: Strike) -> None:
+        self.inflict(control.fault)
+
+    def inflict(self, fault: Fault) -> None:
+        """Let a fault strike now."""
+        match fault:
+            case Crash(process):
+                self._crash(process)
+            case Recover(process, _, amnesia):
+                self._recover(process, amnesia)
+            case Pause(process, _, duration):
+                self._pause(process, duration)
+            case Cut(links):
+                self._transport.cuts.update(links)
+                for link in links:
+                    self._note_link(link, "cut")
+            case Heal(links):
+                cuts = self._transport.cuts
+                healed = sorted(cuts) if not links else [link for link in links if link in cuts]
+                cuts.difference_update(healed)
+                for link in healed:
+                    self._note_link(link, "heal")
+            case Slow(links, _, delay):
+                for link in links:
+                    self._transport.samplers[link] = delay.sampler(self._calendar.bits)
+                    self._note_link(link, "slow", note(delay.mean))
+
+    def _note(self, process: ProcessId, kind: str, value: Any = None) -> None:
+        if self._stepper.records:
+            self._stepper.log.append(Event(self._calendar.now, process, kind, "", value))
+
+    def _note_link(self, link: tuple[ProcessId, ProcessId], kind: str, value: Any = None) -> None:
+        if self._stepper.records:
+            one, other = link
+            self._stepper.log.append(Event(self._calendar.now, one, kind, "", value, other))
+
+    def _crash(self, process: ProcessId) -> None:
+        stepper = self._stepper
+        if process in stepper.down:
+            return
+        parts = stepper.processes[process]
+        captured = tuple(type(part).__capture__(part) for part in parts)
+        stepper.down[process] = stepper.stacks[process].forget(captured)
+        stepper.paused.pop(process, None)
+        stepper.abandon_step(process)
+        addresses = [stepper.address(process, port) for port in range(len(parts))]
+        for address, part in zip(addresses, parts, strict=True):
+            stepper.targets[address] = (_DROP, part)
+        for key in [key for key in stepper.timers if key[0] in addresses]:
+            del stepper.timers[key]
+        self._note(process, "crash")
+        self._application.crashed(process)
+
+    def _recover(self, process: ProcessId, amnesia: bool) -> None:
+        stepper = self._stepper
+        if process not in stepper.down:
+            return
+        remembered = stepper.down.pop(process)
+        state = stepper.stacks[process].initial if amnesia else remembered
+        for part, values in zip(stepper.processes[process], state, strict=True):
+            type(part).__restore__(part, values)
+        stepper.attach(process)
+        self._note(process, "recover", note("amnesia") if amnesia else None)
+        stepper.perform(process, "on_recover")
+        self._application.recovered(process)
+
+    def _pause(self, process: ProcessId, duration: int) -> None:
+        stepper = self._stepper
+        if process in stepper.paused or process in stepper.down:
+            return
+        backlog = stepper.paused[process] = []
+        for port, part in enumerate(stepper.processes[process]):
+            address = stepper.address(process, port)
+            stepper.targets[address] = (_Hold(address, backlog), part)
+        self._note(process, "pause")
+        self._calendar.schedule_first(duration, Resume(process))
+
+    def resume(self, _: None, __: int, control: Resume) -> None:
+        stepper, process = self._stepper, control.process
+        if process not in stepper.paused:
+            return
+        waiting = stepper.paused.pop(process)
+        self._note(process, "resume")
+        stepper.attach(process)
+        # In order and before anything else of this instant, so that FIFO links stay FIFO.
+        for address, sender, message in waiting:
+            if process in stepper.down:
+                return
+            if self._records_messages and address != CONTROL:
+                event = (0, address, sender, message)
+                stepper.log.append(Again(event))
+                stepper.log.append(event)
+            table, part = stepper.targets[address]
+            table[type(message)](part, sender, message)
+
+
+class _Drop(HandlerTable):
+    """The table of a crashed process: whatever comes is lost."""
+
+    def __missing__(self, kind: type) -> Callable[..., None]:
+        return lambda *_: None
+
+
+_DROP = _Drop()
+
+
+class _Hold(HandlerTable):
+    """The table of a paused process: whatever comes waits."""
+
+    def __init__(self, address: int, backlog: list[tuple[int, int, Any]]) -> None:
+        super().__init__()
+        self._keep = lambda _, sender, message: backlog.append((address, sender, message))
+
+    def __missing__(self, kind: type) -> Callable[..., None]:
+        return self._keep

@@ -1,0 +1,266 @@
+"""How messages leave a process: the functions behind `send` and `broadcast`.
+
+They are made once per process and run, for just the features that the run uses.  `Transport.transmit`
+can do everything: loss, duplication, cuts, delays per link.  Networks on which nothing goes wrong get
+the shorter functions at the end of this file, which draw the same random bits in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappush
+from typing import Any, TypeAlias
+
+from habemus.core.process import Process, ProcessId
+from habemus.core.values import Message
+from habemus.runtimes.sim.calendar import TIE, Calendar, Queued
+from habemus.runtimes.sim.faults import Cut, Fault, Slow
+from habemus.runtimes.sim.network import MILLION, Network, Sampler, Uniform
+from habemus.runtimes.sim.recorder import Lost, Twice
+
+Senders: TypeAlias = tuple[Callable[..., None], Callable[..., None]]
+"""The `send` and the `broadcast` of one process."""
+
+
+class Transport:
+    """The network of a run: which messages arrive, and when."""
+
+    __slots__ = (
+        "_constant",
+        "_is_steady",
+        "_last_arrivals",
+        "_network",
+        "_orders",
+        "calendar",
+        "cuts",
+        "default_sampler",
+        "log",
+        "outgoing",
+        "outgoing_since",
+        "ports",
+        "records",
+        "samplers",
+        "sent",
+    )
+
+    def __init__(
+        self,
+        calendar: Calendar,
+        network: Network,
+        faults: Sequence[Fault],
+        ports: int,
+        log: list[Any],
+        *,
+        records: bool,
+    ) -> None:
+        self.calendar = calendar
+        self.ports = ports
+        self.log = log
+        self.records = records  # whether messages are recorded
+        self.sent = 0
+        self.cuts: set[tuple[ProcessId, ProcessId]] = set()
+        self.default_sampler = network.delay.sampler(calendar.bits)
+        self.samplers: dict[tuple[ProcessId, ProcessId], Sampler] = {}
+        self._network = network
+        self._last_arrivals: dict[tuple[ProcessId, int], int] = {}
+        self._orders: list[dict[int, int]] = []  # the same for each sender on a steady network
+        is_reshaped = any(isinstance(fault, Cut | Slow) for fault in faults)
+        self._is_steady = network.is_steady and not is_reshaped
+        law = network.delay
+        is_constant = isinstance(law, Uniform) and law.low == law.high and not network.fifo
+        self._constant = law.longest if is_constant else None
+        # With one delay for all, what is sent in one instant arrives in one instant, whose list is
+        # looked up only once.  `outgoing` is a list of the calendar: never delete an emptied one.
+        self.outgoing: list[Queued] = []
+        self.outgoing_since: int | None = None
+        self._sample_links()
+
+    def _sample_links(self) -> None:
+        bits = self.calendar.bits
+        self.samplers.update((link, delay.sampler(bits)) for link, delay in self._network.links.items())
+
+    def reset(self) -> None:
+        self.sent = 0
+        self.outgoing_since = None
+        self.cuts.clear()
+        self._last_arrivals.clear()
+        for order in self._orders:
+            order.clear()
+        if self.samplers:
+            self.samplers.clear()
+            self._sample_links()
+
+    def slow_down(self, link: tuple[ProcessId, ProcessId], sampler: Sampler) -> None:
+        self.samplers[link] = sampler
+
+    def transmit(self, sender: ProcessId, to: ProcessId, address: int, message: Message) -> None:
+        """Send one message over a network on which anything may go wrong."""
+        if sender == to:
+            self.send_to_itself(address, sender, message)
+            return
+        self.sent += 1
+        bits, loss = self.calendar.bits, self._network.loss
+        is_cut = self.cuts and (sender, to) in self.cuts
+        if is_cut or (loss and bits(32) * MILLION >> 32 < loss):
+            if self.records:
+                self.log.append(Lost(self.calendar.now, sender, address, message))
+            return
+        sampler = self.samplers.get((sender, to), self.default_sampler)
+        arrival = self._arrival(sampler, (sender, address))
+        event = (bits(TIE), address, sender, message)
+        self.calendar.enter(arrival, event)
+        if self.records:
+            self.log.append(event)
+        duplication = self._network.duplication
+        if duplication and bits(32) * MILLION >> 32 < duplication:
+            copy = (bits(TIE), address, sender, message)
+            self.calendar.enter(self._arrival(sampler, (sender, address)), copy)
+            if self.records:
+                self.log.append(Twice(event, copy))
+
+    def _arrival(self, sampler: Sampler, link: tuple[ProcessId, int]) -> int:
+        now = self.calendar.now
+        arrival = now + sampler(now)
+        if self._network.fifo:
+            arrival = max(arrival, self._last_arrivals.get(link, 0) + 1)
+            self._last_arrivals[link] = arrival
+        return arrival
+
+    def send_to_itself(self, address: int, sender: ProcessId, message: Message) -> None:
+        calendar = self.calendar
+        event = (calendar.bits(TIE), address, sender, message)
+        # No process has a delay to itself, unless a schedule dictates when every message arrives.
+        sampler = self.samplers.get((sender, sender))
+        calendar.enter(calendar.now + (1 if sampler is None else sampler(calendar.now)), event)
+        if self.records:
+            self.log.append(event)
+
+    def open_outgoing(self) -> None:
+        """Look up the list of the instant at which what is sent now arrives."""
+        assert self._constant is not None
+        calendar = self.calendar
+        self.outgoing_since = calendar.now
+        arrival = calendar.now + self._constant
+        self.outgoing = calendar.buckets[arrival]
+        if not self.outgoing:
+            heappush(calendar.instants, arrival)
+
+    def senders(self, process: Process, port: int) -> Senders:
+        """Make the `send` and `broadcast` of a process that hands its messages to the network."""
+        if not self._is_steady:
+            return _careful_senders(self, process, port)
+        if self._constant is not None and self.ports == 1:
+            return _constant_time_senders(self, process)
+        arrivals: dict[int, int] = {}
+        self._orders.append(arrivals)
+        return _steady_senders(self, process, port, arrivals if self._network.fifo else None)
+
+
+def _careful_senders(transport: Transport, process: Process, port: int) -> Senders:
+    me, peers, ports, transmit = process.me, process.peers, transport.ports, transport.transmit
+
+    def send(message: Message, *, to: ProcessId) -> None:
+        transmit(me, to, to * ports + port, message)
+
+    def broadcast(message: Message) -> None:
+        for to in peers:
+            transmit(me, to, to * ports + port, message)
+
+    return send, broadcast
+
+
+def _constant_time_senders(transport: Transport, process: Process) -> Senders:
+    """Make senders for a steady network with one delay for all, and processes of one part."""
+    me, peers, calendar, records = process.me, process.peers, transport.calendar, transport.records
+    bits, log, log_all = calendar.bits, transport.log.append, transport.log.extend
+    send_to_itself, open_outgoing = transport.send_to_itself, transport.open_outgoing
+
+    def send(message: Message, *, to: ProcessId) -> None:
+        if to == me:
+            send_to_itself(to, me, message)
+            return
+        transport.sent += 1
+        event = (bits(TIE), to, me, message)
+        if calendar.now is not transport.outgoing_since:
+            open_outgoing()
+        transport.outgoing.append(event)
+        if records:
+            log(event)
+
+    def broadcast(message: Message) -> None:
+        if not peers:
+            return
+        transport.sent += len(peers)
+        if calendar.now is not transport.outgoing_since:
+            open_outgoing()
+        copies = [(bits(TIE), to, me, message) for to in peers]
+        transport.outgoing.extend(copies)
+        if records:
+            log_all(copies)
+
+    return send, broadcast
+
+
+def _steady_senders(transport: Transport, process: Process, port: int, arrivals: dict[int, int] | None) -> Senders:
+    """Make senders for a steady network; `arrivals` has the last arrival per link if it is FIFO."""
+    me, peers, ports, calendar = process.me, process.peers, transport.ports, transport.calendar
+    bits, buckets, instants = calendar.bits, calendar.buckets, calendar.instants
+    sample, records, log = transport.default_sampler, transport.records, transport.log.append
+    send_to_itself = transport.send_to_itself
+
+    def send(message: Message, *, to: ProcessId) -> None:
+        address = to * ports + port
+        if to == me:
+            send_to_itself(address, me, message)
+            return
+        transport.sent += 1
+        now = calendar.now
+        arrival = now + sample(now)
+        if arrivals is not None:
+            last = arrivals.get(to, 0)
+            if arrival <= last:
+                arrival = last + 1
+            arrivals[to] = arrival
+        event = (bits(TIE), address, me, message)
+        if arrival in buckets:
+            buckets[arrival].append(event)
+        else:  # with drawn delays nearly every message has an instant of its own
+            buckets[arrival] = [event]
+            heappush(instants, arrival)
+        if records:
+            log(event)
+
+    def broadcast(message: Message) -> None:
+        transport.sent += len(peers)
+        now = calendar.now
+        for to in peers:  # as in send, without a call for each
+            arrival = now + sample(now)
+            if arrivals is not None:
+                last = arrivals.get(to, 0)
+                if arrival <= last:
+                    arrival = last + 1
+                arrivals[to] = arrival
+            event = (bits(TIE), to * ports + port, me, message)
+            if arrival in buckets:
+                buckets[arrival].append(event)
+            else:
+                buckets[arrival] = [event]
+                heappush(instants, arrival)
+            if records:
+                log(event)
+
+    return send, broadcast
+
+
+def senders_over_links(process: Process) -> Senders:
+    """Make senders that hand messages to the links below the process."""
+    links, peers = process.links, process.peers
+
+    def send(message: Message, *, to: ProcessId) -> None:
+        links.transmit(message, to=to)  # type: ignore[union-attr]  # a Link, which core does not know
+
+    def broadcast(message: Message) -> None:
+        for to in peers:
+            send(message, to=to)
+
+    return send, broadcast

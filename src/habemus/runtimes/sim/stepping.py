@@ -1,0 +1,266 @@
+"""Steps of the processes: their handlers, effects, timers and requests.
+
+The loop of a run looks an address up in `Stepper.targets` and calls one function from one table.
+So there is no test for crashed processes in it: the table of a crashed process drops what it gets,
+that of a paused one keeps it.  Timers and requests are events for the address CONTROL.
+
+If a fault waits for the k-th event of a process, messages leave it through an outbox, one by one,
+so that a crash can strike in the middle of a step.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from habemus.core.events import Event, note
+from habemus.core.node import Part, Stack, State, settle_together
+from habemus.core.process import MistakeInAlgorithm, Process, ProcessId, Span
+from habemus.core.system import System
+from habemus.core.values import Indication, Message, Timer
+from habemus.runtimes.sim.application import Application, Ask
+from habemus.runtimes.sim.calendar import CONTROL, Calendar
+from habemus.runtimes.sim.network import MILLION
+from habemus.runtimes.sim.sending import Senders, Transport, senders_over_links
+
+HandlerTable: TypeAlias = dict[type, Callable[..., None]]
+"""What a process does upon each message and timer."""
+
+Witness: TypeAlias = Callable[..., None]
+"""Counts events of a process by name, for the faults that wait for the k-th."""
+
+
+class Fire(NamedTuple):
+    """Control: a timer that may have run out."""
+
+    address: int
+    timer: Timer
+
+
+class Stepper:
+    """The processes of a run and what they do upon events."""
+
+    def __init__(
+        self,
+        system: System,
+        stacks: dict[ProcessId, Stack],
+        transport: Transport,
+        application: Application,
+        skews: Mapping[ProcessId, int],
+        *,
+        records: bool,
+    ) -> None:
+        self.stacks = stacks
+        self.processes: dict[ProcessId, list[Process]] = {}
+        self.targets: dict[int, tuple[HandlerTable, Any]] = {}
+        self.tables: dict[int, HandlerTable] = {}  # those of the processes while they are up
+        self.timers: dict[tuple[int, Timer], int] = {}  # sequence number of the event that counts
+        self.down: dict[ProcessId, State] = {}  # what crashed processes recover with
+        self.paused: dict[ProcessId, list[tuple[int, int, Any]]] = {}  # and what waits for them
+        self.calendar: Calendar = transport.calendar
+        self.log: list[Any] = transport.log
+        self.records = records  # whether requests, timers and indications are recorded
+        self._system = system
+        self._transport = transport
+        self._application = application
+        self._skews = skews
+        self._witness: Witness | None = None
+        self._settles: dict[ProcessId, Callable[[], None]] = {}
+        self._outboxes: dict[ProcessId, list[tuple[int, ProcessId, Message]]] = {}
+        self._indicated: dict[ProcessId, list[str]] = {}  # to the application, in this step
+        self._requests: dict[ProcessId, tuple[Process, dict[str, Callable[..., None]]]] = {}
+        self._paths = [part.path for part in max(stacks.values(), key=lambda s: len(s.parts)).parts]
+
+    def spawn(self, witness: Witness | None) -> None:
+        """Make the processes and give them their effects."""
+        self._witness = witness
+        for me, stack in self.stacks.items():
+            processes = stack.spawn(me, self._system.topology.neighbours[me])
+            self.processes[me] = processes
+            raised: deque[tuple[int, Indication]] = deque()
+            is_alone = len(processes) == 1
+            if not is_alone:
+                self._settles[me] = settle_together(stack, processes, raised)
+            for part, process in zip(stack.parts, processes, strict=True):
+                process.send, process.broadcast = self._senders(process, part.port)
+                self._give_effects(process, part, raised)
+                behaviour = type(process).__behaviour__
+                handlers = behaviour.settled if is_alone else behaviour.upon
+                self.tables[self.address(me, part.port)] = {
+                    kind: self._step(me, handler) for (kind, of), handler in handlers.items() if of is None
+                }
+            self.attach(me)
+            self._requests[me] = (processes[0], type(processes[0]).__behaviour__.requests)
+
+    def address(self, process: ProcessId, port: int) -> int:
+        return process * self._transport.ports + port
+
+    def attach(self, process: ProcessId) -> None:
+        """Let the process handle what is addressed to it."""
+        for port, part in enumerate(self.processes[process]):
+            address = self.address(process, port)
+            self.targets[address] = (self.tables[address], part)
+
+    def clear(self) -> None:
+        """Forget what the run has done; the states of the processes are restored elsewhere."""
+        for volatile in (self.timers, self.down, self.paused, self._outboxes, self._indicated):
+            volatile.clear()
+
+    # Effects.
+
+    def _senders(self, process: Process, port: int) -> Senders:
+        if process.links is not None:
+            return senders_over_links(process)
+        if self._witness is not None:
+            return self._senders_to_outbox(process, port)
+        return self._transport.senders(process, port)
+
+    def _senders_to_outbox(self, process: Process, port: int) -> Senders:
+        me, peers, outboxes = process.me, process.peers, self._outboxes
+
+        def send(message: Message, *, to: ProcessId) -> None:
+            outboxes.setdefault(me, []).append((port, to, message))
+
+        def broadcast(message: Message) -> None:
+            outboxes.setdefault(me, []).extend((port, to, message) for to in peers)
+
+        return send, broadcast
+
+    def _give_effects(self, process: Process, part: Part, raised: deque[tuple[int, Indication]]) -> None:
+        me, port, path, address = process.me, part.port, part.path, self.address(process.me, part.port)
+        skew = MILLION + self._skews.get(me, 0)
+        calendar, timers, log, records = self.calendar, self.timers, self.log.append, self.records
+        bits, draw, schedule = calendar.bits, calendar.draw, calendar.schedule
+        workload, application = self._application.workload, self._application
+        indicated = None if self._witness is None else self._indicated
+
+        def set_timer(timer: Timer, *, after: Span) -> None:
+            timers[address, timer] = schedule(draw(after) * skew // MILLION, Fire(address, timer))
+
+        def cancel_timer(timer: Timer) -> None:
+            timers.pop((address, timer), None)
+
+        def choose(options: Sequence[Any]) -> Any:
+            value = options[bits(32) * len(options) >> 32]
+            if records:
+                log(Event(calendar.now, me, "choose", "", note(value), None, None, path))
+            return value
+
+        def indicate_up(indication: Indication) -> None:
+            raised.append((port, indication))
+
+        def indicate_to_application(indication: Indication) -> None:
+            if records:
+                name = type(indication).__name__
+                log(Event(calendar.now, me, "indicate", name, indication))
+            if workload is not None:
+                workload.indicated(me, indication, application)
+            if indicated is not None:
+                indicated.setdefault(me, []).append(type(indication).__name__)
+
+        process.set_timer, process.cancel_timer, process.choose = set_timer, cancel_timer, choose
+        process.indicate = indicate_to_application if part.above is None else indicate_up
+
+    # Steps.
+
+    def _step(self, me: ProcessId, handler: Callable[..., None]) -> Callable[..., None]:
+        """Make the function that handles a message or timer in this run."""
+        settle, witness = self._settles.get(me), self._witness
+        if settle is None and witness is None:
+            return handler
+
+        def step(process: Process, *event: Any) -> None:
+            handler(process, *event)
+            if settle is not None:
+                settle()
+            if witness is not None:
+                kind = "receive" if len(event) == 2 else "timer"
+                self._after_step(me, witness, kind, type(event[-1]).__name__)
+
+        return step
+
+    def perform(self, me: ProcessId, method: str, *arguments: Any) -> None:
+        """Call a request of the part on top, or start or recover all parts."""
+        processes = self.processes[me]
+        is_begun = method not in ("on_start", "on_recover")
+        if not is_begun:
+            for process in reversed(processes):  # components first: the part above may call them
+                getattr(process, method)()
+        elif me in self._settles:
+            getattr(processes[0], method)(*arguments)
+        else:
+            type(processes[0]).__behaviour__.requests[method](processes[0], *arguments)
+        if me in self._settles:
+            self._settles[me]()
+        elif not is_begun:
+            type(processes[0]).__behaviour__.settle(processes[0])
+        if self._witness is not None:
+            self._after_step(me, self._witness)
+
+    def _after_step(self, me: ProcessId, witness: Witness, *names: str) -> None:
+        """Send the messages of a step one by one, as far as the faults that wait for them allow."""
+        for port, to, message in self._outboxes.pop(me, []):
+            if to != me:
+                witness(me, "send", type(message).__name__)
+                if me in self.down:
+                    return
+            self._transport.transmit(me, to, self.address(to, port), message)
+        if names:
+            witness(me, *names)
+        for name in self._indicated.pop(me, []):
+            witness(me, "indicate", name)
+
+    def abandon_step(self, process: ProcessId) -> None:
+        """Drop what a step that a crash cuts short has not sent or reported yet."""
+        self._outboxes.pop(process, None)
+        self._indicated.pop(process, None)
+
+    # Events for the address CONTROL.
+
+    def _is_held(self, process: ProcessId, number: int, control: Any) -> bool:
+        """Keep an event for later if its process is paused."""
+        if process in self.paused:
+            self.paused[process].append((CONTROL, number, control))
+            return True
+        return False
+
+    def fire(self, _: None, number: int, control: Fire) -> None:
+        """Handle a timer, unless it was cancelled or set anew."""
+        address, timer = control
+        process, port = divmod(address, self._transport.ports)
+        if self.timers.get(control) != number:
+            return
+        if self.paused and self._is_held(process, number, control):
+            return
+        del self.timers[control]
+        if self.records:
+            name, path = type(timer).__name__, self._paths[port]
+            self.log.append(Event(self.calendar.now, process, "timer", name, timer, None, None, path))
+        table, part = self.targets[address]
+        handler = table.get(type(timer))
+        if handler is None:
+            raise MistakeInAlgorithm(f"{type(part).__name__} set the timer {timer!r} and has no @upon for it")
+        handler(part, timer)
+
+    def ask(self, _: None, number: int, control: Ask) -> None:
+        """Make a request of the application, unless its process has crashed in the meantime."""
+        process, name, arguments, life = control
+        application = self._application
+        if process in self.down or (life is not None and life != application.lives[process]):
+            return
+        if self.paused and self._is_held(process, number, control):
+            return
+        if self.records:
+            value = note(arguments) if arguments else None
+            self.log.append(Event(self.calendar.now, process, "request", name, value))
+        witness = self._witness
+        if witness is not None or process in self._settles:
+            self.perform(process, name, *arguments)
+        else:
+            part, requests = self._requests[process]
+            requests[name](part, *arguments)
+        if process not in self.down:
+            application.asked(process, name)
+        if witness is not None:
+            witness(process, "request", name)
