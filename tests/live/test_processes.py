@@ -209,10 +209,18 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     assert "can be reached by other machines" in refusal(tmp_path, *node, "--bind", "0.0.0.0:7400")
     assert "unknown key 'secret'; did you mean secret_file?" in _with_line(tmp_path, 'secret = "x"', node)
     assert "there is no algorithm riccart" in _with_line(tmp_path, '[services.x]\nalgorithm = "riccart"', node, at_end=True)
-    (tmp_path / "data" / "node-1").mkdir(parents=True)
-    (tmp_path / "data" / "node-1" / "memory").write_bytes(b"noise")
+    memory = tmp_path / "data" / "node-1"
+    memory.mkdir(parents=True)
+    (memory / "memory").write_bytes(b"noise")
     cluster_file(tmp_path, free_port(), data="data")
-    running = habemus(*node, cwd=tmp_path)  # noise alone is a torn first write, and is cut
+    assert "does not begin with a whole batch (5 bytes); if it is lost for good, start the node with --replace" in refusal(tmp_path, *node)
+    (memory / "memory").unlink()
+    (memory / "memory").mkdir()
+    assert f"stable memory in {memory}: Is a directory" in refusal(tmp_path, *node)
+    (memory / "memory").rmdir()
+    (tmp_path / "records").write_text("no folder")
+    assert f"cannot use {tmp_path}/records: File exists" in refusal(tmp_path, *node, "--record", "records")
+    running = habemus(*node, cwd=tmp_path)
     assert running.stderr is not None
     assert "listens on" in running.stderr.readline()
     assert "is in use by another process" in refusal(tmp_path, *node, "--bind", f"127.0.0.1:{free_port()}")
@@ -263,3 +271,16 @@ def test_a_node_without_memory_says_what_that_means(tmp_path: Path) -> None:
     assert 'memory = "none": this node forgets its votes and grants when it ends' in node.stderr.readline()
     node.terminate()
     node.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("what", ["node-1", "node-1/memory"])
+def test_a_node_whose_memory_is_deleted_ends_with_one_line(tmp_path: Path, what: str) -> None:
+    (tmp_path / "data").mkdir()
+    cluster_file(tmp_path, free_port(), data="data")
+    node = habemus("node", "--config", "cluster.toml", "--id", "1", cwd=tmp_path)
+    assert node.stderr is not None
+    assert "listens on" in node.stderr.readline()
+    (tmp_path / "data" / what).rename(tmp_path / "away")
+    _, err = node.communicate(timeout=60)
+    assert (node.returncode, err.count("\n")) == (1, 1)
+    assert "data/node-1/memory was deleted or replaced while the node was running; if it is lost for good" in err

@@ -101,7 +101,9 @@ async def _run(settings: Settings, services: list[Service], as_json: bool, with_
     except StorageFailed as reason:
         raise click.ClickException(str(reason)) from None
     except OSError as reason:
-        raise click.ClickException(f"cannot listen on {settings.bind}: {os.strerror(reason.errno) if reason.errno else reason}") from None
+        what = os.strerror(reason.errno) if reason.errno else str(reason)
+        place = f"cannot use {reason.filename}" if reason.filename else f"cannot listen on {settings.bind}"
+        raise click.ClickException(f"{place}: {what}") from None
     gc.freeze()  # what a node is made of stays, and need not be looked through again and again
     told = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -1,13 +1,19 @@
 """Stable memory: what was stored comes back, what was torn is cut, what is corrupt is refused, what failed stays failed."""
 
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from habemus.runtimes.live import storage
 from habemus.runtimes.live.storage import CorruptStorage, File, StableMemory, StorageFailed
@@ -68,14 +74,22 @@ def test_that_nobody_was_inside_is_true_of_one_end_only(tmp_path: Path) -> None:
         memory.close()
 
 
-def test_a_tail_torn_at_any_byte_is_cut_and_the_rest_is_whole(tmp_path: Path) -> None:
+def power_fails(folder: Path) -> None:
+    """The word that batches were synced is not synced itself: a power failure may lose it."""
+    (folder / "memory.lock").write_bytes(b"")
+
+
+def test_a_tail_torn_at_any_byte_is_cut_with_a_word_and_the_rest_is_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     sizes = filled(tmp_path)
     content = (tmp_path / storage.FILE).read_bytes()
     for cut in range(sizes[2], sizes[3]):
         (tmp_path / storage.FILE).write_bytes(content[:cut])
+        power_fails(tmp_path)
+        caplog.clear()
         memory = opened(tmp_path)
         assert dict(memory.table) == expected(2)
         assert memory.cut == cut - sizes[2]
+        assert bool(memory.cut) == ("was never acknowledged" in caplog.text)
         memory.commit([("after", b"!")])
         memory.close()
         assert stored(tmp_path) == {**expected(2), "after": b"!"}
@@ -91,23 +105,204 @@ def test_rubbish_behind_the_last_batch_is_cut(tmp_path: Path, rubbish: bytes) ->
     memory.close()
 
 
-def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
-    """In the last batch it looks torn and is cut; before that, the file is refused in one line.  No changed value is ever read."""
-    sizes = filled(tmp_path)
-    content = (tmp_path / storage.FILE).read_bytes()
-    for position in range(len(content)):
-        for bit in (0, 7):
-            changed = bytearray(content)
-            changed[position] ^= 1 << bit
-            (tmp_path / storage.FILE).write_bytes(changed)
-            if position >= sizes[2]:
-                assert stored(tmp_path) == expected(2)
-                continue
-            with pytest.raises(CorruptStorage) as refusal:
-                stored(tmp_path)
-            assert "corrupt at byte" in str(refusal.value)
-            assert "\n" not in str(refusal.value)
-            assert (tmp_path / storage.FILE).read_bytes() == changed  # and left as it was, for whoever has to mend it
+def refusal(folder: Path) -> str:
+    before = (folder / storage.FILE).read_bytes() if (folder / storage.FILE).exists() else None
+    with pytest.raises(CorruptStorage) as refused:
+        stored(folder)
+    told = str(refused.value)
+    assert "\n" not in told and "start the node with --replace: it then takes part again when all the other nodes are up" in told
+    if before is not None:
+        assert (folder / storage.FILE).read_bytes() == before  # left as it was, for whoever has to mend it
+    return told
+
+
+@pytest.mark.parametrize("garbage", [b"", b"noise", bytes(4_096), os.urandom(4_096), storage.MARK * 50, storage.MARK])
+def test_a_file_of_garbage_is_not_taken_for_a_new_one(tmp_path: Path, garbage: bytes) -> None:
+    (tmp_path / storage.FILE).write_bytes(garbage)
+    assert f"does not begin with a whole batch ({len(garbage)} bytes)" in refusal(tmp_path)
+
+
+def test_a_file_that_is_gone_is_missed(tmp_path: Path) -> None:
+    filled(tmp_path)
+    (tmp_path / storage.FILE).unlink()
+    assert "memory is gone, and batch 4 was stored in it" in refusal(tmp_path)
+
+
+def test_an_older_copy_of_the_file_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path, batches=2)
+    older = (tmp_path / storage.FILE).read_bytes()
+    filled(tmp_path, batches=1)
+    (tmp_path / storage.FILE).write_bytes(older)
+    assert "batch 4 was stored, and cannot be read" in refusal(tmp_path)
+
+
+# Damage of every kind, at every place, of every kind of file.
+
+KINDS = ("first", "appended", "compacted", "compacted and appended")
+
+
+@cache
+def lives(kind: str) -> tuple[bytes, bytes, list[dict[str, bytes]]]:
+    """A file of this kind, what stands beside it, and the table after each of its batches."""
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        folder = Path(name)
+        memory = opened(folder)
+        tables: list[dict[str, bytes]] = [{}]
+        if kind != "first":
+            for number in range(1, 4):
+                memory.commit([("a", f"{number}".encode()), (f"key-{number}", b"x" * number)])
+                tables.append(dict(memory.table))
+        if kind.startswith("compacted"):
+            patch.setattr(memory, "_compact_from", 0)
+            patch.setattr(storage, "COMPACT_AT", 0)
+            memory.commit([("b", b"1")])
+            patch.undo()
+            tables = [dict(memory.table)]
+        if kind == "compacted and appended":
+            memory.commit([("c", b"2"), ("a", None)])
+            tables.append(dict(memory.table))
+        memory.close()
+        return (folder / storage.FILE).read_bytes(), (folder / "memory.lock").read_bytes(), tables
+
+
+@st.composite
+def damages(draw: st.DrawFn, content: bytes) -> bytes:
+    start = draw(st.integers(0, len(content) - 1))
+    end = draw(st.integers(start + 1, len(content)))
+    damaged: bytes = draw(
+        st.one_of(
+            st.builds(lambda bit: content[:start] + bytes([content[start] ^ 1 << bit]) + content[start + 1 :], st.integers(0, 7)),
+            st.just(content[:start]),
+            st.just(content[:start] + bytes(end - start) + content[end:]),
+            st.just(content[:start] + content[end:]),
+            st.just(content[:start] + content[start:end] + content[start:]),
+            st.builds(lambda noise: content[:start] + noise + content[start + len(noise) :], st.binary(min_size=1, max_size=end - start)),
+        )
+    )
+    return damaged
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_no_damage_is_ever_read_as_something_else(kind: str, data: st.DataObject) -> None:
+    """With the word of what was synced nothing is ever missing.  Without it, whole batches may be missing from the end."""
+    content, beside, tables = lives(kind)
+    damaged = data.draw(damages(content))
+    has_power = data.draw(st.booleans())
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / storage.FILE).write_bytes(damaged)
+        (folder / "memory.lock").write_bytes(beside if has_power else b"")
+        try:
+            found = stored(folder)
+        except CorruptStorage:
+            assert damaged != content
+        else:
+            assert found in (tables[-1:] if has_power else tables)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_flipped_bit_and_every_cut_is_found(tmp_path: Path, kind: str) -> None:
+    content, beside, _ = lives(kind)
+    flips = ((place, bit) for place in range(len(content)) for bit in (0, 7))
+    damaged = [content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :] for place, bit in flips]
+    for each in [*damaged, *(content[:length] for length in range(len(content)))]:
+        (tmp_path / storage.FILE).write_bytes(each)
+        (tmp_path / "memory.lock").write_bytes(beside)
+        refusal(tmp_path)
+
+
+@given(beside=st.binary(max_size=40))
+@settings(max_examples=50, deadline=None)
+def test_what_stands_beside_the_file_can_be_garbage(beside: bytes) -> None:
+    content, _, tables = lives("appended")
+    with TemporaryDirectory() as name:
+        (Path(name) / storage.FILE).write_bytes(content)
+        (Path(name) / "memory.lock").write_bytes(beside)
+        assert stored(Path(name)) == tables[-1]
+
+
+# A node that begins anew.
+
+
+def test_each_memory_has_an_identity_and_knows_those_of_the_others(tmp_path: Path) -> None:
+    memory = opened(tmp_path)
+    assert (len(memory.identity), memory.joins, memory.known) == (storage.IDENTITY_SIZE, storage.NEW, {})
+    memory.learn(2, b"a" * 16)
+    memory.learn(3, b"c" * 16)
+    memory.learn(2, b"b" * 16)
+    memory.learn(3, b"c" * 16)
+    memory.join([("locks/1/x", b"1")])
+    memory.close()
+    again = opened(tmp_path)
+    assert (again.identity, again.joins, dict(again.table)) == (memory.identity, "", {"locks/1/x": b"1"})
+    assert again.known == memory.known == {2: (b"b" * 16, 2), 3: (b"c" * 16, 1)}
+    again.close()
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+def test_in_the_place_of_a_lost_one_it_begins_anew(tmp_path: Path, has_file: bool) -> None:
+    filled(tmp_path)
+    memory = opened(tmp_path)
+    memory.join([])
+    before = memory.identity
+    memory.close()
+    with pytest.raises(CorruptStorage, match="--replace is for a node that has lost its memory"):
+        StableMemory(tmp_path, OWNER, replace=True)
+    if has_file:
+        (tmp_path / storage.FILE).write_bytes(b"noise")
+    else:
+        (tmp_path / storage.FILE).unlink()
+    memory = StableMemory(tmp_path, OWNER, replace=True)
+    assert memory.identity != before
+    assert (memory.joins, dict(memory.table)) == (storage.REPLACES, {})
+    memory.close()
+    assert has_file == (tmp_path / storage.LOST).exists()
+    memory = opened(tmp_path)  # the word was given once, and holds until the node takes part
+    assert memory.joins == storage.REPLACES
+    memory.join([])
+    memory.close()
+    memory = opened(tmp_path)
+    assert memory.joins == ""
+    memory.close()
+
+
+def test_a_new_one_that_the_others_refuse_may_be_told_that_it_replaces(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    memory = StableMemory(tmp_path, OWNER, replace=True)
+    assert memory.joins == storage.REPLACES
+    memory.close()
+
+
+@pytest.mark.parametrize("how", ["file", "folder", "moved"])
+def test_a_file_that_is_taken_away_from_a_running_node_is_missed(tmp_path: Path, how: str) -> None:
+    folder = tmp_path / "node-1"
+    folder.mkdir()
+    memory = opened(folder)
+    memory.check_place()
+    if how == "file":
+        (folder / storage.FILE).unlink()
+    elif how == "folder":
+        shutil.rmtree(folder)
+    else:
+        folder.rename(tmp_path / "elsewhere")
+        folder.mkdir()
+        (folder / storage.FILE).write_bytes(b"of somebody else")
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match=r"was deleted or replaced while the node was running; .*--replace"):
+            memory.commit([("a", b"1")])
+        with pytest.raises(StorageFailed, match="was deleted or replaced"):
+            memory.check_place()
+    memory.close()
+
+
+def test_what_the_disk_refuses_at_the_start_is_said_of_the_memory(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed, match=r"stable memory in .*absent: No such file or directory"):
+        opened(tmp_path / "absent")
+    (tmp_path / storage.FILE).mkdir()
+    with pytest.raises(StorageFailed, match=r"stable memory in .*: Is a directory"):
+        opened(tmp_path)
 
 
 def test_a_missing_middle_batch_is_corrupt(tmp_path: Path) -> None:
@@ -161,6 +356,7 @@ class Failing:
 def test_a_failure_is_for_good_and_never_tried_again(tmp_path: Path, operation: str) -> None:
     memory = opened(tmp_path)
     memory.commit([("a", b"1")])
+    assert memory._disk is not None
     memory._disk = failing = Failing(memory._disk, operation)
     with pytest.raises(StorageFailed, match="Input/output error"):
         memory.commit([("a", b"2")])
@@ -225,11 +421,38 @@ def test_a_compaction_that_was_interrupted_leaves_the_old_file(tmp_path: Path, m
         real_sync(file)
 
     monkeypatch.setattr(File, "sync", fail_on_the_new_file)
-    with pytest.raises(StorageFailed):
-        memory.commit([("b", b"2")])
+    memory.commit([("b", b"2")])
+    memory.commit([("b", b"3")])  # the old file is as good as before
     memory.close()
     monkeypatch.setattr(File, "sync", real_sync)
-    assert stored(tmp_path) == {**expected(3), "b": b"2"}
+    assert stored(tmp_path) == {**expected(3), "b": b"3"}
+
+
+def test_compaction_without_a_free_descriptor_is_put_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(storage, "COMPACT_FROM", 2_000)
+    memory = opened(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            while True:
+                taken.append(os.dup(0))
+        for number in range(100):
+            memory.commit([("n", b"%d" % number * 20)])
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert "cannot be compacted now" in caplog.text and "Too many open files" in caplog.text
+    before = (tmp_path / storage.FILE).stat().st_size
+    for number in range(100, 200):
+        memory.commit([("n", b"%d" % number * 20)])
+    memory.close()
+    assert (tmp_path / storage.FILE).stat().st_size < before
+    assert stored(tmp_path) == {"n": b"199" * 20}
 
 
 WRITER = textwrap.dedent("""

@@ -69,6 +69,8 @@ RESIGNATION_SECONDS = 1.0
 """How long a leader that ends waits for its successor."""
 HANDOVER_SECONDS = 0.2
 """And how long it then stays to answer what the successor asks about each lock."""
+LOOK_AFTER_MEMORY_US = 1_000_000
+"""How often a node that stores nothing looks whether its stable memory is still in its place."""
 
 
 class Node:
@@ -133,6 +135,8 @@ class Node:
         await self._network.serve()
         self._timers.set(settings.idle_us, self._sweep)
         self._timers.set(LOOK_US, self._look_around)
+        if self._memory is not None:
+            self._look_after(self._memory)
 
     async def stop(self, grace: float = 0.0) -> None:
         """End in good order: clients move to other nodes, a successor is elected, and what is held is stored and sent.
@@ -229,6 +233,14 @@ class Node:
     def _fail(self, reason: StorageFailed) -> None:
         if not self.failure.done():
             self.failure.set_exception(reason)
+
+    def _look_after(self, memory: StableMemory) -> None:
+        try:
+            memory.check_place()
+        except StorageFailed as reason:
+            self._fail(reason)
+        else:
+            self._timers.set(LOOK_AFTER_MEMORY_US, partial(self._look_after, memory))
 
     def _failed(self, instance: Instance) -> None:
         self.desk.give_up(instance.service.name, instance.name, f"{instance.title} has stopped: {instance.failed}")

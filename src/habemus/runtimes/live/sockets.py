@@ -52,8 +52,10 @@ def local_socket(path: Path) -> socket.socket:
             made.bind(short)
         finally:
             os.umask(before)
-    except BaseException:
+    except BaseException as reason:
         made.close()
+        if isinstance(reason, OSError):
+            reason.filename = str(path)  # not that of the shorter name
         raise
     finally:
         os.close(folder)
