@@ -28,4 +28,7 @@ else:
     from time import monotonic as seconds
     from time import monotonic_ns as nanoseconds
 
-__all__ = ["nanoseconds", "seconds"]
+LONGEST_WAIT = 0.25
+"""Seconds after which to read this clock again: waits of the system do not count time asleep."""
+
+__all__ = ["LONGEST_WAIT", "nanoseconds", "seconds"]

@@ -33,6 +33,10 @@ class Nodes:
     def socket(self, number: int) -> str:
         return str(self.folder / f"{number}.sock")
 
+    def address(self, number: int) -> str:
+        lines = self.file.read_text().splitlines()
+        return next(line.split('"')[1] for line in lines if line.startswith(f"{number} ="))
+
     def start(self, number: int, *, wait: bool = True) -> None:
         with (self.folder / f"{number}.log").open("ab") as log:
             command = [sys.executable, "-m", "habemus", "node", "--config", str(self.file), "--id", str(number), "--json"]

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from hmac import compare_digest
-from time import monotonic
 from types import TracebackType
 from typing import Any, Self, cast
 
+from habemus import boottime
 from habemus.api.cluster import GRACE_SECONDS, TRY_SECONDS, Request, Standing, lost_inside, opened
 from habemus.api.errors import LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.api.lease import Lease
@@ -29,6 +30,9 @@ from habemus.api.wire import ANSWER_SECONDS, Credentials, at_path, check_certifi
 from habemus.runtimes.live.lines import CONNECT_SECONDS, ELECTIONS, LOCKS, VERSION, proof
 
 Handler = Callable[[list[Any]], None]
+
+LOOKS = 8
+"""Turns of the event loop in which it surely reads what has arrived before them."""
 
 
 class _Lines(asyncio.Protocol):
@@ -64,6 +68,16 @@ class _Lines(asyncio.Protocol):
         for id, handler in list(self.handlers.items()):
             handler(["ended", id, "ended", why])
         self.greetings.put_nowait(["ended", None, "ended", why])
+
+    async def look(self) -> None:
+        """Have the event loop read what has arrived already; returns at once if there is nothing."""
+        arrival = select.poll()
+        if not self.is_over:
+            arrival.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        for _ in range(LOOKS):
+            if self.is_over or not arrival.poll(0):
+                return
+            await asyncio.sleep(0)
 
 
 class AsyncCluster:
@@ -117,57 +131,81 @@ class AsyncCluster:
     # Locks.
 
     def lock(
-        self, name: str, timeout: float | None = None, lease: float | None = None, *, reentrant: bool = False, service: str = LOCKS
+        self,
+        name: str,
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        reentrant: bool = False,
+        on_lost: Callable[[Lease], None] | None = None,
+        service: str = LOCKS,
     ) -> AsyncLock:
         """A lock, to be taken by `async with` or `await acquire()`; see `Cluster.lock`.  Re-entrant: by the same task."""
-        return AsyncLock(self, Request(service, [name], lease), timeout, reentrant)
+        return AsyncLock(self, Request(service, [name], lease), timeout, reentrant, on_lost)
 
-    async def try_lock(self, name: str, lease: float | None = None, *, service: str = LOCKS) -> AsyncHeld | None:
+    async def try_lock(
+        self, name: str, lease: float | None = None, *, on_lost: Callable[[Lease], None] | None = None, service: str = LOCKS
+    ) -> AsyncHeld | None:
         """The lock if it is free now, else None; to be used by `async with` or released."""
         try:
-            return AsyncHeld(self, await self.acquire(Request(service, [name], lease), TRY_SECONDS))
+            return AsyncHeld(self, await self.acquire(Request(service, [name], lease), TRY_SECONDS, on_lost))
         except LockTimeout:
             return None
 
     def semaphore(
-        self, name: str, size: int, timeout: float | None = None, lease: float | None = None, *, service: str = LOCKS
+        self,
+        name: str,
+        size: int,
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        on_lost: Callable[[Lease], None] | None = None,
+        service: str = LOCKS,
     ) -> AsyncLock:
         """One of so many places, each of which is a lock."""
         if size < 1:
             raise ValueError(f"a semaphore of {size} places; it has at least one")
-        return AsyncLock(self, Request(service, [f"{name}/{place}" for place in range(1, size + 1)], lease), timeout, False)
+        return AsyncLock(self, Request(service, [f"{name}/{place}" for place in range(1, size + 1)], lease), timeout, False, on_lost)
 
     @asynccontextmanager
     async def acquire_all(
-        self, names: Sequence[str], timeout: float | None = None, lease: float | None = None, *, service: str = LOCKS
+        self,
+        names: Sequence[str],
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        on_lost: Callable[[Lease], None] | None = None,
+        service: str = LOCKS,
     ) -> AsyncIterator[list[Lease]]:
         """All of these, in the order of their names, so that two who want the same ones cannot wait for each other."""
-        deadline = None if timeout is None else monotonic() + timeout
+        deadline = None if timeout is None else boottime.seconds() + timeout
         async with AsyncExitStack() as stack:
             leases = []
             for name in sorted(set(names)):
-                left = None if deadline is None else max(0.0, deadline - monotonic())
-                leases.append(await stack.enter_async_context(self.lock(name, left, lease, service=service)))
+                left = None if deadline is None else max(0.0, deadline - boottime.seconds())
+                leases.append(await stack.enter_async_context(self.lock(name, left, lease, on_lost=on_lost, service=service)))
             yield leases
 
     def election(self, name: str, *, service: str = LOCKS) -> AsyncElection:
         return AsyncElection(self, name, service)
 
-    async def acquire(self, request: Request, timeout: float | None) -> Lease:
+    async def acquire(self, request: Request, timeout: float | None, on_lost: Callable[[Lease], None] | None = None) -> Lease:
         """Waits until one of the locks is granted."""
-        deadline = None if timeout is None else monotonic() + timeout
+        deadline = None if timeout is None else boottime.seconds() + timeout
         while True:
             session, lines = await self._connected()
             line = await self._asked(session, lines, request, timeout)
             if line[0] == "granted":
                 lease = session.granted(request.service, line, None)
                 if not lease.lost:
+                    if on_lost is not None:
+                        lease.on_lost(on_lost)
                     return lease
                 lines.say(["release", lease.id])
             elif line[0] != "ended":
                 raise request.refusal(line)
             if deadline is not None:
-                timeout = deadline - monotonic()
+                timeout = deadline - boottime.seconds()
                 if timeout <= 0:
                     raise LockTimeout(f"{request.shown} was not to be had in time")
 
@@ -188,6 +226,12 @@ class AsyncCluster:
         finally:
             del lines.handlers[id]
             session.end_waiting(id)
+
+    async def is_lost_now(self, lease: Lease) -> bool:
+        """Look at the connection and the clock, and return whether the lock is lost."""
+        if self._lines is not None and lease.session is self._session:
+            await self._lines.look()
+        return lease.is_lost_now()
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         """At once: nobody waits for an answer."""
@@ -328,10 +372,12 @@ class AsyncHeld:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         task, self._task = self._task, None
-        was_lost = self.lease.lost
-        self.release()
-        if self._has_cancelled and task is not None:
-            task.uncancel()
+        try:
+            was_lost = await self._cluster.is_lost_now(self.lease)
+        finally:
+            self.release()
+            if self._has_cancelled and task is not None:
+                task.uncancel()
         if was_lost and (kind is None or (self._has_cancelled and issubclass(kind, asyncio.CancelledError))):
             raise lost_inside(self.lease) from error
 
@@ -342,16 +388,24 @@ class AsyncHeld:
 class AsyncLock:
     """A wish, which can be granted many times; each `acquire` is one, and gives a lease of its own."""
 
-    def __init__(self, cluster: AsyncCluster, request: Request, timeout: float | None, reentrant: bool) -> None:
+    def __init__(
+        self,
+        cluster: AsyncCluster,
+        request: Request,
+        timeout: float | None,
+        reentrant: bool,
+        on_lost: Callable[[Lease], None] | None,
+    ) -> None:
         self._cluster = cluster
         self._request = request
         self._timeout = timeout
         self._reentrant = reentrant
+        self._on_lost = on_lost
         self._entered: dict[asyncio.Task[Any] | None, list[AsyncHeld]] = {}  # by task: in a semaphore several are inside
 
     async def acquire(self) -> Lease:
         """Waits for the lock.  `release` it, or use `async with`."""
-        return await self._cluster.acquire(self._request, self._timeout)
+        return await self._cluster.acquire(self._request, self._timeout, self._on_lost)
 
     def release(self, lease: Lease) -> None:
         self._cluster.release(lease)
@@ -386,9 +440,11 @@ class AsyncElection:
         self._lease: Lease | None = None
 
     @asynccontextmanager
-    async def lead(self, timeout: float | None = None, lease: float | None = None) -> AsyncIterator[Lease]:
+    async def lead(
+        self, timeout: float | None = None, lease: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
+    ) -> AsyncIterator[Lease]:
         """Waits until nobody else leads; the term of office ends with the `async with`, or before, by `resign` or `transfer`."""
-        lock = self._cluster.lock(ELECTIONS + self.name, timeout, lease, service=self._service)
+        lock = self._cluster.lock(ELECTIONS + self.name, timeout, lease, on_lost=on_lost, service=self._service)
         async with lock as term:
             self._lease = term
             try:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from time import monotonic, sleep
+from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from habemus import boottime
 from habemus.api.address import whereabouts
 from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.api.lease import Lease
@@ -161,6 +162,9 @@ class Cluster:
         reentrant: the thread that has it may take it again; without, that waits like everybody else.
         keep: this process keeps the lock when it releases it, and takes it again for nothing, until somebody else asks for it.  Its token
             stays the same as long.  Only where those who hold a lock hear of those who wait: `ricart-agrawala`, `roucairol-carvalho`.
+        on_lost: called once if the lock is lost, from whichever thread notices it first.
+
+        The end of `with` raises `LockLost` if the lock was lost inside, whether by its lease, its connection, its node or an operator.
         """
         if keep:
             if reentrant:
@@ -168,30 +172,47 @@ class Cluster:
             return KeptLock(self, Request(service, [name], lease, keeps=True), timeout, on_lost)
         return Lock(self, Request(service, [name], lease), timeout, reentrant, on_lost)
 
-    def try_lock(self, name: str, lease: float | None = None, *, service: str = LOCKS) -> Held | None:
+    def try_lock(
+        self, name: str, lease: float | None = None, *, on_lost: Callable[[Lease], None] | None = None, service: str = LOCKS
+    ) -> Held | None:
         """The lock if it is free now, else None; to be used by `with` or released."""
         try:
-            return Held(self, self.acquire(Request(service, [name], lease), TRY_SECONDS))
+            return Held(self, self.acquire(Request(service, [name], lease), TRY_SECONDS, on_lost))
         except LockTimeout:
             return None
 
-    def semaphore(self, name: str, size: int, timeout: float | None = None, lease: float | None = None, *, service: str = LOCKS) -> Lock:
+    def semaphore(
+        self,
+        name: str,
+        size: int,
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        on_lost: Callable[[Lease], None] | None = None,
+        service: str = LOCKS,
+    ) -> Lock:
         """One of so many places, each of which is a lock."""
         if size < 1:
             raise ValueError(f"a semaphore of {size} places; it has at least one")
-        return Lock(self, Request(service, [f"{name}/{place}" for place in range(1, size + 1)], lease), timeout, False, None)
+        return Lock(self, Request(service, [f"{name}/{place}" for place in range(1, size + 1)], lease), timeout, False, on_lost)
 
     @contextmanager
     def acquire_all(
-        self, names: Sequence[str], timeout: float | None = None, lease: float | None = None, *, service: str = LOCKS
+        self,
+        names: Sequence[str],
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        on_lost: Callable[[Lease], None] | None = None,
+        service: str = LOCKS,
     ) -> Iterator[list[Lease]]:
         """All of these, in the order of their names, so that two who want the same ones cannot wait for each other."""
-        deadline = None if timeout is None else monotonic() + timeout
+        deadline = None if timeout is None else boottime.seconds() + timeout
         with ExitStack() as stack:
             leases = []
             for name in sorted(set(names)):
-                left = None if deadline is None else max(0.0, deadline - monotonic())
-                leases.append(stack.enter_context(self.lock(name, left, lease, service=service)))
+                left = None if deadline is None else max(0.0, deadline - boottime.seconds())
+                leases.append(stack.enter_context(self.lock(name, left, lease, on_lost=on_lost, service=service)))
             yield leases
 
     def election(self, name: str, *, service: str = LOCKS) -> Election:
@@ -199,7 +220,7 @@ class Cluster:
 
     def acquire(self, request: Request, timeout: float | None, on_lost: Callable[[Lease], None] | None = None) -> Lease:
         """Waits until one of the locks is granted."""
-        deadline = None if timeout is None else monotonic() + timeout
+        deadline = None if timeout is None else boottime.seconds() + timeout
         while True:
             session = self.session()
             try:
@@ -212,7 +233,7 @@ class Cluster:
                 if lease is not None:
                     return lease
             if deadline is not None:
-                timeout = deadline - monotonic()
+                timeout = deadline - boottime.seconds()
                 if timeout <= 0:
                     raise LockTimeout(f"{request.shown} was not to be had in time")
 
@@ -333,7 +354,10 @@ class Held:
         return self.lease
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        was_lost = self.lease.is_lost_now()
         self.release()
+        if was_lost and kind is None:
+            raise lost_inside(self.lease)
 
     def release(self) -> None:
         self._cluster.release(self.lease)
@@ -393,7 +417,7 @@ class Lock:
         lease = self._entered[me].pop()
         if not self._entered[me]:
             del self._entered[me]
-        was_lost = lease.lost
+        was_lost = lease.is_lost_now()
         self.release(lease)
         if was_lost and kind is None:
             raise lost_inside(lease)
@@ -457,7 +481,7 @@ class KeptLock:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         lease = self._entered.pop(threading.get_ident())
-        was_lost = lease.lost
+        was_lost = lease.is_lost_now()
         self.release(lease)
         if was_lost and kind is None:
             raise lost_inside(lease)
@@ -532,7 +556,7 @@ class Term:
         return self.begin()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        was_lost = self._lease.lost
+        was_lost = self._lease.is_lost_now()
         self._election.ended(self._lease)
         if was_lost and kind is None:
             raise lost_inside(self._lease)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 from typing import TYPE_CHECKING
 
+from habemus import boottime
 from habemus.api.errors import LockLost
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Lease:
         self.session = session
         self._until = until
         self._why = ""  # it is over
+        self._open = [True]  # whoever takes this out ends it: the holder or, if it is lost, the session
         self._listeners: list[Callable[[Lease], None]] = []
         self.on_wanted: Callable[[], None] | None = None
         """Called, from another thread, when somebody else would like to have a lock that is kept."""
@@ -36,26 +37,36 @@ class Lease:
 
     @property
     def remaining(self) -> float:
-        """Seconds for which nobody else can have the lock, whatever happens; more than that if the lease is renewed until then."""
-        return 0.0 if self._why else max(0.0, self._until - monotonic())
+        """Seconds until the lease expires if nothing renews it; infinite where no lease expires, 0 once the lock is over.
+
+        The cluster does not let the lease expire before that.  The lock can still be lost earlier: when an operator releases it by force,
+        when the connection on which it was granted ends, or when the node ends.  `check` looks for that; the token is what the resource
+        can rely on.
+        """
+        return 0.0 if self._why else max(0.0, self._until - boottime.seconds())
 
     @property
     def lost(self) -> bool:
         """Whether it is over, or may be, without having been released."""
-        return self._why != RELEASED if self._why else self._until <= monotonic()
+        return self._why != RELEASED if self._why else self._until <= boottime.seconds()
 
     @property
     def held(self) -> bool:
         """Whether it is neither lost nor released, as far as is known."""
-        return not self._why and monotonic() < self._until
+        return not self._why and boottime.seconds() < self._until
 
     def check(self) -> None:
         """Raises `LockLost` if the lock is not held any more, or may not be."""
+        self.is_lost_now()
+        if self._why:
+            raise LockLost(f"{self.name} is not held any more: {self._why}")
+
+    def is_lost_now(self) -> bool:
+        """Look at the connection and the clock, and return whether the lock is lost."""
         self.session.look(self)
         if self.lost:
             self.lose("its lease was not renewed in time")
-        if self._why:
-            raise LockLost(f"{self.name} is not held any more: {self._why}")
+        return self.lost
 
     def wrote(self) -> None:
         """Tells the node that the resource was written to with this token, for its record, by which the run can be judged later."""
@@ -63,11 +74,10 @@ class Lease:
             self.session.note_write(self.service, self.name, self.token)
 
     def on_lost(self, listener: Callable[[Lease], None]) -> None:
-        """Calls the listener once if the lock is lost; from another thread."""
+        """Call the listener once if the lock is lost, from whichever thread notices it first."""
+        self._listeners.append(listener)
         if self._why and self._why != RELEASED:
-            listener(self)
-        else:
-            self._listeners.append(listener)
+            self._call_listeners()
 
     # For the session.
 
@@ -76,18 +86,29 @@ class Lease:
             self._until = max(self._until, until)
 
     def lose(self, why: str) -> None:
-        if not self._why:
-            self._why = why
+        if self._is_ended_by(why):
             self.session.forget(self)
-            for listener in self._listeners:
-                listener(self)
+            self._call_listeners()
 
     def end(self) -> bool:
         """It is released; False if it was over already."""
-        if self._why:
+        return self._is_ended_by(RELEASED)
+
+    def _is_ended_by(self, why: str) -> bool:
+        try:
+            self._open.pop()  # two threads cannot both do this
+        except IndexError:
             return False
-        self._why = RELEASED
+        self._why = why
         return True
+
+    def _call_listeners(self) -> None:
+        while self._listeners:
+            try:
+                listener = self._listeners.pop(0)
+            except IndexError:  # another thread has called it
+                return
+            listener(self)
 
 
 RELEASED = "it was released"

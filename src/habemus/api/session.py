@@ -17,10 +17,10 @@ import threading
 from contextlib import suppress
 from itertools import count
 from math import inf
-from time import monotonic, monotonic_ns
 from typing import Any
 from weakref import WeakSet
 
+from habemus import boottime
 from habemus.api.address import Place, Whereabouts
 from habemus.api.errors import HabemusError, RefusedByNode, Silent, Unreachable
 from habemus.api.lease import Lease
@@ -34,7 +34,7 @@ IDLE_WIRES = 32
 
 
 def now_us() -> int:
-    return monotonic_ns() // 1_000
+    return boottime.nanoseconds() // 1_000
 
 
 class Session:
@@ -76,27 +76,31 @@ class Session:
             raise Closed(str(reason)) from None
 
     def put_back(self, wire: Wire) -> None:
-        if self.over or len(self._idle) >= IDLE_WIRES:
+        if len(self._idle) >= IDLE_WIRES:
             wire.close()
-        else:
-            self._idle.append(wire)
+            return
+        self._idle.append(wire)
+        if self.over:  # looked at last: who ends the session may have closed the others already
+            self._close_idle()
 
     def close(self, why: str = "the client has closed its connection") -> None:
         self.over = self.over or why
         for lease in list(self._leases.values()):
             lease.lose(why)
-        self._close_wires()
-        for waiting in list(self._awaited.values()):
-            if waiting is not None:
-                waiting.hang_up()  # whoever waits there closes it
-        self._idle.clear()
-        self._wires.clear()
+        for wire in self._used_wires():
+            wire.close()
+        self._close_idle()
         self._hurry.set()
         self._wanted.set()
 
-    def _close_wires(self) -> None:
-        for wire in [*self._idle, *self._wires.values(), *([self._keeping] if self._keeping else [])]:
-            wire.close()
+    def _used_wires(self) -> list[Wire]:
+        wires = [self._keeping, *list(self._awaited.values()), *list(self._wires.values())]
+        return [wire for wire in wires if wire is not None]
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     # Leases.
 
@@ -114,6 +118,8 @@ class Session:
         if lease_ms is not None:
             self._beat = min(self._beat, lease_ms / 1_000 / BEATS)
         self._awaited[id] = wire
+        if self.over:
+            raise Closed(self.over)  # who ended the session may not have seen this request
         if not self._wanted.is_set():
             self._wanted.set()
             if self._keeper is None:
@@ -150,11 +156,13 @@ class Session:
         if not lease.end():
             return
         self._leases.pop(lease.id, None)
-        wire = self._wires.pop(lease.id, None)
+        wire = self._wires.get(lease.id)
         if wire is None:
             return  # the session has ended in between, and its connections with it
         try:
-            wire.send(last)
+            with wire.in_use:
+                del self._wires[lease.id]
+                wire.send(last)
         except OSError:
             wire.close()  # which is as good as a release
         else:
@@ -167,15 +175,18 @@ class Session:
             self.put_back(wire)
 
     def look(self, lease: Lease) -> None:
-        """Hears at once what was said on the connection of a lease."""
+        """Take in what the node has said on the connection of a lease, without waiting."""
         wire = self._wires.get(lease.id)
         if wire is None:
             return
         try:
-            for line in wire.heard():
-                self.hear(line)
+            with wire.in_use:
+                lines = wire.heard() if self._wires.get(lease.id) is wire else []
         except OSError as reason:
             lease.lose(str(reason))
+            return
+        for line in lines:
+            self.hear(line)
 
     def hear(self, line: list[Any]) -> None:
         if line[0] == "lost":
@@ -226,10 +237,10 @@ class Session:
     def _beat_once(self) -> None:
         wire = self._keeping or self._connect_keeper()
         wire.say("alive", now_us())
-        end = monotonic() + self._beat
-        while (left := end - monotonic()) > 0 and not self.over:
+        end = boottime.seconds() + self._beat
+        while (left := end - boottime.seconds()) > 0 and not self.over:
             try:
-                self.hear(wire.hear(self._patience(left)))
+                self.hear(wire.hear(self._patience(min(left, boottime.LONGEST_WAIT))))
             except TimeoutError:
                 self._drop_lost()
 
@@ -267,10 +278,10 @@ class Session:
         self.over = "it belongs to the process that forked"
         for lease in list(self._leases.values()):
             lease.end()
-        self._close_wires()
-        for waiting in self._awaited.values():
-            if waiting is not None:
-                waiting.close()
+        for wire in [*self._used_wires(), *self._idle]:
+            wire.abandon()
+        self._wires.clear()  # another thread of the parent may have been using one
+        self._idle.clear()
 
 
 _SESSIONS: WeakSet[Session] = WeakSet()

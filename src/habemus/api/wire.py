@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import sys
+import threading
 from contextlib import suppress
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,13 +59,25 @@ class Closed(ConnectionError):
 
 
 class Wire:
+    """A connection that one thread at a time uses, and any thread may close.
+
+    The descriptor of a connection in use is never closed: its number would be given to the next
+    file that the process opens, and OpenSSL would go on to read from it and to write into it.
+    So `close` shuts the connection down, and the last thread inside closes the descriptor.
+    """
+
     def __init__(
         self, place: Place, credentials: Credentials, label: str, session: str | None = None, patience: float = CONNECT_SECONDS
     ) -> None:
         """Connects and greets; `Unreachable` if nobody is there, `RefusedByNode` if this one is not let in."""
         self.place = place
+        self.in_use = threading.Lock()
+        """For the holder of a lock: one thread listens or releases at a time."""
         self._rest = b""
         self._patience = patience
+        self._ending = threading.RLock()  # a signal handler may close what its thread is entering
+        self._inside = 0  # calls that use the descriptor now
+        self._is_closed = False
         self._nothing_yet: tuple[type[Exception], ...] = (BlockingIOError, TimeoutError)
         try:
             self._socket = _connected(place, credentials, patience)
@@ -116,10 +129,14 @@ class Wire:
         return self._socket.fileno()
 
     def send(self, line: bytes) -> None:
-        self._socket.sendall(line)
+        self._enter()
+        try:
+            self._socket.sendall(line)
+        finally:
+            self._leave()
 
     def say(self, *line: object) -> None:
-        self._socket.sendall(encode(line).encode() + b"\n")
+        self.send(encode(line).encode() + b"\n")
 
     def hear(self, timeout: float | None = None) -> list[Any]:
         """The next line; `TimeoutError` if none comes in time, `Closed` if none will."""
@@ -142,6 +159,13 @@ class Wire:
             rest = rest + more if rest else more
 
     def _received(self, timeout: float | None) -> bytes:
+        self._enter()
+        try:
+            return self._received_inside(timeout)
+        finally:
+            self._leave()
+
+    def _received_inside(self, timeout: float | None) -> bytes:
         if self._arrival is None:
             if timeout != self._socket.gettimeout():
                 self._socket.settimeout(timeout)
@@ -161,12 +185,33 @@ class Wire:
         except self._nothing_yet:
             return lines
 
-    def hang_up(self) -> None:
-        """Ends it for a thread that waits for something to be heard, which a mere close would not wake."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+    def _enter(self) -> None:
+        with self._ending:
+            if self._is_closed:
+                raise Closed(f"the connection to {self.place} is closed")
+            self._inside += 1
+
+    def _leave(self) -> None:
+        with self._ending:
+            self._inside -= 1
+            if self._is_closed and not self._inside:
+                self._socket.close()
 
     def close(self) -> None:
+        """End the connection, from any thread; threads that wait in it are woken."""
+        with self._ending:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            if not self._inside:
+                self._socket.close()
+                return
+            with suppress(OSError):
+                # Not `SSLSocket.shutdown`, which takes the TLS state from under the other thread.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def abandon(self) -> None:
+        """Close the descriptor in the child of a fork, where no other thread can be inside."""
         self._socket.close()
 
 

@@ -1,0 +1,172 @@
+"""A lock that is lost inside a `with` block never ends in silence, however short the block is."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from typing import Any
+
+import pytest
+from tests.live.conftest import PATIENCE
+from tests.live.forwarder import Forwarder
+from tests.live.nodes import Nodes
+
+import habemus
+from habemus.api import Cluster, Lease, LockLost
+from habemus.api.aio import AsyncCluster
+
+NAME = "printer"
+LONG = """\
+[services.locks]
+algorithm = "elected-coordinator-leased"
+options = { lease = "60s", patience = "300ms", election_options = { patience = [200000, 400000], period = 50000 } }
+"""
+
+Listener = Callable[[Lease], None]
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """A node whose leases are so long that no lock is lost by itself."""
+    made = Nodes(tmp_path_factory.mktemp("nodes"), LONG, size=1)
+    with habemus.connect(made.socket(1)) as first, first.lock(NAME, PATIENCE):
+        pass  # a coordinator is elected: whoever only tries does not wait for that
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def forwarder(nodes: Nodes) -> Iterator[Forwarder]:
+    made = Forwarder(nodes.address(1))
+    yield made
+    made.close()
+
+
+def lock(cluster: Cluster, on_lost: Listener) -> AbstractContextManager[Any]:
+    return cluster.lock(NAME, PATIENCE, on_lost=on_lost)
+
+
+def try_lock(cluster: Cluster, on_lost: Listener) -> AbstractContextManager[Any]:
+    held = cluster.try_lock(NAME, on_lost=on_lost)
+    assert held is not None
+    return held
+
+
+def semaphore(cluster: Cluster, on_lost: Listener) -> AbstractContextManager[Any]:
+    return cluster.semaphore(NAME, 1, PATIENCE, on_lost=on_lost)
+
+
+@contextmanager
+def acquire_all(cluster: Cluster, on_lost: Listener) -> Iterator[Lease]:
+    with cluster.acquire_all([NAME], PATIENCE, on_lost=on_lost) as leases:
+        yield leases[0]
+
+
+def lead(cluster: Cluster, on_lost: Listener) -> AbstractContextManager[Any]:
+    return cluster.election(NAME).lead(PATIENCE, on_lost=on_lost)
+
+
+def arrives(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(PATIENCE * 1_000))
+
+
+@pytest.mark.parametrize("how", ["forced", "cut"])
+@pytest.mark.parametrize("enter", [lock, try_lock, semaphore, acquire_all, lead])
+def test_the_end_of_with_looks_at_its_connection(
+    nodes: Nodes, forwarder: Forwarder, enter: Callable[[Cluster, Listener], AbstractContextManager[Any]], how: str
+) -> None:
+    told: list[Lease] = []
+    with habemus.connect(forwarder.address) as mine, habemus.connect(nodes.socket(1)) as operator:
+        with pytest.raises(LockLost, match="lost before it was released"), enter(mine, told.append) as lease:
+            if how == "forced":
+                assert operator.force(lease.name)["taken"]
+            else:
+                forwarder.cut()
+            assert arrives(lease.session._wires[lease.id].fileno())
+        assert told == [lease]
+        assert lease.lost
+        with operator.lock(NAME, PATIENCE):
+            pass
+
+
+def test_the_error_of_the_block_is_not_hidden(nodes: Nodes, forwarder: Forwarder) -> None:
+    told: list[Lease] = []
+    with habemus.connect(forwarder.address) as mine:
+        with pytest.raises(ZeroDivisionError), lock(mine, told.append) as lease:
+            forwarder.cut()
+            assert arrives(lease.session._wires[lease.id].fileno())
+            raise ZeroDivisionError
+        assert told == [lease]
+
+
+def async_lock(cluster: AsyncCluster, on_lost: Listener) -> AbstractAsyncContextManager[Any]:
+    return cluster.lock(NAME, PATIENCE, on_lost=on_lost)
+
+
+@asynccontextmanager
+async def async_try_lock(cluster: AsyncCluster, on_lost: Listener) -> AsyncIterator[Lease]:
+    held = await cluster.try_lock(NAME, on_lost=on_lost)
+    assert held is not None
+    async with held as lease:
+        yield lease
+
+
+def async_semaphore(cluster: AsyncCluster, on_lost: Listener) -> AbstractAsyncContextManager[Any]:
+    return cluster.semaphore(NAME, 1, PATIENCE, on_lost=on_lost)
+
+
+@asynccontextmanager
+async def async_acquire_all(cluster: AsyncCluster, on_lost: Listener) -> AsyncIterator[Lease]:
+    async with cluster.acquire_all([NAME], PATIENCE, on_lost=on_lost) as leases:
+        yield leases[0]
+
+
+def async_lead(cluster: AsyncCluster, on_lost: Listener) -> AbstractAsyncContextManager[Any]:
+    return cluster.election(NAME).lead(PATIENCE, on_lost=on_lost)
+
+
+ASYNC = [async_lock, async_try_lock, async_semaphore, async_acquire_all, async_lead]
+
+
+@pytest.mark.parametrize("how", ["forced", "cut"])
+@pytest.mark.parametrize("enter", ASYNC)
+def test_the_end_of_async_with_looks_at_its_connection(
+    nodes: Nodes, forwarder: Forwarder, enter: Callable[[AsyncCluster, Listener], AbstractAsyncContextManager[Any]], how: str
+) -> None:
+    """Also where the block has not let the event loop read since."""
+    told: list[Lease] = []
+
+    async def run(operator: Cluster) -> None:
+        async with habemus.connect(forwarder.address) as mine:
+            assert isinstance(mine, AsyncCluster)
+            with pytest.raises(LockLost, match="lost before it was released"):
+                async with enter(mine, told.append) as lease:
+                    assert mine._lines is not None
+                    if how == "forced":
+                        assert operator.force(lease.name)["taken"]
+                    else:
+                        forwarder.cut()
+                    assert arrives(mine._lines.transport.get_extra_info("socket").fileno())
+            assert told == [lease]
+            task = asyncio.current_task()
+            assert task is not None
+            assert task.cancelling() == 0
+            await asyncio.sleep(0)  # no cancellation is left over
+
+    with habemus.connect(nodes.socket(1)) as operator:
+        asyncio.run(run(operator))
+
+
+def test_remaining_is_what_is_left_of_the_lease(nodes: Nodes) -> None:
+    with habemus.connect(nodes.socket(1)) as mine:
+        lease = mine.lock(NAME, PATIENCE).acquire()
+        assert 0 < lease.remaining <= 60
+        mine.force(NAME)
+        assert arrives(lease.session._wires[lease.id].fileno())
+        with pytest.raises(LockLost, match="operator"):
+            lease.check()
+        assert lease.remaining == 0
