@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo test test-compiled postgresql lint bench-sim bench-check bench-live campaign sweep-campaign docs wire cards clean
+.PHONY: demo print-demo test test-compiled test-stutter postgresql lint bench-sim bench-check bench-live campaign sweep-campaign docs wire cards clean
 
 demo: $(VENV)/.demo-ready
 	@rm -rf build/demo && mkdir -p build/demo
@@ -41,6 +41,11 @@ build/test-compiled/.ready: $(COMPILED_FROM)
 	$(PYTHON) -m venv build/test-compiled
 	HABEMUS_COMPILE=1 build/test-compiled/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt '.[test]'
 	@touch $@
+
+# What uses clocks and processes, on a machine that stalls: beside busy loops, and with all test processes stopped every few seconds.
+# Half an hour on two cores.
+test-stutter: $(VENV)/.test-ready
+	$(BIN)/python tests/stutter.py $(BIN)/pytest -n auto tests/live tests/unit/live tests/unit/torture tests/unit/printing tests/unit/cli
 
 # A guard is tested inside a real PostgreSQL server, which the tests start and end themselves.  If there is none, root gets Debian's.
 postgresql:

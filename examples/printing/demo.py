@@ -15,12 +15,13 @@ from pathlib import Path
 CLIENTS, PAGES = 3, 3
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
+def reserved_ports(count: int) -> tuple[list[int], list[socket.socket]]:
+    """Return ports that the programs started here can listen on, and the sockets that keep others from getting them."""
+    sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
-        each.close()
-    return ports
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        each.bind(("127.0.0.1", 0))
+    return [each.getsockname()[1] for each in sockets], sockets
 
 
 def start(*words: str) -> subprocess.Popen[bytes]:
@@ -29,7 +30,7 @@ def start(*words: str) -> subprocess.Popen[bytes]:
 
 
 def main(folder: str) -> int:
-    printer_port, *ports = free_ports(1 + CLIENTS)
+    (printer_port, *ports), _reserved = reserved_ports(1 + CLIENTS)
     places = {number: f"127.0.0.1:{port}" for number, port in enumerate(ports, start=1)}
     printer = start("printer", "--port", str(printer_port), "--seconds", "0.1..0.3", "--jobs", str(CLIENTS * PAGES), "--watch")
     clients = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,18 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import reserved_ports
 
 PATIENCE = 60.0
 """Seconds after which a process that says nothing has failed the test."""
 PARTICIPANT = Path(__file__).with_name("participant.py")
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Participant:
@@ -86,7 +78,7 @@ class Processes:
         self.folder = folder
         self.file = folder / "cluster.toml"
         (folder / "data").mkdir()
-        self.ports = free_ports(size)
+        self.ports = reserved_ports(size)
         lines = ['cluster = "office"', 'data = "data"', 'record = "records"', head, "[nodes]"]
         lines += [f'{number} = "127.0.0.1:{port}"' for number, port in enumerate(self.ports, 1)]
         for name, (algorithm, options, over) in services.items():

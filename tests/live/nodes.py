@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.live.conftest import PATIENCE, free_ports
+from tests.live.conftest import PATIENCE
+from tests.ports import reserved_ports
 
 DEFAULT = """\
 [services.locks]
@@ -22,7 +23,7 @@ class Nodes:
         self.folder = folder
         self.file = folder / "cluster.toml"
         (folder / "data").mkdir()
-        addresses = "\n".join(f'{number} = "127.0.0.1:{port}"' for number, port in enumerate(free_ports(size), 1))
+        addresses = "\n".join(f'{number} = "127.0.0.1:{port}"' for number, port in enumerate(reserved_ports(size), 1))
         self.file.write_text(f'cluster = "office"\ndata = "data"\nsocket = "{{id}}.sock"\n{head}\n[nodes]\n{addresses}\n{services}')
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         for number in range(1, size + 1):

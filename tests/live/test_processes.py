@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import reserved_ports
 
 from habemus.catalog.live import judged, replayed
 from habemus.runtimes.live.codec import encoded
@@ -161,17 +162,10 @@ def cluster_file(folder: Path, port: int, **more: str) -> None:
     (folder / "cluster.toml").write_text(f'{head}[nodes]\n1 = "127.0.0.1:{port}"\n{services}')
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
-        assert isinstance(port, int)
-        return port
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_when_told_to(tmp_path: Path, number: int) -> None:
     (tmp_path / "data").mkdir()
-    cluster_file(tmp_path, free_port(), data="data")
+    cluster_file(tmp_path, reserved_ports(1)[0], data="data")
     node = habemus("node", "--config", "cluster.toml", "--id", "1", "--record", "records", "--json", cwd=tmp_path)
     assert node.stdout is not None
     said = "".join(iter(node.stdout.readline, "}\n")) + "}"
@@ -197,14 +191,14 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         cluster_file(tmp_path, port)
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in refusal(tmp_path, *node)
-    cluster_file(tmp_path, free_port(), data="")
+    cluster_file(tmp_path, reserved_ports(1)[0], data="")
     assert 'write data = "FOLDER" for the stable memory' in refusal(tmp_path, *node)
-    cluster_file(tmp_path, free_port(), data="absent")
+    cluster_file(tmp_path, reserved_ports(1)[0], data="absent")
     assert "data folder absent does not exist" in refusal(tmp_path, *node)
-    cluster_file(tmp_path, free_port(), secret_file="short")
+    cluster_file(tmp_path, reserved_ports(1)[0], secret_file="short")
     (tmp_path / "short").write_text("abc")
     assert "a secret has at least 16" in refusal(tmp_path, *node)
-    cluster_file(tmp_path, free_port())
+    cluster_file(tmp_path, reserved_ports(1)[0])
     assert "there is no node 2" in refusal(tmp_path, *node[:-1], "2")
     assert "can be reached by other machines" in refusal(tmp_path, *node, "--bind", "0.0.0.0:7400")
     assert "unknown key 'secret'; did you mean secret_file?" in _with_line(tmp_path, 'secret = "x"', node)
@@ -212,7 +206,7 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     memory = tmp_path / "data" / "node-1"
     memory.mkdir(parents=True)
     (memory / "memory").write_bytes(b"noise")
-    cluster_file(tmp_path, free_port(), data="data")
+    cluster_file(tmp_path, reserved_ports(1)[0], data="data")
     assert "does not begin with a whole batch (5 bytes); if it is lost for good, start the node with --replace" in refusal(tmp_path, *node)
     (memory / "memory").unlink()
     (memory / "memory").mkdir()
@@ -223,13 +217,13 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     running = habemus(*node, cwd=tmp_path)
     assert running.stderr is not None
     assert "listens on" in running.stderr.readline()
-    assert "is in use by another process" in refusal(tmp_path, *node, "--bind", f"127.0.0.1:{free_port()}")
+    assert "is in use by another process" in refusal(tmp_path, *node, "--bind", f"127.0.0.1:{reserved_ports(1)[0]}")
     running.terminate()
     running.communicate(timeout=60)
 
 
 def _with_line(folder: Path, line: str, node: tuple[str, ...], at_end: bool = False) -> str:
-    cluster_file(folder, free_port())
+    cluster_file(folder, reserved_ports(1)[0])
     text = (folder / "cluster.toml").read_text()
     (folder / "cluster.toml").write_text(f"{text}{line}\n" if at_end else f"{line}\n{text}")
     return refusal(folder, *node)
@@ -264,7 +258,7 @@ def test_records_are_merged_judged_drawn_and_replayed_from_the_command_line(proc
 
 
 def test_a_node_without_memory_says_what_that_means(tmp_path: Path) -> None:
-    cluster_file(tmp_path, free_port())
+    cluster_file(tmp_path, reserved_ports(1)[0])
     node = habemus("node", "--config", "cluster.toml", "--id", "1", cwd=tmp_path)
     assert node.stderr is not None
     assert "listens on" in node.stderr.readline()
@@ -276,7 +270,7 @@ def test_a_node_without_memory_says_what_that_means(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", ["node-1", "node-1/memory"])
 def test_a_node_whose_memory_is_deleted_ends_with_one_line(tmp_path: Path, what: str) -> None:
     (tmp_path / "data").mkdir()
-    cluster_file(tmp_path, free_port(), data="data")
+    cluster_file(tmp_path, reserved_ports(1)[0], data="data")
     node = habemus("node", "--config", "cluster.toml", "--id", "1", cwd=tmp_path)
     assert node.stderr is not None
     assert "listens on" in node.stderr.readline()

@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from tests.live.conftest import PATIENCE, free_ports
+from tests.live.conftest import PATIENCE
+from tests.ports import reserved_ports
 
 ANOTHER = Path(__file__).with_name("another.py")
 
@@ -101,7 +102,7 @@ class Office:
     def __init__(self, ids: Sequence[int], folder: Path | None = None) -> None:
         self.ids = ids
         self.folder = folder
-        printer_port, *ports = free_ports(len(ids) + 1)
+        printer_port, *ports = reserved_ports(len(ids) + 1)
         self.printer_port = printer_port
         self.ports = dict(zip(ids, ports, strict=True))
         self.programs: list[Program] = []

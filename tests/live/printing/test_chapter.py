@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.live.conftest import PATIENCE, free_ports
+from tests.live.conftest import PATIENCE
+from tests.ports import reserved_ports
 
 ROOT = Path(__file__).parents[3]
 PORTS = ("50051", "50052", "50053", "50054")
@@ -18,7 +19,7 @@ PORTS = ("50051", "50052", "50053", "50054")
 def script_of(chapter: str) -> str:
     script: str
     [script] = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / chapter).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    for port, free in zip(PORTS, free_ports(len(PORTS)), strict=True):
+    for port, free in zip(PORTS, reserved_ports(len(PORTS)), strict=True):
         script = script.replace(port, str(free))
         assert str(free) in script
     # Clients that would rather use the printer's usual port are told where it is.

@@ -13,7 +13,8 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from tests.live.conftest import PATIENCE, free_ports
+from tests.live.conftest import PATIENCE
+from tests.ports import reserved_ports
 
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED
 from habemus.catalog.live import judged, replayed
@@ -122,7 +123,7 @@ class Stage:
         return made
 
     async def trio(self, record: Path | None = None, setup: Setup | None = None) -> list[Client]:
-        ports = dict(zip((1, 2, 3), free_ports(3), strict=True))
+        ports = dict(zip((1, 2, 3), reserved_ports(3), strict=True))
         others = {me: {peer: port for peer, port in ports.items() if peer != me} for me in ports}
         return [await self.client(me, ports[me], others[me], record, setup) for me in ports]
 
@@ -194,7 +195,7 @@ def test_the_worked_example_has_the_stamps_of_the_simulator(tmp_path: Path) -> N
 
     async def play() -> None:
         async with Stage() as stage:
-            ports = free_ports(3)
+            ports = reserved_ports(3)
             relay = Relay(ports[2])
             relay_port = await stage.serve(lambda server: stubs.add_MutualExclusionServiceServicer_to_server(relay, server))
             a = await stage.client(1, ports[0], {2: ports[1], 3: relay_port}, tmp_path, setup)
@@ -320,7 +321,7 @@ def test_a_stamp_of_0_is_a_stamp() -> None:
 
     async def play() -> None:
         async with Stage() as stage:
-            client = await stage.client(1, 0, {2: free_ports(1)[0]})
+            client = await stage.client(1, 0, {2: reserved_ports(1)[0]})
             assert (await stage.stub(client).RequestAccess(access(2, 0))).access_granted
 
     perform(play)
@@ -371,7 +372,7 @@ def test_a_slow_peer_is_waited_for_and_named(monkeypatch: pytest.MonkeyPatch) ->
         async with Stage() as stage:
             quick, quick_port = await stage.peer()
             slow, slow_port = await stage.peer()
-            nobody = free_ports(1)[0]
+            nobody = reserved_ports(1)[0]
             client = await stage.client(5, 0, {2: quick_port, 9: slow_port, 11: nobody})
             stage.begin(client, "page")
             quick.grant(2)
@@ -443,7 +444,7 @@ def test_without_that_guard_both_would_have_every_reply(monkeypatch: pytest.Monk
 def test_a_request_that_is_repeated_because_the_connection_broke_is_one_request(tmp_path: Path) -> None:
     async def play() -> None:
         async with Stage() as stage:
-            client = await stage.client(1, 0, {2: free_ports(1)[0]}, tmp_path)
+            client = await stage.client(1, 0, {2: reserved_ports(1)[0]}, tmp_path)
             stub = stage.stub(client)
             answers = [await stub.RequestAccess(access(2, 5), metadata=((NUMBER, "4294967297"),)) for _ in range(3)]
             assert {answer.lamport_timestamp for answer in answers} == {6}
@@ -483,7 +484,7 @@ def test_nobody_is_asked_before_the_printer_is_there() -> None:
     async def play() -> None:
         async with Stage() as stage:
             peer, port = await stage.peer()
-            stage.printer_port = free_ports(1)[0]
+            stage.printer_port = reserved_ports(1)[0]
             client = await stage.client(1, 0, {2: port})
             printing = stage.begin(client, "page")
             await until(lambda: stage.was_told("printer-away"))
@@ -541,7 +542,7 @@ def call_by_reflection(place: str, name: str, method: str, fields: dict[str, Any
 def test_a_generic_client_can_call_everything_by_reflection_and_ask_for_health() -> None:
     async def play() -> None:
         async with Stage() as stage:
-            client = await stage.client(1, 0, {2: free_ports(1)[0]})
+            client = await stage.client(1, 0, {2: reserved_ports(1)[0]})
             printer = Printer(Address("127.0.0.1", 0), 0, stage.tell, lambda **fields: f"printed {fields['request']}")
             await printer.start()
             client_place, printer_place = str(client.address), str(printer.address)
@@ -560,7 +561,7 @@ def test_a_generic_client_can_call_everything_by_reflection_and_ask_for_health()
                     for service in ("", f"distributed_printing.{name}"):
                         health = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service))
                         assert health.status == health_pb2.HealthCheckResponse.SERVING
-            assert await is_up(client.address) and not await is_up(Address("127.0.0.1", free_ports(1)[0]))
+            assert await is_up(client.address) and not await is_up(Address("127.0.0.1", reserved_ports(1)[0]))
             await printer.stop()
 
     perform(play)

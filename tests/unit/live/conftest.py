@@ -1,4 +1,4 @@
-"""Clusters of live nodes inside one test process, each on a socket of its own."""
+"""Clusters of live nodes inside one test process, each on a socket of its own, and all on one clock."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.virtual import VirtualLoop
 
 from habemus.catalog.live import services_of
 from habemus.core import System
@@ -21,8 +22,8 @@ from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.sockets import Address
 
 Services = dict[str, str | System]
-PATIENCE = 30.0
-"""Seconds after which a test that waits has failed."""
+PATIENCE = 600.0
+"""Seconds, virtual ones on a virtual loop, after which a test that waits has failed."""
 
 
 class Cluster:
@@ -46,7 +47,7 @@ class Cluster:
         for name, each in self.services.items():
             made = services_of(name, each, (), "", self.addresses) if isinstance(each, str) else [Service(name, each, self.addresses)]
             services += made
-        self.nodes[number] = Node(self.settings(number, **given), services)
+        self.nodes[number] = node_on_loop(self.settings(number, **given), services)
         return self.nodes[number]
 
     async def start(self, number: int, **given: Any) -> Node:
@@ -65,6 +66,16 @@ class Cluster:
 
     def client(self, number: int, service: str, name: str) -> Client:
         return Client(self.nodes[number], service, name)
+
+
+def node_on_loop(settings: Settings, services: Sequence[Service]) -> Node:
+    """Return a node on the clock of the running loop."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, VirtualLoop):
+        return Node(settings, services)
+    node = Node(settings, services, loop.now_us)
+    loop.wait_for_thread(lambda: hasattr(node, "_steps") and not node._steps.is_idle)
+    return node
 
 
 class Client:
@@ -91,7 +102,7 @@ async def until(condition: Callable[[], object]) -> None:
     """Waits until something has become true elsewhere; fails when it does not."""
     async with asyncio.timeout(PATIENCE):
         while not condition():
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.01)
 
 
 Made = Callable[..., Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import ssl
 import stat
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 from cryptography import x509
+from tests import virtual
 
 from habemus.cli.app import main
 from habemus.problems.mutex import Granted
@@ -93,7 +93,7 @@ def test_nodes_with_these_papers_have_a_lock(cluster: Any, tmp_path: Path, capsy
             client.ask("acquire")
             assert isinstance(await client.hear(), Granted)
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_a_handshake_needs_the_right_authority_the_right_name_and_the_right_use(tmp_path: Path) -> None:

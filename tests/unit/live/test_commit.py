@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 import pytest
+from tests import virtual
 
 from habemus.runtimes.live import commit
 from habemus.runtimes.live.commit import ALONE, QUICK_NS, GroupCommit
@@ -41,6 +42,8 @@ class Desk:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual.VirtualLoop)
+        loop.wait_for_thread(lambda: not self.commit.is_idle)
         self.told: list[int] = []
         self.failures: list[StorageFailed] = []
         memory = cast(StableMemory, disk)
@@ -75,7 +78,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Test:
             finally:
                 desk.commit.close()
 
-        asyncio.run(main())
+        virtual.run(main())
 
     return run
 

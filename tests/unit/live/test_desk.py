@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from tests import virtual
+
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLeased
 from habemus.core.system import System
 from habemus.problems.fencing import Granted, LockLost
@@ -13,7 +15,7 @@ from habemus.runtimes.live.desk import Desk, Session, number_of
 from habemus.runtimes.live.failures import NodeStopped
 from habemus.runtimes.live.instance import Hosted, Instance
 from habemus.runtimes.live.service import Service
-from habemus.runtimes.live.timers import Timers, chance, now_us
+from habemus.runtimes.live.timers import Timers, chance
 
 
 class Wished(ElectedCoordinatorLeased):
@@ -84,7 +86,7 @@ def run(check: Callable[[Desk, Script, Said, Session], None]) -> None:
         assert session is not None
         check(desk, node, wire, session)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def acquire(desk: Desk, wire: Said, session: Session, id: int) -> None:
@@ -173,35 +175,23 @@ def test_what_nobody_uses_is_forgotten() -> None:
 def test_who_is_silent_loses_each_lock_when_its_own_lease_is_over() -> None:
     """One look at a session serves all that it holds, and comes in time for the shortest of its leases."""
 
-    class Losing(Said):
-        def __init__(self) -> None:
-            super().__init__()
-            self.has_lost_two = asyncio.Event()
-
-        def say(self, *line: object) -> None:
-            super().say(*line)
-            if len(self.lost()) == 2:
-                self.has_lost_two.set()
-
-        def lost(self) -> list[object]:
-            return [line[1] for line in self.lines if line[0] == "lost"]
-
     async def main() -> None:
-        node, wire = Script(), Losing()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual.VirtualLoop)
+        node, wire = Script(), Said()
         node.grants_at_once = True
-        desk = Desk(node, Timers(asyncio.get_running_loop(), chance(1)))  # as much of a node as it needs
+        desk = Desk(node, Timers(loop, chance(1), loop.now_us))
         session = desk.join(wire, "client", None)
         assert session is not None
-        begun = now_us()
         for id, lease_us in ((1, 60_000), (2, None), (3, 10_000), (4, 5_000)):
             desk.acquire(wire, session, id, "locks", [f"lock {id}"], None, lease_us, id)
         desk.release(session, 4)
-        await asyncio.wait_for(wire.has_lost_two.wait(), 30)
-        assert now_us() - begun >= 60_000
-        assert wire.lost() == [3, 1]
+        for at_ms, lost in ((9, []), (11, [3]), (59, [3]), (61, [3, 1]), (10_000, [3, 1])):
+            await asyncio.sleep(at_ms / 1_000 - loop.time())
+            assert [line[1] for line in wire.lines if line[0] == "lost"] == lost
         assert list(session.claims) == [2]
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_closed_service_sends_waiters_elsewhere_and_lets_holders_stay() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests import virtual
 
 from habemus.runtimes.live.desk import Session
 from habemus.runtimes.live.node import Node
@@ -42,10 +43,10 @@ def test_a_node_that_ends_waits_for_its_holders_and_sends_the_others_away(cluste
             assert wire.words(3) == ["unavailable"]
             assert not ending.done()
             node.desk.release(session, 1)
-            await asyncio.wait_for(ending, 30)
+            await asyncio.wait_for(ending, 600)
             assert wire.words(1) == ["granted"]
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_grace_can_be_cut_short(cluster: Any) -> None:
@@ -58,9 +59,9 @@ def test_a_grace_can_be_cut_short(cluster: Any) -> None:
             ending = asyncio.create_task(node.stop(grace=3_600))
             await asyncio.sleep(0)
             node.hurry()
-            await asyncio.wait_for(ending, 30)
+            await asyncio.wait_for(ending, 600)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_node_without_a_majority_sends_clients_away_until_it_has_one_again(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,4 +83,4 @@ def test_a_node_without_a_majority_sends_clients_away_until_it_has_one_again(clu
 
             await cluster.until(is_granted)
 
-    asyncio.run(main())
+    virtual.run(main())

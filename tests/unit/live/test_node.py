@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import virtual
+from tests.unit.live.conftest import PATIENCE, node_on_loop
 
 from habemus.catalog.live import services_of
 from habemus.catalog.setup import BadSetup
@@ -104,7 +106,7 @@ def test_a_lock_between_three_nodes(cluster: Any, algorithm: str, loop: str) -> 
     if loop == "uvloop":
         pytest.importorskip("uvloop").run(main())
     else:
-        asyncio.run(main())
+        virtual.run(main())
 
 
 def test_instances_know_nothing_of_each_other(cluster: Any) -> None:
@@ -124,7 +126,7 @@ def test_instances_know_nothing_of_each_other(cluster: Any) -> None:
             holders[0].ask("release")
             assert isinstance(await waiter.hear(), Granted)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_an_instance_that_must_be_started_everywhere_is(cluster: Any) -> None:
@@ -138,7 +140,7 @@ def test_an_instance_that_must_be_started_everywhere_is(cluster: Any) -> None:
             await made.start(1)
             assert isinstance(await client.hear(), Granted)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_peer_that_was_away_hears_of_it_again(cluster: Any) -> None:
@@ -154,7 +156,7 @@ def test_a_peer_that_was_away_hears_of_it_again(cluster: Any) -> None:
             node = await made.start(1)
             await cluster.until(node.instances)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_what_does_something_when_it_starts_is_never_forgotten(cluster: Any) -> None:
@@ -171,7 +173,7 @@ def test_what_does_something_when_it_starts_is_never_forgotten(cluster: Any) -> 
                 await cluster.until(lambda before=before: made.nodes[2].counts["forgotten"] > before)
             assert [each.title for each in made.nodes[2].instances()] == ["greetings/x"]
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 # Many locks, one election.
@@ -207,7 +209,7 @@ def test_locks_share_one_election(cluster: Any) -> None:
             await cluster.until(lambda: told(back, "a") in others)
             await made.client(leader, "locks", "a").visit()
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 @pytest.mark.parametrize("election", ["terms", "omega", "omega-recovery"])
@@ -219,12 +221,12 @@ def test_every_election_that_sees_to_itself_can_be_shared(cluster: Any, election
             given = services_of("locks", "elected-coordinator", (f"elected_by={election}",), "", made.addresses)
             made.services = {}
             for number in (1, 2, 3):
-                made.nodes[number] = Node(made.settings(number), given)
+                made.nodes[number] = node_on_loop(made.settings(number), given)
                 await made.nodes[number].start(made._sockets.pop(number))
             for number in (1, 2, 3):
                 await made.client(number, "locks", "x").visit()
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_an_election_that_somebody_must_call_is_not_shared() -> None:
@@ -254,7 +256,7 @@ class Gate:
 
     def _pass(self, entries: Any) -> None:
         self.reached.set()
-        assert self.opened.wait(30)
+        assert self.opened.wait(60)
         self.batches.append(len(entries))
         self._commit(entries)
 
@@ -280,7 +282,7 @@ def test_no_output_leaves_before_what_is_durable_is_stored(cluster: Any) -> None
             await asked
             await cluster.until(lambda: process(two).heard == 7)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_what_is_not_durable_does_not_wait_for_the_disk(cluster: Any) -> None:
@@ -293,7 +295,7 @@ def test_what_is_not_durable_does_not_wait_for_the_disk(cluster: Any) -> None:
             await made.client(1, "locks", "printer").visit()
             gate.opened.set()
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_many_instances_share_one_sync(cluster: Any) -> None:
@@ -318,7 +320,7 @@ def test_many_instances_share_one_sync(cluster: Any) -> None:
                 await asyncio.sleep(0)
             assert one.counts["writes"] - writes <= 2
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_what_was_stored_is_back_after_a_restart(cluster: Any) -> None:
@@ -332,7 +334,7 @@ def test_what_was_stored_is_back_after_a_restart(cluster: Any) -> None:
             assert [process(node, name=f"{number}").count for number in range(10)] == list(range(10))
             assert [process(node, name=f"{number}").heard for number in range(10)] == [0] * 10
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_participant_stays_down_until_nobody_can_be_inside_any_more(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,7 +355,7 @@ def test_a_participant_stays_down_until_nobody_can_be_inside_any_more(cluster: A
             await made.client(1, "locks", "x").visit()  # a request waits
             assert not await is_down_after_restart()
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_memory_of_another_algorithm_is_refused(cluster: Any) -> None:
@@ -368,7 +370,7 @@ def test_memory_of_another_algorithm_is_refused(cluster: Any) -> None:
             made.services = {"counts": counting()}
             assert process(await made.start(1)).count == 1
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_disk_that_fails_stops_the_node(cluster: Any) -> None:
@@ -398,7 +400,7 @@ def test_a_disk_that_fails_stops_the_node(cluster: Any) -> None:
             await one.stop()
             assert process(two).heard == 1
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_without_a_folder_it_works_and_forgets(cluster: Any) -> None:
@@ -408,7 +410,7 @@ def test_without_a_folder_it_works_and_forgets(cluster: Any) -> None:
             await made.stop(1)
             assert process(await made.start(1)).count == 0
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 # Instances come and go.
@@ -437,7 +439,7 @@ def test_an_idle_instance_is_forgotten_if_nobody_can_tell(cluster: Any, tmp_path
             held.ask("release")
             assert isinstance(await again.hear(), Granted)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_what_is_forgotten_is_no_longer_in_stable_memory(cluster: Any) -> None:
@@ -450,7 +452,7 @@ def test_what_is_forgotten_is_no_longer_in_stable_memory(cluster: Any) -> None:
             assert node._memory is not None
             assert list(node._memory.table) == ["counts/1/y"]
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_limits(cluster: Any) -> None:
@@ -473,7 +475,7 @@ def test_limits(cluster: Any) -> None:
             made.nodes[2].ask("locks", "d", "acquire")  # node 1 has no room for it, and drops it
             await cluster.until(lambda: node.counts["turned away"])
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_handler_that_raises_stops_its_instance_and_nothing_else(cluster: Any) -> None:
@@ -491,7 +493,7 @@ def test_a_handler_that_raises_stops_its_instance_and_nothing_else(cluster: Any)
             await cluster.until(lambda: process(two, name="y").heard == 3)
             assert two.counts["refused"] == 0
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_listener_that_raises_disturbs_nobody(cluster: Any) -> None:
@@ -500,7 +502,7 @@ def test_a_listener_that_raises_disturbs_nobody(cluster: Any) -> None:
             made.nodes[1].subscribe("locks", "x", lambda *_: 1 / 0)
             await made.client(1, "locks", "x").visit()
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_record_that_cannot_be_written_disturbs_nobody(cluster: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -514,7 +516,7 @@ def test_a_record_that_cannot_be_written_disturbs_nobody(cluster: Any, tmp_path:
             await made.client(2, "locks", "x").visit()
             os.close(kept)
 
-    asyncio.run(main())
+    virtual.run(main())
     assert [record.getMessage() for record in caplog.records if "ends here" in record.getMessage()] == [
         f"{tmp_path}/records/node-1-1.jsonl ends here: No space left on device"
     ]
@@ -532,7 +534,7 @@ def test_a_node_does_not_expose_itself_unprotected(cluster: Any) -> None:
             made.nodes.clear()
             await made.start(1, insecure=True)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_peer_that_restarts_is_connected_to_again(cluster: Any) -> None:
@@ -546,7 +548,7 @@ def test_a_peer_that_restarts_is_connected_to_again(cluster: Any) -> None:
             await made.start(2)
             assert isinstance(await client.hear(), Granted)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 class Late:
@@ -568,7 +570,7 @@ def test_a_connection_that_was_on_its_way_in_ends_with_the_node(cluster: Any) ->
             protocol.connection_made(late)
             assert late.is_aborted
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_full_queue_loses_the_oldest_and_counts(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -585,7 +587,7 @@ def test_a_full_queue_loses_the_oldest_and_counts(cluster: Any, monkeypatch: pyt
             two = await made.start(2)
             await cluster.until(lambda: two.instances() and process(two).heard == 199)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 @pytest.mark.parametrize(
@@ -606,7 +608,7 @@ def test_nodes_that_do_not_belong_together_do_not_talk(
             made.nodes[2].ask("counts", "x", "tell", 5)
             assert made.nodes[1].instances() == []
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 async def dialled(node: Node, as_node: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -650,12 +652,12 @@ def test_what_a_peer_may_not_send_costs_it_the_connection_and_has_no_effect(clus
             await cluster.until(lambda: node.instances())
             assert process(node, name="good").heard == 5
             writer.write(encoded(frame) + encoded(Carry(0, "good", 1, 2, 0, 0, [6])))
-            assert await asyncio.wait_for(reader.read(), 30) == b""
+            assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
             assert [each.name for each in node.instances()] == ["good"]
             assert (process(node, name="good").heard, node.counts["refused"]) == (5, 1)
             writer.close()
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_the_newest_connection_speaks_for_a_peer(cluster: Any) -> None:
@@ -663,13 +665,13 @@ def test_the_newest_connection_speaks_for_a_peer(cluster: Any) -> None:
         async with cluster({"counts": counting()}, only=(1,)) as made:
             old_reader, old_writer = await dialled(made.nodes[1], 2)
             _, writer = await dialled(made.nodes[1], 2)
-            assert await asyncio.wait_for(old_reader.read(), 30) == b""
+            assert await asyncio.wait_for(old_reader.read(), PATIENCE) == b""
             writer.write(encoded(Carry(0, "x", 1, 2, 0, 0, [5])))
             await cluster.until(lambda: made.nodes[1].instances())
             for each in (old_writer, writer):
                 each.close()
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_replayed_connection_has_no_effect(cluster: Any) -> None:
@@ -694,12 +696,12 @@ def test_a_replayed_connection_has_no_effect(cluster: Any) -> None:
             received = node.counts["received"]
             again_reader, again = await asyncio.open_connection(*node.address)
             again.write(b"".join(said))
-            await asyncio.wait_for(again_reader.read(), 30)
+            await asyncio.wait_for(again_reader.read(), PATIENCE)
             assert (process(node).heard, node.counts["received"], node.counts["refused"]) == (0, received, 1)
             writer.close()
             again.close()
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_connections_without_a_handshake_are_limited_in_number_and_time(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -712,12 +714,12 @@ def test_connections_without_a_handshake_are_limited_in_number_and_time(cluster:
             pairs = [await asyncio.open_connection(*node.address) for _ in range(12)]
             for reader, writer in pairs:
                 with suppress(ConnectionResetError):
-                    await asyncio.wait_for(reader.read(), 30)  # each is closed, sooner or later
+                    await asyncio.wait_for(reader.read(), PATIENCE)  # each is closed, sooner or later
                 writer.close()
             assert node.counts["turned away"] == 12 - 5
             assert node.counts["refused"] == 5
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_frame_is_what_was_sent() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import virtual
 
 from habemus.problems.mutex import Granted
 from habemus.runtimes.live.certificates import Files, make, node
@@ -40,7 +40,7 @@ def test_a_lock_over_tls(cluster: Any, papers: Path, loop: str) -> None:
     if loop == "uvloop":
         pytest.importorskip("uvloop").run(main())
     else:
-        asyncio.run(main())
+        virtual.run(main())
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_whoever_has_other_papers_is_not_let_in(cluster: Any, papers: Path, file
             assert (one.reaches(), three.reaches(), two.reaches()) == ([3], [1], [])
             assert one.instances() == three.instances() == []
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_files_that_cannot_be_used_are_named(papers: Path) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from tests import virtual
+
 from habemus.torture.links import Link
 
 PATIENCE = 30.0
@@ -65,7 +67,7 @@ def over_a_link(test: Test) -> None:
             receiver.server.close()
             await hang_up(*receiver.writers)
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 async def dial(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -217,4 +219,4 @@ def test_nobody_behind_it() -> None:
         link.close()
         assert not link.connections
 
-    asyncio.run(run())
+    virtual.run(run())

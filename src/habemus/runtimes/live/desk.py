@@ -30,7 +30,7 @@ from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.failures import NodeStopped
 from habemus.runtimes.live.instance import Hosted, Listener
 from habemus.runtimes.live.service import Service
-from habemus.runtimes.live.timers import Alarm, Timers, now_us
+from habemus.runtimes.live.timers import Alarm, Timers
 
 TRANSFER_US = 2_000_000
 """How long others stand back for the one to whom a lock was transferred."""
@@ -171,7 +171,7 @@ class Desk:
 
     def hear(self, session: Session, at: int) -> None:
         if at >= session.at:
-            session.at, session.heard_us = at, now_us()
+            session.at, session.heard_us = at, self._timers.now_us()
 
     def alive(self, wire: Wire, session: Session, at: int) -> None:
         self.hear(session, at)
@@ -401,7 +401,7 @@ class Desk:
         if len(claim.places) > 1:
             self._stop_waiting_elsewhere(claim, place)
         place.holder, place.stands_back_for = claim, ""
-        claim.held, claim.token, claim.since_us = place, token, now_us()
+        claim.held, claim.token, claim.since_us = place, token, self._timers.now_us()
         if claim.time_out is not None:
             self._timers.cancel(claim.time_out)
         if claim.lease_us is not None:
@@ -460,11 +460,11 @@ class Desk:
         watch = session.watch
         if watch is None or not watch.is_set or until_us < watch.deadline:
             self._timers.cancel(watch)
-            session.watch = self._timers.set(max(0, until_us - now_us()), partial(self._look_at, session))
+            session.watch = self._timers.set(max(0, until_us - self._timers.now_us()), partial(self._look_at, session))
 
     def _look_at(self, session: Session) -> None:
         """Takes from a session what it holds by leases that have run out: nothing was heard of it for that long."""
-        now = now_us()
+        now = self._timers.now_us()
         for claim in list(session.claims.values()):
             place = claim.held
             if place is None or claim.lease_us is None or claim.id not in session.claims:
@@ -517,7 +517,7 @@ class Desk:
                 "name": name,
                 "holder": None if holder is None else holder.session.label,
                 "token": None if holder is None else holder.token,
-                "held_ms": None if holder is None else (now_us() - holder.since_us) // 1_000,
+                "held_ms": None if holder is None else (self._timers.now_us() - holder.since_us) // 1_000,
                 "waiting": [claim.session.label for claim in place.queue],
             }
 

@@ -74,8 +74,9 @@ LOOK_AFTER_MEMORY_US = 1_000_000
 
 
 class Node:
-    def __init__(self, settings: Settings, services: Sequence[Service]) -> None:
+    def __init__(self, settings: Settings, services: Sequence[Service], clock: Callable[[], int] = now_us) -> None:
         self.settings = settings
+        self._clock = clock
         self.me = settings.node
         self.services = tuple(sorted(services, key=lambda service: service.name))
         self.counts: Counter[str] = Counter()
@@ -107,7 +108,7 @@ class Node:
         loop = asyncio.get_running_loop()
         self.failure = loop.create_future()
         turn = self._turn = Turn(loop)
-        self._timers = Timers(loop, self._draw, turn=turn)
+        self._timers = Timers(loop, self._draw, self._clock, turn)
         recording = settings.record is not None
         secrets = (fingerprint(self.services, recording), settings.secret)
         identity = Identity(settings.cluster, self.me, frozenset(settings.peers), *secrets)
@@ -172,8 +173,8 @@ class Node:
         self._is_hurried = True
 
     async def _while(self, condition: Callable[[], bool], seconds: float) -> None:
-        deadline = now_us() + round(seconds * 1_000_000)
-        while condition() and now_us() < deadline and not (self._is_hurried or self.failure.done()):
+        deadline = self._clock() + round(seconds * 1_000_000)
+        while condition() and self._clock() < deadline and not (self._is_hurried or self.failure.done()):
             await asyncio.sleep(0.01)
 
     async def _resign(self) -> None:

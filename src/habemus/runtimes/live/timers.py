@@ -54,7 +54,7 @@ class Timers:
     ) -> None:
         self._loop = loop
         self._draw = draw
-        self._clock = clock
+        self.now_us = clock
         self._turn = turn or Turn(loop)
         self._heap: list[tuple[int, int, Alarm]] = []  # when, in which order set, which
         self._sequence = 0
@@ -72,7 +72,7 @@ class Timers:
     def set(self, after: Span, action: Callable[[], None]) -> Alarm:
         """Calls the action once, after a delay from the span."""
         self._sequence += 1
-        deadline = self._clock() + (after if isinstance(after, int) else self.drawn(after))
+        deadline = self.now_us() + (after if isinstance(after, int) else self.drawn(after))
         alarm = Alarm(deadline, action)
         heappush(self._heap, (deadline, self._sequence, alarm))
         if not self._is_firing and (self._wake is None or deadline < self._wake_at):
@@ -81,7 +81,7 @@ class Timers:
 
     def left(self, alarm: Alarm) -> int:
         """How long it is until it fires."""
-        return max(0, alarm.deadline - self._clock())
+        return max(0, alarm.deadline - self.now_us())
 
     def cancel(self, alarm: Alarm | None) -> None:
         if alarm is not None and alarm.action is not None:
@@ -115,13 +115,13 @@ class Timers:
         if self._heap:
             self._wake_at = self._heap[0][0]
             # In whole milliseconds, rounded up: event loops round to the nearest, and would wake up again and again before the time.
-            left_ms = max(0, -(-(self._wake_at - self._clock()) // 1_000))
+            left_ms = max(0, -(-(self._wake_at - self.now_us()) // 1_000))
             self._wake = self._loop.call_later(left_ms / 1_000, self._fire)
 
     def _fire(self) -> None:
         self._wake = None
         self._is_firing = True
-        now, last = self._clock(), self._sequence  # what is set from now on waits for another time, even if it is due at once
+        now, last = self.now_us(), self._sequence  # what is set from now on waits for another time, even if it is due at once
         self._turn.open()
         try:
             while self._heap and self._heap[0][0] <= now and self._heap[0][1] <= last:

@@ -16,7 +16,7 @@ from habemus.core.values import Indication
 from habemus.problems.election import Leader
 from habemus.runtimes.live.desk import Desk, Standing, Wire
 from habemus.runtimes.live.frames import News, StandBack, Watch
-from habemus.runtimes.live.timers import Alarm, Timers, now_us
+from habemus.runtimes.live.timers import Alarm, Timers
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.node import Node
@@ -120,7 +120,7 @@ class Watching:
         key = (service, name)
         interested = self._peers.get(key)
         if interested is not None:
-            now, standing = now_us(), self._desk.standing(*key)
+            now, standing = self._timers.now_us(), self._desk.standing(*key)
             for peer, until in list(interested.items()):
                 if until < now:
                     del interested[peer]
@@ -149,7 +149,7 @@ class Watching:
         if isinstance(frame, StandBack):
             self._desk.stand_back(service, frame.instance, frame.label)
         elif isinstance(frame, Watch):
-            self._peers.setdefault(key, {})[peer] = now_us() + FORGET_US
+            self._peers.setdefault(key, {})[peer] = self._timers.now_us() + FORGET_US
             self._node.send(peer, News(frame.service, frame.instance, *self._desk.standing(*key)))
         elif key in self._watchers:
             self._heard.setdefault(key, {})[peer] = Standing(frame.holder, frame.token, frame.waiting)
