@@ -43,6 +43,13 @@ KEPT_JOBS = 10_000
     "--leave", is_flag=True, help="Leave when all is printed. The others, which need everybody's reply, then wait for it in vain."
 )
 @click.option("--give-up", callback=as_span, metavar="SECONDS", help="UNSAFE: count a peer that is silent for so long as a reply.")
+@click.option(
+    "--notices",
+    type=click.Choice(["yes", "no"]),
+    default="yes",
+    show_default=True,
+    help="Whether to call ReleaseAccess of the others after a job; no, if one of them counts that as a permission.",
+)
 @click.option("--record", type=click.Path(file_okay=False, path_type=Path), help="A folder in which to write down what happens.")
 @language_option
 @insecure_option
@@ -59,6 +66,7 @@ def print_(
     count: int | None,
     leave: bool,
     give_up: Span | None,
+    notices: str,
     record: Path | None,
     language: str,
     insecure: bool,
@@ -88,7 +96,8 @@ def print_(
         if listen in everybody.values() or listen == printer:
             raise BadGroup(f"{listen} is where this client listens, and cannot be a peer's or the printer's address as well")
         check_exposure([listen, printer, *everybody.values()], insecure)
-        group = Group(me, {peer: place for peer, place in everybody.items() if peer not in absent}, give_up)
+        present = {peer: place for peer, place in everybody.items() if peer not in absent}
+        group = Group(me, present, give_up, notices=notices == "yes")
         Group(me, everybody)  # the absent ones, too, must be other clients than this one
     session = _Session(group, listen, printer, record, language, as_json, texts, every, count, leave)
     return asyncio.run(session.run({peer: everybody[peer] for peer in sorted(absent)}))

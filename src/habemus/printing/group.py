@@ -55,6 +55,7 @@ class Group:
     peers: Mapping[int, Address]  # by id, without this client
     give_up_us: int | None = None  # after which silence counts as a reply; None: never
     setup: Setup | None = None  # if it is not that of `usual_setup`
+    notices: bool = True  # whether to call ReleaseAccess of all others after each job
 
     def __post_init__(self) -> None:
         if self.me in self.peers:
@@ -74,11 +75,12 @@ class Group:
         return self.ids[process - 1]
 
     def usual_setup(self) -> Setup:
-        # With release notices, because the programs of others send them and may show them; the algorithm needs none.
+        # The algorithm needs no release notices.  Programs of others send them and may show them, so they are the default.
         labels = tuple(f"{process}=client {client}" for process, client in enumerate(self.ids, start=1))
+        options = ("notices",) if self.notices else ()
         if self.give_up_us is None:
-            return Setup("ricart-agrawala", len(self.ids), options=("notices",), labels=labels)
-        return Setup("ra-timeout", len(self.ids), options=("notices", f"timeout={self.give_up_us}us"), labels=labels)
+            return Setup("ricart-agrawala", len(self.ids), options=options, labels=labels)
+        return Setup("ra-timeout", len(self.ids), options=(*options, f"timeout={self.give_up_us}us"), labels=labels)
 
     def service(self) -> Service:
         setup = self.setup or self.usual_setup()

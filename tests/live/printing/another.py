@@ -1,9 +1,12 @@
 """A client as others would write it, from the description of the wire alone: gRPC, threads, and nothing of habemus.
 
-    another.py ID PORT ID=HOST:PORT,... PRINTER JOBS GIVE_UP_SECONDS
+    another.py ID PORT ID=HOST:PORT,... PRINTER JOBS GIVE_UP_SECONDS [counting]
 
 It counts a call that fails or takes too long as a reply, as such programs do.  Before its first job it waits until all others listen, for
 else it would take them for dead.  It says `ready`, `asks K`, `holds K`, `printed K`, a line each, and stays until its standard input ends.
+
+With `counting` it speaks another dialect: a peer that has to wait is answered `access_granted = false`, and the release notice is its
+permission.  It counts permissions, and enters when there are as many as peers.
 """
 
 from __future__ import annotations
@@ -100,14 +103,16 @@ class Another:
         with self.lock:
             self.clock = max(self.clock, answer.lamport_timestamp) + 1
 
+    def enter(self, request: Any) -> None:
+        list(self.calls.map(lambda channel: self.ask(channel, request), self.channels.values()))
+
     def print(self, text: str) -> None:
         with self.lock:
             self.clock += 1
             self.number += 1
             self.state, self.stamp = "WANTED", self.clock
         say(f"asks {self.number}")
-        request = Access(client_id=self.me, lamport_timestamp=self.stamp, request_number=self.number)
-        list(self.calls.map(lambda channel: self.ask(channel, request), self.channels.values()))
+        self.enter(Access(client_id=self.me, lamport_timestamp=self.stamp, request_number=self.number))
         with self.lock:
             self.state = "HELD"
         say(f"holds {self.number}")
@@ -123,17 +128,55 @@ class Another:
         say(f"printed {self.number}")
 
 
+class Counting(Another):
+    """The dialect in which every release is a permission.  It says `permission K` for each."""
+
+    permissions = 0
+
+    def asked(self, request: Any) -> Any:
+        with self.lock:
+            self.clock = max(self.clock, request.lamport_timestamp) + 1
+            its = (request.lamport_timestamp, request.client_id)
+            waits = self.state == "HELD" or (self.state == "WANTED" and (self.stamp, self.me) < its)
+            return Answer(access_granted=not waits, lamport_timestamp=self.clock)
+
+    def told(self, release: Any) -> Any:
+        self.permit()
+        return super().told(release)
+
+    def ask(self, channel: grpc.Channel, request: Any) -> None:
+        answer = method(channel, "MutualExclusionService", "RequestAccess", Answer)(request)
+        if answer.access_granted:
+            self.permit()
+
+    def permit(self) -> None:
+        with self.lock:
+            if self.state == "WANTED":
+                self.permissions += 1
+                say(f"permission {self.permissions}")
+                self.lock.notify_all()
+
+    def enter(self, request: Any) -> None:
+        for channel in self.channels.values():
+            self.calls.submit(self.ask, channel, request)
+        with self.lock:
+            self.lock.wait_for(lambda: self.permissions >= len(self.channels))
+            self.permissions = 0
+
+
 def say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def main(me: str, port: str, peers: str, printer: str, jobs: str, give_up: str) -> None:
+def main(me: str, port: str, peers: str, printer: str, jobs: str, give_up: str, dialect: str = "") -> None:
     others = {int(who): place for who, place in (each.split("=") for each in peers.split(","))}
-    client = Another(int(me), int(port), others, printer, float(give_up))
+    client = (Counting if dialect else Another)(int(me), int(port), others, printer, float(give_up))
     say("ready")
     for channel in client.channels.values():
         grpc.channel_ready_future(channel).result(60)
+    if dialect:
+        sys.stdin.readline()  # told to begin
     for number in range(1, int(jobs) + 1):
         client.print(f"page {number} of {me}")
     sys.stdin.read()

@@ -129,8 +129,9 @@ class Office:
         record = ["--record", str(self.folder)] if self.folder is not None else []
         return self.start("-m", "habemus", "print", *where, *record, *more)
 
-    def another(self, me: int, jobs: int, give_up: float = PATIENCE) -> Program:
-        return self.start(str(ANOTHER), str(me), str(self.ports[me]), self.peers_of(me), self.printer_place, str(jobs), str(give_up))
+    def another(self, me: int, jobs: int, give_up: float = PATIENCE, dialect: str = "") -> Program:
+        where = [str(me), str(self.ports[me]), self.peers_of(me), self.printer_place]
+        return self.start(str(ANOTHER), *where, str(jobs), str(give_up), *([dialect] if dialect else []))
 
     def close(self) -> None:
         for program in self.programs:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import queue
+import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.live.conftest import PATIENCE
+from tests.live.printing.another import Job, Receipt, serving
 from tests.live.printing.programs import Office
 
 JOBS = 25
@@ -52,3 +56,59 @@ def test_another_that_counts_silence_as_a_reply_prints_over_our_job_and_the_prin
     document = printer.document()
     assert document["overlapping"] == 1
     assert not never_two([{**job, "ended_us": job["began_us"] + 600_000_000} for job in document["overlaps"][0]])
+
+
+class HeldPrinter:
+    """A printer that keeps each job until it is told to let it go, and sees two at once."""
+
+    def __init__(self, port: int) -> None:
+        self.began: queue.Queue[int] = queue.Queue()  # clients, as their jobs come in
+        self.inside: Counter[int] = Counter()
+        self.overlaps = 0
+        self._may_end: defaultdict[int, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(0))
+        self.server, _ = serving(port, "PrintingService", {"SendToPrinter": (self._print, Job)})
+
+    def _print(self, job: Any) -> Any:
+        self.overlaps += self.inside.total() > 0
+        self.inside[job.client_id] += 1
+        self.began.put(job.client_id)
+        self._may_end[job.client_id].acquire(timeout=PATIENCE)
+        self.inside[job.client_id] -= 1
+        return Receipt(success=True, confirmation_message="printed")
+
+    def let_go(self, client: int) -> None:
+        self._may_end[client].release()
+
+    def next(self) -> int:
+        return self.began.get(timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(("notices", "overlaps"), [("yes", 1), ("no", 0)])
+def test_one_that_counts_releases_as_permissions_overlaps_only_with_notices(
+    office: Callable[..., Office], notices: str, overlaps: int
+) -> None:
+    """Client 1 leaves while 2 and then 3 wait.  Its reply and its notice are two permissions for 3, which needs two."""
+    here = office((1, 2, 3))
+    printer = HeldPrinter(here.printer_port)
+    try:
+        ours = {me: here.client(me, "--notices", notices) for me in (1, 2)}
+        stranger = here.another(3, 1, dialect="counting")
+        for client in ours.values():
+            client.hear("listens")
+        stranger.hear("ready")
+        ours[1].type("first")
+        assert printer.next() == 1
+        ours[2].type("second")
+        ours[2].hear("waits for 1")
+        stranger.type("")  # now it may ask
+        stranger.hear("asks 1")
+        printer.let_go(1)
+        assert {printer.next(), *([printer.next()] if overlaps else [])} == ({2, 3} if overlaps else {2})
+        printer.let_go(2)
+        if not overlaps:
+            assert printer.next() == 3
+        printer.let_go(3)
+        stranger.hear("printed 1")
+        assert printer.overlaps == overlaps
+    finally:
+        printer.server.stop(None)

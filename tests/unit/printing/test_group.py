@@ -57,6 +57,7 @@ def test_the_algorithm_is_the_catalogs_with_notices_and_the_unsafe_one_only_if_t
     usual, hasty = Group(1, {2: Address("h", 1)}), Group(1, {2: Address("h", 1)}, give_up_us=5_000_000)
     assert usual.usual_setup() == Setup("ricart-agrawala", 2, options=("notices",), labels=("1=client 1", "2=client 2"))
     assert hasty.usual_setup().algorithm == "ra-timeout"
+    assert Group(1, {2: Address("h", 1)}, notices=False).usual_setup() == Setup("ricart-agrawala", 2, labels=("1=client 1", "2=client 2"))
     plans = live_system(hasty.usual_setup()).plans
     assert [getattr(plan, "timeout", None) for plan in plans.values()] == [5_000_000, 5_000_000]
     assert all(getattr(plan, "notices", False) for plan in plans.values())
