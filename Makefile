@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo test test-compiled test-stutter postgresql lint bench-sim bench-check bench-live campaign sweep-campaign docs wire cards clean
+.PHONY: demo print-demo test test-compiled test-stutter postgresql lint bench-sim bench-check bench-live campaign sweep-campaign torture-campaign docs wire cards clean
 
 demo: $(VENV)/.demo-ready
 	@rm -rf build/demo && mkdir -p build/demo
@@ -95,6 +95,17 @@ campaign: $(VENV)/.test-ready
 # 100,000 runs killed half-way and resumed, and the same on a cluster that loses a worker: identical rows?  Ten minutes on two cores.
 sweep-campaign: $(VENV)/.test-ready
 	$(BIN)/python benchmarks/sweep/campaign.py benchmarks/sweep/campaign.toml
+
+# Planted bugs that torture must catch (exit code 1), then the default lock under all faults: 45 minutes.
+PLANTED := $(BIN)/habemus torture tests/live/planted.py
+torture-campaign: $(VENV)/.test-ready
+	$(PLANTED):ForgetsAll --nodes 3 --minutes 1 --faults kill-all; [ $$? = 1 ]
+	$(PLANTED):EndsLeaseEarly --nodes 3 --clients 6 --locks 2 --minutes 2 --faults cut-one-way; [ $$? = 1 ]
+	$(PLANTED):GrantsUnrecorded --nodes 3 --locks 4 --minutes 4 --faults cut,pause-node; [ $$? = 1 ]
+	$(PLANTED):ForgetsVote --nodes 3 --clients 6 --locks 2 --minutes 8 --faults kill-node -o coordinators=1; [ $$? = 1 ]
+	for seed in 1 2 3; do $(BIN)/habemus torture elected-coordinator-leased --minutes 10 --faults $(TORTURE) --seed $$seed || exit 1; done
+
+TORTURE := kill,pause,cut,kill-all,disk
 
 # Writes anew what is generated from the code: golden conversations, the catalog's pages, the README's pictures.
 docs: $(VENV)/.test-ready

@@ -113,7 +113,7 @@ def _say(report: Report) -> None:
         ("grants per second", f"{plain['grants_per_second']:,}"),
         ("outcomes unknown", f"{found.unknown:,}"),
         ("believers overlapping", f"{len(found.overlaps):,}"),
-        ("the same in time without faults", f"{len(found.calm_overlaps):,} in {found.calm_s:.0f} s"),
+        ("the same without an excuse", f"{len(found.calm_overlaps):,} in {found.calm_s:.0f} s"),
         ("updates", f"{found.updates:,}"),
         ("stale writes accepted", f"{len(found.stale):,}"),
         ("stale writes refused", f"{found.refused:,}"),

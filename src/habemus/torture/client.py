@@ -37,9 +37,9 @@ LONG_WORK_S = (0.02, 0.1)
 """Between reading and writing; sometimes long, so that whoever wants to stop a client in the middle finds one."""
 LONG_WORKS = 0.03
 """How often it is."""
-ENDLESS_WORK_S = (0.3, 1.2)
-"""And sometimes longer than it takes to elect another coordinator."""
-ENDLESS_WORKS = 0.005
+ENDLESS_WORK_S = (0.3, 2.5)
+"""And sometimes longer than it takes to elect another coordinator, or to start a node again."""
+ENDLESS_WORKS = 0.004
 THINK_S = (0.0, 0.006)
 REST_S = 0.05
 """After something has failed."""

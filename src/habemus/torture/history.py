@@ -176,12 +176,22 @@ def read_journal(lines: Iterable[list[Any]]) -> Journal:
 
 
 def history_of(began: int, ended: int, clients: Mapping[str, str], referee: str, faults: str) -> History:
-    """From the texts of the files; those of the clients by their names."""
-    journal = read_journal(lines_of(faults))
-    accesses = read_referee(lines_of(referee))
-    history = History(*(began, ended), accesses=accesses, faults=journal.faults, healings=journal.healings, stalls=journal.stalls)
+    """From the texts of the files; those of the clients by their names.  What happened after the end is left out."""
+
+    def events(text: str) -> Iterator[list[Any]]:
+        return (line for line in lines_of(text) if line[0] <= ended)
+
+    journal = read_journal(events(faults))
+    history = History(
+        began,
+        ended,
+        accesses=read_referee(events(referee)),
+        faults=journal.faults,
+        healings=journal.healings,
+        stalls=journal.stalls,
+    )
     for client, text in clients.items():
-        stays, updates = read_client(client, lines_of(text), journal.killed.get(client, ended))
+        stays, updates = read_client(client, events(text), journal.killed.get(client, ended))
         history.stays += stays
         history.updates += updates
     return history

@@ -14,7 +14,7 @@ from habemus.problems.fencing import Granted
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.config import live_options
 from habemus.torture.judge import Claim
-from habemus.torture.schedule import GROUPS, KINDS, NODE_ENDS, Size
+from habemus.torture.schedule import GROUPS, KINDS, NODE_ENDS, OUT_OF_HEARING, Size
 
 LOCKS = "locks"
 RAW = "none"
@@ -38,6 +38,11 @@ def stands(box: Box, over: str, *, needs_fifo: bool) -> set[str]:
     if "no link is ever cut" in first or ("reliable links" in assumes and not is_mended):
         found -= {"cut", "cut-one-way", "drop", *NODE_ENDS}  # connections end with a node
     return found
+
+
+def excuses(box: Box) -> tuple[str, ...]:
+    """The kinds of fault by which two may believe that they hold a lock with leases: all, unless the box says better."""
+    return OUT_OF_HEARING if "nobody stands still" in box.sections.get("Assumes", "") else tuple(KINDS)
 
 
 def links_for(box: Box, *, needs_fifo: bool) -> str:
@@ -148,6 +153,7 @@ def plan_of(
         faults=kinds,
         beyond=tuple(kind for kind in kinds if kind not in stood),
         lease_s=lease_s,
+        excuses=excuses(entry.box),
     )
     return Plan(entry.name, nodes, clients, seconds, seed, kinds, chosen, over, locks, claim)
 

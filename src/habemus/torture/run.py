@@ -42,6 +42,7 @@ TORN_BYTES = 40
 """At most so many can still be written to a disk that is about to be full."""
 INSIDE = ("granted", "read", "write", "wrote")
 TAIL_BYTES = 2_000
+JOURNAL = "faults.jsonl"
 
 Progress = Callable[[float, str], None]
 
@@ -87,7 +88,6 @@ class Torture:
         self._clusters: dict[int, str] = {}  # where each client looks for nodes
         self._nodes = {number: NodeProcess(folder, number) for number in self._ports}
         self._clients: dict[int, ClientProcess] = {}
-        self._former: list[ClientProcess] = []
         self._referee = RefereeProcess(folder, is_fenced=plan.claim.is_fenced)
         self._journal = -1
         self._over = asyncio.Event()
@@ -99,7 +99,7 @@ class Torture:
     async def run(self) -> tuple[History, list[str]]:
         loop = asyncio.get_running_loop()
         with ExitStack() as stack:
-            self._journal = os.open(self._folder / "faults.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             stack.callback(os.close, self._journal)
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, self._hear_signal)
@@ -112,7 +112,7 @@ class Torture:
             finally:
                 await self._end()
         self._look_at_logs()
-        return self._history(began, ended), self._failures
+        return history_in(self._folder, began, ended), self._failures
 
     def _hear_signal(self) -> None:
         """The first one ends the faults; whoever sends a second does not want to wait until somebody is let in either."""
@@ -158,12 +158,6 @@ class Torture:
         time = monotonic_ns()
         os.write(self._journal, json.dumps([time, *line]).encode() + b"\n")
         return time
-
-    def _history(self, began: int, ended: int) -> History:
-        everybody = [*self._former, *self._clients.values()]
-        texts = {client.name: client.record.read_text(encoding="utf-8") for client in everybody if client.record.exists()}
-        referee = self._referee.record.read_text(encoding="utf-8")
-        return history_of(began, ended, texts, referee, (self._folder / "faults.jsonl").read_text(encoding="utf-8"))
 
     def _look_at_logs(self) -> None:
         for log in sorted(self._folder.glob("*.log")):
@@ -338,7 +332,6 @@ class Torture:
         number = self._began(fault, f"client {client.name}")
         self._note("killed", client.name)
         await client.kill()
-        self._former.append(client)
         await self._start_client(client.number, client.life + 1)
         self._hit.discard(client.number)
         self._note("ended", number)
@@ -396,6 +389,16 @@ class Torture:
         self._note("ended", number)
 
 
+def history_in(folder: Path, began: int, ended: int) -> History:
+    """What the processes of a torture in that folder have written down so far."""
+
+    def text_of(path: Path) -> str:
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    clients = {path.stem.removeprefix("client-"): text_of(path) for path in sorted(folder.glob("client-*.jsonl"))}
+    return history_of(began, ended, clients, text_of(folder / "referee.jsonl"), text_of(folder / JOURNAL))
+
+
 async def _leader_by(path: str) -> int | None:
     reader, writer = await asyncio.open_unix_connection(path if len(path) < 100 else os.path.relpath(path), limit=1 << 20)
     try:
@@ -427,4 +430,4 @@ def _last_lines(path: Path) -> list[list[Any]]:
     return [json.loads(line) for line in (lines[1:] if start else lines)]
 
 
-__all__ = ["DidNotStart", "Report", "perform"]
+__all__ = ["DidNotStart", "Report", "history_in", "perform"]

@@ -109,3 +109,12 @@ def test_a_whole_history() -> None:
     history = history_of(0, 50, clients, referee, text([4, "began", "kill-client", "client 1.1", 1], [5, "killed", "1.1"]))
     assert [(stay.client, stay.left) for stay in history.grants] == [("1.1", 5), ("1.2", 50)]
     assert history.accesses[0].whose == ("1.1", 1)
+
+
+def test_what_happened_after_the_end_is_left_out() -> None:
+    """So that files which are still being written can be judged: all of them up to the same moment."""
+    clients = {"1.1": text([1, "acquire", 1, "a"], [2, "granted", 1, 7], [9, "release", 1]), "2.1": text([8, "acquire", 1, "a"])}
+    referee = text([3, "read", "a", "1.1", 1, 7, None, True], [7, "read", "a", "1.1", 1, 7, None, True])
+    history = history_of(0, 5, clients, referee, text([6, "began", "cut", "1>2", 1]))
+    assert [(stay.client, stay.left) for stay in history.stays] == [("1.1", 5)]
+    assert (len(history.accesses), history.faults) == (1, [])

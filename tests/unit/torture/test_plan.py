@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from habemus.torture.plan import BadPlan, Plan, kinds_of, plan_of
+from habemus.torture.schedule import KINDS
 
 
 def planned(algorithm: str, **more: Any) -> Plan:
@@ -62,6 +63,8 @@ def test_what_is_held_against_the_run() -> None:
     assert (strict.claim.excludes, strict.claim.has_tokens, strict.lease_s) == (True, True, 0.0)
     assert (plain.claim.excludes, plain.claim.has_tokens, plain.claim.counts_me1) == (True, False, True)
     assert planned("elected-coordinator-leased", is_fenced=False).claim.counts_me1
+    assert set(leased.claim.excuses) == {"pause-client", "cut-client"}
+    assert set(planned("elected-coordinator-unrecorded").claim.excuses) == set(KINDS)
     assert planned("central-timeout").claim.counts_me1
     assert not planned("quorum-durable").claim.progresses
 
