@@ -109,7 +109,8 @@ TORTURE := kill,pause,cut,kill-all,disk
 
 # Writes anew what is generated from the code: golden conversations, the catalog's pages, the README's pictures.
 docs: $(VENV)/.test-ready
-	$(BIN)/pytest -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_chapters.py
+	$(BIN)/pytest -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_chapters.py \
+		tests/architecture/test_api_page.py
 
 # Writes anew the code of the printing system's wire.
 wire: $(VENV)/.test-ready

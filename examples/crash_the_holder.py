@@ -1,22 +1,18 @@
-"""Crashes the holder of a lock and asks who is left waiting, for what, and what a picture of it looks like.
+"""Crash the holder of a lock, and see who waits for whom, in words and as a picture.
 
 python examples/crash_the_holder.py
 """
 
-from pathlib import Path
-
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
-from habemus.traces.export import save
+import habemus
+from habemus.faults import Crash, Nth
 
 
 def main() -> None:
-    report = execute(Setup("central", n=3, workload="burst", faults=(("crash", "2@Granted#1"),)))
-    print(f"{report.setup.command()}\n{report.verdict.value}: {report.why}")
-    assert report.trace is not None
-    picture = Path("crash-the-holder.svg")
-    save(report.trace, picture)
-    print(f"saved {picture}")
+    crash = Crash(2, Nth("Granted"))
+    result = habemus.simulate("central", n=3, workload="burst", faults=[crash])
+    print(f"{result.command}\n{result.verdict.value}: {result.why}")
+    result.save("crash-the-holder.svg")
+    print("saved crash-the-holder.svg")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 import habemus
-from habemus.api.aio import AsyncCluster
 
 TIMES = 20
 
@@ -32,7 +31,7 @@ def work(total: Path) -> None:
 async def work_in_tasks(total: Path) -> None:
     """The same for programs with an event loop: each task waits for the lock, and none holds up the others."""
 
-    async def task(cluster: AsyncCluster) -> None:
+    async def task(cluster: habemus.AsyncCluster) -> None:
         async with cluster.lock("total", timeout=60):
             add_one(total)
 

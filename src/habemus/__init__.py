@@ -4,26 +4,97 @@
 
     with habemus.connect() as cluster:
         with cluster.lock("printer", timeout=5) as lease:
-            ...  # nobody else is in here; lease.token is for the resource to check
+            ...  # no other client is in here; the resource checks lease.token
 
-What is imported here is loaded when it is first used: neither a search nor a simulation needs a socket, and `habemus lock` has to start
-as fast as Python does.
+    habemus.simulate("ricart-agrawala", n=5, seed=7)    # one run, judged
+    habemus.check("maekawa", n=3)                       # every interleaving
+
+`habemus.algorithm` has what the author of an algorithm imports, `habemus.faults` the faults of runs,
+`habemus.fencing` the guards of resources, `habemus.testing` the conformance suite.  Every other module
+is internal.
+
+Names are loaded when they are first used: a search needs no socket, and `habemus lock` has to start as
+fast as Python does.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # that of `typing` takes as long to import as the rest of a short command
+TYPE_CHECKING = False  # importing `typing` would take as long as the rest of a short command
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from habemus.api import Cluster, HabemusError, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable, connect
+    from habemus.api import (
+        Cluster,
+        HabemusError,
+        Lease,
+        LockLost,
+        LockTimeout,
+        RefusedByNode,
+        Unreachable,
+        connect,
+    )
+    from habemus.api.aio import AsyncCluster
     from habemus.api.embedded import embedded
+    from habemus.core.properties import Verdict
+    from habemus.experiments import (
+        CheckResult,
+        ComparisonResult,
+        RunResult,
+        ScenarioResult,
+        check,
+        compare,
+        load_trace,
+        scenario,
+        simulate,
+    )
     from habemus.runtimes.live.node import Node
+    from habemus.traces import Trace
 
-__all__ = ["Cluster", "HabemusError", "Lease", "LockLost", "LockTimeout", "Node", "RefusedByNode", "Unreachable", "connect", "embedded"]
+__all__ = [
+    "AsyncCluster",
+    "CheckResult",
+    "Cluster",
+    "ComparisonResult",
+    "HabemusError",
+    "Lease",
+    "LockLost",
+    "LockTimeout",
+    "Node",
+    "RefusedByNode",
+    "RunResult",
+    "ScenarioResult",
+    "Trace",
+    "Unreachable",
+    "Verdict",
+    "check",
+    "compare",
+    "connect",
+    "embedded",
+    "load_trace",
+    "scenario",
+    "simulate",
+]
 
-_ELSEWHERE = {"Node": "habemus.runtimes.live.node", "embedded": "habemus.api.embedded"}
+_MODULES = {
+    "habemus.experiments": (
+        "CheckResult",
+        "ComparisonResult",
+        "RunResult",
+        "ScenarioResult",
+        "check",
+        "compare",
+        "load_trace",
+        "scenario",
+        "simulate",
+    ),
+    "habemus.api.aio": ("AsyncCluster",),
+    "habemus.api.embedded": ("embedded",),
+    "habemus.core.properties": ("Verdict",),
+    "habemus.runtimes.live.node": ("Node",),
+    "habemus.traces": ("Trace",),
+}
+"""Where names are defined that do not come from the client."""
 
 
 def __getattr__(name: str) -> Any:
@@ -31,4 +102,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'habemus' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_ELSEWHERE.get(name, "habemus.api")), name)
+    home = next((module for module, names in _MODULES.items() if name in names), "habemus.api")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -22,6 +22,8 @@ class Kind(Enum):
 
 
 class Verdict(Enum):
+    """What became of a claim.  A run that was cut off leaves some claims undecided."""
+
     HOLDS = "holds"
     VIOLATED = "violated"
     UNDECIDED = "undecided"

@@ -1,6 +1,20 @@
-"""For tests: the conformance suite that every algorithm of the catalog passes, open to everybody's own, and schedules to play."""
+"""The conformance suite, for algorithms of the catalog and your own, and schedules to play in tests."""
 
-from habemus.testing.conformance import CHECKS, entry_of
+from habemus.testing.conformance import (
+    CHECKS,
+    check_detector,
+    check_election,
+    check_mutex,
+    entry_of,
+)
 from habemus.testing.schedules import Played, play
 
-__all__ = ["CHECKS", "Played", "entry_of", "play"]
+__all__ = [
+    "CHECKS",
+    "Played",
+    "check_detector",
+    "check_election",
+    "check_mutex",
+    "entry_of",
+    "play",
+]

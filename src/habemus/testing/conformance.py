@@ -2,11 +2,10 @@
 
 It is public.  Hold your own algorithm to it:
 
-    from habemus.testing import CHECKS, entry_of
+    from habemus.testing import check_mutex
 
-    @pytest.mark.parametrize("check", CHECKS)
-    def test_mine(check: str) -> None:
-        CHECKS[check](entry_of(MyMutex))
+    def test_my_mutex() -> None:
+        check_mutex(MyMutex)
 
 Each check raises AssertionError with a reason.  None of them passes on nothing: a check that met no case fails.
 """
@@ -16,12 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from habemus.catalog.entries import Entry, entry_of
+from habemus.catalog.entries import Entry, find
+from habemus.catalog.entries import entry_of as entry_of_class
 from habemus.catalog.runs import Report, execute, faults_of, system_of
 from habemus.catalog.setup import Setup
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
 from habemus.core.values import Value, from_plain, to_plain
+from habemus.problems.detector import Detector
+from habemus.problems.election import Election
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.replay import Replay
 from habemus.runtimes.sim.simulation import Record, Simulation
@@ -203,4 +205,33 @@ CHECKS: dict[str, Callable[[Entry], None]] = {
 }
 
 
-__all__ = ["CHECKS", "SEEDS", "SIZES", "entry_of"]
+def entry_of(algorithm: str | type[Process]) -> Entry:
+    """Return what the checks take: the entry of a class, a name, or `path/to/mine.py:MyMutex`."""
+    return find(algorithm) if isinstance(algorithm, str) else entry_of_class(algorithm)
+
+
+def check_mutex(algorithm: type[Mutex]) -> None:
+    """Hold a mutual exclusion algorithm to the whole suite; AssertionError names the check and the reason."""
+    _check_all(algorithm)
+
+
+def check_election(algorithm: type[Election]) -> None:
+    """Hold an election to the whole suite; AssertionError names the check and the reason."""
+    _check_all(algorithm)
+
+
+def check_detector(algorithm: type[Detector]) -> None:
+    """Hold a failure detector to the whole suite; AssertionError names the check and the reason."""
+    _check_all(algorithm)
+
+
+def _check_all(algorithm: type[Process]) -> None:
+    entry = entry_of(algorithm)
+    for name, check in CHECKS.items():
+        try:
+            check(entry)
+        except AssertionError as reason:
+            raise AssertionError(f"{entry.name}, {name}: {reason}") from None
+
+
+__all__ = ["CHECKS", "SEEDS", "SIZES", "check_detector", "check_election", "check_mutex", "entry_of"]

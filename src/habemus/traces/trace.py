@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from habemus.core.events import KINDS, Event, lines
@@ -47,6 +48,26 @@ class Trace:
 
     def label(self, process: ProcessId) -> str:
         return self.labels.get(process, str(process))
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether the times are steps, as those of a counterexample are, and not microseconds."""
+        return "check" in self.run
+
+    def save(self, path: Path | str) -> None:
+        """Save the trace; the ending decides: .svg, .png, .md, .mmd (Mermaid), .json, .shiviz."""
+        from habemus.traces.export import save  # which draws, and few runs are drawn
+
+        save(self, path, steps=self.counts_steps)
+
+    def _repr_svg_(self) -> str | None:
+        """Return the space-time diagram, for notebooks; None if there are too many events."""
+        from habemus.traces.diagram import svg
+
+        try:
+            return svg(self, steps=self.counts_steps)
+        except TooLargeToDraw:
+            return None
 
     @property
     def violations(self) -> tuple[Finding, ...]:

@@ -74,6 +74,8 @@ LOOK_AFTER_MEMORY_US = 1_000_000
 
 
 class Node:
+    """One operating system process of a cluster: hosts the processes of many named instances."""
+
     def __init__(self, settings: Settings, services: Sequence[Service], clock: Callable[[], int] = now_us) -> None:
         self.settings = settings
         self._clock = clock

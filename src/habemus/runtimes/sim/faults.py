@@ -31,6 +31,8 @@ When: TypeAlias = int | Nth
 
 @dataclass(frozen=True)
 class Crash:
+    """Lose everything that is not stable, and do nothing until a recovery."""
+
     process: ProcessId
     when: When
 
@@ -94,15 +96,17 @@ Fault: TypeAlias = Crash | Recover | Pause | Cut | Heal | Slow | Skew
 
 
 def both_ways(one: ProcessId, other: ProcessId) -> tuple[tuple[ProcessId, ProcessId], ...]:
+    """Return the links between two processes, in both directions."""
     return ((one, other), (other, one))
 
 
 def one_way(sender: ProcessId, receiver: ProcessId) -> tuple[tuple[ProcessId, ProcessId], ...]:
+    """Return the link from one process to another."""
     return ((sender, receiver),)
 
 
 def between(*groups: Iterable[ProcessId]) -> tuple[tuple[ProcessId, ProcessId], ...]:
-    """All links that join two of the groups: cutting them is a partition."""
+    """Return all links that join two of the groups: cutting them is a partition."""
     members = [tuple(group) for group in groups]
     return tuple(link for one in members for other in members if one is not other for link in product(one, other))
 

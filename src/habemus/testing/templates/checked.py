@@ -2,29 +2,25 @@
 
 from pathlib import Path
 
+import habemus
 import pytest
-from habemus.catalog.checks import Check, perform
-from habemus.catalog.entries import find
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
-from habemus.core.properties import Verdict
-from habemus.testing import CHECKS
+from habemus.testing import CHECKS, entry_of
 
-MINE = find(f"{Path(__file__).with_name('my_file.py')}:MyAlgorithm")
+MINE = f"{Path(__file__).with_name('my_file.py')}:MyAlgorithm"
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_conformance(check: str) -> None:
-    """What every algorithm must keep: determinism, purity, the claims of its docstring over many seeds, its costs, ..."""
-    CHECKS[check](MINE)
+    """Determinism, purity, the claims of the docstring over many seeds, its costs, ..."""
+    CHECKS[check](entry_of(MINE))
 
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_every_interleaving(n: int) -> None:
-    report = perform(Check(MINE.name, n))
-    assert report.verdict is Verdict.HOLDS, [finding.why for finding in report.counted]
+    result = habemus.check(MINE, n)
+    assert result.verdict is habemus.Verdict.HOLDS, result.why
 
 
 def test_a_run() -> None:
-    report = execute(Setup(MINE.name, 5, seed=7, delay="exp:1ms"))
-    assert report.verdict is Verdict.HOLDS, report.why
+    result = habemus.simulate(MINE, n=5, seed=7, delay="exp:1ms")
+    assert result.verdict is habemus.Verdict.HOLDS, result.why

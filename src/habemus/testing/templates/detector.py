@@ -8,8 +8,16 @@ Cost     n-1 messages per process and period.
 Ensures  completeness, accuracy; accuracy only for as long as messages are fast enough.
 """
 
-from habemus.core import Const, Message, ProcessId, Timer, upon
-from habemus.problems.detector import Detector, Restored, Suspected
+from habemus.algorithm import (
+    Const,
+    Detector,
+    Message,
+    ProcessId,
+    Restored,
+    Suspected,
+    Timer,
+    upon,
+)
 
 
 class Alive(Message):

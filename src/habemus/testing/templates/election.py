@@ -10,8 +10,15 @@ Ensures  E1, E2, E3, E4.
 
 from collections.abc import Sequence
 
-from habemus.core import Message, ProcessId, upon, whenever
-from habemus.problems.election import Costs, Election, Leader
+from habemus.algorithm import (
+    Election,
+    ElectionCosts,
+    Leader,
+    Message,
+    ProcessId,
+    upon,
+    whenever,
+)
 
 
 class Present(Message):
@@ -51,6 +58,6 @@ class MyElection(Election):
         """Whom this process waits for: it explains why an election stands still, if it does."""
         return sorted(set(self.peers) - self.heard) if self.announced else []
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> ElectionCosts:
         """The formula, for an election that one process calls; what is measured must equal it."""
-        return Costs(messages=size * (size - 1))
+        return ElectionCosts(messages=size * (size - 1))

@@ -10,8 +10,15 @@ Ensures  ME1, ME2; entry in order of arrival at the secretary.
 
 from collections.abc import Sequence
 
-from habemus.core import Message, ProcessId, upon, whenever
-from habemus.problems.mutex import Costs, Mutex, average
+from habemus.algorithm import (
+    Message,
+    Mutex,
+    MutexCosts,
+    ProcessId,
+    average,
+    upon,
+    whenever,
+)
 
 
 class Request(Message):
@@ -72,6 +79,6 @@ class MyMutex(Mutex):
         """Whom this process waits for: it explains a deadlock, if there is one."""
         return [self.secretary()] if self.waits else []
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         """The formula; what is measured must equal it."""
-        return Costs(messages=average(3 * (size - 1), size))
+        return MutexCosts(messages=average(3 * (size - 1), size))

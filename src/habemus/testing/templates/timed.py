@@ -2,25 +2,23 @@
 
 from pathlib import Path
 
+import habemus
 import pytest
-from habemus.catalog.entries import find
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
-from habemus.core.properties import Verdict
-from habemus.testing import CHECKS
+from habemus.faults import Crash
+from habemus.testing import CHECKS, entry_of
 
-MINE = find(f"{Path(__file__).with_name('my_file.py')}:MyAlgorithm")
+MINE = f"{Path(__file__).with_name('my_file.py')}:MyAlgorithm"
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_conformance(check: str) -> None:
-    """What every algorithm must keep: determinism, purity, the claims of its docstring over many seeds, ..."""
-    CHECKS[check](MINE)
+    """Determinism, purity, the claims of the docstring over many seeds, ..."""
+    CHECKS[check](entry_of(MINE))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_crash_is_seen(seed: int) -> None:
-    crash = ("crash", "2@200ms")
-    report = execute(Setup(MINE.name, 4, seed=seed, delay="500..1500", faults=(crash,)))
-    assert report.verdict is Verdict.HOLDS, report.why
-    assert report.costs["detections"] == 3
+    crash = Crash(2, 200_000)
+    result = habemus.simulate(MINE, 4, seed=seed, delay="500..1500", faults=[crash])
+    assert result.verdict is habemus.Verdict.HOLDS, result.why
+    assert result.costs["detections"] == 3

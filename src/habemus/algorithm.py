@@ -1,0 +1,66 @@
+"""What the author of an algorithm imports.
+
+    from habemus.algorithm import Const, Message, Mutex, ProcessId, upon, whenever
+
+A class that derives from `Mutex`, `Election` or `Detector` declares its variables and handles events.
+The same file is then simulated, searched, drawn and run between real processes.
+"""
+
+from __future__ import annotations
+
+from habemus.core import (
+    Const,
+    Durable,
+    Indication,
+    Message,
+    MistakeInAlgorithm,
+    MistakeInPlan,
+    Process,
+    ProcessId,
+    Span,
+    System,
+    Timer,
+    Topology,
+    Uses,
+    request,
+    upon,
+    whenever,
+)
+from habemus.core.node import Delivered
+from habemus.problems.detector import Detector, Restored, Suspected
+from habemus.problems.election import Costs as ElectionCosts
+from habemus.problems.election import Election, Leader
+from habemus.problems.link import Link
+from habemus.problems.mutex import Costs as MutexCosts
+from habemus.problems.mutex import Granted, Mutex, average
+
+__all__ = [
+    "Const",
+    "Delivered",
+    "Detector",
+    "Durable",
+    "Election",
+    "ElectionCosts",
+    "Granted",
+    "Indication",
+    "Leader",
+    "Link",
+    "Message",
+    "MistakeInAlgorithm",
+    "MistakeInPlan",
+    "Mutex",
+    "MutexCosts",
+    "Process",
+    "ProcessId",
+    "Restored",
+    "Span",
+    "Suspected",
+    "System",
+    "Timer",
+    "Topology",
+    "Uses",
+    "average",
+    "request",
+    "upon",
+    "whenever",
+]

@@ -1,0 +1,17 @@
+"""Simulate, check, compare and draw from Python: the functions behind `habemus.simulate` and its kin."""
+
+from habemus.experiments.comparison import ComparisonResult, compare
+from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
+from habemus.experiments.run import check, load_trace, scenario, simulate
+
+__all__ = [
+    "CheckResult",
+    "ComparisonResult",
+    "RunResult",
+    "ScenarioResult",
+    "check",
+    "compare",
+    "load_trace",
+    "scenario",
+    "simulate",
+]

@@ -1,0 +1,69 @@
+"""Compare algorithms from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from habemus.analysis import ranges
+from habemus.analysis.compare import Comparison, Row, safe_mutexes
+from habemus.catalog.entries import find
+from habemus.catalog.setup import Setup
+from habemus.experiments.results import table_html
+
+
+@dataclass(frozen=True, repr=False)
+class ComparisonResult:
+    """Costs of several algorithms under one workload, measured, with the formulas beside them."""
+
+    _comparison: Comparison
+    _rows: tuple[Row, ...]
+
+    def __repr__(self) -> str:
+        return f"<ComparisonResult of {', '.join(self._comparison.algorithms)}, {len(self._rows)} rows>"
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each algorithm at each size and load, as `habemus compare --json` has it."""
+        return [row.plain(self._comparison.quantities) for row in self._rows]
+
+    def _repr_html_(self) -> str:
+        quantities = self._comparison.quantities
+        heads = ["algorithm", "n", "load", *(each.title for each in quantities)]
+        rows: list[Sequence[object]] = [
+            [
+                row["algorithm"],
+                row["n"],
+                "" if row["load"] is None else row["load"],
+                *("" if row[each.name] is None else row[each.name] for each in quantities),
+            ]
+            for row in self.rows
+        ]
+        return table_html(heads, rows)
+
+
+def compare(
+    *algorithms: str,
+    n: int | str = 5,
+    load: float | str | None = None,
+    points: int = 8,
+    requests: int = 20,
+    hold: str = Setup.hold,
+    delay: str = Setup.delay,
+    seed: int = 0,
+    jobs: int = 1,
+) -> ComparisonResult:
+    """Measure what an entry, or an election, costs.  The arguments are those of `habemus compare`.
+
+    `n` and `load` may be ranges such as "2..20"; only one of them at a time.  Without a name, all safe
+    algorithms for mutual exclusion are compared.
+
+    >>> compare("central", "ricart-agrawala", n=4, load=0.1).rows[0]["messages_per_entry_by_formula"]
+    3
+    """
+    names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()
+    loads = None if load is None else ranges.loads(str(load))
+    comparison = Comparison(names, ranges.sizes(str(n)), loads, points, requests, seed, hold, delay)
+    comparison.check()
+    return ComparisonResult(comparison, tuple(comparison.measure(jobs)))

@@ -1,0 +1,236 @@
+"""Results of runs, checks and scenarios, as Python and notebooks show them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from habemus.catalog.checks import CheckReport
+from habemus.catalog.runs import Report
+from habemus.core.properties import Finding, Verdict
+from habemus.scenarios import Outcome
+from habemus.traces import Trace
+
+COLOURS = {Verdict.HOLDS: "#1b7837", Verdict.VIOLATED: "#b2182b", Verdict.UNDECIDED: "#8a6d00"}
+"""Dark enough for text on a white page, and told apart by those who do not see red and green."""
+
+
+class CannotSave(ValueError):
+    """A result without a trace: the run was too long to keep, or the check found no violation."""
+
+
+def table_html(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a plain HTML table; every cell is escaped."""
+    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class _Result(ABC):
+    """What a run, a check and a scenario have in common."""
+
+    @property
+    @abstractmethod
+    def verdict(self) -> Verdict:
+        """The worst verdict among the properties that count."""
+
+    @property
+    @abstractmethod
+    def command(self) -> str:
+        """The command line that repeats it."""
+
+    @property
+    @abstractmethod
+    def trace(self) -> Trace | None:
+        """The events, if they were kept."""
+
+    @property
+    @abstractmethod
+    def _findings(self) -> list[Finding]: ...
+
+    @abstractmethod
+    def _no_trace(self) -> str:
+        """Say why there is no trace."""
+
+    @abstractmethod
+    def _facts(self) -> list[tuple[str, object]]: ...
+
+    @property
+    def properties(self) -> dict[str, Verdict]:
+        """The verdict of each property, by name."""
+        return {finding.name: finding.verdict for finding in self._findings}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why each property has its verdict, in words."""
+        return {finding.name: finding.why for finding in self._findings}
+
+    @property
+    def why(self) -> str:
+        """The reasons of the verdict, in one line."""
+        telling = [each for each in self._findings if each.verdict is self.verdict]
+        return "; ".join(f"{each.name}: {each.why}" for each in telling)
+
+    def save(self, path: Path | str) -> None:
+        """Save the trace; the ending decides: .svg, .png, .md, .mmd, .json, .shiviz."""
+        if self.trace is None:
+            raise CannotSave(f"there is no trace to save into {path}: {self._no_trace()}")
+        self.trace.save(path)
+
+    def _repr_svg_(self) -> str | None:
+        return None if self.trace is None else self.trace._repr_svg_()
+
+    def _repr_html_(self) -> str:
+        """Verdict, properties, figures and diagram, for notebooks."""
+        verdict = self.verdict
+        head = f'<p style="color:{COLOURS[verdict]}"><b>{verdict.value}</b></p>'
+        findings = [(each.name, each.verdict.value, each.why) for each in self._findings]
+        diagram = self._repr_svg_()
+        drawn = diagram[diagram.index("<svg") :] if diagram else f"<p>{escape(self._no_trace())}</p>"
+        return (
+            f"<div><p><code>{escape(self.command)}</code></p>{head}"
+            f"{table_html(('property', 'verdict', 'reason'), findings)}"
+            f"{table_html(('figure', 'value'), self._facts())}{drawn}</div>"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class RunResult(_Result):
+    """What came of a simulated run: verdicts, costs, digest and trace."""
+
+    _report: Report
+
+    def __repr__(self) -> str:
+        return f"<RunResult {self.verdict.value}: {self.command}>"
+
+    @property
+    def _findings(self) -> list[Finding]:
+        return self._report.findings
+
+    @property
+    def verdict(self) -> Verdict:
+        return self._report.verdict
+
+    @property
+    def violated(self) -> list[str]:
+        """Names of the violated properties that count for the verdict."""
+        return self._report.violated
+
+    @property
+    def costs(self) -> dict[str, Any]:
+        """Messages, bytes and delays, with the formulas beside them."""
+        return self._report.costs
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the events: the same run has the same digest everywhere."""
+        return self._report.digest
+
+    @property
+    def trace(self) -> Trace | None:
+        """The events of the run; None if there were too many to keep."""
+        return self._report.trace
+
+    @property
+    def command(self) -> str:
+        """The run as a command line."""
+        return self._report.setup.command()
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The result as `habemus run --json` prints it."""
+        return self._report.plain()
+
+    def _no_trace(self) -> str:
+        return f"the run has {self._report.ending.delivered:,} events, too many to draw"
+
+    def _facts(self) -> list[tuple[str, object]]:
+        return [(name.replace("_", " "), value) for name, value in self.costs.items() if name != "formula" and not isinstance(value, dict)]
+
+
+@dataclass(frozen=True, repr=False)
+class ScenarioResult(RunResult):
+    """What came of a scenario, and whether that is its known outcome."""
+
+    _outcome: Outcome
+
+    def __repr__(self) -> str:
+        known = "as expected" if self.as_expected else f"expected {self.expected}"
+        return f"<ScenarioResult {self._outcome.scenario.name}: {self._outcome.verdict}, {known}>"
+
+    @property
+    def expected(self) -> str:
+        """The known outcome, in words."""
+        return self._outcome.scenario.expected
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether exactly the expected properties are violated."""
+        return self._outcome.as_expected
+
+
+@dataclass(frozen=True, repr=False)
+class CheckResult(_Result):
+    """What came of an exhaustive search: verdicts within a bound, and the counterexample if any."""
+
+    _report: CheckReport
+
+    def __repr__(self) -> str:
+        return f"<CheckResult {self.verdict.value} in {self.states:,} states, {self.bound}>"
+
+    @property
+    def _findings(self) -> list[Finding]:
+        return self._report.findings
+
+    @property
+    def verdict(self) -> Verdict:
+        return self._report.verdict
+
+    @property
+    def violated(self) -> list[str]:
+        """Names of the violated properties that count for the verdict."""
+        return self._report.violated
+
+    @property
+    def states(self) -> int:
+        """Number of states visited."""
+        return self._report.extent.states
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether every state within the bound was visited."""
+        return self._report.extent.complete
+
+    @property
+    def bound(self) -> str:
+        """The bound of the search, in words."""
+        check = self._report.check
+        return f"{check.n} participants, {check.told(self._report.entry)}"
+
+    @property
+    def trace(self) -> Trace | None:
+        """The shortest counterexample, or None."""
+        return self._report.trace
+
+    @property
+    def command(self) -> str:
+        return self._report.check.command()
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The result as `habemus check --json` prints it."""
+        return self._report.plain()
+
+    def _no_trace(self) -> str:
+        return "no violation was found, so there is no counterexample to draw"
+
+    def _facts(self) -> list[tuple[str, object]]:
+        return [
+            ("states", f"{self.states:,}"),
+            ("exhaustive", "yes" if self.exhaustive else f"no: {self._report.extent.stopped}"),
+            ("bound", self.bound),
+        ]

@@ -1,0 +1,168 @@
+"""Simulate, check and load from Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from habemus import scenarios
+from habemus.catalog.checks import STATE_LIMIT, Check, perform
+from habemus.catalog.entries import Entry, entry_of, find
+from habemus.catalog.fault_notation import all_written
+from habemus.catalog.runs import execute
+from habemus.catalog.setup import EVENT_LIMIT, Setup
+from habemus.core.process import Process, ProcessId
+from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
+from habemus.runtimes.sim.faults import Fault
+from habemus.traces import Trace
+from habemus.traces.file import read
+
+Algorithm = str | type[Process]
+"""A name of the catalog, `path/to/mine.py:MyMutex`, or a class."""
+
+
+def simulate(
+    algorithm: Algorithm,
+    n: int = 3,
+    *,
+    seed: int = 0,
+    requests: int = 1,
+    workload: str = "steady",
+    think: str = Setup.think,
+    hold: str = Setup.hold,
+    asks: Iterable[str] = (),
+    delay: str = Setup.delay,
+    fifo: bool | None = None,
+    loss: str = "0",
+    duplicate: str = "0",
+    over: str = "",
+    faults: Iterable[Fault | str] = (),
+    options: Mapping[str, Any] | None = None,
+    initial: Mapping[ProcessId, Mapping[str, Any]] | None = None,
+    labels: Mapping[ProcessId, str] | None = None,
+    until: str | None = None,
+    events: int = EVENT_LIMIT,
+) -> RunResult:
+    """Simulate one run and judge it.  The arguments are those of `habemus run`.
+
+    The same arguments give the same events, and the same digest, on every platform.  `faults` are values
+    of `habemus.faults` or texts such as "crash 2@5ms".
+
+    >>> result = simulate("ricart-agrawala", n=10, seed=7)
+    >>> result.verdict.value, result.costs["messages_per_entry"]
+    ('holds', 18)
+    """
+    entry = _entry(algorithm)
+    setup = Setup(
+        entry.name,
+        n,
+        seed=seed,
+        options=_options(options),
+        initial=_initial(initial),
+        labels=tuple(f"{process}={label}" for process, label in (labels or {}).items()),
+        workload=workload,
+        requests=requests,
+        think=think,
+        hold=hold,
+        asks=tuple(asks),
+        delay=delay,
+        fifo=fifo,
+        loss=loss,
+        duplicate=duplicate,
+        over=over,
+        faults=all_written(faults),
+        until=until,
+        events=events,
+    )
+    return RunResult(execute(setup, entry=entry))
+
+
+def check(
+    algorithm: Algorithm,
+    n: int = 3,
+    *,
+    entries: int | None = 1,
+    network: str = "",
+    faults: Mapping[str, int] | None = None,
+    timeouts: int | None = None,
+    timing: str = "asynchronous",
+    merging: bool = False,
+    order: bool = False,
+    returning: bool = False,
+    every: bool = False,
+    search: str = "auto",
+    limit: int = STATE_LIMIT,
+    over: str = "",
+    options: Mapping[str, Any] | None = None,
+    initial: Mapping[ProcessId, Mapping[str, Any]] | None = None,
+) -> CheckResult:
+    """Search every interleaving within a bound.  The arguments are those of `habemus check`.
+
+    `faults` says how many of each kind may strike, at every point: {"crash": 1, "recover": 1}.
+
+    >>> check("maekawa", n=3).violated
+    ['ME2-deadlock']
+    """
+    entry = _entry(algorithm)
+    description = Check(
+        entry.name,
+        n,
+        options=_options(options),
+        initial=_initial(initial),
+        over=over,
+        entries=entries,
+        network=network,
+        faults=tuple((faults or {}).items()),
+        timeouts=timeouts,
+        timing=timing,
+        merging=merging,
+        order=order,
+        returning=returning,
+        every=every,
+        search=search,
+        limit=limit,
+    )
+    return CheckResult(perform(description, entry=entry))
+
+
+def scenario(name: str) -> ScenarioResult:
+    """Run a scenario by name and compare its outcome with the known one.
+
+    >>> scenario("central-holder-slow").violated
+    ['ME1']
+    """
+    outcome = scenarios.find(name).run()
+    return ScenarioResult(outcome.report, outcome)
+
+
+def load_trace(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace that `save`, `--diagram run.json` or `habemus trace merge` wrote."""
+    return read(Path(path))
+
+
+def _entry(algorithm: Algorithm) -> Entry:
+    if isinstance(algorithm, str):
+        return find(algorithm)
+    entry = entry_of(algorithm)
+    if algorithm.__module__.startswith("habemus.algorithms."):
+        return entry
+    # A class of a file is named by its place, so that the command of a run can be pasted.
+    file = getattr(sys.modules.get(algorithm.__module__), "__file__", None)
+    return replace(entry, name=f"{file}:{algorithm.__name__}") if file else entry
+
+
+def _options(options: Mapping[str, Any] | None) -> tuple[str, ...]:
+    return tuple(f"{name}={_text(value)}" for name, value in (options or {}).items())
+
+
+def _initial(initial: Mapping[ProcessId, Mapping[str, Any]] | None) -> tuple[str, ...]:
+    return tuple(f"{process}.{name}={json.dumps(value)}" for process, values in (initial or {}).items() for name, value in values.items())
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

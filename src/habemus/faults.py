@@ -1,0 +1,40 @@
+"""Faults of a simulated run, as values: the typed form of `--crash 2@5ms` and its kin.
+
+    from habemus.faults import Crash, Nth, Pause
+
+    habemus.simulate("central", n=3, faults=[Crash(2, 5_000), Pause(1, Nth("Granted"), 20_000)])
+
+Times are microseconds.  A fault strikes at a time, or at the k-th event of a process (`Nth`).
+"""
+
+from __future__ import annotations
+
+from habemus.runtimes.sim.faults import (
+    Crash,
+    Cut,
+    Fault,
+    Heal,
+    Nth,
+    Pause,
+    Recover,
+    Skew,
+    Slow,
+    between,
+    both_ways,
+    one_way,
+)
+
+__all__ = [
+    "Crash",
+    "Cut",
+    "Fault",
+    "Heal",
+    "Nth",
+    "Pause",
+    "Recover",
+    "Skew",
+    "Slow",
+    "between",
+    "both_ways",
+    "one_way",
+]

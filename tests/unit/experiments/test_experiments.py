@@ -1,0 +1,135 @@
+"""`habemus.simulate`, `check`, `scenario`, `compare` and `load_trace`."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+import habemus
+import habemus.experiments.comparison
+import habemus.experiments.run
+from habemus.algorithm import Message, Mutex, ProcessId, upon
+from habemus.faults import Crash, Cut, Nth, both_ways
+
+
+class Knock(Message):
+    pass
+
+
+class Polite(Mutex):
+    """Mutual exclusion for one, and no entry for anybody else.
+
+    Source   this test.
+    Assumes  reliable links, in any order; no process crashes.
+    Cost     nothing.
+    Ensures  ME1.
+    """
+
+    def acquire(self) -> None:
+        if self.me == 1:
+            self.granted()
+        else:
+            self.send(Knock(), to=1)
+
+    def release(self) -> None:
+        pass
+
+    @upon(Knock)
+    def ignore(self, sender: ProcessId, _: Knock) -> None:
+        pass
+
+
+@pytest.mark.parametrize("module", [habemus.experiments.run, habemus.experiments.comparison], ids=["run", "compare"])
+def test_examples_of_docstrings(module: object) -> None:
+    found = doctest.testmod(module)  # type: ignore[arg-type]
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_the_same_arguments_give_the_run_of_the_command() -> None:
+    result = habemus.simulate("central", n=3, seed=4, faults=[Crash(2, Nth("Granted"))])
+    assert result.command == "habemus run central -n 3 --seed 4 --crash '2@Granted#1'"
+    assert result.verdict is habemus.Verdict.VIOLATED
+    assert result.violated == ["ME2-deadlock"]
+    again = habemus.simulate("central", n=3, seed=4, faults=["crash 2@Granted#1"])
+    assert again.digest == result.digest
+
+
+def test_options_initial_values_and_labels_reach_the_run() -> None:
+    result = habemus.simulate(
+        "ricart-agrawala",
+        n=3,
+        options={"notices": True},
+        initial={1: {"clock": 5}},
+        labels={1: "A"},
+        faults=[Cut(both_ways(1, 2), 10_000_000)],
+    )
+    assert result.trace is not None
+    assert result.trace.label(1) == "A"
+    assert "--option notices=true" in result.command
+    assert "--set 1.clock=5" in result.command
+    assert "--cut 1-2@10000000" in result.command
+
+
+def test_a_class_is_simulated_and_checked_as_it_is() -> None:
+    result = habemus.simulate(Polite, n=2)
+    assert result.violated == ["ME2-deadlock"] or result.violated == ["ME2-starvation"]
+    assert f"{__file__}:Polite" in result.command
+    assert habemus.check(Polite, n=2, every=True).properties["ME1"] is habemus.Verdict.HOLDS
+
+
+def test_a_check_says_its_bound_and_shows_its_counterexample(tmp_path: Path) -> None:
+    result = habemus.check("central-timeout", n=2, timeouts=1)
+    assert result.exhaustive or result.violated
+    assert "2 participants" in result.bound
+    assert "ME1" in result.violated
+    assert (result._repr_svg_() or "").startswith("<")
+    assert "<svg" in result._repr_html_()
+    result.save(tmp_path / "found.json")
+    trace = habemus.load_trace(tmp_path / "found.json")
+    assert trace.counts_steps
+    assert trace._repr_svg_() == result._repr_svg_()
+
+
+def test_a_result_without_a_trace_cannot_be_saved(tmp_path: Path) -> None:
+    result = habemus.check("central", n=2)
+    assert result.verdict is habemus.Verdict.HOLDS
+    assert result._repr_svg_() is None
+    assert "no counterexample" in result._repr_html_()
+    with pytest.raises(ValueError, match="no violation was found"):
+        result.save(tmp_path / "none.svg")
+
+
+def test_html_escapes_what_others_wrote() -> None:
+    result = habemus.simulate("central", n=2, labels={1: "<script>"})
+    assert "<script>" not in result._repr_html_()
+
+
+def test_a_scenario_knows_its_outcome() -> None:
+    result = habemus.scenario("central-holder-slow")
+    assert result.as_expected
+    assert result.expected == "ME1 violated"
+    assert "ME1" in repr(result)
+
+
+def test_a_comparison_is_a_table() -> None:
+    result = habemus.compare("central", "ricart-agrawala", n=3)
+    assert [row["algorithm"] for row in result.rows] == ["central", "ricart-agrawala"]
+    assert result._repr_html_().count("<tr>") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"algorithm": "centrl"}, "did you mean central"),
+        ({"algorithm": "central", "faults": ["crash"]}, "not a fault"),
+        ({"algorithm": "central", "faults": ["crsh 2@5ms"]}, "no fault crsh"),
+        ({"algorithm": "central", "n": 0}, "1 to"),
+        ({"algorithm": "central", "delay": "soon"}, "'soon'"),
+    ],
+)
+def test_bad_arguments_are_refused_with_a_reason(arguments: dict[str, object], reason: str) -> None:
+    with pytest.raises((ValueError, LookupError), match=reason):
+        habemus.simulate(**arguments)  # type: ignore[arg-type]
