@@ -735,7 +735,7 @@ def test_mistakes_are_told(cluster: Cluster, nodes: Nodes) -> None:
         cluster.lock("x" * 201).acquire()
     with pytest.raises(ValueError, match="at least one"):
         cluster.semaphore("x", 0)
-    with pytest.raises(ValueError, match="a lease of 0"):
+    with pytest.raises(ValueError, match="lease=0: give a number"):
         cluster.lock("x", lease=0).acquire()
     with pytest.raises(ValueError, match="is not where a cluster could be"):
         habemus.connect("nowhere").lock("x").acquire()
@@ -820,6 +820,15 @@ def test_over_the_network_a_client_shows_who_it_is(tmp_path: Path, start: Start)
             assert lease.token
 
     asyncio.run(run())
+    said = {"ca": ca, "certificate": certificate, "key": key, "secret-file": str(tmp_path / "papers" / "secret")}
+    options = [word for name, file in said.items() for word in (f"--{name}", file)]
+    variables = {f"HABEMUS_{name.replace('-', '_').upper()}": file for name, file in said.items()}
+    commands = (["status"], ["lock", "x", "--", "true"])
+    for command in commands:
+        for given, environment, code in ((options, {}, 0), ([], variables, 0), ([], {}, 125)):
+            line = [sys.executable, "-m", "habemus", command[0], "--cluster", address, *given, *command[1:]]
+            done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+            assert done.returncode == code, done.stderr
     with habemus.connect(nodes.socket(1)) as cluster, cluster.lock("x", timeout=PATIENCE):
         pass  # a client of the same user on the same machine needs neither
     theirs = {"certificate": str(tmp_path / "others/client-mallory.pem"), "key": str(tmp_path / "others/client-mallory.key")}

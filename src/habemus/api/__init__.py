@@ -6,9 +6,9 @@ The same semantics twice: `with habemus.connect() as cluster` blocks, `async wit
 from __future__ import annotations
 
 from habemus.api.cluster import Cluster, Election, Lock, Standing
+from habemus.api.credentials import Credentials
 from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.api.lease import Lease
-from habemus.api.wire import Credentials
 
 __all__ = [
     "Cluster",
@@ -33,12 +33,14 @@ def connect(
     ca: str | None = None,
     certificate: str | None = None,
     key: str | None = None,
+    secret_file: str | None = None,
 ) -> Cluster:
     """A cluster, to be used by `with` or `async with`, or closed by hand.
 
     cluster: addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`; without it, HABEMUS_CLUSTER and what
         `habemus up` left.
     name: what others see of this client; without it, its host and process.
-    secret, ca, certificate, key: how to show who one is, where the cluster asks for it.
+    secret or secret_file, ca, certificate, key: how to show who one is, where the cluster asks for it; without them,
+        HABEMUS_SECRET_FILE, HABEMUS_CA, HABEMUS_CERTIFICATE and HABEMUS_KEY.
     """
-    return Cluster(cluster, Credentials.given(secret, ca, certificate, key), name)
+    return Cluster(cluster, Credentials.given(secret, ca, certificate, key, secret_file), name)

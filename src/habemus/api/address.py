@@ -60,20 +60,35 @@ def _in_file(path: str) -> Whereabouts:
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             found = tomllib.load(file)
-        secret = None
-        if found.get("secret_file"):
-            with open(f"{folder}/{found['secret_file']}", "rb") as file:  # noqa: PTH123
-                secret = file.read().strip()
     except OSError as reason:
         raise Unreachable(f"{reason.filename}: {reason.strerror}") from None
     except tomllib.TOMLDecodeError as reason:
         raise ValueError(f"{path}: {reason}") from None
     nodes = found.get("nodes", {})
     socket = found.get("socket", "")
-    local = [Place(f"{folder}/{socket.replace('{id}', node)}") for node in nodes if socket]
+    local = [Place(_path(folder, socket.replace("{id}", node))) for node in nodes if socket]
     places = [place for place in local if os.path.exists(place.path)] + [_address(each) for each in nodes.values()]  # noqa: PTH110
+    secret_file = found.get("secret_file", "")
+    secret = secret_in(_path(folder, secret_file)) if secret_file else None
     authority = found.get("tls", {}).get("ca", "")
-    return Whereabouts(places, secret, f"{folder}/{authority}" if authority else "")
+    return Whereabouts(places, secret, _path(folder, authority) if authority else "")
+
+
+def _path(folder: str, named: str) -> str:
+    """Return a path of the cluster's file, which is relative to its folder or absolute."""
+    return os.path.join(folder, named)  # noqa: PTH118
+
+
+def secret_in(path: str) -> bytes:
+    """Return the secret in a file, without the newline at its end; `ValueError` if there is none."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            secret = file.read().strip()
+    except OSError as reason:
+        raise ValueError(f"secret file {path}: {reason.strerror}") from None
+    if not secret:
+        raise ValueError(f"secret file {path} is empty")
+    return secret
 
 
 def _address(text: str) -> Place:

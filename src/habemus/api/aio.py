@@ -13,21 +13,21 @@ If a lock is lost, the task that is inside is cancelled, and `async with` raises
 from __future__ import annotations
 
 import asyncio
-import os
 import select
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from hmac import compare_digest
 from types import TracebackType
 from typing import Any, Self, cast
 
 from habemus import boottime
-from habemus.api.cluster import GRACE_SECONDS, TRY_SECONDS, Request, Standing, lost_inside, opened
-from habemus.api.errors import LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus.api.cluster import GRACE_SECONDS, TRY_SECONDS, Request, Standing, checked_timeout, lost_inside, opened
+from habemus.api.credentials import Credentials
+from habemus.api.errors import LockLost, LockTimeout, ProtocolError, RefusedByNode, Unreachable
 from habemus.api.lease import Lease
+from habemus.api.protocol import LINE_LIMIT, Greeting, decode, encode
 from habemus.api.session import Session, own_label
-from habemus.api.wire import ANSWER_SECONDS, Credentials, at_path, check_certificate, decode, encode, security
-from habemus.runtimes.live.lines import CONNECT_SECONDS, ELECTIONS, LOCKS, VERSION, proof
+from habemus.api.wire import ANSWER_SECONDS, at_path, check_certificate, security
+from habemus.runtimes.live.lines import CONNECT_SECONDS, ELECTIONS, LOCKS
 
 Handler = Callable[[list[Any]], None]
 
@@ -45,29 +45,52 @@ class _Lines(asyncio.Protocol):
         self.ended: Callable[[str], None] = lambda _: None
         self.is_over = False
         self.transport: asyncio.Transport
-        self._rest = b""
+        self._rest = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for text in lines:
-            line = decode(text.decode())
-            handler = self.handlers.get(line[1]) if isinstance(line[1], int) and line[0] != "lost" else None
-            (handler or self.unasked)(line)
+        self._rest += data
+        if b"\n" in data:
+            *lines, last = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(last)
+            for text in lines:
+                self._hear(text)
+        elif len(self._rest) > LINE_LIMIT:
+            self._refuse(f"the node sends a line of more than {LINE_LIMIT:,} bytes")
+
+    def _hear(self, text: bytes) -> None:
+        if self.is_over:
+            return
+        try:
+            line = decode(text, "the node")
+        except ProtocolError as reason:
+            self._refuse(str(reason))
+            return
+        handler = self.handlers.get(line[1]) if type(line[1]) is int and line[0] != "lost" else None
+        (handler or self.unasked)(line)
+
+    def _refuse(self, why: str) -> None:
+        """The node does not speak as a node would: whoever waits for an answer is told so."""
+        self.transport.abort()
+        self._end("malformed", why)
 
     def say(self, line: list[Any]) -> None:
         if not self.is_over:
             self.transport.write(encode(line).encode() + b"\n")
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._end("ended", f"the connection to the node has ended{f': {exc}' if exc else ''}")
+
+    def _end(self, word: str, why: str) -> None:
+        if self.is_over:
+            return
         self.is_over = True
-        why = f"the connection to the node has ended{f': {exc}' if exc else ''}"
         self.ended(why)
         for id, handler in list(self.handlers.items()):
-            handler(["ended", id, "ended", why])
-        self.greetings.put_nowait(["ended", None, "ended", why])
+            handler([word, id, word, why])
+        self.greetings.put_nowait([word, None, word, why])
 
     async def look(self) -> None:
         """Have the event loop read what has arrived already; returns at once if there is nothing."""
@@ -178,6 +201,7 @@ class AsyncCluster:
         service: str = LOCKS,
     ) -> AsyncIterator[list[Lease]]:
         """All of these, in the order of their names, so that two who want the same ones cannot wait for each other."""
+        timeout = checked_timeout(timeout)
         deadline = None if timeout is None else boottime.seconds() + timeout
         async with AsyncExitStack() as stack:
             leases = []
@@ -252,7 +276,7 @@ class AsyncCluster:
             lines.say(["watch", id, service, name])
             try:
                 while (line := await heard.get())[0] != "ended":
-                    if line[0] == "refused":
+                    if line[0] in ("refused", "malformed"):
                         raise RefusedByNode(line[3])
                     yield Standing.of(line[2])
             finally:
@@ -332,18 +356,14 @@ async def _greet(lines: _Lines, session: Session) -> None:
     if credentials.authority and not session.place.path:
         certificate = lines.transport.get_extra_info("peercert") or {}
         check_certificate(session.place, certificate, f"node-{session.node}.{session.welcome['cluster']}")
-    nonce = os.urandom(32).hex() if credentials.secret is not None else None
-    lines.transport.write(encode(["hello", VERSION, session.label, session.key, nonce]).encode() + b"\n")
-    line = await lines.greetings.get()
-    if line[0] == "challenge" and credentials.secret is not None and nonce is not None:
-        cluster, node, theirs, shown = line[1:5]
-        if not compare_digest(shown, proof(credentials.secret, "node", cluster, node, (nonce, theirs))):
-            raise RefusedByNode(f"{session.place} does not know the cluster's secret")
-        said = proof(credentials.secret, "client", cluster, node, (nonce, theirs))
-        lines.transport.write(encode(["proof", said]).encode() + b"\n")
+    greeting = Greeting(session.place, credentials, session.label, session.key)
+    said: list[Any] | None = greeting.hello
+    while said is not None:
+        lines.say(said)
         line = await lines.greetings.get()
-    if line[0] != "welcome":
-        raise RefusedByNode(f"{session.place}: {line[3]}")
+        if lines.is_over:
+            raise Unreachable(f"{session.place}: {line[3]}")
+        said = greeting.answer(line)
 
 
 class AsyncHeld:
@@ -398,7 +418,7 @@ class AsyncLock:
     ) -> None:
         self._cluster = cluster
         self._request = request
-        self._timeout = timeout
+        self._timeout = checked_timeout(timeout)
         self._reentrant = reentrant
         self._on_lost = on_lost
         self._entered: dict[asyncio.Task[Any] | None, list[AsyncHeld]] = {}  # by task: in a semaphore several are inside

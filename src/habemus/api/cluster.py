@@ -11,6 +11,7 @@ closes its connection, which takes back whatever it may have asked for.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,10 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from habemus import boottime
 from habemus.api.address import whereabouts
+from habemus.api.credentials import Credentials
 from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.api.lease import Lease
+from habemus.api.protocol import encode
 from habemus.api.session import Session, now_us, own_label
-from habemus.api.wire import ANSWER_SECONDS, Credentials, Wire, encode
+from habemus.api.wire import ANSWER_SECONDS, Wire
 from habemus.runtimes.live.lines import ELECTIONS, LINE_LIMIT, LOCKS, TRY_MS
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 2.0
 """How much longer than the node the client itself waits before it gives up."""
 TRY_SECONDS = TRY_MS / 1_000
+MOST_SECONDS = 10**8
 NUMBERS_LIMIT = 200
 """Bytes of a request beside its names."""
 
@@ -49,8 +53,8 @@ class Standing(NamedTuple):
         """From what a node says.  In a service of elections nodes lead, and the term is the token."""
         if "leader" in told:
             leader = told["leader"]
-            return cls(None if leader is None else f"node {leader}", leader, told["term"], 0)
-        return cls(told["holder"], told["node"], told["token"], told["waiting"])
+            return cls(None if leader is None else f"node {leader}", leader, told.get("term"), 0)
+        return cls(told.get("holder"), told.get("node"), told.get("token"), told.get("waiting", 0))
 
 
 class Request:
@@ -59,7 +63,7 @@ class Request:
     def __init__(self, service: str, names: Sequence[str], lease: float | None, *, keeps: bool = False) -> None:
         self.service = service
         self.names = list(names)
-        self.lease = lease
+        self.lease = checked_lease(lease)
         self.keeps = keeps
         self.shown = names[0] if len(names) == 1 else f"one of {names[0]} .. {names[-1]}"
         self._before = b""
@@ -87,6 +91,24 @@ class Request:
         if word == "timeout":
             return LockTimeout(f"{self.shown} was not to be had in time")
         return RefusedByNode(why)
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return a time to wait, which is a number of seconds; None waits for ever."""
+    if timeout is not None and not (_is_number(timeout) and timeout < MOST_SECONDS):
+        raise ValueError(f"timeout={timeout!r}: give a number of seconds, less than {MOST_SECONDS:,}, or None to wait for ever")
+    return timeout
+
+
+def checked_lease(lease: float | None) -> float | None:
+    """Return the length of a lease, which is a number of seconds; None is that of the cluster."""
+    if lease is not None and not (_is_number(lease) and 0 < lease < MOST_SECONDS):
+        raise ValueError(f"lease={lease!r}: give a number of seconds, more than 0 and less than {MOST_SECONDS:,}, or None")
+    return lease
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def opened(named: str | None, given: Credentials, label: str) -> Session:
@@ -207,6 +229,7 @@ class Cluster:
         service: str = LOCKS,
     ) -> Iterator[list[Lease]]:
         """All of these, in the order of their names, so that two who want the same ones cannot wait for each other."""
+        timeout = checked_timeout(timeout)
         deadline = None if timeout is None else boottime.seconds() + timeout
         with ExitStack() as stack:
             leases = []
@@ -376,7 +399,7 @@ class Lock:
     ) -> None:
         self._cluster = cluster
         self._request = request
-        self._timeout = timeout
+        self._timeout = checked_timeout(timeout)
         self._reentrant = reentrant
         self._on_lost = on_lost
         self._entered: dict[int, list[Lease]] = {}  # by thread: in a semaphore several are inside
@@ -432,7 +455,7 @@ class KeptLock:
     def __init__(self, cluster: Cluster, request: Request, timeout: float | None, on_lost: Callable[[Lease], None] | None) -> None:
         self._cluster = cluster
         self._request = request
-        self._timeout = timeout
+        self._timeout = checked_timeout(timeout)
         self._on_lost = on_lost
         self._guard = threading.Lock()
         self._lease: Lease | None = None  # what is kept, or in use

@@ -23,5 +23,9 @@ class Silent(Unreachable):
     """Somebody seems to be there, and does not answer; it may be slow."""
 
 
+class ProtocolError(HabemusError, ConnectionError, ValueError):
+    """The node sends what no node would send."""
+
+
 class RefusedByNode(HabemusError):
     """The node does not do what it was asked for, and says why."""

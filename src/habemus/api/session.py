@@ -22,9 +22,10 @@ from weakref import WeakSet
 
 from habemus import boottime
 from habemus.api.address import Place, Whereabouts
+from habemus.api.credentials import Credentials
 from habemus.api.errors import HabemusError, RefusedByNode, Silent, Unreachable
 from habemus.api.lease import Lease
-from habemus.api.wire import Closed, Credentials, Wire, first_of
+from habemus.api.wire import Closed, Wire, first_of
 
 BEATS = 3
 """How often a lease is renewed in its time."""
@@ -109,10 +110,13 @@ class Session:
         offered: int | None = self.welcome["services"].get(service, {}).get("lease_ms")
         if wanted is None:
             return offered
-        if not 0 < wanted < 10**8:
-            raise ValueError(f"a lease of {wanted} seconds; it is more than 0")
         wanted_ms = max(1, round(wanted * 1_000))
-        return wanted_ms if offered is None else min(wanted_ms, offered)
+        if offered is not None and wanted_ms > offered:
+            raise ValueError(
+                f"a lease of {wanted:g} s is longer than that of the cluster's {service} ({offered / 1_000:g} s): "
+                "ask for less, or let its nodes be configured with a longer one"
+            )
+        return wanted_ms
 
     def begin_waiting(self, id: int, lease_ms: int | None, wire: Wire | None = None) -> None:
         if lease_ms is not None:

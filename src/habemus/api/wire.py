@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import socket
 import sys
 import threading
 from contextlib import suppress
-from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from habemus.api.address import Place, Whereabouts
-from habemus.api.errors import RefusedByNode, Silent, Unreachable
-from habemus.runtimes.live.lines import CONNECT_SECONDS, VERSION, proof
+from habemus.api.credentials import Credentials
+from habemus.api.errors import ProtocolError, RefusedByNode, Silent, Unreachable
+from habemus.api.protocol import LINE_LIMIT, Greeting, decode, encode
+from habemus.runtimes.live.lines import CONNECT_SECONDS
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
 ANSWER_SECONDS = 10.0
 CHUNK = 1 << 16
-LINE_LIMIT = 64 << 20
-"""Bytes of a line of the node; a status of many locks is long."""
-
-encode = json.JSONEncoder(separators=(",", ":")).encode
-_raw_decode = json.JSONDecoder().raw_decode
-
-
-def decode(line: str) -> Any:
-    """Without looking for spaces around it, of which there are none."""
-    return _raw_decode(line)[0]
-
-
-class Credentials(NamedTuple):
-    """How a client shows who it is where others could listen."""
-
-    secret: bytes | None = None
-    authority: str = ""
-    certificate: str = ""
-    key: str = ""
-
-    @classmethod
-    def given(
-        cls, secret: bytes | None = None, ca: str | None = None, certificate: str | None = None, key: str | None = None
-    ) -> Credentials:
-        """As given, else as the environment says."""
-        said = os.environ.get
-        return cls(secret, ca or said("HABEMUS_CA", ""), certificate or said("HABEMUS_CERTIFICATE", ""), key or said("HABEMUS_KEY", ""))
-
-    def at(self, where: Whereabouts) -> Credentials:
-        """With what the cluster's own file says of them, where nothing else does."""
-        return self._replace(secret=self.secret or where.secret, authority=self.authority or where.authority)
 
 
 class Closed(ConnectionError):
@@ -102,27 +71,21 @@ class Wire:
             raise
 
     def _greet(self, credentials: Credentials, label: str, session: str | None) -> dict[str, Any]:
-        nonce = os.urandom(32).hex() if credentials.secret is not None else None
+        greeting = Greeting(self.place, credentials, label, session)
+        said: list[Any] | None = greeting.hello
         try:
-            self.say("hello", VERSION, label, session, nonce)  # a node may end between taking a connection and hearing this
-            line = self.hear(self._patience)
-            if line[0] == "challenge" and credentials.secret is not None and nonce is not None:
-                cluster, node, theirs, shown = line[1:5]
-                if not compare_digest(shown, proof(credentials.secret, "node", cluster, node, (nonce, theirs))):
-                    raise RefusedByNode(f"{self.place} does not know the cluster's secret")
-                self.say("proof", proof(credentials.secret, "client", cluster, node, (nonce, theirs)))
-                line = self.hear(self._patience)
+            while said is not None:  # a node may end between taking a connection and hearing this
+                self.say(*said)
+                said = greeting.answer(self.hear(self._patience))
         except TimeoutError:
             raise Silent(f"{self.place} does not answer") from None
-        except (OSError, ValueError, IndexError, TypeError) as reason:
+        except OSError as reason:
             raise Unreachable(f"{self.place} does not answer as a node would: {reason}") from None
-        if line[0] != "welcome":
-            raise RefusedByNode(f"{self.place}: {line[3] if line[0] == 'refused' else 'an unexpected answer'}")
-        welcome: dict[str, Any] = line[1]
-        name = f"node-{welcome['node']}.{welcome['cluster']}"
+        welcome = greeting.welcome
+        assert welcome is not None
         if credentials.authority and not self.place.path:
             certificate: dict[str, Any] = getattr(self._socket, "getpeercert", dict)()
-            check_certificate(self.place, certificate, name)
+            check_certificate(self.place, certificate, f"node-{welcome['node']}.{welcome['cluster']}")
         return welcome
 
     def fileno(self) -> int:
@@ -145,13 +108,9 @@ class Wire:
             line, found, after = rest.partition(b"\n")
             if found:
                 self._rest = after
-                try:
-                    heard: list[Any] = decode(line.decode())
-                except ValueError:
-                    raise Closed(f"{self.place} says what no node would say") from None
-                return heard
+                return decode(line, self.place)
             if len(rest) > LINE_LIMIT:
-                raise Closed("a line without an end")
+                raise ProtocolError(f"{self.place} sends a line of more than {LINE_LIMIT:,} bytes")
             self._rest = rest
             more = self._received(timeout)
             if not more:
@@ -252,12 +211,23 @@ def at_path(path: str, patience: float) -> socket.socket:
 def security(credentials: Credentials) -> SSLContext:
     import ssl
 
-    context = ssl.create_default_context(cafile=credentials.authority)
+    try:
+        context = ssl.create_default_context(cafile=credentials.authority)
+    except OSError as reason:
+        raise ValueError(f"certificate of the authority {credentials.authority}: {_why(reason)}") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # a node is named for its number, which is in the welcome, and compared there
     if credentials.certificate:
-        context.load_cert_chain(credentials.certificate, credentials.key or None)
+        try:
+            context.load_cert_chain(credentials.certificate, credentials.key or None)
+        except OSError as reason:
+            files = " and ".join(filter(None, (credentials.certificate, credentials.key)))
+            raise ValueError(f"certificate {files}: {_why(reason)}") from None
     return context
+
+
+def _why(reason: OSError) -> str:
+    return getattr(reason, "reason", None) or reason.strerror or str(reason)
 
 
 def check_certificate(place: Place, certificate: dict[str, Any], name: str) -> None:

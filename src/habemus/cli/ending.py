@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 import select
-from time import monotonic_ns, sleep
+from time import sleep
 
+from habemus import boottime
 from habemus.runtimes.live.lines import PARTING_US
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ IGNORED_BY_GUARD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT
 
 
 def now_us() -> int:
-    return monotonic_ns() // 1_000
+    return boottime.nanoseconds() // 1_000
 
 
 def children(process: int) -> list[int]:
@@ -134,8 +135,19 @@ class Guard:
         os.waitpid(self._process, 0)
 
 
-def _until_ms(times: Iterable[int | None]) -> float | None:
-    return min((max(0, time - now_us()) / 1_000 for time in times if time is not None), default=None)
+def wait_ms(until: Iterable[int | None]) -> int | None:
+    """Return how long a poll may last until the first of these times; None if there is none.
+
+    Not all of it at once: a poll does not count the time for which the machine is suspended.
+    """
+    times = [time for time in until if time is not None]
+    if not times:
+        return None
+    return min(max(0, min(times) - now_us()) // 1_000 + 1, round(boottime.LONGEST_WAIT * 1_000))
+
+
+def _is_due(times: Iterable[int | None]) -> bool:
+    return any(time is not None and time <= now_us() for time in times)
 
 
 def guarded(command: int, at_us: int | None, line: int | None) -> Guard | None:
@@ -159,7 +171,7 @@ def _guard(parent: int, command: int, heard: int, at_us: int | None, line: int |
     if line is not None:
         poll.register(line, getattr(select, "POLLRDHUP", 0))
     times = {heard: at_us}
-    while ready := poll.poll(_until_ms(times.values())):
+    while (ready := poll.poll(wait_ms(times.values()))) or not _is_due(times.values()):
         for each, _ in ready:
             if each == line:
                 poll.unregister(each)

@@ -22,7 +22,7 @@ import os
 import select
 import sys
 
-from habemus.cli.ending import Family, Guard, guarded, now_us, tell
+from habemus.cli.ending import Family, Guard, guarded, now_us, tell, wait_ms
 from habemus.runtimes.live.lines import ELECTIONS, LOCKS, PARTING_US, TRY_MS
 
 TYPE_CHECKING = False
@@ -84,6 +84,7 @@ class Wish:
         lease: float | None = None,
         cluster: str | None = None,
         service: str = LOCKS,
+        papers: dict[str, str | None] | None = None,
     ) -> None:
         self.name = ELECTIONS + name if leads else name
         self.command = list(command)
@@ -92,6 +93,7 @@ class Wish:
         self.lease = lease
         self.cluster = cluster
         self.service = service
+        self.papers = papers or {}  # files that show who this client is
 
     @property
     def shown(self) -> str:
@@ -153,7 +155,9 @@ def acquired(wish: Wish, connect: Callable[[], Line], quoted: Callable[[str], st
         line = connect()
         try:
             grant = _asked(line, wish, deadline_us, quoted)
-        except (OSError, ValueError):  # the node has gone, or talks nonsense
+        except ValueError as reason:
+            raise Leaving(UNREACHABLE, f"the node sends what no node would send: {reason}") from None
+        except OSError:  # the node has gone
             grant = None
         if grant is not None and (grant.left_ms is None or now_us() < _until(grant) - _lease(grant) // ASK):
             return grant
@@ -164,7 +168,7 @@ def acquired(wish: Wish, connect: Callable[[], Line], quoted: Callable[[str], st
 
 def _asked(line: Line, wish: Wish, deadline_us: int | None, quoted: Callable[[str], str]) -> Grant | None:
     """None if the node does not answer."""
-    lease_ms = _least_of(line.lease_ms(wish.service), None if wish.lease is None else max(1, round(wish.lease * 1_000)))
+    lease_ms = _lease_ms(line.lease_ms(wish.service), wish)
     lease_us = None if lease_ms is None else lease_ms * 1_000
     beat_us = LEASELESS_US if lease_us is None else min(LEASELESS_US, lease_us // BEAT)
     now = now_us()
@@ -193,8 +197,14 @@ def _asked(line: Line, wish: Wish, deadline_us: int | None, quoted: Callable[[st
     return None
 
 
-def _least_of(one: int | None, other: int | None) -> int | None:
-    return one if other is None else other if one is None else min(one, other)
+def _lease_ms(offered: int | None, wish: Wish) -> int | None:
+    """Return the lease to ask for, which is no longer than that of the cluster."""
+    if wish.lease is None:
+        return offered
+    wanted = max(1, round(wish.lease * 1_000))
+    if offered is not None and wanted > offered:
+        raise Leaving(BAD_USE, f"--lease {wish.lease:g} is longer than that of the cluster's {wish.service} ({offered / 1_000:g} s)")
+    return wanted
 
 
 def _refusal(wish: Wish, told: list[Any]) -> Leaving:
@@ -282,7 +292,7 @@ class Stay:
         times = [each for each in (self._beat_at, self._ask_at, self._end_at) if each is not None]
         if self._status is not None:
             times.append(now_us() + LOOK_US)  # nobody tells when the rest has ended
-        for ready, _ in self._poll.poll(max(0, min(times) - now_us()) // 1_000 + 1 if times else None):
+        for ready, _ in self._poll.poll(wait_ms(times)):
             if ready != wakes:
                 self._hear_all()
             else:

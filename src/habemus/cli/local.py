@@ -21,9 +21,10 @@ from pathlib import Path
 import click
 
 from habemus.api.address import Place
+from habemus.api.credentials import Credentials
 from habemus.api.errors import RefusedByNode, Unreachable
 from habemus.api.session import own_label
-from habemus.api.wire import Credentials, Wire
+from habemus.api.wire import Wire
 from habemus.catalog.live import all_services
 from habemus.cli.survey import Onlooker, Survey
 from habemus.runtimes.live.config import OVERRIDES, BadConfig, Config, Offer, load

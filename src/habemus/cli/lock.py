@@ -14,45 +14,81 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 MOST_SECONDS = 10**8
 
-cluster_option = click.option(
-    "--cluster",
-    metavar="WHERE",
-    help="Addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`; else HABEMUS_CLUSTER, .habemus/ or the last one.",
+PAPERS = {
+    "ca": "Certificate of the cluster's authority, for nodes that are reached over the network.",
+    "certificate": "This client's certificate.",
+    "key": "The key of that certificate.",
+    "secret-file": "The cluster's secret.",
+}
+
+
+def options(*given: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return one decorator that stands for several options."""
+
+    def add(command: Command) -> Command:
+        for each in reversed(given):
+            command = each(command)
+        return command
+
+    return add
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds, which is neither infinite nor no number at all."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        made = super().convert(value, param, ctx)
+        if made != made:  # no range excludes it
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
+        return made
+
+
+cluster_options = options(
+    click.option(
+        "--cluster",
+        metavar="WHERE",
+        help="Addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`; else HABEMUS_CLUSTER, .habemus/ or the last one.",
+    ),
+    *(
+        click.option(f"--{name}", envvar=f"HABEMUS_{name.replace('-', '_').upper()}", show_envvar=True, metavar="FILE", help=text)
+        for name, text in PAPERS.items()
+    ),
 )
+"""Where the cluster is, and the files that show it who this client is."""
 service_option = click.option("--service", default=LOCKS, show_default=True, help="Which locks, if the cluster has several kinds.")
 
 
-def holding_options(command: Command) -> Command:
-    """What `lock` and `lead` have in common."""
-    options = [
-        click.option("--timeout", type=click.FloatRange(0, MOST_SECONDS), metavar="SECONDS", help="How long to wait; else for ever."),
-        click.option("--try", "tries", is_flag=True, help="Do not wait at all."),
-        click.option(
-            "--lease",
-            type=click.FloatRange(0, MOST_SECONDS, min_open=True),
-            metavar="SECONDS",
-            help="How long the lock stays with a client that is not heard of, where that is less than the cluster's own.",
-        ),
-        cluster_option,
-        service_option,
-        click.argument("name"),
-        click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+holding_options = options(
+    click.option("--timeout", type=Seconds(0, MOST_SECONDS), metavar="SECONDS", help="How long to wait; else for ever."),
+    click.option("--try", "tries", is_flag=True, help="Do not wait at all."),
+    click.option(
+        "--lease",
+        type=Seconds(0, MOST_SECONDS, min_open=True),
+        metavar="SECONDS",
+        help="How long the lock stays with a client that is not heard of; not longer than the cluster's own.",
+    ),
+    cluster_options,
+    service_option,
+    click.argument("name"),
+    click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
+)
+"""What `lock` and `lead` have in common."""
 
 
 def wish_of(name: str, command: tuple[str, ...], timeout: float | None, tries: bool, leads: bool, **more: Any) -> Wish:
     if tries and timeout is not None:
         raise click.UsageError("--try does not wait, so it has no --timeout")
-    return Wish(name, command, leads=leads, timeout=0.0 if tries else timeout, **more)
+    papers = {name.replace("-", "_"): more.pop(name.replace("-", "_")) for name in PAPERS}
+    said = {name: file for name, file in papers.items() if file}
+    return Wish(name, command, leads=leads, timeout=0.0 if tries else timeout, papers=said, **more)
 
 
 def held(wish: Wish) -> int:
     from habemus.cli.reaching import quoted, reach
 
-    return hold(wish, lambda: reach(wish.cluster), quoted)
+    return hold(wish, lambda: reach(wish.cluster, **wish.papers), quoted)
 
 
 @click.command(epilog="Example: habemus lock nightly-report --timeout 60 -- ./report.sh --all")

@@ -114,9 +114,13 @@ def _quoted(text: str) -> str:
 def nearest(named: str | None) -> Line | None:
     """To the first node that answers at a local socket; None if there is none."""
     label = f"{os.uname().nodename}/{os.getpid()}"
+    try:
+        cluster = cluster_meant(named)
+    except ValueError:  # `habemus.api` says what is wrong
+        return None
     if not _is_plain(label):
         return None
-    for path in _paths(cluster_meant(named)):
+    for path in _paths(cluster):
         line = _QuickLine.to(path, label) if len(os.fsencode(path)) < PATH_LIMIT else None
         if line is not None:
             return line
@@ -200,10 +204,9 @@ def read(line: bytes) -> list[Any]:
     if line.startswith(b'["granted",'):
         _, id, token, left_ms, at, name = line[1:-1].split(b",", 5)
         return ["granted", int(id), _number(token), _number(left_ms), int(at), name]
-    import json  # the command lasts for a while, or there will be none: nobody has to hurry
+    from habemus.api.protocol import decode  # the command lasts for a while, or there will be none: nobody has to hurry
 
-    read: list[Any] = json.loads(line)
-    return read
+    return decode(line, "it")
 
 
 def _number(text: bytes) -> int | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from habemus.api.address import whereabouts
+from habemus.api.credentials import Credentials
 from habemus.api.errors import RefusedByNode, Unreachable
+from habemus.api.protocol import encode
 from habemus.api.session import own_label
-from habemus.api.wire import Credentials, Wire, encode, first_of
+from habemus.api.wire import Wire, first_of
 from habemus.cli.holding import BAD_USE, UNREACHABLE, Leaving
 
 
@@ -24,11 +26,11 @@ class Reached:
         return lease_ms
 
 
-def reach(named: str | None) -> Reached:
-    """The first node that answers."""
+def reach(named: str | None, **papers: str | None) -> Reached:
+    """The first node that answers, to which the papers show who this is."""
     try:
         where = whereabouts(named)
-        return Reached(first_of(where, Credentials.given().at(where), own_label()))
+        return Reached(first_of(where, Credentials.of_files(**papers).at(where), own_label()))
     except (Unreachable, RefusedByNode) as reason:
         raise Leaving(UNREACHABLE, str(reason)) from None
     except ValueError as reason:

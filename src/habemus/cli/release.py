@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from habemus.cli.holding import UNREACHABLE
-from habemus.cli.lock import cluster_option, service_option
+from habemus.cli.lock import cluster_options, service_option
 from habemus.cli.output import Exit, json_option, say_json
 from habemus.cli.picture import LockSeen, Picture
 
@@ -24,10 +24,10 @@ WARNING = (
 @click.argument("name")
 @click.option("--force", is_flag=True, help="I know what I am doing.")
 @click.option("--all-nodes", is_flag=True, help="Tell every node, even if none has a holder: whoever was it is gone, and its node with it.")
-@cluster_option
+@cluster_options
 @service_option
 @json_option
-def release(name: str, force: bool, all_nodes: bool, cluster: str | None, service: str, as_json: bool) -> int:
+def release(name: str, force: bool, all_nodes: bool, cluster: str | None, service: str, as_json: bool, **papers: str | None) -> int:
     """Take the lock NAME from whoever holds it.
 
     The holder is told that it has lost the lock; a command of `habemus lock` is ended at once.  If the holder's node is gone, and the
@@ -43,7 +43,7 @@ def release(name: str, force: bool, all_nodes: bool, cluster: str | None, servic
     from habemus.cli.survey import survey_of
 
     try:
-        survey = survey_of(cluster)
+        survey = survey_of(cluster, **papers)
     except Unreachable as reason:
         click.echo(f"habemus: {reason}", err=True)
         return UNREACHABLE

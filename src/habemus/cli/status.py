@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 
 from habemus.cli.holding import UNREACHABLE
-from habemus.cli.lock import cluster_option, service_option
+from habemus.cli.lock import cluster_options, service_option
 from habemus.cli.output import Exit, json_option, say_json
 from habemus.cli.picture import LockSeen, NodeSeen, Picture, listed, shown_name, shown_time
 from habemus.cli.tables import say_table
@@ -15,10 +15,10 @@ from habemus.cli.tables import say_table
 
 @click.command(epilog="Example: habemus status printer --json")
 @click.argument("name", required=False)
-@cluster_option
+@cluster_options
 @service_option
 @json_option
-def status(name: str | None, cluster: str | None, service: str, as_json: bool) -> int:
+def status(name: str | None, cluster: str | None, service: str, as_json: bool, **papers: str | None) -> int:
     """Ask every node of a cluster what goes on, or how the lock NAME stands.
 
     \b
@@ -29,7 +29,7 @@ def status(name: str | None, cluster: str | None, service: str, as_json: bool) -
     from habemus.cli.survey import survey_of
 
     try:
-        survey = survey_of(cluster)
+        survey = survey_of(cluster, **papers)
     except Unreachable as reason:
         click.echo(f"habemus: {reason}", err=True)
         return UNREACHABLE

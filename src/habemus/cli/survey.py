@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from habemus.api.address import Place, Whereabouts, whereabouts
+from habemus.api.credentials import Credentials
 from habemus.api.errors import RefusedByNode, Unreachable
 from habemus.api.session import own_label
-from habemus.api.wire import Credentials, Wire
+from habemus.api.wire import Wire
 from habemus.cli.picture import Picture, Told, picture
 
 ANSWER_SECONDS = 2.0
@@ -73,10 +74,10 @@ class Survey:
             each.close()
 
 
-def survey_of(named: str | None) -> Survey:
+def survey_of(named: str | None, **papers: str | None) -> Survey:
     """Of the cluster that is meant; `Unreachable` if no node of it answers."""
     where = whereabouts(named)
-    credentials = Credentials.given().at(where)
+    credentials = Credentials.of_files(**papers).at(where)
     found = _connected(where, credentials)
     welcome = next(iter(found.values())).welcome
     onlookers = {}

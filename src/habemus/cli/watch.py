@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from habemus.cli.holding import UNREACHABLE
-from habemus.cli.lock import cluster_option, service_option
+from habemus.cli.lock import cluster_options, service_option
 from habemus.cli.output import Exit
 from habemus.runtimes.live.lines import ELECTIONS
 
@@ -22,21 +22,22 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.option("--election", is_flag=True, help="NAME is that of an election: who leads it, by `habemus lead`.")
 @click.option("--changes", type=click.IntRange(1), metavar="N", help="End after so many lines; else never.")
-@cluster_option
+@cluster_options
 @service_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on every line.")
-def watch(name: str, election: bool, changes: int | None, cluster: str | None, service: str, as_json: bool) -> int:
+def watch(name: str, election: bool, changes: int | None, cluster: str | None, service: str, as_json: bool, **papers: str | None) -> int:
     """Say who holds the lock NAME, in one line now and one whenever that changes, until Ctrl-C.
 
     What is said is gossip: it may be late, and a lock that changes hands fast may do so unseen.
     """
-    import habemus
+    from habemus.api.cluster import Cluster
+    from habemus.api.credentials import Credentials
     from habemus.api.errors import RefusedByNode, Unreachable
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)  # that is how this ends
     try:
-        with habemus.connect(cluster) as here:
+        with Cluster(cluster, Credentials.of_files(**papers)) as here:
             standings: Iterator[Standing] = here.watch(ELECTIONS + name if election else name, service=service)
             for count, standing in enumerate(standings, 1):
                 click.echo(_line(name, election, standing, as_json))

@@ -19,8 +19,17 @@ def last_file() -> str:
 
 
 def cluster_meant(named: str | None) -> str:
-    """As named, or as HABEMUS_CLUSTER says, or what `habemus up` left; nothing if there is none of these."""
-    return named or os.environ.get("HABEMUS_CLUSTER") or _left_here() or _left_last()
+    """As named, or as HABEMUS_CLUSTER says, or what `habemus up` left; nothing if there is none of these.
+
+    `ValueError` for an empty name: a variable that was never set must not lead to another cluster.
+    """
+    said = os.environ.get("HABEMUS_CLUSTER") if named is None else named
+    if said is None:
+        return _left_here() or _left_last()
+    if not said.strip():
+        name = "HABEMUS_CLUSTER" if named is None else "the name of the cluster"
+        raise ValueError(f"{name} is empty: give addresses, a socket, a cluster.toml or a folder")
+    return said
 
 
 def sockets_in(folder: str) -> list[str]:
