@@ -11,11 +11,23 @@ from pathlib import Path
 from tests.live.conftest import PATIENCE
 from tests.ports import reserved_ports
 
-DEFAULT = """\
+
+def leased(lease: str) -> str:
+    """Return the default service with leases of this length, and elections that do not keep a test waiting."""
+    election = "election_options = { patience = [200000, 400000], period = 50000 }"
+    return f'''\
 [services.locks]
 algorithm = "elected-coordinator-leased"
-options = { lease = "1s", patience = "300ms", election_options = { patience = [200000, 400000], period = 50000 } }
-"""
+options = {{ lease = "{lease}", patience = "300ms", {election} }}
+'''
+
+
+DEFAULT = leased("30s")
+"""Far longer than any stall: nobody loses a lock unless the test takes it away."""
+SOON = 15.0
+"""Seconds: far longer than any stall, and far shorter than a lease.  What is there so soon did not wait for a lease to expire."""
+LAPSING = leased("3s")
+"""For tests that wait until a lease has expired."""
 
 
 class Nodes:

@@ -13,7 +13,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ from tests.live.conftest import PATIENCE
 from habemus.runtimes.live.nearby import last_file
 
 HABEMUS = (sys.executable, "-m", "habemus")
+
+LEASE = ("-o", "lease=8s")
+"""Longer than any stall, and not so long that a test cannot wait until it has expired."""
 
 NOTES = """
 import os, sys, time
@@ -84,12 +87,16 @@ class Cluster:
         return holder
 
     def pid(self, node: int) -> int:
-        status = json.loads(self.run("status", "--json").stdout)
-        pid: int = status["nodes"][node - 1]["pid"]
+        pid: int = self.well()["nodes"][node - 1]["pid"]
         return pid
 
-    def wait_until_well(self) -> None:
-        while self.run("status").returncode != 0:
+    def well(self) -> dict[str, Any]:
+        """Return the status as soon as every node answers and there is a leader."""
+        while True:
+            done = self.run("status", "--json")
+            status: dict[str, Any] = json.loads(done.stdout)
+            if done.returncode == 0 and status["leader"] is not None:
+                return status
             assert self.process.poll() is None
 
     def stop(self) -> int:
@@ -100,9 +107,24 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("up"), "--restart")
+    made = Cluster(tmp_path_factory.mktemp("up"), "--restart", *LEASE)
     yield made
     assert made.stop() == 0
+
+
+@pytest.fixture
+def up() -> Iterator[Callable[..., Cluster]]:
+    """Clusters for one test, which ends them."""
+    made: list[Cluster] = []
+
+    def started(*given: Any, **more: Any) -> Cluster:
+        made.append(Cluster(*given, **more))
+        return made[-1]
+
+    yield started
+    for each in made:
+        if each.process.poll() is None:
+            each.stop()
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -201,7 +223,7 @@ def test_who_does_not_get_it_leaves_no_contender(cluster: Cluster) -> None:
     while seen(cluster, "wanted")["waiting"]:
         pass
     assert ended(holder)[0] == 0
-    assert cluster.run("lock", "wanted", "--try", "--", "echo", "mine").stdout == "mine\n"
+    assert cluster.run("lock", "wanted", "--timeout", "15", "--", "echo", "mine").stdout == "mine\n"
 
 
 def seen(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -296,7 +318,7 @@ def test_killed_before_another_is_granted_when_the_node_dies(cluster: Cluster, t
     assert "the node has gone" in said
     assert ended(after) == (0, "", "")
     assert beating.last() < numbers(tmp_path / "notes")[0]
-    cluster.wait_until_well()
+    cluster.well()
 
 
 def back(cluster: Cluster, number: int) -> subprocess.Popen[str]:
@@ -320,10 +342,10 @@ def back(cluster: Cluster, number: int) -> subprocess.Popen[str]:
     ],
 )
 def test_killed_before_another_is_granted_when_the_node_is_back_at_once(
-    tmp_path: Path, algorithm: str, how: signal.Signals, stands_still: bool
+    up: Callable[..., Cluster], tmp_path: Path, algorithm: str, how: signal.Signals, stands_still: bool
 ) -> None:
     """A node that recovers says that its stay is over; if it did so at once, that would be too early for a command that takes its time."""
-    cluster = Cluster(tmp_path, "--algorithm", algorithm)
+    cluster = up(tmp_path, "--algorithm", algorithm, *(LEASE if algorithm.endswith("leased") else ()))
     beating = Beating(cluster, tmp_path, "node-dies")
     after = next_one(cluster, tmp_path, "node-dies")
     if stands_still:
@@ -338,7 +360,6 @@ def test_killed_before_another_is_granted_when_the_node_is_back_at_once(
     finally:
         again.terminate()
         assert ended(again)[0] == 0
-        cluster.stop()
 
 
 def test_killed_before_another_is_granted_when_the_node_stands_still(cluster: Cluster, tmp_path: Path) -> None:
@@ -351,7 +372,7 @@ def test_killed_before_another_is_granted_when_the_node_stands_still(cluster: Cl
     assert (code, "not renewed in time" in said) == (123, True)
     assert ended(after) == (0, "", "")
     assert beating.last() < numbers(tmp_path / "notes")[0]
-    cluster.wait_until_well()
+    cluster.well()
 
 
 def test_killed_before_another_is_granted_when_habemus_lock_is_killed(cluster: Cluster, tmp_path: Path) -> None:
@@ -434,7 +455,7 @@ def test_watch(cluster: Cluster) -> None:
 
 def test_status(cluster: Cluster) -> None:
     holder = cluster.holder("looked-at", "--cluster", cluster.socket(2))
-    status = json.loads(cluster.run("status", "--json").stdout)
+    status = cluster.well()
     assert [node["up"] for node in status["nodes"]] == [True] * 3
     assert status["leader"] in (1, 2, 3) and status["term"] >= 1
     (lock,) = [each for each in status["locks"] if each["name"] == "looked-at"]
@@ -474,8 +495,8 @@ def test_a_second_cluster_in_the_same_folder_is_refused(cluster: Cluster) -> Non
     assert "a cluster is up in" in done.stderr
 
 
-def test_nodes_end_with_whoever_started_them(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path, "--no-data", size=1)
+def test_nodes_end_with_whoever_started_them(up: Callable[..., Cluster], tmp_path: Path) -> None:
+    cluster = up(tmp_path, "--no-data", size=1)
     nodes = [os.pidfd_open(node["pid"]) for node in cluster.told["nodes"]]
     cluster.process.kill()
     cluster.process.communicate(timeout=PATIENCE)
