@@ -173,7 +173,7 @@ def test_standard_input_is_passed_on(cluster: Cluster) -> None:
     assert cluster.run("lock", "input", "--", "cat", input="for the command\n").stdout == "for the command\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_are_passed_on(cluster: Cluster, number: signal.Signals) -> None:
     trap = f"trap 'exit 9' {number.name.removeprefix('SIG')}; echo in; while :; do read line || sleep 0.01; done"
     running = cluster.start("lock", "signals", "--", "bash", "-c", trap)
@@ -205,6 +205,48 @@ def test_on_a_terminal_the_command_is_in_the_foreground(cluster: Cluster) -> Non
     _, status = os.waitpid(process, 0)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGINT
+
+
+class Terminal:
+    """One on which `habemus lock` runs a shell script."""
+
+    def __init__(self, cluster: Cluster, name: str, script: str) -> None:
+        self.process, self._terminal = pty.fork()
+        if self.process == 0:
+            os.chdir(cluster.folder)
+            os.execve(sys.executable, [*HABEMUS, "lock", name, "--", "sh", "-c", script], cluster.environment)
+        shown = b""
+        while b"in\r\n" not in shown:
+            shown += os.read(self._terminal, 1_024)
+
+    def close(self) -> None:
+        os.close(self._terminal)
+
+    def code(self) -> int:
+        _, status = os.waitpid(self.process, 0)
+        return os.waitstatus_to_exitcode(status)
+
+
+def test_a_terminal_that_is_closed_ends_the_command_and_releases_the_lock(cluster: Cluster) -> None:
+    terminal = Terminal(cluster, "hangup", "echo in; exec sleep 1000")
+    terminal.close()
+    assert terminal.code() == 128 + signal.SIGHUP
+    assert cluster.run("lock", "hangup", "--timeout", "30", "--", "echo", "mine").stdout == "mine\n"
+
+
+def test_a_command_that_outlives_its_terminal_is_ended_when_the_lock_is_lost(cluster: Cluster) -> None:
+    """Although there is nowhere to say so."""
+    terminal = Terminal(cluster, "nohup", "trap '' HUP; echo in; sleep 1000")
+    terminal.close()
+    assert cluster.run("release", "nohup", "--force").returncode == 0
+    assert terminal.code() == 123
+
+
+def test_a_node_outlives_its_terminal(cluster: Cluster) -> None:
+    pid = cluster.pid(1)
+    os.kill(pid, signal.SIGHUP)
+    assert cluster.run("lock", "hung-up", "--cluster", cluster.socket(1), "--", "echo", "inside").stdout == "inside\n"
+    assert cluster.pid(1) == pid
 
 
 # Waiting.

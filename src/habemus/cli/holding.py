@@ -133,7 +133,10 @@ def _open_standard_files() -> None:
 
 def complain(line: str) -> None:
     if sys.stderr is not None:  # else something of ours may have that number
-        os.write(2, f"habemus: {' '.join(line.split())}\n".encode())
+        try:
+            os.write(2, f"habemus: {' '.join(line.split())}\n".encode())
+        except OSError:
+            return  # the terminal is gone; the lock has to be seen to all the same
 
 
 # Waiting.
