@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo test test-compiled test-stutter postgresql lint bench-sim bench-check bench-live campaign sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo print-demo test test-compiled test-pythons test-stutter postgresql lint bench-sim bench-check bench-live campaign sweep-campaign torture-campaign docs wire cards clean
 
 demo: $(VENV)/.demo-ready
 	@rm -rf build/demo && mkdir -p build/demo
@@ -46,6 +46,10 @@ build/test-compiled/.ready: $(COMPILED_FROM)
 # Half an hour on two cores.
 test-stutter: $(VENV)/.test-ready
 	$(BIN)/python tests/stutter.py $(BIN)/pytest -n auto tests/live tests/unit/live tests/unit/torture tests/unit/printing tests/unit/cli
+
+# The tests of the pure part under Python 3.12, 3.13 and 3.14: those on the path, else Pyodide from npm under node.  Ten minutes on two cores.
+test-pythons:
+	@$(PYTHON) -m tests.pythons
 
 # A guard is tested inside a real PostgreSQL server, which the tests start and end themselves.  If there is none, root gets Debian's.
 postgresql:

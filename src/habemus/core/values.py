@@ -28,14 +28,21 @@ _DERIVED = ("__init__", "__eq__", "__hash__", "__lt__", "__repr__", "__reduce__"
 
 def declared_names(namespace: Mapping[str, Any]) -> list[str]:
     """The names annotated in a class body, in order, without those marked ClassVar."""
+    annotations = namespace.get("__annotations__")  # before 3.14, and under the future import
+    if annotations is None:
+        annotations = _deferred_annotations(namespace)
+    return [name for name, declared in annotations.items() if not _is_class_variable(declared)]
+
+
+def _deferred_annotations(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Evaluate the annotations of a class body that Python 3.14 defers (PEP 649)."""
     if sys.version_info >= (3, 14):
         import annotationlib
 
         annotate = annotationlib.get_annotate_from_class_namespace(namespace)
-        annotations = annotationlib.call_annotate_function(annotate, annotationlib.Format.FORWARDREF) if annotate else {}
-    else:
-        annotations = namespace.get("__annotations__", {})
-    return [name for name, declared in annotations.items() if not _is_class_variable(declared)]
+        if annotate is not None:
+            return annotationlib.call_annotate_function(annotate, annotationlib.Format.FORWARDREF)
+    return {}
 
 
 def _is_class_variable(declared: Any) -> bool:
@@ -46,10 +53,10 @@ def _is_class_variable(declared: Any) -> bool:
 
 def hints_of(cls: type, definition: types.FrameType | None) -> dict[str, Any]:
     """The declared types of a class, with names of the place of its definition in sight."""
-    # Only the names of this class: those of its bases were resolved where the bases stand, and may not be known here.
-    own = type(cls.__name__, (), {"__annotations__": inspect.get_annotations(cls), "__module__": cls.__module__})
     inside = {name: member for name, member in cls.__dict__.items() if isinstance(member, type)}
     try:
+        # Only the names of this class: those of its bases were resolved where the bases stand, and may not be known here.
+        own = type(cls.__name__, (), {"__annotations__": inspect.get_annotations(cls), "__module__": cls.__module__})
         return typing.get_type_hints(own, localns={**(definition.f_locals if definition else {}), **inside}, include_extras=True)
     except NameError as error:
         raise UnsupportedType(f"{cls.__qualname__}: {error}; define it above the class that uses it") from None

@@ -438,3 +438,36 @@ def test_a_type_inside_the_class_can_be_used_by_its_fields() -> None:
         side: Side = Side.LEFT
 
     assert Turn().side is Turn.Side.LEFT
+
+
+DEFERRED = """
+from enum import Enum
+from typing import ClassVar
+from habemus.core import Message
+
+class Side(Enum):
+    LEFT = 1
+
+class Turn(Message):
+    side: Side
+    angle: int = 90
+    turns: ClassVar[int] = 0
+"""
+
+
+@pytest.mark.parametrize("first", ["", "from __future__ import annotations"])
+def test_fields_are_found_however_annotations_are_kept(first: str) -> None:
+    """As text under the future import; else as types, which Python 3.14 makes when they are asked for."""
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(compile(first + DEFERRED, "deferred", "exec", dont_inherit=True), scope)
+    turn = scope["Turn"](scope["Side"].LEFT)
+    assert list(turn.__fields__) == ["side", "angle"] and turn.turns == 0
+    assert from_plain(to_plain(turn), {"Turn": scope["Turn"]}) == turn
+
+
+@pytest.mark.parametrize("first", ["", "from __future__ import annotations"])
+def test_a_type_that_is_defined_below_is_refused_by_name(first: str) -> None:
+    source = f"{first}\nfrom habemus.core import Message\nclass Turn(Message):\n    side: Later\n"
+    wanted = NameError if first == "" and sys.version_info < (3, 14) else UnsupportedType
+    with pytest.raises(wanted, match="'Later' is not defined"):
+        exec(compile(source, "deferred", "exec", dont_inherit=True), {"__name__": __name__})

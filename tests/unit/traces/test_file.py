@@ -157,7 +157,7 @@ def test_the_file_of_these_tests_is_right() -> None:
         (whole('{"t":0,"p":1,"e":"start","name":""}'), "line 2: not written as this format writes it"),
         (whole('{"t":NaN,"p":1,"e":"start"}'), "line 2: not JSON (NaN is not JSON)"),
         (whole('{"t":0,"p":1,"e":"start","v":{"a":' + "[" * 40 + "]" * 40 + "}}"), "line 2: nested too deeply"),
-        (whole("[" * 100_000), "line 2: nested too deeply"),
+        (whole('{"t":' + "[" * 100_000 + "]" * 100_000 + "}"), "line 2: nested too deeply"),
         (whole('{"t":' + "9" * 5_000 + "}"), "line 2: not JSON"),
         ("\n".join([HEADER, START, footer(START, events=2)]), "line 3: the footer counts 2 events, and the file has 1"),
         ("\n".join([HEADER, START, footer(START, digest="0")]), "line 3: the digest does not fit the events; the file was changed"),

@@ -391,6 +391,7 @@ def test_a_large_check_goes_by_sets_of_states() -> None:
 
 
 def test_sets_that_do_not_suit_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numpy")  # which `make test` has
     monkeypatch.setattr("habemus.catalog.checks.SMALL", 100)
     monkeypatch.setattr("habemus.catalog.checks.SMALL_DIAGRAM", 1_000)
     report = perform(Check("ricart-agrawala", 3, options=("tick=0",), network="fifo"))
