@@ -16,6 +16,7 @@ MODULES = (
     "habemus.runtimes.live.dialling",
     "habemus.runtimes.live.instance",
     "habemus.runtimes.live.node",
+    "habemus.runtimes.live.slices",
     "habemus.runtimes.live.steps",
     "habemus.runtimes.live.tcp",
     "habemus.runtimes.live.timers",

@@ -15,7 +15,9 @@ from habemus.runtimes.live.desk import Desk, Session, number_of
 from habemus.runtimes.live.failures import NodeStopped
 from habemus.runtimes.live.instance import Hosted, Instance
 from habemus.runtimes.live.service import Service
+from habemus.runtimes.live.slices import Slices
 from habemus.runtimes.live.timers import Timers, chance
+from habemus.runtimes.live.turn import Turn
 
 
 class Wished(ElectedCoordinatorLeased):
@@ -81,7 +83,8 @@ class Said:
 def run(check: Callable[[Desk, Script, Said, Session], None]) -> None:
     async def main() -> None:
         node, wire = Script(), Said()
-        desk = Desk(node, Timers(asyncio.get_running_loop(), chance(1)))
+        loop = asyncio.get_running_loop()
+        desk = Desk(node, Timers(loop, chance(1)), Slices(loop, Turn(loop)))
         session = desk.join(wire, "client", None)
         assert session is not None
         check(desk, node, wire, session)
@@ -180,7 +183,7 @@ def test_who_is_silent_loses_each_lock_when_its_own_lease_is_over() -> None:
         assert isinstance(loop, virtual.VirtualLoop)
         node, wire = Script(), Said()
         node.grants_at_once = True
-        desk = Desk(node, Timers(loop, chance(1), loop.now_us))
+        desk = Desk(node, Timers(loop, chance(1), loop.now_us), Slices(loop, Turn(loop), loop.now_us))
         session = desk.join(wire, "client", None)
         assert session is not None
         for id, lease_us in ((1, 60_000), (2, None), (3, 10_000), (4, 5_000)):
@@ -228,3 +231,61 @@ def test_a_connection_that_ends_when_the_node_has_stopped_ends_all_its_claims() 
         assert list(desk.places()) == []
 
     run(check)
+
+
+def test_one_client_has_so_many_locks_and_no_more() -> None:
+    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+        for id in range(10):
+            desk.acquire(wire, session, id, "locks", [f"{id} {number}" for number in range(1_000)], None, None, id)
+        assert wire.lines == []
+        acquire(desk, wire, session, 11)
+        assert [line[:3] for line in wire.lines] == [("refused", 11, "full")]
+        assert "10000 locks" in str(wire.lines[0][3])
+        other = desk.join(Said(), "another", None)
+        assert other is not None
+        desk.release(session, 1)
+        acquire(desk, wire, session, 12)
+        assert len(wire.lines) == 1
+
+    run(check)
+
+
+def test_a_claim_on_many_locks_is_made_in_slices_and_passes_over_what_it_no_longer_wants() -> None:
+    class Slow(Script):
+        """Each request takes a millisecond."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.now = 0
+            self.listeners: dict[str, Any] = {}
+
+        def subscribe(self, service: str, name: str, listener: Any) -> Callable[[], None]:
+            self.listeners[name] = listener
+            return lambda: None
+
+        def ask_of(self, *given: Any) -> None:
+            self.now += 1_000
+            super().ask_of(*given)
+
+    async def main() -> None:
+        node, wire = Slow(), Said()
+        loop = asyncio.get_running_loop()
+        desk = Desk(node, Timers(loop, chance(1)), Slices(loop, Turn(loop), lambda: node.now))
+        session = desk.join(wire, "client", None)
+        assert session is not None
+        desk.acquire(wire, session, 1, "locks", [f"{number}" for number in range(1_000)], None, None, 1)
+        assert node.asked == ["acquire"] * 5  # one slice
+        for _ in range(10):
+            await asyncio.sleep(0)
+        asked = len(node.asked)
+        assert 5 < asked < 100
+        node.listeners["3"](1, Granted((1, 7)))
+        node.listeners["40"](1, Granted((1, 8)))  # before the withdrawal from that queue had its turn
+        assert [line[:3] for line in wire.lines] == [("granted", 1, number_of((1, 7)))]
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        assert node.asked.count("acquire") == asked
+        assert node.asked.count("release") == asked - 1
+        assert (list(session.holding), session.locks) == ([1], 1)
+
+    asyncio.run(main())

@@ -706,7 +706,7 @@ def test_a_replayed_connection_has_no_effect(cluster: Any) -> None:
 
 def test_connections_without_a_handshake_are_limited_in_number_and_time(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("habemus.runtimes.live.answering.HANDSHAKE_SECONDS", 2.0)
-    monkeypatch.setattr("habemus.runtimes.live.tcp.SPARE_CONNECTIONS", 3)
+    monkeypatch.setattr("habemus.runtimes.live.strangers.MOST_STRANGERS", 5)
 
     async def main() -> None:
         async with cluster({"counts": counting()}, only=(1,)) as made:

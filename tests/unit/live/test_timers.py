@@ -147,3 +147,20 @@ def test_cancelled_entries_do_not_pile_up() -> None:
     assert len(heap._heap) <= timers.SWEEP_FROM + 2
     assert len(heap) == 1
     loop.advance(10)
+
+
+def test_many_that_are_due_leave_room_for_other_work_in_between() -> None:
+    loop, heap, fired = made()
+
+    def act() -> None:
+        fired.append(loop.now)
+        loop.now += 2_000  # what it does takes that long
+
+    for _ in range(10):
+        heap.set(1_000, act)
+    loop.now += 1_000
+    first = loop.wakes.pop()
+    first.action()
+    assert len(fired) == 3  # 5 ms are over
+    loop.advance(100_000)
+    assert len(fired) == 10

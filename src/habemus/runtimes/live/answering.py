@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from habemus.runtimes.live.codec import FRAME_LIMIT, HANDSHAKE_LIMIT, Deframer, Refused, encoded, frame_of, greeting_of
 from habemus.runtimes.live.frames import Rejection
 from habemus.runtimes.live.handshake import Answering
 from habemus.runtimes.live.lines import FIRST_BYTE
-from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, origin, tune
 from habemus.runtimes.live.tls import names_in
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.tcp import Network
-
-log = logging.getLogger("habemus.live")
-
-MOST_COMPLAINTS = 100
-"""Noise must not fill the log."""
 
 
 class Incoming(asyncio.Protocol):
@@ -32,16 +28,17 @@ class Incoming(asyncio.Protocol):
         self._handshake = Answering(network.identity, self._is_named)
         self._deadline: asyncio.TimerHandle | None = None
         self._has_spoken = False
+        self._bodies: deque[bytes] = deque()  # frames that have come and are not read yet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
         self._transport = transport
         network = self._network
-        if network.is_closed or len(network.incoming) >= network.most_incoming:
-            network.counts["turned away"] += 1
+        if network.is_closed:
             transport.abort()
             return
         network.incoming.add(self)
+        network.strangers.add(self)
         tune(transport)
         self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
 
@@ -61,39 +58,43 @@ class Incoming(asyncio.Protocol):
             if data.startswith(FIRST_BYTE):
                 self._hand_over(data)
                 return
-        self._network.turn.open()
-        try:
-            self._take(data)
-        finally:
-            self._network.turn.close()
+        is_behind = bool(self._bodies)
+        self._bodies.extend(self._deframer.feed(data))
+        if not is_behind and not self._network.slices.run(self, self._take()) and self._transport is not None:
+            self._transport.pause_reading()
 
-    def _take(self, data: bytes) -> None:
-        network = self._network
-        for body in self._deframer.feed(data):
-            if self._transport is None:
-                return
-            peer = self._handshake.peer
-            if peer is None:
-                self._greet(body)
-                continue
-            frame = frame_of(body)
-            if isinstance(frame, Refused):
-                self._refuse(frame)
-                return
-            network.counts["received"] += 1
-            refused = network.received(peer, frame)
-            if refused is not None:
-                self._refuse(refused)
-                return
-        if self._deframer.refused is not None:
+    def _take(self) -> Iterator[None]:
+        while self._bodies and self._transport is not None:
+            self._read(self._bodies[0])
+            self._bodies.popleft()
+            yield
+        if self._transport is None:
+            self._bodies.clear()
+        elif self._deframer.refused is not None:
             self._refuse(self._deframer.refused)
+        elif not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    def _read(self, body: bytes) -> None:
+        peer = self._handshake.peer
+        if peer is None:
+            self._greet(body)
+            return
+        frame = frame_of(body)
+        if isinstance(frame, Refused):
+            self._refuse(frame)
+            return
+        self._network.counts["received"] += 1
+        refused = self._network.received(peer, frame)
+        if refused is not None:
+            self._refuse(refused)
 
     def _hand_over(self, data: bytes) -> None:
         """It is no peer but a client, which speaks in lines."""
         transport = self._transport
         assert transport is not None
         self.connection_lost(None)
-        client = self._network.clients.connection(is_local=False)
+        client = self._network.clients.connection(self._network.strangers)
         transport.set_protocol(client)
         client.connection_made(transport)
         client.data_received(data)
@@ -111,6 +112,7 @@ class Incoming(asyncio.Protocol):
             if self._deadline is not None:
                 self._deadline.cancel()
             self._deframer.limit = FRAME_LIMIT
+            self._network.strangers.remove(self)
             before = self._network.speaking.get(peer)
             self._network.speaking[peer] = self
             if before is not None:
@@ -120,8 +122,7 @@ class Incoming(asyncio.Protocol):
         network = self._network
         network.counts["refused"] += 1
         who = "somebody" if self._handshake.peer is None else f"node {self._handshake.peer}"
-        if network.counts["refused"] <= MOST_COMPLAINTS:
-            log.warning("refused %s: %s", who, refused.reason)
+        network.complaints.warn("refused %s%s: %s", who, origin(self._transport), refused.reason)
         transport, self._transport = self._transport, None  # nothing more is listened to
         if transport is not None:
             if self._handshake.peer is None and self._deframer.refused is None:
@@ -136,6 +137,7 @@ class Incoming(asyncio.Protocol):
             self._deadline.cancel()
         network = self._network
         network.incoming.discard(self)
+        network.strangers.remove(self)
         peer = self._handshake.peer
         if peer is not None and network.speaking.get(peer) is self:
             del network.speaking[peer]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import logging
 import os
+from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,16 +32,16 @@ from habemus.runtimes.live.client_lines import (
     Wrote,
 )
 from habemus.runtimes.live.codec import check_name
+from habemus.runtimes.live.complaints import Complaints
 from habemus.runtimes.live.desk import Desk, Session
 from habemus.runtimes.live.lines import LABEL_LIMIT, LINE_LIMIT, NAMES_LIMIT, VERSION, proof
-from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
-from habemus.runtimes.live.turn import Turn
+from habemus.runtimes.live.slices import Slices
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, origin, tune
+from habemus.runtimes.live.strangers import Strangers
 from habemus.runtimes.live.watching import Watching
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.node import Node
-
-log = logging.getLogger("habemus.live")
 
 MOST_CLIENTS = 10_000
 UNREAD_LIMIT = 4 << 20
@@ -50,23 +51,27 @@ UNREAD_LIMIT = 4 << 20
 _LINES = msgspec.json.Decoder(Hello | Proof | Acquire | Release | Transfer | Alive | Wrote | Watch | Unwatch | Status | Force)
 _ENCODER = msgspec.json.Encoder()
 LONGEST_US = 10 * 365 * 24 * 3_600_000_000
-WATCHES_LIMIT = 10_000
+MOST_WATCHES = 1_000
+"""Locks and elections that one client may watch at a time."""
 
 
 class Clients:
     """All connections of clients of one node."""
 
-    def __init__(self, node: Node, desk: Desk, watching: Watching, turn: Turn) -> None:
+    def __init__(self, node: Node, desk: Desk, watching: Watching, slices: Slices, complaints: Complaints) -> None:
         self.node = node
         self.desk = desk
         self.watching = watching
-        self.turn = turn
+        self.slices = slices
+        self.complaints = complaints
         self.connections: set[Connection] = set()
+        self.welcomed = 0
         self.is_compiled = is_compiled()
         self.is_closed = False
 
-    def connection(self, *, is_local: bool = True) -> Connection:
-        return Connection(self, needs_proof=not is_local and self.node.settings.secret is not None)
+    def connection(self, strangers: Strangers | None = None) -> Connection:
+        """A connection by the local socket, or by the network, where it is a stranger at first."""
+        return Connection(self, strangers)
 
     def close(self) -> None:
         self.is_closed = True
@@ -109,27 +114,30 @@ class Clients:
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, clients: Clients, *, needs_proof: bool) -> None:
+    def __init__(self, clients: Clients, strangers: Strangers | None) -> None:
         self._clients = clients
         self._desk = clients.desk
-        self._turn = clients.turn
-        self._needs_proof = needs_proof
+        self._strangers = strangers
+        self._needs_proof = strangers is not None and clients.node.settings.secret is not None
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
         self._hello: Hello | None = None
         self._nonces = ("", "")
         self._rest = b""
+        self._lines: deque[bytes] = deque()  # that have come and are not read yet
         self._deadline: asyncio.TimerHandle | None = None
-        self._watches = 0
+        self._watches: dict[int, tuple[str, str]] = {}  # what it watches, by id
 
     # The connection.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
-        if self._clients.is_closed or len(self._clients.connections) >= MOST_CLIENTS:
+        if self._clients.is_closed or (self._strangers is None and len(self._clients.connections) >= MOST_CLIENTS):
             self._transport.abort()
             return
         self._clients.connections.add(self)
+        if self._strangers is not None:
+            self._strangers.add(self)
         tune(self._transport)
         self._transport.set_write_buffer_limits(high=UNREAD_LIMIT)
         self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
@@ -137,12 +145,20 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._clients.connections.discard(self)
+        if self._strangers is not None:
+            self._strangers.remove(self)
         if self._deadline is not None:
             self._deadline.cancel()
         if self._session is not None:
             session, self._session = self._session, None
-            self._clients.watching.unwatch(self)
+            self._clients.welcomed -= 1
+            self._clients.slices.run(self, self._unwatch_all(session))
             self._desk.leave(self, session)
+
+    def _unwatch_all(self, session: Session) -> Iterator[None]:
+        for id in list(self._watches):
+            self._unwatch(session, id)
+            yield
 
     def end(self) -> None:
         """Nothing more is said, nor listened to."""
@@ -151,7 +167,10 @@ class Connection(asyncio.Protocol):
             transport.close()
 
     def pause_writing(self) -> None:
-        log.warning("a client does not read what it is told: its connection is closed")
+        self._clients.complaints.warn("a client does not read what it is told: its connection is closed")
+        self.abort()
+
+    def abort(self) -> None:
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
@@ -162,28 +181,36 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, word: str, why: str) -> None:
         self._clients.node.counts["refused"] += 1
+        self._clients.complaints.warn("refused a client%s: %s", origin(self._transport), why)
         self.say("refused", None, word, why)
         self.end()
 
     def say(self, *line: object) -> None:
-        if self._transport is not None:
-            self._transport.write(_ENCODER.encode(line) + b"\n")
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.write(_ENCODER.encode(line) + b"\n")
 
     # Lines.
 
     def data_received(self, data: bytes) -> None:
-        turn = self._turn
-        turn.open()
-        try:
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            for line in lines:
-                if self._transport is None:
-                    return
-                self._read(line)
-            if len(self._rest) > LINE_LIMIT:
-                self._refuse("rude", f"a line of more than {LINE_LIMIT} bytes")
-        finally:
-            turn.close()
+        is_behind = bool(self._lines)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._lines.extend(lines)
+        if len(self._rest) > LINE_LIMIT:
+            self._lines.append(self._rest)
+            self._rest = b""
+        if not is_behind and not self._clients.slices.run(self, self._read_lines()) and self._transport is not None:
+            self._transport.pause_reading()
+
+    def _read_lines(self) -> Iterator[None]:
+        while self._lines and self._transport is not None:
+            self._read(self._lines[0])
+            self._lines.popleft()
+            yield
+        if self._transport is None:
+            self._lines.clear()
+        elif not self._transport.is_reading():
+            self._transport.resume_reading()
 
     def _read(self, text: bytes) -> None:
         try:
@@ -192,7 +219,8 @@ class Connection(asyncio.Protocol):
             line = None
         session = self._session
         if line is None:
-            self._refuse("rude", "this is no line that a client may say")
+            is_long = len(text) > LINE_LIMIT
+            self._refuse("rude", f"a line of more than {LINE_LIMIT} bytes" if is_long else "this is no line that a client may say")
         elif session is None:
             self._greet(line)
         elif isinstance(line, Acquire):
@@ -213,9 +241,9 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, session: Session, line: Any) -> None:
         if isinstance(line, Watch):
-            self._watch(line)
+            self._watch(session, line)
         elif isinstance(line, Unwatch):
-            self._clients.watching.unwatch(self, line.id)
+            self._unwatch(session, line.id)
         elif isinstance(line, Wrote):
             with suppress(ValueError, RuntimeError):  # it is for the record only, and nobody hears of it
                 self._desk.note_write(line.service, line.name, line.token)
@@ -232,10 +260,11 @@ class Connection(asyncio.Protocol):
         else:
             self._refuse("rude", "a second greeting")
 
-    def _watch(self, line: Watch) -> None:
-        self._watches += 1
-        if self._watches > WATCHES_LIMIT:
-            self.say("refused", line.id, "full", f"one connection watches at most {WATCHES_LIMIT} times")
+    def _watch(self, session: Session, line: Watch) -> None:
+        if line.id in self._watches:
+            self.say("refused", line.id, "rude", f"the id {line.id} is in use")
+        elif session.watches >= MOST_WATCHES:
+            self.say("refused", line.id, "full", f"one client watches at most {MOST_WATCHES} locks and elections at a time")
         elif self._desk.kind(line.service) == "other":
             self.say("refused", line.id, "unknown", f"there is nothing to watch in a service {line.service}")
         else:
@@ -244,6 +273,15 @@ class Connection(asyncio.Protocol):
                 self._clients.watching.watch(self, line.id, line.service, line.name)
             except (RuntimeError, ValueError) as reason:
                 self.say("refused", line.id, "full", str(reason))
+                return
+            self._watches[line.id] = (line.service, line.name)
+            session.watches += 1
+
+    def _unwatch(self, session: Session, id: int) -> None:
+        key = self._watches.pop(id, None)
+        if key is not None:
+            session.watches -= 1
+            self._clients.watching.unwatch(self, id, key)
 
     # Greetings.
 
@@ -275,13 +313,19 @@ class Connection(asyncio.Protocol):
             self._refuse("rude", "greet first")
 
     def _welcome(self, hello: Hello) -> None:
+        if self._clients.welcomed >= MOST_CLIENTS:
+            self._refuse("full", f"this node has {self._clients.welcomed} clients, as many as it may")
+            return
         session = self._desk.join(self, hello.label, hello.session)
         if session is None:
             self._refuse("unknown", "that session is over")
             return
         if self._deadline is not None:
             self._deadline.cancel()
+        if self._strangers is not None:
+            self._strangers.remove(self)
         self._session = session
+        self._clients.welcomed += 1
         node = self._clients.node
         nodes = {str(each): str(address) for each, address in sorted({**node.settings.peers, node.me: node.address}.items())}
         told = {"cluster": node.settings.cluster, "node": node.me, "session": session.key, "nodes": nodes}

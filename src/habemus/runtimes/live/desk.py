@@ -15,7 +15,7 @@ the algorithm run out themselves, a client is told how long its grant is good fo
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,14 +27,19 @@ from habemus.problems.election import Election
 from habemus.problems.fencing import Granted as GrantedWithToken
 from habemus.problems.fencing import LockLost, Token
 from habemus.problems.mutex import Granted, Mutex
+from habemus.runtimes.live.codec import check_name
 from habemus.runtimes.live.failures import NodeStopped
 from habemus.runtimes.live.instance import Hosted, Listener
 from habemus.runtimes.live.service import Service
+from habemus.runtimes.live.slices import Slices
 from habemus.runtimes.live.timers import Alarm, Timers
 
 TRANSFER_US = 2_000_000
 """How long others stand back for the one to whom a lock was transferred."""
 MOST_CLAIMS = 100_000
+"""Claims that wait or hold at one node."""
+MOST_OF_ONE_CLIENT = 10_000
+"""Locks that one client may wait for or hold.  A claim on one of several locks counts for all of them."""
 
 
 def number_of(token: Token) -> int:
@@ -89,8 +94,11 @@ class Session:
 
     key: str
     label: str
-    wires: list[Wire] = field(default_factory=list)
+    wires: dict[Wire, set[Claim]] = field(default_factory=dict)  # its connections, and what was claimed on each
     claims: dict[int, Claim] = field(default_factory=dict)
+    holding: dict[int, Claim] = field(default_factory=dict)  # those of them that hold a lock
+    locks: int = 0  # for which it waits or which it holds
+    watches: int = 0
     at: int = 0  # the last time on its clock that was heard
     heard_us: int = 0  # and when that was, on ours
     watch: Alarm | None = None  # looks whether that was too long ago
@@ -102,14 +110,21 @@ class Claim:
     session: Session
     wire: Wire
     id: int
-    places: list[Place]
+    service: str
+    names: tuple[str, ...]
     lease_us: int | None
     keeps: bool = False  # its client has perhaps left already, and wants to know if somebody else would like to have it
     is_told: bool = False  # that somebody would
+    places: list[Place] = field(default_factory=list)  # where it waits
+    is_over: bool = False
     held: Place | None = None
     token: int | None = None
     since_us: int = 0
     time_out: Alarm | None = None  # ends it while it waits
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.held is None and not self.is_over
 
 
 @dataclass(eq=False)
@@ -119,7 +134,7 @@ class Place:
     service: str
     name: str
     hosted: Hosted  # the participant of this node
-    queue: deque[Claim] = field(default_factory=deque)
+    queue: OrderedDict[Claim, None] = field(default_factory=OrderedDict)
     holder: Claim | None = None
     has_asked: bool = False
     withdrawing: int = 0  # requests that were taken back, and whose grant may still be on its way from stable memory
@@ -133,10 +148,11 @@ class Place:
 
 
 class Desk:
-    def __init__(self, node: Host, timers: Timers) -> None:
+    def __init__(self, node: Host, timers: Timers, slices: Slices) -> None:
         self._node = node
         self._me = node.me
         self._timers = timers
+        self._slices = slices
         self._places: dict[tuple[str, str], Place] = {}
         self._sessions: dict[str, Session] = {}
         self._claims = 0
@@ -155,19 +171,23 @@ class Desk:
             self._sessions[key] = Session(key, label)
         session = self._sessions.get(key)
         if session is not None:
-            session.wires.append(wire)
+            session.wires[wire] = set()
         return session
 
     def leave(self, wire: Wire, session: Session) -> None:
         """The connection has closed, and whatever was claimed on it is over."""
-        session.wires.remove(wire)
+        claims = session.wires.pop(wire)
         if session.keeper is wire:
             session.keeper = None
-        for claim in [each for each in session.claims.values() if each.wire is wire]:
-            self._end(claim)
         if not session.wires:
             del self._sessions[session.key]
             self._timers.cancel(session.watch)
+        self._slices.run(session, self._end_all(sorted(claims, key=lambda claim: claim.id)))
+
+    def _end_all(self, claims: list[Claim]) -> Iterator[None]:
+        for claim in claims:
+            self._end(claim)
+            yield
 
     def hear(self, session: Session, at: int) -> None:
         if at >= session.at:
@@ -176,7 +196,7 @@ class Desk:
     def alive(self, wire: Wire, session: Session, at: int) -> None:
         self.hear(session, at)
         session.keeper = wire
-        held = [(claim, claim.held) for claim in session.claims.values() if claim.held is not None]
+        held = [(claim, claim.held) for claim in session.holding.values() if claim.held is not None]
         wire.say("alive", at, [(claim.id, _in_ms(self._left_us(claim, place))) for claim, place in held])
         for claim, _ in held:
             if claim.is_told:
@@ -206,33 +226,60 @@ class Desk:
         if service in self._closed:
             wire.say("refused", id, "unavailable", self._closed[service])
             return
-        if self._claims >= MOST_CLAIMS:
-            wire.say("refused", id, "full", f"{self._claims} claims wait or hold at this node, as many as it may have")
+        wanted = tuple(dict.fromkeys(names))
+        refusal = self._refusal(session, wanted)
+        if refusal is not None:
+            wire.say("refused", id, *refusal)
             return
-        try:
-            places = [self._places.get((service, name)) or self._new_place(service, name) for name in dict.fromkeys(names)]
-        except ValueError as reason:  # a name that nothing can have
-            wire.say("refused", id, "rude", str(reason))
-            return
-        except RuntimeError as reason:  # too many instances, or one that failed, or the node ends
-            word = "unavailable" if isinstance(reason, NodeStopped) else "full"
-            wire.say("refused", id, word, str(reason))
-            return
-        if not places:
-            wire.say("refused", id, "rude", "a request names at least one lock")
-            return
-        claim = session.claims[id] = Claim(session, wire, id, places, lease_us, keeps)
+        claim = session.claims[id] = Claim(session, wire, id, service, wanted, lease_us, keeps)
+        session.wires[wire].add(claim)
+        session.locks += len(wanted)
         self._claims += 1
         if timeout_us is not None:
             claim.time_out = self._timers.set(timeout_us, partial(self._time_out, claim))
-        for place in places:
-            place.queue.append(claim)
-        for place in places:
-            if claim.held is None:
-                self._see_to(place)
-                holder = place.holder
-                if holder is not None and holder.keeps and holder is not claim:
-                    self._tell_wish(holder)
+        if len(wanted) == 1:
+            self._queue_at(claim, wanted[0])
+        else:
+            self._slices.run(session, self._queue_at_all(claim))
+
+    def _refusal(self, session: Session, names: tuple[str, ...]) -> tuple[str, str] | None:
+        """Why nobody can wait for these locks now: a word and a sentence."""
+        if not names:
+            return "rude", "a request names at least one lock"
+        if self._claims >= MOST_CLAIMS:
+            return "full", f"{self._claims} claims wait or hold at this node, as many as it may have"
+        if session.locks + len(names) > MOST_OF_ONE_CLIENT:
+            has = f"this client waits for or holds {session.locks} locks and asks for {len(names)} more"
+            return "full", f"{has}; one client may have {MOST_OF_ONE_CLIENT}"
+        try:
+            for name in names:
+                check_name(name)
+        except ValueError as reason:
+            return "rude", str(reason)
+        return None
+
+    def _queue_at_all(self, claim: Claim) -> Iterator[None]:
+        """Wait for one lock after the other, until one of them is granted."""
+        for name in claim.names:
+            if not claim.is_waiting:
+                return
+            self._queue_at(claim, name)
+            yield
+
+    def _queue_at(self, claim: Claim, name: str) -> None:
+        try:
+            place = self._places.get((claim.service, name)) or self._new_place(claim.service, name)
+        except RuntimeError as reason:  # too many instances, or one that failed, or the node ends
+            word = "unavailable" if isinstance(reason, NodeStopped) else "full"
+            claim.wire.say("refused", claim.id, word, str(reason))
+            self._end(claim)
+            return
+        claim.places.append(place)
+        place.queue[claim] = None
+        self._see_to(place)
+        holder = place.holder
+        if holder is not None and holder.keeps and holder is not claim:
+            self._tell_wish(holder)
 
     def release(self, session: Session, id: int) -> None:
         claim = session.claims.get(id)
@@ -289,8 +336,7 @@ class Desk:
         self._closed[service] = why
         for session in list(self._sessions.values()):
             for claim in list(session.claims.values()):
-                is_waiting = claim.held is None and claim.id in session.claims  # the end of one may end others
-                if is_waiting and claim.places[0].service == service:
+                if claim.is_waiting and claim.service == service:  # the end of one may end others
                     claim.wire.say("refused", claim.id, "unavailable", why)
                     self._end(claim)
 
@@ -299,9 +345,9 @@ class Desk:
 
     def _end(self, claim: Claim) -> None:
         """The claim is over: nobody waits for it, and what it held is free."""
-        if claim.session.claims.pop(claim.id, None) is None:
+        if claim.is_over:
             return  # the end of another claim has ended it: its instance has failed
-        self._claims -= 1
+        self._forget(claim)
         if claim.time_out is not None:
             self._timers.cancel(claim.time_out)
         place = claim.held
@@ -309,14 +355,27 @@ class Desk:
             place.holder = None
             self._leave(place)
         else:
-            self._stop_waiting(claim)
+            self._slices.run(claim.session, self._stop_waiting(claim, claim.places))
 
-    def _stop_waiting(self, claim: Claim) -> None:
-        for place in claim.places:
+    def _forget(self, claim: Claim) -> None:
+        session = claim.session
+        claim.is_over = True
+        del session.claims[claim.id]
+        session.holding.pop(claim.id, None)
+        session.locks -= len(claim.names)
+        on_wire = session.wires.get(claim.wire)
+        if on_wire is not None:
+            on_wire.discard(claim)
+        self._claims -= 1
+
+    def _stop_waiting(self, claim: Claim, places: list[Place]) -> Iterator[None]:
+        """Leave the queues; whoever is let in meanwhile passes over a claim that is over or has another lock (`_next`)."""
+        for place in places:
             if claim in place.queue:
-                place.queue.remove(claim)
+                del place.queue[claim]
                 if not place.queue:
                     self._withdraw(place)
+            yield
 
     # Places.
 
@@ -355,9 +414,10 @@ class Desk:
         if place.holder is not None:
             self._lose(place.holder, why)
         while place.queue:
-            claim = place.queue.popleft()
-            claim.wire.say("refused", claim.id, "stopped", why)
-            self._end(claim)
+            claim = place.queue.popitem(last=False)[0]
+            if claim.is_waiting:
+                claim.wire.say("refused", claim.id, "stopped", why)
+                self._end(claim)
 
     def _withdraw(self, place: Place) -> None:
         """Nobody waits here any more.  Where the algorithm cannot take a request back, it is let in first, and leaves at once."""
@@ -398,10 +458,11 @@ class Desk:
             if not place.stands_back_for:
                 self._see_to(place)
             return
-        if len(claim.places) > 1:
-            self._stop_waiting_elsewhere(claim, place)
         place.holder, place.stands_back_for = claim, ""
         claim.held, claim.token, claim.since_us = place, token, self._timers.now_us()
+        claim.session.holding[claim.id] = claim
+        if len(claim.names) > 1:
+            self._hold_one(claim, place)
         if claim.time_out is not None:
             self._timers.cancel(claim.time_out)
         if claim.lease_us is not None:
@@ -431,20 +492,25 @@ class Desk:
 
     @staticmethod
     def _next(place: Place) -> Claim | None:
-        if not place.stands_back_for:
-            return place.queue.popleft() if place.queue else None
-        for claim in place.queue:
-            if claim.session.label == place.stands_back_for:
-                place.queue.remove(claim)
+        """Take the next claim from the queue."""
+        label = place.stands_back_for
+        if label:
+            found = next((claim for claim in place.queue if claim.session.label == label and claim.is_waiting), None)
+            if found is not None:
+                del place.queue[found]
+            return found
+        while place.queue:
+            claim = place.queue.popitem(last=False)[0]
+            if claim.is_waiting:
                 return claim
         return None
 
-    def _stop_waiting_elsewhere(self, claim: Claim, place: Place) -> None:
-        for other in claim.places:
-            if other is not place and claim in other.queue:
-                other.queue.remove(claim)
-                if not other.queue:
-                    self._withdraw(other)
+    def _hold_one(self, claim: Claim, place: Place) -> None:
+        """Count the one lock that a claim on several has got, and stop waiting for the others."""
+        others = [each for each in claim.places if each is not place]
+        claim.session.locks -= len(claim.names) - 1
+        claim.names, claim.places = (place.name,), [place]
+        self._slices.run(claim.session, self._stop_waiting(claim, others))
 
     # Leases.
 
@@ -465,9 +531,9 @@ class Desk:
     def _look_at(self, session: Session) -> None:
         """Takes from a session what it holds by leases that have run out: nothing was heard of it for that long."""
         now = self._timers.now_us()
-        for claim in list(session.claims.values()):
+        for claim in list(session.holding.values()):
             place = claim.held
-            if place is None or claim.lease_us is None or claim.id not in session.claims:
+            if place is None or claim.lease_us is None or claim.is_over:
                 continue
             until_us = max(session.heard_us, claim.since_us) + claim.lease_us
             if until_us <= now:
@@ -480,8 +546,7 @@ class Desk:
         """The holder has lost the lock, and is told so."""
         assert claim.held is not None
         claim.held.holder = None
-        del claim.session.claims[claim.id]
-        self._claims -= 1
+        self._forget(claim)
         for wire in {claim.wire, claim.session.keeper} - {None}:
             wire.say("lost", claim.id, why)  # type: ignore[union-attr]  # none of them is None
 

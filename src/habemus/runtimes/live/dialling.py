@@ -188,7 +188,7 @@ class _Outgoing(asyncio.Protocol):
         self._link.broke(self)
 
     def write(self, data: bytes) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -39,6 +39,7 @@ from habemus.problems.election import Election, Leader
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.clients import Clients
 from habemus.runtimes.live.codec import Refused, check_name, encoded
+from habemus.runtimes.live.complaints import Complaints
 from habemus.runtimes.live.desk import Desk
 from habemus.runtimes.live.failures import InstanceFailed, NodeStopped, TooMany
 from habemus.runtimes.live.frames import Carry, Frame, Open
@@ -48,6 +49,7 @@ from habemus.runtimes.live.lines import PARTING_US
 from habemus.runtimes.live.record import Recorder
 from habemus.runtimes.live.service import Feed, Service, fingerprint
 from habemus.runtimes.live.settings import Settings
+from habemus.runtimes.live.slices import Slices
 from habemus.runtimes.live.sockets import is_loopback
 from habemus.runtimes.live.steps import Steps
 from habemus.runtimes.live.storage import CorruptStorage, StableMemory, StorageFailed
@@ -114,10 +116,13 @@ class Node:
         recording = settings.record is not None
         secrets = (fingerprint(self.services, recording), settings.secret)
         identity = Identity(settings.cluster, self.me, frozenset(settings.peers), *secrets)
-        self.desk = Desk(self, self._timers)
-        self.watching = Watching(self, self.desk, self._timers)
-        clients = Clients(self, self.desk, self.watching, turn)
-        self._network = Network(identity, settings.peers, self._received, self._connected, clients, turn, settings.tls, settings.seed)
+        slices, complaints = Slices(loop, turn), Complaints(loop)
+        self._slices = slices
+        self.desk = Desk(self, self._timers, slices)
+        self.watching = Watching(self, self.desk, self._timers, slices)
+        clients = Clients(self, self.desk, self.watching, slices, complaints)
+        heard = (self._received, self._connected)
+        self._network = Network(identity, settings.peers, *heard, clients, turn, slices, complaints, settings.tls, settings.seed)
         self.counts = self._network.counts
         try:
             self.address = await self._network.listen(listening or settings.bind, settings.socket)
@@ -437,10 +442,14 @@ class Node:
         news = feed.news(indication) if process == self.me else None
         if news is not None:
             self._news[index] = news
-            for instance in list(self._instances.values()):
-                if instance.service_index == index:
-                    for hosted in instance.processes.values():
-                        self._steps.tell(hosted, feed.part, news)
+            told = [instance for instance in self._instances.values() if instance.service_index == index]
+            self._slices.run(feed, self._tell_all(told, feed.part, news))
+
+    def _tell_all(self, instances: list[Instance], part: str, news: Timer) -> Iterator[None]:
+        for instance in instances:
+            for hosted in instance.processes.values():
+                self._steps.tell(hosted, part, news)
+            yield
 
     def _tell_news(self, hosted: Hosted) -> None:
         instance = hosted.instance

@@ -71,3 +71,9 @@ def tune(transport: asyncio.Transport) -> None:
         for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_MS)):
             if hasattr(socket, name):  # not every system has all of them
                 found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def origin(transport: asyncio.Transport | None) -> str:
+    """Where a connection of the network comes from, to be put behind who it is; nothing for that of a local socket."""
+    name = None if transport is None else transport.get_extra_info("peername")
+    return f" at {Address(*name[:2])}" if isinstance(name, tuple) else ""

@@ -11,7 +11,8 @@ order, and an algorithm that assumes reliable links, in a world where connection
 What is sent during one turn of the event loop goes out in one write for each peer.
 
 Everything has a limit: the size of frames, the time for a handshake, the number of connections, the queue, the time for
-which sent bytes may stay unacknowledged.  Whoever has not shown who it is may send one kilobyte and wait five seconds.
+which sent bytes may stay unacknowledged.  Whoever has not shown who it is may send one kilobyte and wait five seconds, and goes
+first when too many such connections are open (`strangers`).  Frames are read in short slices (`slices`).
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from typing import Any, cast
 from habemus.runtimes.live.answering import Incoming
 from habemus.runtimes.live.clients import Clients
 from habemus.runtimes.live.codec import Refused
+from habemus.runtimes.live.complaints import Complaints
 from habemus.runtimes.live.dialling import Link
 from habemus.runtimes.live.frames import Frame
 from habemus.runtimes.live.handshake import Identity
+from habemus.runtimes.live.slices import Slices
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, local_socket
+from habemus.runtimes.live.strangers import Strangers
 from habemus.runtimes.live.timers import chance
-from habemus.runtimes.live.tls import Contexts
+from habemus.runtimes.live.tls import Contexts, log_refusals
 from habemus.runtimes.live.turn import Turn
-
-SPARE_CONNECTIONS = 32
-"""Incoming connections beyond one for each peer."""
 
 
 class Network:
@@ -49,6 +50,8 @@ class Network:
         connected: Callable[[int], None],
         clients: Clients,
         turn: Turn,
+        slices: Slices,
+        complaints: Complaints,
         tls: Contexts | None = None,
         seed: int | None = None,
     ) -> None:
@@ -57,6 +60,8 @@ class Network:
         self.connected = connected
         self.clients = clients
         self.turn = turn
+        self.slices = slices
+        self.complaints = complaints
         self.tls = tls
         self.counts: Counter[str] = Counter()
         self.draw = chance(seed)
@@ -65,7 +70,7 @@ class Network:
         self._local: asyncio.Server | None = None
         self.incoming: set[Incoming] = set()
         self.speaking: dict[int, Incoming] = {}  # the connection that speaks for each peer
-        self.most_incoming = len(self._links) + SPARE_CONNECTIONS
+        self.strangers = Strangers(self.counts, complaints)
         self.is_closed = False
 
     async def listen(self, bind: Address | socket.socket, local: Path | None = None) -> Address:
@@ -76,6 +81,7 @@ class Network:
         loop = asyncio.get_running_loop()
         security: dict[str, Any] = {}
         if self.tls is not None:
+            log_refusals(self.tls.answering, self.complaints)
             security = {"ssl": self.tls.answering, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
         place: dict[str, Any] = {"sock": bind} if isinstance(bind, socket.socket) else {"host": bind.host, "port": bind.port}
         server = await loop.create_server(lambda: Incoming(self), start_serving=False, **place, **security)
@@ -111,6 +117,7 @@ class Network:
         for connection in list(self.incoming):
             connection.abort()
         self.clients.close()
+        self.complaints.close()
         for server in (self._server, self._local):
             if server is not None:
                 await server.wait_closed()

@@ -4,7 +4,8 @@ All timers of a node lie in one heap, and the event loop is asked to wake up for
 entry behind that is skipped when its time comes, so setting and cancelling cost little.
 
 A timer never fires early, though event loops round: what wakes up too soon goes back to sleep.  It may fire late, and after
-a pause of the whole process all that are overdue fire in the order in which they were due.
+a pause of the whole process all that are overdue fire in the order in which they were due; if that takes long, other work of
+the event loop is done in between.
 
 Times are whole microseconds, as everywhere; the wall clock is never read.
 """
@@ -22,6 +23,10 @@ from habemus.runtimes.live.turn import Turn
 
 SWEEP_FROM = 1_000
 """A heap with so many cancelled entries, if they are most of it, is cleared of these."""
+
+
+SLICE_US = 5_000
+"""How long one kind of work may take before the event loop goes on to the others."""
 
 
 def now_us() -> int:
@@ -124,7 +129,7 @@ class Timers:
         now, last = self.now_us(), self._sequence  # what is set from now on waits for another time, even if it is due at once
         self._turn.open()
         try:
-            while self._heap and self._heap[0][0] <= now and self._heap[0][1] <= last:
+            while self._heap and self._heap[0][0] <= now and self._heap[0][1] <= last and self.now_us() < now + SLICE_US:
                 alarm = heappop(self._heap)[2]
                 action, alarm.action = alarm.action, None
                 if action is None:

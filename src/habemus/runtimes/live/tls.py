@@ -6,6 +6,8 @@ import ssl
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from habemus.runtimes.live.complaints import Complaints
+
 
 class Contexts(NamedTuple):
     """How to answer and how to dial."""
@@ -35,3 +37,19 @@ def contexts(authority: Path, certificate: Path, key: Path) -> Contexts:
 def names_in(certificate: dict[str, Any] | None) -> frozenset[str]:
     """The host names that a certificate was made for."""
     return frozenset(name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "DNS")
+
+
+def log_refusals(context: ssl.SSLContext, complaints: Complaints) -> None:
+    """Have every handshake that fails in this context logged, which event loops do not do."""
+
+    class Logged(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError as reason:
+                complaints.warn("refused somebody: TLS handshake failed: %s", reason.reason or reason)
+                raise
+
+    context.sslobject_class = Logged

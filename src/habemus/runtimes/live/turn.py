@@ -24,19 +24,19 @@ class Turn:
         self._loop = loop
         self._before_end: deque[Action] = deque()
         self._at_end: list[Action] = []
-        self._is_open = False
+        self.is_open = False
         self._is_scheduled = False
 
     def before_end(self, action: Action) -> None:
         """Something that may give more to do."""
         self._before_end.append(action)
-        if not self._is_open:
+        if not self.is_open:
             self._schedule()
 
     def at_end(self, action: Action) -> None:
         """Something for which all is better known at once."""
         self._at_end.append(action)
-        if not self._is_open:
+        if not self.is_open:
             self._schedule()
 
     def _schedule(self) -> None:
@@ -45,14 +45,14 @@ class Turn:
             self._loop.call_soon(self._run)
 
     def open(self) -> None:
-        self._is_open = True
+        self.is_open = True
 
     def close(self) -> None:
         try:
             if self._before_end or self._at_end:
                 self._finish()
         finally:
-            self._is_open = False
+            self.is_open = False
 
     def _run(self) -> None:
         self._is_scheduled = False

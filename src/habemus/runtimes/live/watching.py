@@ -3,50 +3,63 @@
 A node knows only of its own clients.  If one of them watches a lock, the node asks its peers to tell it of theirs; that wish has to
 be repeated now and then, so a peer that has gone is forgotten and a peer that has come hears of it.  What they tell is gossip: it
 comes late, and nothing that an algorithm does depends on it.
+
+Wishes are repeated a few at a time, so that many of them are a steady trickle and no flood.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
 from habemus.problems.election import Leader
 from habemus.runtimes.live.desk import Desk, Standing, Wire
 from habemus.runtimes.live.frames import News, StandBack, Watch
+from habemus.runtimes.live.slices import Slices
 from habemus.runtimes.live.timers import Alarm, Timers
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.node import Node
 
 REPEAT_US = 2_000_000
+TICK_US = 50_000
 FIRST_US = 200_000
 """How long the first answer waits for peers that are slow to say what they know."""
 FORGET_US = 3 * REPEAT_US
+MOST_WISHES = 100_000
+"""Locks of which the peers may want to know."""
 
 Key = tuple[str, str]
 
 
-class _Watcher(NamedTuple):
-    wire: Wire
-    id: int
+@dataclass(eq=False)
+class _Watched:
+    """A lock or an election that clients of this node watch."""
+
+    watchers: dict[tuple[Wire, int], None] = field(default_factory=dict)
+    told: dict[str, Any] | None = None  # what the watchers know
+    unheard: set[int] = field(default_factory=set)  # peers that have not answered, while the watchers know nothing
+    heard: dict[int, Standing] = field(default_factory=dict)  # what peers said
+    leave: Callable[[], None] | None = None  # stops listening to an election
 
 
 class Watching:
-    def __init__(self, node: Node, desk: Desk, timers: Timers) -> None:
+    def __init__(self, node: Node, desk: Desk, timers: Timers, slices: Slices) -> None:
         self._node = node
         self._desk = desk
         self._timers = timers
-        self._watchers: dict[Key, list[_Watcher]] = {}
-        self._peers: dict[Key, dict[int, int]] = {}  # which of them want to know, and until when
-        self._heard: dict[Key, dict[int, Standing]] = {}  # what they said
-        self._told: dict[Key, dict[str, Any]] = {}  # what the watchers know
-        self._unheard: dict[Key, set[int]] = {}  # the peers that have not answered yet, while the watchers have not been told anything
-        self._leaving: dict[Key, Callable[[], None]] = {}
-        self._first: dict[Key, Alarm] = {}  # when the watchers are told, whoever has not answered
-        self._asking: dict[Key, Alarm] = {}  # when the peers are asked again
+        self._slices = slices
+        self._elections: dict[Key, _Watched] = {}
+        self._locks: OrderedDict[Key, _Watched] = OrderedDict()  # first those of which the peers were asked longest ago
+        self._unanswered: deque[tuple[int, Key]] = deque()  # when the watchers are told, whoever has not answered
+        self._tick: Alarm | None = None
+        self._wishes: dict[Key, dict[int, int]] = {}  # which peers want to know, and until when
+        self._forgetting: Alarm | None = None
         desk.changed = self._changed
         desk.transferred = self._transferred
 
@@ -54,91 +67,108 @@ class Watching:
 
     def watch(self, wire: Wire, id: int, service: str, name: str) -> None:
         key = (service, name)
-        watchers = self._watchers.setdefault(key, [])
-        watchers.append(_Watcher(wire, id))
-        if len(watchers) > 1:
-            if key in self._told:
-                wire.say("news", id, self._told[key])
-            return
-        if self._desk.kind(service) == "election":
-            self._told[key] = {"service": service, "name": name, "leader": None, "term": 0}
-            self._leaving[key] = self._node.subscribe(service, name, lambda process, said: self._hear_leader(key, process, said))
-            self._say(key, self._told[key])
+        watched = self._elections.get(key) or self._locks.get(key)
+        if watched is not None:
+            watched.watchers[wire, id] = None
+            if watched.told is not None:
+                wire.say("news", id, watched.told)
+        elif self._desk.kind(service) == "election":
+            leave = self._node.subscribe(service, name, partial(self._hear_leader, key))
+            watched = self._elections[key] = _Watched({(wire, id): None}, leave=leave)
+            self._say(watched, {"service": service, "name": name, "leader": None, "term": 0})
         else:
-            self._unheard[key] = set(self._node.reaches())
+            self._locks[key] = _Watched({(wire, id): None}, unheard=set(self._node.reaches()))
             self._ask_peers(key)
-            self._first[key] = self._timers.set(FIRST_US, partial(self._tell_first, key))
+            self._unanswered.append((self._timers.now_us() + FIRST_US, key))
             self._tell_if_new(key)
+            if self._tick is None:
+                self._tick = self._timers.set(TICK_US, self._go_on)
 
-    def unwatch(self, wire: Wire, id: int | None = None) -> None:
-        """One of the things that a client watches, or all."""
-        for key, watchers in list(self._watchers.items()):
-            watchers[:] = [each for each in watchers if each.wire is not wire or id not in (None, each.id)]
-            if not watchers:
-                del self._watchers[key]
-                self._heard.pop(key, None)
-                self._told.pop(key, None)
-                self._unheard.pop(key, None)
-                self._timers.cancel(self._asking.pop(key, None))
-                self._timers.cancel(self._first.pop(key, None))
-                leave = self._leaving.pop(key, None)
-                if leave is not None:
-                    leave()
+    def unwatch(self, wire: Wire, id: int, key: Key) -> None:
+        watched = self._elections.get(key) or self._locks.get(key)
+        if watched is None:
+            return
+        watched.watchers.pop((wire, id), None)
+        if not watched.watchers:
+            (self._locks if watched.leave is None else self._elections).pop(key, None)
+            if watched.leave is not None:
+                watched.leave()
 
-    def _say(self, key: Key, told: dict[str, Any]) -> None:
-        self._told[key] = told
-        for wire, id in self._watchers.get(key, ()):
+    @staticmethod
+    def _say(watched: _Watched, told: dict[str, Any]) -> None:
+        watched.told = told
+        for wire, id in watched.watchers:
             wire.say("news", id, told)
 
     def _hear_leader(self, key: Key, process: ProcessId, said: Indication) -> None:
-        if isinstance(said, Leader) and process == self._node.me:
-            self._say(key, {"service": key[0], "name": key[1], "leader": said.process, "term": said.term})
+        watched = self._elections.get(key)
+        if watched is not None and isinstance(said, Leader) and process == self._node.me:
+            self._say(watched, {"service": key[0], "name": key[1], "leader": said.process, "term": said.term})
 
-    def _view(self, key: Key) -> dict[str, Any]:
+    def _view(self, key: Key, heard: dict[int, Standing]) -> dict[str, Any]:
         """Who holds it.  While news is under way two may seem to; then it is the one with the larger token."""
-        known = {self._node.me: self._desk.standing(*key), **self._heard.get(key, {})}
+        known = {self._node.me: self._desk.standing(*key), **heard}
         holding = [(standing.token or 0, node, standing) for node, standing in known.items() if standing.holder is not None]
         _, node, standing = max(holding, default=(0, None, Standing()))
         waiting = sum(each.waiting for each in known.values())
         told = {"holder": standing.holder, "node": node, "token": standing.token, "waiting": waiting}
         return {"service": key[0], "name": key[1], **told}
 
+    def _tell_if_new(self, key: Key) -> None:
+        watched = self._locks.get(key)
+        if watched is not None and not watched.unheard:
+            view = self._view(key, watched.heard)
+            if view != watched.told:
+                self._say(watched, view)
+
+    def _go_on(self) -> None:
+        """Tell watchers that have waited long enough, and repeat a share of the wishes."""
+        self._tick = None
+        self._slices.run(self, self._tell_overdue(self._timers.now_us()))
+        for _ in range(-(-len(self._locks) * TICK_US // REPEAT_US)):
+            key = next(iter(self._locks))
+            self._locks.move_to_end(key)
+            self._ask_peers(key)
+        if self._locks:
+            self._tick = self._timers.set(TICK_US, self._go_on)
+        else:
+            self._unanswered.clear()
+
+    def _tell_overdue(self, now: int) -> Iterator[None]:
+        while self._unanswered and self._unanswered[0][0] <= now:
+            _, key = self._unanswered.popleft()
+            watched = self._locks.get(key)
+            if watched is not None:
+                watched.unheard.clear()
+                self._tell_if_new(key)
+            yield
+
     # Between nodes.
 
     def _ask_peers(self, key: Key) -> None:
+        wish = Watch(self._node.number_of(key[0]), key[1])
         for peer in self._node.settings.peers:
-            self._node.send(peer, Watch(self._node.number_of(key[0]), key[1]))
-        self._asking[key] = self._timers.set(REPEAT_US, partial(self._ask_peers, key))
+            self._node.send(peer, wish)
 
     def connected(self, peer: int) -> None:
-        for service, name in self._watchers:
-            self._node.send(peer, Watch(self._node.number_of(service), name))
+        self._slices.run(self, self._ask_again(peer, list(self._locks)))
+
+    def _ask_again(self, peer: int, keys: list[Key]) -> Iterator[None]:
+        for key in keys:
+            if key in self._locks:
+                self._node.send(peer, Watch(self._node.number_of(key[0]), key[1]))
+            yield
 
     def _changed(self, service: str, name: str) -> None:
-        if not self._peers and not self._watchers:
+        if not self._wishes and not self._locks:
             return
         key = (service, name)
-        interested = self._peers.get(key)
-        if interested is not None:
-            now, standing = self._timers.now_us(), self._desk.standing(*key)
-            for peer, until in list(interested.items()):
-                if until < now:
-                    del interested[peer]
-                else:
-                    self._node.send(peer, News(self._node.number_of(service), name, *standing))
-            if not interested:
-                del self._peers[key]
+        wishes = self._wishes.get(key)
+        if wishes is not None:
+            news = News(self._node.number_of(service), name, *self._desk.standing(*key))
+            for peer in wishes:
+                self._node.send(peer, news)
         self._tell_if_new(key)
-
-    def _tell_first(self, key: Key) -> None:
-        self._unheard.pop(key, None)
-        self._tell_if_new(key)
-
-    def _tell_if_new(self, key: Key) -> None:
-        if key in self._watchers and not self._unheard.get(key):
-            view = self._view(key)
-            if view != self._told.get(key):
-                self._say(key, view)
 
     def _transferred(self, service: str, name: str, label: str) -> None:
         for peer in self._node.settings.peers:
@@ -149,9 +179,33 @@ class Watching:
         if isinstance(frame, StandBack):
             self._desk.stand_back(service, frame.instance, frame.label)
         elif isinstance(frame, Watch):
-            self._peers.setdefault(key, {})[peer] = self._timers.now_us() + FORGET_US
+            self._note_wish(peer, key)
             self._node.send(peer, News(frame.service, frame.instance, *self._desk.standing(*key)))
-        elif key in self._watchers:
-            self._heard.setdefault(key, {})[peer] = Standing(frame.holder, frame.token, frame.waiting)
-            self._unheard.get(key, set()).discard(peer)
-            self._tell_if_new(key)
+        else:
+            watched = self._locks.get(key)
+            if watched is not None:
+                watched.heard[peer] = Standing(frame.holder, frame.token, frame.waiting)
+                watched.unheard.discard(peer)
+                self._tell_if_new(key)
+
+    def _note_wish(self, peer: int, key: Key) -> None:
+        if key in self._wishes or len(self._wishes) < MOST_WISHES:
+            self._wishes.setdefault(key, {})[peer] = self._timers.now_us() + FORGET_US
+            if self._forgetting is None:
+                self._forgetting = self._timers.set(FORGET_US, self._forget)
+
+    def _forget(self) -> None:
+        """Drop the wishes that were not repeated in time."""
+        self._forgetting = None
+        self._slices.run(self, self._drop_wishes(list(self._wishes), self._timers.now_us()))
+        if self._wishes:
+            self._forgetting = self._timers.set(FORGET_US, self._forget)
+
+    def _drop_wishes(self, keys: list[Key], now: int) -> Iterator[None]:
+        for key in keys:
+            wishes = self._wishes.get(key, {})
+            for peer in [peer for peer, until in wishes.items() if until < now]:
+                del wishes[peer]
+            if not wishes:
+                self._wishes.pop(key, None)
+            yield
