@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, asyn
 from typing import Any
 
 import pytest
+import uvloop
 from tests.live.conftest import PATIENCE
 from tests.live.forwarder import Forwarder
 from tests.live.nodes import Nodes
@@ -18,19 +19,13 @@ from habemus.api import Cluster, Lease, LockLost
 from habemus.api.aio import AsyncCluster
 
 NAME = "printer"
-LONG = """\
-[services.locks]
-algorithm = "elected-coordinator-leased"
-options = { lease = "60s", patience = "300ms", election_options = { patience = [200000, 400000], period = 50000 } }
-"""
 
 Listener = Callable[[Lease], None]
 
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """A node whose leases are so long that no lock is lost by itself."""
-    made = Nodes(tmp_path_factory.mktemp("nodes"), LONG, size=1)
+    made = Nodes(tmp_path_factory.mktemp("nodes"), size=1)
     with habemus.connect(made.socket(1)) as first, first.lock(NAME, PATIENCE):
         pass  # a coordinator is elected: whoever only tries does not wait for that
     yield made
@@ -133,9 +128,13 @@ ASYNC = [async_lock, async_try_lock, async_semaphore, async_acquire_all, async_l
 
 
 @pytest.mark.parametrize("how", ["forced", "cut"])
-@pytest.mark.parametrize("enter", ASYNC)
+@pytest.mark.parametrize(("enter", "loop"), [*((enter, "asyncio") for enter in ASYNC), (async_lock, "uvloop")])
 def test_the_end_of_async_with_looks_at_its_connection(
-    nodes: Nodes, forwarder: Forwarder, enter: Callable[[AsyncCluster, Listener], AbstractAsyncContextManager[Any]], how: str
+    nodes: Nodes,
+    forwarder: Forwarder,
+    enter: Callable[[AsyncCluster, Listener], AbstractAsyncContextManager[Any]],
+    loop: str,
+    how: str,
 ) -> None:
     """Also where the block has not let the event loop read since."""
     told: list[Lease] = []
@@ -158,13 +157,13 @@ def test_the_end_of_async_with_looks_at_its_connection(
             await asyncio.sleep(0)  # no cancellation is left over
 
     with habemus.connect(nodes.socket(1)) as operator:
-        asyncio.run(run(operator))
+        (asyncio.run if loop == "asyncio" else uvloop.run)(run(operator))
 
 
 def test_remaining_is_what_is_left_of_the_lease(nodes: Nodes) -> None:
     with habemus.connect(nodes.socket(1)) as mine:
         lease = mine.lock(NAME, PATIENCE).acquire()
-        assert 0 < lease.remaining <= 60
+        assert 0 < lease.remaining <= 30
         mine.force(NAME)
         assert arrives(lease.session._wires[lease.id].fileno())
         with pytest.raises(LockLost, match="operator"):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PATH_LIMIT = 100
 """Bytes of the path of a socket, about which systems differ."""
+LINE_LIMIT = 1 << 20
+"""Bytes of a line of the node; those that this command hears are short."""
 
 
 def run(arguments: list[str]) -> None:
@@ -153,7 +155,7 @@ class _QuickLine:
             socket.connect(path)
             socket.send(f'["hello",{VERSION},"{label}",null,null]\n'.encode())
             heard = b""
-            while b"\n" not in heard:
+            while b"\n" not in heard and len(heard) < LINE_LIMIT:
                 more = socket.recv(65_536)
                 if not more:
                     break
@@ -185,6 +187,8 @@ class _QuickLine:
         if not more:
             raise ConnectionError("the connection has ended")
         *lines, self._rest = (self._rest + more).split(b"\n")
+        if len(self._rest) > LINE_LIMIT:
+            raise ValueError(f"a line of more than {LINE_LIMIT:,} bytes")
         return [read(line) for line in lines]
 
     def lease_ms(self, service: str) -> int | None:
