@@ -32,8 +32,51 @@ LINKS: dict[str, Process] = {
 """What can be put under the processes of a service: slower to repeat itself than in a simulation, because here a sync of the disk
 stands between a message and its acknowledgement."""
 
+LEASE = ("lease=2s",)
+LENDING = ("patience=500ms", "ahead=1000")
+LIVE_OPTIONS: dict[str, tuple[str, ...]] = {
+    "adaptive": ("tick=20ms",),
+    "bully": ("timeout=200ms", "patience=500ms"),
+    "bully-stable": ("timeout=200ms", "patience=500ms"),
+    "central-timeout": ("timeout=2s",),
+    "elected-coordinator": LENDING,
+    "elected-coordinator-bully": (*LEASE, *LENDING),
+    "elected-coordinator-leased": (*LEASE, *LENDING),
+    "elected-coordinator-plain": LENDING,
+    "elected-coordinator-unrecorded": (*LEASE, *LENDING),
+    "eventually-perfect": ("period=200ms", "step=100ms"),
+    "heartbeat": ("period=100ms", "timeout=400ms", "step=100ms"),
+    "omega-recovery": ("period=100ms", "step=100ms"),
+    "phi-accrual": ("tick=20ms",),
+    "probabilistic": ("patience=500ms",),
+    "quorum-retry": ("patience=200ms..600ms",),
+    "ra-reliable": ("every=50ms..100ms",),
+    "swim": ("period=400ms", "timeout=100ms"),
+    "terms": ("patience=200ms..400ms", "period=50ms"),
+    "token-ring-repair": ("patience=1s", "silence=4s"),
+}
+"""Times for real networks, disks and schedulers, where the defaults of an algorithm are times of simulations."""
+ELECTION_OPTIONS: dict[str, str] = {
+    "terms": '{"patience": [200000, 400000], "period": 50000}',
+    "bully": '{"timeout": 200000, "patience": 500000}',
+    "bully-stable": '{"timeout": 200000, "patience": 500000}',
+    "omega-recovery": '{"period": 100000, "step": 100000}',
+}
+"""The same for the election below an algorithm."""
+
 NEWS = "1..100ms"
 """How long a message may take before two that both claim to lead count as two leaders."""
+
+
+def live_options(algorithm: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return the given options, and for the rest the live defaults of the algorithm."""
+    chosen = {option.partition("=")[0]: option for option in (*LIVE_OPTIONS.get(algorithm, ()), *given)}
+    variables = find(algorithm).algorithm.__variables__
+    if algorithm in LIVE_OPTIONS and "elected_by" in variables and "election_options" not in chosen:
+        elected_by = chosen.get("elected_by", f"={variables['elected_by'].default}").partition("=")[2]
+        if elected_by in ELECTION_OPTIONS:
+            chosen["election_options"] = f"election_options={ELECTION_OPTIONS[elected_by]}"
+    return tuple(chosen.values())
 
 
 def services_of(
@@ -63,7 +106,7 @@ def all_services(config: Config) -> list[Service]:
     """What a cluster offers by its file."""
     found: list[Service] = []
     for name, (algorithm, options, over, shared) in sorted(config.offers.items()):
-        found += services_of(name, algorithm, options, over, config.nodes, shared)
+        found += services_of(name, algorithm, live_options(algorithm, options), over, config.nodes, shared)
     return found
 
 

@@ -20,7 +20,7 @@ def config() -> None:
 @json_option
 def check(file: Path, as_json: bool) -> None:
     """Say what the cluster in FILE is, or the first thing that is wrong with it."""
-    from habemus.catalog.live import all_services, warnings_of
+    from habemus.catalog.live import all_services, live_options, warnings_of
     from habemus.cli.node import live
 
     with live():
@@ -35,6 +35,7 @@ def check(file: Path, as_json: bool) -> None:
     warnings = {
         name: warnings_of(offer.algorithm, offer.over, durable[name], found.has_memory) for name, offer in sorted(found.offers.items())
     }
+    options = {name: live_options(offer.algorithm, offer.options) for name, offer in found.offers.items()}
     few = len(found.nodes) < 3
     if as_json:
         say_json(
@@ -44,7 +45,7 @@ def check(file: Path, as_json: bool) -> None:
                 "services": {
                     name: {
                         "algorithm": offer.algorithm,
-                        "options": list(offer.options),
+                        "options": list(options[name]),
                         "over": offer.over,
                         "durable": durable[name],
                         "warnings": warnings[name],
@@ -64,7 +65,7 @@ def check(file: Path, as_json: bool) -> None:
         click.echo("habemus: fewer than 3 nodes: good for trying things out, but no majority outlives the loss of one", err=True)
     for name, offer in sorted(found.offers.items()):
         over = f" over {offer.over} links" if offer.over else ""
-        options = f" ({', '.join(offer.options)})" if offer.options else ""
-        click.echo(f"  {name}: {offer.algorithm}{options}{over}")
+        chosen = f" ({', '.join(options[name])})" if options[name] else ""
+        click.echo(f"  {name}: {offer.algorithm}{chosen}{over}")
         for warning in warnings[name]:
             click.echo(f"habemus: {name}: {warning}", err=True)

@@ -92,8 +92,9 @@ def _configured(
 
 def _offers(algorithm: str | None, options: tuple[str, ...], over: str) -> dict[str, Offer]:
     from habemus.catalog.entries import find
+    from habemus.catalog.live import live_options
     from habemus.cli.local import SERVICES
-    from habemus.runtimes.live.config import DEFAULT_OFFERS, Offer, live_options
+    from habemus.runtimes.live.config import DEFAULT_OFFERS, Offer
     from habemus.runtimes.live.lines import LOCKS
 
     if algorithm is None:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from habemus.catalog.entries import Box, Entry, find
-from habemus.catalog.live import LINKS, services_of
+from habemus.catalog.live import LINKS, live_options, services_of
 from habemus.problems.fencing import Granted
 from habemus.problems.mutex import Mutex
-from habemus.runtimes.live.config import live_options
 from habemus.torture.judge import Claim
 from habemus.torture.schedule import GROUPS, KINDS, NODE_ENDS, OUT_OF_HEARING, Size
 

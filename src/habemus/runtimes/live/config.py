@@ -36,7 +36,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -64,23 +64,14 @@ class Offer(NamedTuple):
     """A service as it is configured; what the names mean is not known here."""
 
     algorithm: str
-    options: tuple[str, ...] = ()  # NAME=VALUE
+    options: tuple[str, ...] = ()  # NAME=VALUE, as given
     over: str = ""
     shared: bool | None = None  # one election for all its instances; None: if the algorithm can
 
 
 DEFAULT_OFFERS = {
-    "locks": Offer(
-        "elected-coordinator-leased",
-        ("lease=2s", "patience=500ms", "ahead=1000", 'election_options={"patience": [200000, 400000], "period": 50000}'),
-    ),
+    "locks": Offer("elected-coordinator-leased"),
 }
-
-
-def live_options(algorithm: str, given: Iterable[str]) -> tuple[str, ...]:
-    """What was given, and for the rest, if it is the algorithm of the default, what that has: its own times are those of simulations."""
-    usual = [option for offer in DEFAULT_OFFERS.values() if offer.algorithm == algorithm for option in offer.options]
-    return tuple({option.partition("=")[0]: option for option in (*usual, *given)}.values())
 
 
 class Certificates(NamedTuple):
@@ -278,8 +269,8 @@ class _Reader:
             options = self._typed((*at, "options"), found.get("options", {}), dict)
             over = self._typed((*at, "over"), found.get("over", ""), str)
             shared = None if "shared" not in found else self._typed((*at, "shared"), found["shared"], bool)
-            given = [f"{key}={self._option((*at, 'options', key), value)}" for key, value in options.items()]
-            offers[name] = Offer(algorithm, live_options(algorithm, given), over, shared)
+            given = (f"{key}={self._option((*at, 'options', key), value)}" for key, value in options.items())
+            offers[name] = Offer(algorithm, tuple(given), over, shared)
         return offers or DEFAULT_OFFERS
 
     def _option(self, at: tuple[str, ...], value: object) -> str:
