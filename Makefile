@@ -42,10 +42,10 @@ build/test-compiled/.ready: $(COMPILED_FROM)
 	HABEMUS_COMPILE=1 build/test-compiled/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt '.[test]'
 	@touch $@
 
-# What uses clocks and processes, on a machine that stalls: beside busy loops, and with all test processes stopped every few seconds.
+# The live and the unit tests on a machine that stalls: beside busy loops, and with all test processes stopped every few seconds.
 # Half an hour on two cores.
 test-stutter: $(VENV)/.test-ready
-	$(BIN)/python tests/stutter.py $(BIN)/pytest -n auto tests/live tests/unit/live tests/unit/torture tests/unit/printing tests/unit/cli
+	$(BIN)/python tests/stutter.py $(BIN)/pytest -n auto tests/live tests/unit
 
 # The tests of the pure part under Python 3.12, 3.13 and 3.14: those on the path, else Pyodide from npm under node.  Ten minutes on two cores.
 test-pythons:

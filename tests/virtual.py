@@ -1,6 +1,6 @@
 """An event loop on virtual time: nobody waits for a timer, and a machine that stalls loses no time.
 
-When nothing is ready, the clock of the loop jumps to the next timer.  Sockets and threads are real.  Before each jump the loop gives
+When nothing is ready, the clock of the loop jumps towards the next timer.  Sockets and threads are real.  Before each jump the loop gives
 the kernel a moment to report something.  A thread may take longer: as long as it is known to work, the clock goes no faster than that
 on the wall.  Each report takes a little virtual time, so that sockets that are never quiet do not stop the clock.
 """
@@ -14,6 +14,8 @@ from math import ceil
 from typing import Any
 
 MOMENT_SECONDS = 0.001
+LEAP_SECONDS = 0.1
+"""The longest jump.  A long wait takes many, so that a socket that reports late is heard long before the wait is over."""
 REPORT_US = 50
 HANGS_SECONDS = 120.0
 """Without a timer, only a socket or a thread can go on.  A loop that has waited so long for one is taken to hang."""
@@ -30,12 +32,15 @@ class _Selector(selectors.DefaultSelector):
         self.works: list[Callable[[], bool]] = []
 
     def select(self, timeout: float | None = None) -> Ready:
-        longest = HANGS_SECONDS if timeout is None else timeout
-        is_real = timeout is None or any(works() for works in self.works)
-        ready = super().select(longest if is_real else min(longest, MOMENT_SECONDS))
-        if timeout is None and not ready:
-            raise RuntimeError(f"nothing has happened for {HANGS_SECONDS} s, and no timer is set")
-        self.now_us += REPORT_US if ready else ceil(longest * 1_000_000)
+        if timeout is None:
+            ready = super().select(HANGS_SECONDS)
+            if not ready:
+                raise RuntimeError(f"nothing has happened for {HANGS_SECONDS} s, and no timer is set")
+        else:
+            timeout = min(timeout, LEAP_SECONDS)
+            is_real = any(works() for works in self.works)
+            ready = super().select(timeout if is_real else min(timeout, MOMENT_SECONDS))
+        self.now_us += REPORT_US if ready or timeout is None else ceil(timeout * 1_000_000)
         return ready
 
 

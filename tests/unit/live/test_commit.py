@@ -53,7 +53,7 @@ class Desk:
         """All in one turn, some time after what was stored before; waits until they are stored."""
         self.disk.now += after_ns
         number = [self.commit.add((key, b"")) for key in keys][-1]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(600):
             while number not in self.told and not self.failures:
                 await asyncio.sleep(0.001)
 

@@ -10,7 +10,7 @@ from tests import virtual
 
 from habemus.torture.links import Link
 
-PATIENCE = 30.0
+PATIENCE = 600.0
 
 
 class Receiver:
