@@ -144,12 +144,11 @@ def test_the_end_of_async_with_looks_at_its_connection(
             assert isinstance(mine, AsyncCluster)
             with pytest.raises(LockLost, match="lost before it was released"):
                 async with enter(mine, told.append) as lease:
-                    assert mine._lines is not None
                     if how == "forced":
                         assert operator.force(lease.name)["taken"]
                     else:
                         forwarder.cut()
-                    assert arrives(mine._lines.transport.get_extra_info("socket").fileno())
+                    assert arrives(mine._lines[lease.session].transport.get_extra_info("socket").fileno())
             assert told == [lease]
             task = asyncio.current_task()
             assert task is not None

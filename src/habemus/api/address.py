@@ -29,6 +29,7 @@ class Whereabouts(NamedTuple):
     places: list[Place]
     secret: bytes | None = None
     authority: str = ""  # the file of the certificate that signs the others
+    folder: str = ""  # of `habemus up`, where nodes come and go
 
 
 def whereabouts(named: str | None = None) -> Whereabouts:
@@ -46,10 +47,7 @@ def whereabouts(named: str | None = None) -> Whereabouts:
 
 
 def _in_folder(folder: str) -> Whereabouts:
-    sockets = sockets_in(folder)
-    if not sockets:
-        raise Unreachable(f"no node is up in {folder}")
-    return Whereabouts([Place(path) for path in sockets])
+    return Whereabouts([Place(path) for path in sockets_in(folder)], folder=folder)
 
 
 def _in_file(path: str) -> Whereabouts:

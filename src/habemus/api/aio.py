@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, cast
 
 from habemus import boottime
-from habemus.api.cluster import GRACE_SECONDS, TRY_SECONDS, Request, Standing, checked_timeout, lost_inside, opened
+from habemus.api.address import Place
+from habemus.api.attempts import TRY_SECONDS, Attempts
+from habemus.api.cluster import GRACE_SECONDS, LeftNodes, Request, Standing, checked_timeout, lost_inside, opened
 from habemus.api.credentials import Credentials
-from habemus.api.errors import LockLost, LockTimeout, ProtocolError, RefusedByNode, Unreachable
+from habemus.api.errors import LockLost, LockTimeout, ProtocolError, RefusedByNode, Silent, Unreachable
 from habemus.api.lease import Lease
 from habemus.api.protocol import LINE_LIMIT, Greeting, decode, encode
 from habemus.api.session import Session, own_label
-from habemus.api.wire import ANSWER_SECONDS, at_path, check_certificate, security
+from habemus.api.wire import ANSWER_SECONDS, Closed, at_path, check_certificate, security
 from habemus.runtimes.live.lines import CONNECT_SECONDS, ELECTIONS, LOCKS
 
 Handler = Callable[[list[Any]], None]
@@ -88,9 +90,12 @@ class _Lines(asyncio.Protocol):
             return
         self.is_over = True
         self.ended(why)
+        self.end_requests(word, why)
+        self.greetings.put_nowait([word, None, word, why])
+
+    def end_requests(self, word: str, why: str) -> None:
         for id, handler in list(self.handlers.items()):
             handler([word, id, word, why])
-        self.greetings.put_nowait([word, None, word, why])
 
     async def look(self) -> None:
         """Have the event loop read what has arrived already; returns at once if there is nothing."""
@@ -111,7 +116,8 @@ class AsyncCluster:
         self._credentials = credentials
         self._label = label
         self._session: Session | None = None
-        self._lines: _Lines | None = None
+        self._lines: dict[Session, _Lines] = {}  # of the session, and of those that were left but still have leases
+        self._left = LeftNodes()
         self._opening = asyncio.Lock()
 
     @property
@@ -134,22 +140,32 @@ class AsyncCluster:
         """Releases everything."""
         if self._session is not None:
             self._session.close()
-        if self._lines is not None:
-            self._lines.transport.close()
+        self._left.close()
+        for lines in self._lines.values():
+            lines.transport.close()
 
-    async def _connected(self) -> tuple[Session, _Lines]:
-        session, lines = self._session, self._lines
-        if session is not None and lines is not None and not session.over and not lines.is_over:
+    async def _connected(self, within: float | None = None) -> tuple[Session, _Lines]:
+        """With a node that answers; another one if the one before has gone or was left."""
+        session = self._session
+        lines = None if session is None else self._lines.get(session)
+        if session is not None and lines is not None and session.is_open and not lines.is_over:
             return session, lines
         async with self._opening:
-            if self._session is None or self._session.over:
-                if self._lines is not None:
-                    self._lines.transport.abort()  # what was acquired there has ended with its session
-                    self._lines = None
-                self._session = await _opened(self._named, self._credentials, self.label)
-            if self._lines is None or self._lines.is_over:
-                self._lines = await _joined(self._session)
-            return self._session, self._lines
+            if self._session is None or not self._session.is_open:
+                if self._session is not None:
+                    self._left.add(self._session)
+                self._close_ended()
+                self._session = await _opened(self._named, self._credentials, self.label, self._left.places, within)
+                self._left.is_known = True
+            lines = self._lines.get(self._session)
+            if lines is None or lines.is_over:
+                lines = self._lines[self._session] = await _joined(self._session)
+            return self._session, lines
+
+    def _close_ended(self) -> None:
+        """Close the connections of sessions that are over; what was acquired there has ended with them."""
+        for session in [each for each in self._lines if each.over]:
+            self._lines.pop(session).transport.abort()
 
     # Locks.
 
@@ -214,74 +230,98 @@ class AsyncCluster:
         return AsyncElection(self, name, service)
 
     async def acquire(self, request: Request, timeout: float | None, on_lost: Callable[[Lease], None] | None = None) -> Lease:
-        """Waits until one of the locks is granted."""
-        deadline = None if timeout is None else boottime.seconds() + timeout
+        """Wait until one of the locks is granted; move on if a node ends, hangs or has no majority."""
+        attempts = Attempts(timeout)
         while True:
-            session, lines = await self._connected()
-            line = await self._asked(session, lines, request, timeout)
-            if line[0] == "granted":
-                lease = session.granted(request.service, line, None)
-                if not lease.lost:
-                    if on_lost is not None:
-                        lease.on_lost(on_lost)
-                    return lease
-                lines.say(["release", lease.id])
-            elif line[0] != "ended":
-                raise request.refusal(line)
-            if deadline is not None:
-                timeout = deadline - boottime.seconds()
-                if timeout <= 0:
-                    raise LockTimeout(f"{request.shown} was not to be had in time")
+            try:
+                async with asyncio.timeout(attempts.left()):
+                    session, lines = await self._connected(attempts.left())
+            except Unreachable as reason:
+                attempts.failed(reason, is_known=self._left.is_known)
+            except TimeoutError:
+                attempts.failed(Silent("no node has answered in time"))
+            else:
+                line = await self._asked(session, lines, request, attempts)
+                if line[0] == "granted":
+                    lease = session.granted(request.service, line, None)
+                    if not lease.lost:
+                        if on_lost is not None:
+                            lease.on_lost(on_lost)
+                        return lease
+                    lines.say(["release", lease.id])
+                elif line[0] != "ended":
+                    request.take_refusal(session, attempts, line)
+            await asyncio.sleep(attempts.pause(request.shown))
 
-    async def _asked(self, session: Session, lines: _Lines, request: Request, timeout: float | None) -> list[Any]:
-        id = next(session.ids)
+    async def _asked(self, session: Session, lines: _Lines, request: Request, attempts: Attempts) -> list[Any]:
+        id, left = next(session.ids), attempts.left()
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         lines.handlers[id] = lambda line: None if answer.done() else answer.set_result(line)
-        lines.transport.write(request.line(session, id, None if timeout is None else max(0, round(timeout * 1_000))))
-        session.begin_waiting(id, request.lease_ms)
+        line = ["ended", id, "ended", ""]
         try:
-            async with asyncio.timeout(None if timeout is None else timeout + GRACE_SECONDS):
-                return await answer
-        except BaseException as reason:  # a cancellation, too: whatever it may have been granted, nobody wants it any more
-            lines.transport.write(b'["release",%d]\n' % id)
-            if isinstance(reason, TimeoutError):
-                raise LockTimeout(f"{request.shown} was not to be had in time, and node {session.node} does not answer") from None
-            raise
+            lines.transport.write(request.line(session, id, None if left is None else round(left * 1_000)))
+            session.begin_waiting(id, request.lease_ms)
+            async with asyncio.timeout(None if left is None else left + GRACE_SECONDS):
+                line = await answer
+        except Closed:
+            pass  # the session was left or has ended in between
+        except TimeoutError:
+            why = f"node {session.node} does not answer"
+            attempts.failed(why)
+            session.leave(why)
+            raise attempts.timed_out(request.shown) from None
         finally:
+            if line[0] == "ended":  # after a cancellation, too: whatever it may have been granted, nobody wants it any more
+                lines.say(["release", id])
             del lines.handlers[id]
             session.end_waiting(id)
+        return line
 
     async def is_lost_now(self, lease: Lease) -> bool:
         """Look at the connection and the clock, and return whether the lock is lost."""
-        if self._lines is not None and lease.session is self._session:
-            await self._lines.look()
+        lines = self._lines.get(lease.session)
+        if lines is not None:
+            await lines.look()
         return lease.is_lost_now()
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         """At once: nobody waits for an answer."""
         if lease.end():
             lease.session.forget(lease)
-            if self._lines is not None and lease.session is self._session:  # else its connection has ended, and that has released it
-                self._lines.say(["release", lease.id] if to is None else ["transfer", lease.id, to])
+            lines = self._lines.get(lease.session)
+            if lines is not None:  # else its connection has ended, and that has released it
+                lines.say(["release", lease.id] if to is None else ["transfer", lease.id, to])
 
     # Looking.
 
     async def watch(self, name: str, *, service: str = LOCKS) -> AsyncIterator[Standing]:
         """Who holds a lock, now and whenever that changes; for ever."""
+        attempts = Attempts(None)
         while True:
-            session, lines = await self._connected()
+            try:
+                session, lines = await self._connected()
+            except Unreachable as reason:
+                attempts.failed(reason, is_known=self._left.is_known)
+                await asyncio.sleep(attempts.pause(name))
+                continue
             id = next(session.ids)
             heard: asyncio.Queue[list[Any]] = asyncio.Queue()
             lines.handlers[id] = heard.put_nowait
             lines.say(["watch", id, service, name])
             try:
+                session.begin_waiting(id, None)  # so that a node that hangs is left
                 while (line := await heard.get())[0] != "ended":
                     if line[0] in ("refused", "malformed"):
                         raise RefusedByNode(line[3])
+                    attempts = Attempts(None)
                     yield Standing.of(line[2])
+            except Closed:
+                pass  # the session was left or has ended in between
             finally:
+                session.end_waiting(id)
                 lines.handlers.pop(id, None)
                 lines.say(["unwatch", id])
+            await asyncio.sleep(attempts.pause(name))
 
     async def status(self) -> dict[str, Any]:
         """What goes on at the node that this client talks to."""
@@ -303,13 +343,15 @@ class AsyncCluster:
         return told
 
 
-async def _opened(named: str | None, credentials: Credentials, label: str) -> Session:
+async def _opened(
+    named: str | None, credentials: Credentials, label: str, left: Mapping[Place, float] | None = None, within: float | None = None
+) -> Session:
     """In a thread, which cannot be cancelled: if the task is, what comes of it is closed."""
     made: list[Session] = []
     is_wanted = True
 
     def open_there() -> Session:
-        made.append(opened(named, credentials, label))
+        made.append(opened(named, credentials, label, dict(left or {}), within))
         if not is_wanted:
             made[0].close()
         return made[0]
@@ -347,8 +389,15 @@ async def _joined(session: Session) -> _Lines:
             raise Unreachable(f"{place} does not answer") from None
         raise
     lines.unasked = session.hear
+    session.left = lambda: _tell_left(loop, lines, session)
     lines.ended = session.close  # what was acquired on this connection has ended with it
     return lines
+
+
+def _tell_left(loop: asyncio.AbstractEventLoop, lines: _Lines, session: Session) -> None:
+    """The session is left: have its requests made elsewhere.  Called by any thread."""
+    with suppress(RuntimeError):  # the loop may have closed
+        loop.call_soon_threadsafe(lines.end_requests, "ended", session.leaving)
 
 
 async def _greet(lines: _Lines, session: Session) -> None:

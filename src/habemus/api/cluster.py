@@ -13,28 +13,28 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from habemus import boottime
-from habemus.api.address import whereabouts
+from habemus.api.address import Place, whereabouts
+from habemus.api.attempts import TRY_SECONDS, Attempts
 from habemus.api.credentials import Credentials
-from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus.api.errors import HabemusError, LockLost, LockTimeout, RefusedByNode, Silent, Unreachable
 from habemus.api.lease import Lease
 from habemus.api.protocol import encode
 from habemus.api.session import Session, now_us, own_label
-from habemus.api.wire import ANSWER_SECONDS, Wire
-from habemus.runtimes.live.lines import ELECTIONS, LINE_LIMIT, LOCKS, TRY_MS
+from habemus.api.wire import ANSWER_SECONDS, Closed, Wire
+from habemus.runtimes.live.lines import ELECTIONS, LINE_LIMIT, LOCKS
 
 if TYPE_CHECKING:
     from habemus.api.aio import AsyncCluster
 
-GRACE_SECONDS = 2.0
+GRACE_SECONDS = 0.25
 """How much longer than the node the client itself waits before it gives up."""
-TRY_SECONDS = TRY_MS / 1_000
 MOST_SECONDS = 10**8
 NUMBERS_LIMIT = 200
 """Bytes of a request beside its names."""
@@ -86,11 +86,15 @@ class Request:
     def lease_ms(self) -> int | None:
         return self._lease_ms
 
-    def refusal(self, line: list[Any]) -> HabemusError:
+    def take_refusal(self, session: Session, attempts: Attempts, line: list[Any]) -> None:
+        """Leave the node if another one may grant the request; raise if none will."""
         _, _, word, why = line
         if word == "timeout":
-            return LockTimeout(f"{self.shown} was not to be had in time")
-        return RefusedByNode(why)
+            raise attempts.timed_out(self.shown)
+        if word != "unavailable":
+            raise RefusedByNode(why)
+        attempts.failed(why)
+        session.leave(why)
 
 
 def checked_timeout(timeout: float | None) -> float | None:
@@ -111,9 +115,28 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def opened(named: str | None, given: Credentials, label: str) -> Session:
+def opened(
+    named: str | None, given: Credentials, label: str, left: Mapping[Place, float] | None = None, within: float | None = None
+) -> Session:
     where = whereabouts(named)
-    return Session(where, given.at(where), label)
+    return Session(where, given.at(where), label, left, within)
+
+
+class LeftNodes:
+    """The nodes that a client has left, and what it may still hold there."""
+
+    def __init__(self) -> None:
+        self.places: dict[Place, float] = {}  # and when
+        self.is_known = False  # whether any node has ever answered
+        self._sessions: list[Session] = []
+
+    def add(self, session: Session) -> None:
+        self.places[session.place] = boottime.seconds()
+        self._sessions = [each for each in (*self._sessions, session) if not each.over]
+
+    def close(self) -> None:
+        for session in self._sessions:
+            session.close()
 
 
 class Cluster:
@@ -124,6 +147,7 @@ class Cluster:
         self._credentials = credentials
         self._label = label
         self._session: Session | None = None
+        self._left = LeftNodes()
         self._opening = threading.Lock()
         self._own: dict[tuple[int, str, tuple[str, ...]], _Own] = {}  # what threads hold and may take again
 
@@ -153,16 +177,25 @@ class Cluster:
         session, self._session = self._session, None  # first: a thread that waits in it may open the next one at once
         if session is not None:
             session.close()
+        self._left.close()
 
-    def session(self) -> Session:
-        """With a node that answers; another one if the one before has gone."""
+    def session(self, within: float | None = None) -> Session:
+        """With a node that answers; another one if the one before has gone or was left."""
         session = self._session
-        if session is not None and not session.over:
+        if session is not None and session.is_open:
             return session
-        with self._opening:
-            if self._session is None or self._session.over:
-                self._session = opened(self._named, self._credentials, self.label)
-            return self._session
+        if not self._opening.acquire(timeout=-1 if within is None else within):
+            raise Silent("no node has answered in time")
+        try:
+            session = self._session
+            if session is None or not session.is_open:
+                if session is not None:
+                    self._left.add(session)
+                self._session = session = opened(self._named, self._credentials, self.label, self._left.places, within)
+                self._left.is_known = True
+            return session
+        finally:
+            self._opening.release()
 
     # Locks.
 
@@ -179,7 +212,8 @@ class Cluster:
     ) -> Lock | KeptLock:
         """A lock, to be taken by `with` or `acquire()`.
 
-        timeout: seconds to wait; for ever if it is not given.
+        timeout: seconds to wait, also for a node that answers; for ever if it is not given, and then a cluster that has never answered is
+            an error at once.  0 takes the lock if it is free: up to a quarter of a second, because the other nodes are asked.
         lease: seconds after which a client of which nothing is heard loses the lock, where that is less than the cluster's own.
         reentrant: the thread that has it may take it again; without, that waits like everybody else.
         keep: this process keeps the lock when it releases it, and takes it again for nothing, until somebody else asks for it.  Its token
@@ -242,52 +276,57 @@ class Cluster:
         return Election(self, name, service)
 
     def acquire(self, request: Request, timeout: float | None, on_lost: Callable[[Lease], None] | None = None) -> Lease:
-        """Waits until one of the locks is granted."""
-        deadline = None if timeout is None else boottime.seconds() + timeout
+        """Wait until one of the locks is granted; move on if a node ends, hangs or has no majority."""
+        attempts = Attempts(timeout)
         while True:
-            session = self.session()
             try:
-                lease = self._acquire(session, request, timeout, on_lost)
-            except HabemusError:
-                raise
-            except OSError as reason:
-                session.close(f"node {session.node} has gone: {reason}")  # the next one may be there
+                session = self.session(attempts.left())
+            except Unreachable as reason:
+                attempts.failed(reason, is_known=self._left.is_known)
             else:
+                lease = self._acquire(session, request, attempts)
                 if lease is not None:
+                    if on_lost is not None:
+                        lease.on_lost(on_lost)
                     return lease
-            if deadline is not None:
-                timeout = deadline - boottime.seconds()
-                if timeout <= 0:
-                    raise LockTimeout(f"{request.shown} was not to be had in time")
+            sleep(attempts.pause(request.shown))
 
-    def _acquire(self, session: Session, request: Request, timeout: float | None, on_lost: Callable[[Lease], None] | None) -> Lease | None:
-        """None if it came too late to be worth anything."""
-        wire = session.wire()
-        id = next(session.ids)
+    def _acquire(self, session: Session, request: Request, attempts: Attempts) -> Lease | None:
+        """None if the node has gone, was left, or granted the lock too late for it to be worth anything."""
         try:
-            wire.send(request.line(session, id, None if timeout is None else max(0, round(timeout * 1_000))))
+            wire = session.wire()
+        except Closed as reason:
+            session.close(f"node {session.node} has gone: {reason}")
+            return None
+        id, left = next(session.ids), attempts.left()
+        try:
+            wire.send(request.line(session, id, None if left is None else round(left * 1_000)))
             session.begin_waiting(id, request.lease_ms, wire)
             try:
-                line = _answer(wire, id, None if timeout is None else timeout + GRACE_SECONDS)
+                line = _answer(wire, id, None if left is None else left + GRACE_SECONDS)
             finally:
                 session.end_waiting(id)
         except BaseException as reason:  # an interrupt, too: closing takes back what was asked for
             wire.close()
             if isinstance(reason, TimeoutError):
-                raise LockTimeout(f"{request.shown} was not to be had in time, and node {session.node} does not answer") from None
-            raise
-        if line[0] != "granted":
-            if line[1] is None:
-                wire.close()  # the node has had enough of it
-            else:
-                session.put_back(wire)
-            raise request.refusal(line)
-        lease = session.granted(request.service, line, wire)
-        if lease.lost:
+                why = f"node {session.node} does not answer"
+                attempts.failed(why)
+                session.leave(why)
+                raise attempts.timed_out(request.shown) from None
+            if not isinstance(reason, OSError) or isinstance(reason, HabemusError):
+                raise
+            if session.is_open:
+                session.close(f"node {session.node} has gone: {reason}")  # the next one may be there
             return None
-        if on_lost is not None:
-            lease.on_lost(on_lost)
-        return lease
+        if line[0] == "granted":
+            lease = session.granted(request.service, line, wire)
+            return None if lease.lost else lease
+        if line[1] is None:
+            wire.close()  # the node has had enough of it
+        else:
+            session.put_back(wire)
+        request.take_refusal(session, attempts, line)
+        return None
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         last = b'["release",%d]\n' % lease.id if to is None else f'["transfer",{lease.id},{encode(to)}]\n'.encode()
@@ -301,21 +340,34 @@ class Cluster:
             yield Standing.of(told)
 
     def _news(self, service: str, name: str) -> Iterator[dict[str, Any]]:
+        attempts = Attempts(None)
         while True:
-            session = self.session()
-            wire = Wire(session.place, session.credentials, session.label)  # of its own: it has nothing to do with any lock
+            wire = None
             try:
-                wire.say("watch", 1, service, name)
-                while True:
-                    line = wire.hear()
-                    if line[0] == "refused":
-                        raise RefusedByNode(line[3])
-                    if line[0] == "news":
-                        yield line[2]
+                session = self.session()
+                wire = Wire(session.place, session.credentials, session.label)  # of its own: it has nothing to do with any lock
+                id = next(session.ids)
+                session.begin_waiting(id, None, wire)  # so that a node that hangs is left
+                try:
+                    wire.say("watch", id, service, name)
+                    while True:
+                        line = wire.hear()
+                        if line[0] == "refused":
+                            raise RefusedByNode(line[3])
+                        if line[0] == "news":
+                            attempts = Attempts(None)
+                            yield line[2]
+                finally:
+                    session.end_waiting(id)
+            except Unreachable as reason:
+                attempts.failed(reason, is_known=self._left.is_known)
             except OSError as reason:
-                session.close(f"node {session.node} has gone: {reason}")
+                if session.is_open:
+                    session.close(f"node {session.node} has gone: {reason}")
             finally:
-                wire.close()
+                if wire is not None:
+                    wire.close()
+            sleep(attempts.pause(name))
 
     def status(self) -> dict[str, Any]:
         """What goes on at the node that this client talks to."""
@@ -469,15 +521,15 @@ class KeptLock:
             if lease is not None and lease.held and not (self._is_used or self._is_wanted):
                 self._is_used = True
                 return lease
-        session = self._cluster.session()
-        if not session.welcome["services"].get(self._request.service, {}).get("hears_wishes", True):
-            raise RefusedByNode(f"the algorithm of {self._request.service} does not tell a holder that others wait, so nothing can be kept")
         lease = self._cluster.acquire(self._request, self._timeout, self._on_lost)
+        if not lease.session.welcome["services"].get(self._request.service, {}).get("hears_wishes", True):
+            self._cluster.release(lease)
+            raise RefusedByNode(f"the algorithm of {self._request.service} does not tell a holder that others wait, so nothing can be kept")
         with self._guard:
             if self._lease is None or not self._lease.held:
                 self._lease, self._is_used, self._is_wanted = lease, True, False
                 lease.on_wanted = self._hear_wish
-                session.hurry()
+                lease.session.hurry()
         return lease
 
     def release(self, lease: Lease) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
 from math import inf
@@ -31,6 +32,8 @@ BEATS = 3
 """How often a lease is renewed in its time."""
 SLOWEST_BEAT = 1.0
 """Seconds between two signs of life where nothing runs out: what was lost is heard of at once, but a node may have vanished."""
+SILENCE_SECONDS = 3.0
+"""A node that has not answered for so long is left: requests that wait move to another node."""
 IDLE_WIRES = 32
 
 
@@ -41,16 +44,28 @@ def now_us() -> int:
 class Session:
     """With one node; ends with the last connection to it."""
 
-    def __init__(self, where: Whereabouts, credentials: Credentials, label: str) -> None:
+    def __init__(
+        self,
+        where: Whereabouts,
+        credentials: Credentials,
+        label: str,
+        left: Mapping[Place, float] | None = None,
+        within: float | None = None,
+    ) -> None:
+        """Connect to one of the nodes; see `first_of`."""
         self.label = label
         self.credentials = credentials
-        first = first_of(where, credentials, label)
+        first = first_of(where, credentials, label, left, within)
         self.place: Place = first.place
         self.welcome = first.welcome
         self.key: str = first.welcome["session"]
         self.node: int = first.welcome["node"]
         self.ids = count(1)
         self.over = ""  # why it is
+        self.leaving = ""  # why nothing more is asked for here
+        self.left: Callable[[], None] = lambda: None  # tells requests that no thread waits for
+        self._has_heard = False  # something from the node, in this beat
+        self._silence = 0.0  # seconds for which the keeper has listened in vain
         self._idle: list[Wire] = [first]
         self._leases: dict[int, Lease] = {}
         self._wires: dict[int, Wire] = {}  # on which the leases of blocking clients were granted
@@ -83,6 +98,21 @@ class Session:
         self._idle.append(wire)
         if self.over:  # looked at last: who ends the session may have closed the others already
             self._close_idle()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be made here."""
+        return not (self.over or self.leaving)
+
+    def leave(self, why: str) -> None:
+        """Ask for nothing more here.  Requests that wait move to another node; leases stay until they are released or lost."""
+        if self.is_open:
+            self.leaving = why
+            for wire in list(self._awaited.values()):
+                if wire is not None:
+                    wire.close()
+            self.left()
+            self._wanted.set()  # the keeper ends the session when nothing is left of it
 
     def close(self, why: str = "the client has closed its connection") -> None:
         self.over = self.over or why
@@ -122,8 +152,8 @@ class Session:
         if lease_ms is not None:
             self._beat = min(self._beat, lease_ms / 1_000 / BEATS)
         self._awaited[id] = wire
-        if self.over:
-            raise Closed(self.over)  # who ended the session may not have seen this request
+        if not self.is_open:
+            raise Closed(self.over or self.leaving)  # who ended the session may not have seen this request
         if not self._wanted.is_set():
             self._wanted.set()
             if self._keeper is None:
@@ -226,10 +256,15 @@ class Session:
             if self._keeping is None:
                 self._hurry.wait(self._beat)  # most locks are held for a shorter time than this
             if not (self._leases or self._awaited):
+                if self.leaving:
+                    self.close(self.leaving)
+                    return
                 self._wanted.clear()
                 if self._leases or self._awaited:
                     self._wanted.set()  # it came in between
                 continue
+            began = boottime.seconds()
+            self._has_heard = False
             try:
                 self._beat_once()
             except Silent:
@@ -237,6 +272,10 @@ class Session:
             except (OSError, HabemusError):
                 self._recover()
             self._drop_lost()
+            listened = min(self._beat, boottime.seconds() - began)  # not longer: this process may have been suspended
+            self._silence = 0.0 if self._has_heard else self._silence + listened
+            if self._silence >= SILENCE_SECONDS:
+                self.leave(f"node {self.node} does not answer")
 
     def _beat_once(self) -> None:
         wire = self._keeping or self._connect_keeper()
@@ -244,7 +283,9 @@ class Session:
         end = boottime.seconds() + self._beat
         while (left := end - boottime.seconds()) > 0 and not self.over:
             try:
-                self.hear(wire.hear(self._patience(min(left, boottime.LONGEST_WAIT))))
+                line = wire.hear(self._patience(min(left, boottime.LONGEST_WAIT)))
+                self._has_heard = True
+                self.hear(line)
             except TimeoutError:
                 self._drop_lost()
 

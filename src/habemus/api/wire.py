@@ -7,12 +7,14 @@ import select
 import socket
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from habemus.api.address import Place, Whereabouts
+from habemus.api.attempts import TRY_SECONDS, in_order
 from habemus.api.credentials import Credentials
-from habemus.api.errors import ProtocolError, RefusedByNode, Silent, Unreachable
+from habemus.api.errors import HabemusError, ProtocolError, RefusedByNode, Silent, Unreachable
 from habemus.api.protocol import LINE_LIMIT, Greeting, decode, encode
 from habemus.runtimes.live.lines import CONNECT_SECONDS
 
@@ -235,12 +237,31 @@ def check_certificate(place: Place, certificate: dict[str, Any], name: str) -> N
         raise RefusedByNode(f"{place} says that it is {name}, and its certificate does not")
 
 
-def first_of(where: Whereabouts, credentials: Credentials, label: str, session: str | None = None) -> Wire:
-    """To the first node that answers."""
-    reasons = []
-    for place in where.places:
+def first_of(
+    where: Whereabouts,
+    credentials: Credentials,
+    label: str,
+    left: Mapping[Place, float] | None = None,
+    within: float | None = None,
+) -> Wire:
+    """Connect to a node that answers, in the order of `in_order`; each may take its share of the time."""
+    patience = CONNECT_SECONDS
+    if within is not None:
+        patience = min(patience, max(TRY_SECONDS, within / max(1, len(where.places))))
+    reasons: list[HabemusError] = []
+    for place in in_order(where.places, left or {}):
         try:
-            return Wire(place, credentials, label, session)
-        except Unreachable as reason:
-            reasons.append(str(reason))
-    raise Unreachable(f"no node answers: {'; '.join(reasons[:3])}{'; ...' if len(reasons) > 3 else ''}")
+            return Wire(place, credentials, label, patience=patience)
+        except (RefusedByNode, Unreachable, ProtocolError) as reason:
+            reasons.append(reason)
+    raise no_node(where, reasons)
+
+
+def no_node(where: Whereabouts, reasons: Sequence[HabemusError]) -> HabemusError:
+    """Return what to raise if no node lets this client in.  If none may do so later, it is what the first of them has said."""
+    if not where.places:
+        return Unreachable(f"no node is up in {where.folder}")
+    if not any(isinstance(reason, Unreachable) for reason in reasons):
+        return reasons[0]
+    told = "; ".join(str(reason) for reason in reasons[:3])
+    return Unreachable(f"no node answers: {told}{'; ...' if len(reasons) > 3 else ''}")

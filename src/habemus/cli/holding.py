@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+from time import sleep
 
 from habemus.cli.ending import Family, Guard, guarded, now_us, tell, wait_ms
 from habemus.runtimes.live.lines import ELECTIONS, LOCKS, PARTING_US, TRY_MS
@@ -57,10 +58,12 @@ LEASELESS_US = 1_000_000
 """Where nothing runs out: how often to show that one is there."""
 LOOK_US = 10_000
 """How often to look whether all has ended that the command has started."""
-SILENCE_US = 10_000_000
+SILENCE_US = 3_000_000
 """A node that has not answered for so long while one waits is left for another."""
-GRACE_US = 2_000_000
+GRACE_US = 250_000
 """How much longer than the node the client itself waits."""
+PAUSES_US = (0, 20_000, 50_000, 100_000, 200_000, 500_000)
+"""Before further attempts to find a node; the last of them again and again."""
 
 
 class Leaving(Exception):
@@ -69,6 +72,13 @@ class Leaving(Exception):
     def __init__(self, code: int, why: str) -> None:
         super().__init__(why)
         self.code = code
+
+
+class NotReached(Leaving):
+    """No node answers for now."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(UNREACHABLE, why)
 
 
 class Wish:
@@ -110,7 +120,7 @@ class Wish:
         return made
 
 
-def hold(wish: Wish, connect: Callable[[], Line], quoted: Callable[[str], str]) -> int:
+def hold(wish: Wish, connect: Callable[[int | None], Line], quoted: Callable[[str], str]) -> int:
     """Waits for the lock, runs the command, and says with which code to leave."""
     _open_standard_files()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -151,38 +161,61 @@ class Grant:
         self.rest = rest  # what else has been heard already
 
 
-def acquired(wish: Wish, connect: Callable[[], Line], quoted: Callable[[str], str]) -> Grant:
-    """From the first node that can grant it; if one goes, from the next."""
+def acquired(wish: Wish, connect: Callable[[int | None], Line], quoted: Callable[[str], str]) -> Grant:
+    """From a node that can grant it.  If one ends, hangs or has no majority, from another, until the time is over."""
     deadline_us = None if wish.timeout is None else now_us() + round(wish.timeout * 1_000_000)
+    is_known = False  # a cluster that has answered is waited for; one that never has, only if a timeout says for how long
+    attempt = 0
     while True:
-        line = connect()
+        failure = _too_late(wish)
         try:
-            grant = _asked(line, wish, deadline_us, quoted)
-        except ValueError as reason:
-            raise Leaving(UNREACHABLE, f"the node sends what no node would send: {reason}") from None
-        except OSError:  # the node has gone
-            grant = None
-        if grant is not None and (grant.left_ms is None or now_us() < _until(grant) - _lease(grant) // ASK):
-            return grant
-        line.close()  # it may have been granted, but too late to be worth anything
-        if deadline_us is not None and now_us() >= deadline_us:
-            raise _too_late(wish)
+            line = connect(deadline_us)
+        except NotReached as reason:
+            if deadline_us is None and not is_known:
+                raise
+            failure = reason
+        else:
+            is_known = True
+            grant = _granted(line, wish, deadline_us, quoted)
+            if grant is not None:
+                return grant
+        now = now_us()
+        if deadline_us is not None and now >= deadline_us:
+            raise failure
+        pause_us = PAUSES_US[min(attempt, len(PAUSES_US) - 1)]
+        sleep((pause_us if deadline_us is None else min(pause_us, deadline_us - now)) / 1_000_000)
+        attempt += 1
+
+
+def _granted(line: Line, wish: Wish, deadline_us: int | None, quoted: Callable[[str], str]) -> Grant | None:
+    """None if this node cannot grant it, or did too late for it to be worth anything."""
+    try:
+        grant = _asked(line, wish, deadline_us, quoted)
+    except ValueError as reason:
+        raise Leaving(UNREACHABLE, f"the node sends what no node would send: {reason}") from None
+    except OSError:  # the node has gone
+        grant = None
+    if grant is not None and (grant.left_ms is None or now_us() < _until(grant) - _lease(grant) // ASK):
+        return grant
+    line.close()
+    return None
 
 
 def _asked(line: Line, wish: Wish, deadline_us: int | None, quoted: Callable[[str], str]) -> Grant | None:
-    """None if the node does not answer."""
+    """None if the node does not answer, or cannot grant anything for now."""
     lease_ms = _lease_ms(line.lease_ms(wish.service), wish)
     lease_us = None if lease_ms is None else lease_ms * 1_000
     beat_us = LEASELESS_US if lease_us is None else min(LEASELESS_US, lease_us // BEAT)
     now = now_us()
-    timeout = "null" if deadline_us is None else max(0, (deadline_us - now) // 1_000)
+    timeout = "null" if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)
     names = f"[{quoted(wish.name)}]"
     lease = "null" if lease_ms is None else lease_ms
     line.send(f'["acquire",1,{quoted(wish.service)},{names},{timeout},{lease},{now}]\n'.encode())
     poll = select.poll()
     poll.register(line.fileno(), select.POLLIN)
     heard_us, beat_at = now, now + beat_us
-    while now < heard_us + SILENCE_US and (deadline_us is None or now < deadline_us + GRACE_US):
+    until_us = None if deadline_us is None else max(deadline_us, now + TRY_MS * 1_000) + GRACE_US
+    while now < heard_us + SILENCE_US and (until_us is None or now < until_us):
         if poll.poll(max(0, beat_at - now) // 1_000 + 1):
             heard = line.heard()
             heard_us = now_us()
@@ -192,6 +225,8 @@ def _asked(line: Line, wish: Wish, deadline_us: int | None, quoted: Callable[[st
                     is_lost = any(each[:2] == ["lost", 1] for each in rest)  # this process stood still in between
                     return None if is_lost else Grant(line, 1, lease_us, told, rest)
                 if told[0] == "refused":
+                    if told[2] == "unavailable":
+                        return None
                     raise _refusal(wish, told)
         now = now_us()
         if now >= beat_at:
@@ -218,7 +253,7 @@ def _refusal(wish: Wish, told: list[Any]) -> Leaving:
 
 
 def _too_late(wish: Wish) -> Leaving:
-    return Leaving(TIMEOUT, f"{wish.shown} was not to be had in {wish.timeout:g} s")
+    return Leaving(TIMEOUT, f"timed out after {wish.timeout or 0:g} s waiting for {wish.shown}")
 
 
 def _lease(grant: Grant) -> int:

@@ -86,9 +86,9 @@ def wish_of(name: str, command: tuple[str, ...], timeout: float | None, tries: b
 
 
 def held(wish: Wish) -> int:
-    from habemus.cli.reaching import quoted, reach
+    from habemus.cli.reaching import Reaching, quoted
 
-    return hold(wish, lambda: reach(wish.cluster, **wish.papers), quoted)
+    return hold(wish, Reaching(wish.cluster, wish.papers), quoted)
 
 
 @click.command(epilog="Example: habemus lock nightly-report --timeout 60 -- ./report.sh --all")
@@ -102,7 +102,7 @@ def lock(**given: Any) -> int:
     \b
     Other exit codes:
       123  the lock was lost            126  COMMAND cannot be executed
-      124  not to be had in time        127  there is no such COMMAND
+      124  timed out                     127  there is no such COMMAND
       125  no node can be reached       128+n  COMMAND was ended by signal n
     """
     return held(wish_of(leads=False, **given))

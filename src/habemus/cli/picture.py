@@ -33,6 +33,8 @@ class NodeSeen:
     term: int | None
     suspects: tuple[int, ...]
     compiled: bool = False  # whether it runs the compiled modules; an older one does not say
+    configuration: str = ""  # a digest
+    differs: bool = False  # whether most other nodes have another configuration
 
 
 @dataclass(frozen=True)
@@ -79,31 +81,46 @@ class Picture:
 
     @property
     def is_well(self) -> bool:
-        """Every node is up, and where one should lead, one does."""
-        return all(node.up for node in self.nodes) and all(each.leader is not None for each in self.elections)
+        """Whether every node is up, reaches the others and has the same configuration; and where one should lead, one does."""
+        all_up = all(node.up for node in self.nodes)
+        return all_up and not any(self.troubles()) and all(each.leader is not None for each in self.elections)
+
+    def troubles(self) -> Iterator[str]:
+        """What is wrong with nodes that are up."""
+        up = [node.node for node in self.nodes if node.up]
+        for node in self.nodes:
+            if node.differs:
+                yield f"node {node.node} has another configuration than the others"
+            missed = [other for other in up if node.up and other not in (node.node, *node.reaches)]
+            if missed:
+                others = f"neither of nodes {listed(tuple(missed))}" if len(missed) > 1 else f"not node {missed[0]}"
+                whom = others if node.reaches else "nobody"
+                yield f"node {node.node} reaches {whom}"
 
     @property
     def is_ready(self) -> bool:
-        """And they know each other."""
-        others = len(self.nodes) - 1
-        return self.is_well and all(len(node.reaches) == others for node in self.nodes) and all(each.agreed for each in self.elections)
+        """And all nodes agree on who leads."""
+        return self.is_well and all(each.agreed for each in self.elections)
 
     def plain(self) -> dict[str, Any]:
         election = self.election
         leader, term = (None, None) if election is None else (election.leader, election.term)
-        return {"cluster": self.cluster, "leader": leader, "term": term, **{k: v for k, v in asdict(self).items() if k != "cluster"}}
+        rest = {key: value for key, value in asdict(self).items() if key != "cluster"}
+        return {"cluster": self.cluster, "leader": leader, "term": term, "troubles": list(self.troubles()), **rest}
 
 
 def picture(told: Mapping[int, Told], now: datetime | None = None) -> Picture:
     now = now or datetime.now(UTC)
     statuses = {node: each.status for node, each in sorted(told.items()) if each.status is not None}
     elections = tuple(_elections(statuses))
-    nodes = tuple(_node(node, each, elections) for node, each in sorted(told.items()))
+    said = [status.get("configuration", "") for status in statuses.values()]
+    usual = max(said, key=said.count, default="")
+    nodes = tuple(_node(node, each, elections, usual) for node, each in sorted(told.items()))
     cluster = next((status["cluster"] for status in statuses.values()), "")
     return Picture(cluster, nodes, elections, tuple(_locks(statuses, now)))
 
 
-def _node(node: int, told: Told, elections: tuple[ElectionSeen, ...]) -> NodeSeen:
+def _node(node: int, told: Told, elections: tuple[ElectionSeen, ...], usual: str) -> NodeSeen:
     status = told.status
     if status is None:
         return NodeSeen(node, told.address, False, told.why, None, 0, (), None, None, ())
@@ -122,6 +139,8 @@ def _node(node: int, told: Told, elections: tuple[ElectionSeen, ...]) -> NodeSee
         term=own.get("term"),
         suspects=tuple(suspects),
         compiled=status.get("compiled", False),
+        configuration=status.get("configuration", ""),
+        differs=status.get("configuration", "") != usual,
     )
 
 

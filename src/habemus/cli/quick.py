@@ -13,8 +13,9 @@ from __future__ import annotations
 import _socket
 import os
 
+from habemus.cli.ending import now_us
 from habemus.cli.holding import Wish, hold
-from habemus.runtimes.live.lines import CONNECT_SECONDS, LOCKS, VERSION
+from habemus.runtimes.live.lines import CONNECT_SECONDS, LOCKS, TRY_MS, VERSION
 from habemus.runtimes.live.nearby import SOCKET, cluster_meant, sockets_in
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from habemus.cli.holding import Line
+    from habemus.cli.reaching import Reaching
 
 PATH_LIMIT = 100
 """Bytes of the path of a socket, about which systems differ."""
@@ -36,15 +38,7 @@ def run(arguments: list[str]) -> None:
     if wish is None:
         return
 
-    def connect() -> Line:
-        found = nearest(wish.cluster)
-        if found is not None:
-            return found
-        from habemus.cli.reaching import reach
-
-        return reach(wish.cluster)
-
-    code = hold(wish, connect, _quoted)
+    code = hold(wish, _Connecting(wish.cluster), _quoted)
     os._exit(code)  # nothing is left to be cleaned up, and that takes a while
 
 
@@ -113,8 +107,29 @@ def _quoted(text: str) -> str:
 # The connection.
 
 
-def nearest(named: str | None) -> Line | None:
-    """To the first node that answers at a local socket; None if there is none."""
+class _Connecting:
+    """By a local socket the first time.  If that node cannot grant anything, by whatever way there is."""
+
+    def __init__(self, named: str | None) -> None:
+        self._named = named
+        self._left = ""  # the path of the node that was asked first
+        self._others: Reaching | None = None
+
+    def __call__(self, deadline_us: int | None) -> Line:
+        if self._others is None and not self._left:
+            found = nearest(self._named, deadline_us)
+            if found is not None:
+                self._left = found.path
+                return found
+        if self._others is None:
+            from habemus.cli.reaching import Reaching
+
+            self._others = Reaching(self._named, {}, self._left)
+        return self._others(deadline_us)
+
+
+def nearest(named: str | None, deadline_us: int | None = None) -> _QuickLine | None:
+    """To a node that answers at a local socket, not the same one for everybody; None if there is none."""
     label = f"{os.uname().nodename}/{os.getpid()}"
     try:
         cluster = cluster_meant(named)
@@ -122,8 +137,13 @@ def nearest(named: str | None) -> Line | None:
         return None
     if not _is_plain(label):
         return None
-    for path in _paths(cluster):
-        line = _QuickLine.to(path, label) if len(os.fsencode(path)) < PATH_LIMIT else None
+    paths = [path for path in _paths(cluster) if len(os.fsencode(path)) < PATH_LIMIT]
+    patience = CONNECT_SECONDS
+    if deadline_us is not None and paths:
+        patience = min(patience, max(TRY_MS, (deadline_us - now_us()) / 1_000 / len(paths)) / 1_000)
+    first = os.getpid() % len(paths) if paths else 0
+    for path in paths[first:] + paths[:first]:
+        line = _QuickLine.to(path, label, patience)
         if line is not None:
             return line
     return None
@@ -141,17 +161,18 @@ def _paths(cluster: str) -> list[str]:
 class _QuickLine:
     """A connection to a node of this machine."""
 
-    def __init__(self, socket: _socket.socket, welcome: bytes, rest: bytes) -> None:
+    def __init__(self, path: str, socket: _socket.socket, welcome: bytes, rest: bytes) -> None:
+        self.path = path
         self._socket = socket
         self._welcome = welcome
         self._rest = rest
 
     @classmethod
-    def to(cls, path: str, label: str) -> _QuickLine | None:
+    def to(cls, path: str, label: str, patience: float = CONNECT_SECONDS) -> _QuickLine | None:
         """None if there is no node that lets us in."""
         socket = _socket.socket(_socket.AF_UNIX)
         try:
-            socket.settimeout(CONNECT_SECONDS)
+            socket.settimeout(patience)
             socket.connect(path)
             socket.send(f'["hello",{VERSION},"{label}",null,null]\n'.encode())
             heard = b""
@@ -165,7 +186,7 @@ class _QuickLine:
             heard = b""
         welcome, _, rest = heard.partition(b"\n")
         if welcome.startswith(b'["welcome",'):
-            return cls(socket, welcome, rest)
+            return cls(path, socket, welcome, rest)
         socket.close()
         return None
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from habemus.api.address import whereabouts
+from collections.abc import Mapping
+
+from habemus.api.address import Place, whereabouts
 from habemus.api.credentials import Credentials
-from habemus.api.errors import RefusedByNode, Unreachable
+from habemus.api.errors import HabemusError, Unreachable
 from habemus.api.protocol import encode
 from habemus.api.session import own_label
 from habemus.api.wire import Wire, first_of
-from habemus.cli.holding import BAD_USE, UNREACHABLE, Leaving
+from habemus.cli.ending import now_us
+from habemus.cli.holding import BAD_USE, UNREACHABLE, Leaving, NotReached
 
 
 class Reached:
@@ -26,15 +29,32 @@ class Reached:
         return lease_ms
 
 
-def reach(named: str | None, **papers: str | None) -> Reached:
-    """The first node that answers, to which the papers show who this is."""
-    try:
-        where = whereabouts(named)
-        return Reached(first_of(where, Credentials.of_files(**papers).at(where), own_label()))
-    except (Unreachable, RefusedByNode) as reason:
-        raise Leaving(UNREACHABLE, str(reason)) from None
-    except ValueError as reason:
-        raise Leaving(BAD_USE, str(reason)) from None
+class Reaching:
+    """Finds one node after the other for a command, to which the papers show who this is; those that it gave before come last."""
+
+    def __init__(self, named: str | None, papers: Mapping[str, str | None], left: str = "") -> None:
+        self._named = named
+        self._papers = papers
+        self._given: dict[Place, float] = {Place(left): 1.0} if left else {}
+
+    def __call__(self, deadline_us: int | None) -> Reached:
+        """`NotReached` if no node answers, `Leaving` if it makes no sense to try again."""
+        within = None if deadline_us is None else max(0.0, (deadline_us - now_us()) / 1_000_000)
+        try:
+            where = whereabouts(self._named)
+            credentials = Credentials.of_files(**self._papers).at(where)
+        except Unreachable as reason:
+            raise Leaving(UNREACHABLE, str(reason)) from None
+        except ValueError as reason:
+            raise Leaving(BAD_USE, str(reason)) from None
+        try:
+            wire = first_of(where, credentials, own_label(), self._given, within)
+        except Unreachable as reason:
+            raise NotReached(str(reason)) from None
+        except HabemusError as reason:
+            raise Leaving(UNREACHABLE, str(reason)) from None
+        self._given[wire.place] = now_us()
+        return Reached(wire)
 
 
 def quoted(text: str) -> str:

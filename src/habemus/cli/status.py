@@ -23,7 +23,9 @@ def status(name: str | None, cluster: str | None, service: str, as_json: bool, *
 
     \b
     Exit codes:
-      0  all is well      1  a node does not answer, or nobody leads      125  no node answers
+      0    all is well
+      1    a node does not answer, does not reach another, or has another configuration; or nobody leads
+      125  no node answers
     """
     from habemus.api.errors import Unreachable
     from habemus.cli.survey import survey_of
@@ -54,6 +56,8 @@ def say_nodes(seen: Picture) -> None:
     )
     up = sum(node.up for node in seen.nodes)
     click.echo(f"cluster {seen.cluster}: {up} of {len(seen.nodes)} nodes are up{leads}")
+    for trouble in seen.troubles():
+        click.echo(trouble)
     heads = ("node", "address", "pid", "reaches", *(("leader", "term") if election else ()), "suspects")
     rows = [node_row(node, has_leader=election is not None) for node in seen.nodes]
     say_table(heads, rows, left=len(heads))

@@ -8,9 +8,9 @@ from typing import Any
 
 from habemus.api.address import Place, Whereabouts, whereabouts
 from habemus.api.credentials import Credentials
-from habemus.api.errors import RefusedByNode, Unreachable
+from habemus.api.errors import HabemusError, RefusedByNode, Unreachable
 from habemus.api.session import own_label
-from habemus.api.wire import Wire
+from habemus.api.wire import Wire, no_node
 from habemus.cli.picture import Picture, Told, picture
 
 ANSWER_SECONDS = 2.0
@@ -92,17 +92,17 @@ def survey_of(named: str | None, **papers: str | None) -> Survey:
 def _connected(where: Whereabouts, credentials: Credentials) -> dict[int, Wire]:
     """To every node that answers, by the first way to it."""
     found: dict[int, Wire] = {}
-    reasons = []
-    with ThreadPoolExecutor(min(MOST_AT_ONCE, len(where.places))) as threads:
+    reasons: list[HabemusError] = []
+    with ThreadPoolExecutor(min(MOST_AT_ONCE, len(where.places) or 1)) as threads:
         tried = [threads.submit(Wire, place, credentials, own_label()) for place in where.places]
         for each in tried:
             try:
                 wire = each.result()
             except (Unreachable, RefusedByNode) as reason:
-                reasons.append(str(reason))
+                reasons.append(reason)
                 continue
             if found.setdefault(wire.welcome["node"], wire) is not wire:
                 wire.close()
     if not found:
-        raise Unreachable(f"no node answers: {'; '.join(reasons[:3])}{'; ...' if len(reasons) > 3 else ''}")
+        raise Unreachable(str(no_node(where, reasons)))
     return found

@@ -100,6 +100,7 @@ class Clients:
             "pid": os.getpid(),
             "compiled": self.is_compiled,
             "address": str(node.address),
+            "configuration": node.configuration,
             "reaches": node.reaches(),
             "clients": len(self.connections),
             "services": self.services(),

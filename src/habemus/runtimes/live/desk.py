@@ -339,6 +339,8 @@ class Desk:
                 if claim.is_waiting and claim.service == service:  # the end of one may end others
                     claim.wire.say("refused", claim.id, "unavailable", why)
                     self._end(claim)
+                elif claim.held is not None and claim.keeps:
+                    self._tell_wish(claim)  # its client may not use it, and would keep it for ever
 
     def reopen(self, service: str) -> None:
         self._closed.pop(service, None)

@@ -83,6 +83,8 @@ class Node:
         self._clock = clock
         self.me = settings.node
         self.services = tuple(sorted(services, key=lambda service: service.name))
+        self.configuration = fingerprint(self.services, settings.record is not None).hex()[:16]
+        """Digest of what the nodes of a cluster have to agree on."""
         self.counts: Counter[str] = Counter()
         self.address = settings.bind
         self.failure: asyncio.Future[None]  # ends with the reason if the node has to stop

@@ -1,0 +1,148 @@
+"""Rolling restarts under load: every node is ended in good order and started again, one after the other, while workers take locks.
+
+    python -m benchmarks.live.rolling --rounds 5 --workers 8
+
+Half of the workers are threads with the blocking client, half are tasks with the asynchronous one.  The figures are exceptions of any
+kind, grants, and the longest time that a worker waited for a lock; the exit code is 1 if there was an exception.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import habemus
+from habemus.api.aio import AsyncCluster
+
+NODES = 3
+LOCKS = 4
+READY_SECONDS = 60.0
+
+
+class RestartedCluster:
+    """Nodes as processes, each of which can be restarted in good order."""
+
+    def __init__(self, folder: Path, size: int = NODES) -> None:
+        self.file = folder / "cluster.toml"
+        (folder / "data").mkdir()
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(size)]
+        addresses = [f'{number} = "127.0.0.1:{each.getsockname()[1]}"' for number, each in enumerate(sockets, 1)]
+        for each in sockets:
+            each.close()
+        self.file.write_text("\n".join(['cluster = "rolling"', 'data = "data"', "[nodes]", *addresses]) + "\n")
+        self._log = (folder / "log").open("ab")
+        self._processes = {number: self._started(number) for number in range(1, size + 1)}
+        self.wait_until_well()
+
+    def _started(self, number: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "habemus", "node", "--config", str(self.file), "--id", str(number), "--with-stdin"]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=self._log)
+
+    def restart(self, number: int) -> None:
+        process = self._processes[number]
+        process.send_signal(signal.SIGTERM)
+        process.wait(READY_SECONDS)
+        process.communicate()
+        self._processes[number] = self._started(number)
+        self.wait_until_well()
+
+    def wait_until_well(self) -> None:
+        """As an operator would: by `habemus status`."""
+        deadline = time.monotonic() + READY_SECONDS
+        status = [sys.executable, "-m", "habemus", "status", "--cluster", str(self.file)]
+        while subprocess.run(status, capture_output=True, check=False).returncode:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the cluster is not well after {READY_SECONDS:g} s")
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            process.communicate(timeout=READY_SECONDS)  # ends with its input
+        self._log.close()
+
+    def log(self) -> str:
+        return Path(self._log.name).read_text()
+
+
+class Workers:
+    """Clients that take locks until they are told to stop."""
+
+    def __init__(self, cluster: str, count: int) -> None:
+        self.errors: Counter[str] = Counter()
+        self.waits: list[float] = []
+        self._cluster = cluster
+        self._is_over = threading.Event()
+        tasks = count // 2
+        self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(count - tasks)]
+        self._threads.append(threading.Thread(target=lambda: asyncio.run(self._work_in_tasks(tasks))))
+        for each in self._threads:
+            each.start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        for each in self._threads:
+            each.join()
+
+    def _work(self, number: int) -> None:
+        with habemus.connect(self._cluster, name=f"thread-{number}") as cluster:
+            while not self._is_over.is_set():
+                asked = time.monotonic()
+                try:
+                    with cluster.lock(f"account-{random.randrange(LOCKS)}", timeout=20):
+                        self.waits.append(time.monotonic() - asked)
+                        time.sleep(random.random() * 0.02)
+                except Exception as error:
+                    self.errors[f"{type(error).__name__}: {error}"] += 1
+
+    async def _work_in_tasks(self, count: int) -> None:
+        async with habemus.connect(self._cluster, name="tasks") as cluster, asyncio.TaskGroup() as group:
+            for _ in range(count):
+                group.create_task(self._work_in_task(cluster))
+
+    async def _work_in_task(self, cluster: AsyncCluster) -> None:
+        while not self._is_over.is_set():
+            asked = time.monotonic()
+            try:
+                async with cluster.lock(f"account-{random.randrange(LOCKS)}", timeout=20):
+                    self.waits.append(time.monotonic() - asked)
+                    await asyncio.sleep(random.random() * 0.02)
+            except Exception as error:
+                self.errors[f"{type(error).__name__}: {error}"] += 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=8)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = RestartedCluster(Path(folder))
+        workers = Workers(str(cluster.file), given.workers)
+        began = time.monotonic()
+        try:
+            for _ in range(given.rounds):
+                for number in range(1, NODES + 1):
+                    cluster.restart(number)
+        finally:
+            workers.stop()
+            cluster.close()
+        tracebacks = cluster.log().count("Traceback")
+    longest = sorted(workers.waits)[-3:]
+    figures = {"rounds": given.rounds, "workers": given.workers, "grants": len(workers.waits), "errors": dict(workers.errors)}
+    print(json.dumps({**figures, "longest_waits_s": longest, "tracebacks": tracebacks, "seconds": time.monotonic() - began}))
+    return 1 if workers.errors or tracebacks else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
