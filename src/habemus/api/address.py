@@ -91,6 +91,6 @@ def secret_in(path: str) -> bytes:
 
 def _address(text: str) -> Place:
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or not 0 < int(port) < 65_536 or not host.strip("[]"):
+    if not colon or not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 65_536 or not host.strip("[]"):
         raise ValueError(f'{text!r} is not where a cluster could be: write "127.0.0.1:7400", a socket, a cluster.toml or a folder')
     return Place(host=host.strip("[]"), port=int(port))

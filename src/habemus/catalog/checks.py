@@ -76,6 +76,10 @@ class Check:
                 raise BadSetup(f"there is no fault {kind} in a check; there are {', '.join(FAULTS)}")
             if not 0 <= count <= 99:
                 raise BadSetup(f"{kind}={count}: a check has from 0 to 99 of a fault")
+        budgets = dict(self.faults)
+        for kind in ("recover", "amnesia"):
+            if budgets.get(kind) and not budgets.get("crash"):
+                raise BadSetup(f"{kind}={budgets[kind]}: only a crashed process recovers; add crash=1 to the faults")
         if self.order and (self.entries is None or self.entries > LARGEST_ORDER):
             raise BadSetup(f"the order of requests (ME3) is checked for up to {LARGEST_ORDER} entries of each participant")
         if self.returning and not {"recover", "amnesia"} & {kind for kind, count in self.faults if count}:

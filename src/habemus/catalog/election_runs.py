@@ -10,7 +10,7 @@ from habemus.catalog import notation
 from habemus.catalog.election import algorithm_of
 from habemus.catalog.ending import planned_end
 from habemus.catalog.problems import exact
-from habemus.catalog.setup import BadSetup, Setup
+from habemus.catalog.setup import MOST_REQUESTS, BadSetup, Setup
 from habemus.core.application import Workload
 from habemus.core.events import Event
 from habemus.core.process import ProcessId, Span
@@ -32,6 +32,8 @@ def workload(setup: Setup, system: System) -> Workload:
     algorithm wants it: one process of the seed's choice (again after a pause, for more requests), everybody after a while, or nobody."""
     if setup.requests < 0:
         raise BadSetup(f"an election is called a number of times, not {setup.requests}")
+    if setup.requests * setup.n > MOST_REQUESTS:
+        raise BadSetup(f"a run has up to {MOST_REQUESTS} requests, not {setup.n} times {setup.requests}")
     if setup.asks:
         asks = [notation.ask(text) for text in setup.asks]
         for one in asks:

@@ -8,7 +8,7 @@ from typing import Any
 from habemus.catalog import notation
 from habemus.catalog.ending import planned_end
 from habemus.catalog.problems import exact
-from habemus.catalog.setup import BadSetup, Setup
+from habemus.catalog.setup import MOST_REQUESTS, BadSetup, Setup
 from habemus.core.application import Workload
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
@@ -24,6 +24,8 @@ from habemus.runtimes.sim.simulation import Ending
 def workload(setup: Setup, system: System) -> Workload:
     if setup.requests < 0:
         raise BadSetup(f"each participant asks a number of times, not {setup.requests}")
+    if setup.requests * setup.n > MOST_REQUESTS:
+        raise BadSetup(f"a run has up to {MOST_REQUESTS} requests, not {setup.n} times {setup.requests}")
     if setup.asks:
         asks = [notation.ask(text) for text in setup.asks]
         for one in asks:

@@ -103,9 +103,16 @@ def _links(text: str) -> tuple[tuple[ProcessId, ProcessId], ...]:
         return between(*([process(each) for each in group.split(",")] for group in text.split("|")))
     if ">" in text:
         sender, receiver = split(text, ">", "1>2@5ms")
-        return one_way(process(sender), process(receiver))
+        return one_way(*_two(text, sender, receiver))
     one, other = split(text, "-", "1-2@5ms, 1>2@5ms or 1,2|3@5ms")
-    return both_ways(process(one), process(other))
+    return both_ways(*_two(text, one, other))
+
+
+def _two(text: str, one: str, other: str) -> tuple[ProcessId, ProcessId]:
+    ends = process(one), process(other)
+    if ends[0] == ends[1]:
+        raise BadNotation(f"{text!r}: no link leads from a process to itself")
+    return ends
 
 
 def cut(text: str) -> Fault:

@@ -24,6 +24,10 @@ class BadSetup(ValueError):
     """A description that does not describe a run."""
 
 
+MOST_REQUESTS = 10_000_000
+"""Of all participants together; some workloads make a list of them."""
+
+
 @dataclass(frozen=True)
 class Setup:
     algorithm: str

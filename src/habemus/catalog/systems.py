@@ -35,6 +35,8 @@ def system_of(setup: Setup, entry: Entry) -> System:
     if setup.over:
         system = replace(system, plans=_over_links(system.plans, setup.over))
     labels = dict(words.label(text) for text in setup.labels)
+    for process in labels.keys() - system.plans.keys():
+        raise BadSetup(f"--label {process}={labels[process]}: there is no process {process}")
     return replace(system, labels={**system.labels, **labels}) if labels else system
 
 

@@ -116,7 +116,7 @@ def check(
 def _entries(text: str) -> int | None:
     if text == "unbounded":
         return None
-    if not text.isdecimal():
+    if not (text.isascii() and text.isdecimal()):
         raise click.UsageError(f"--entries takes a number or `unbounded`, not {text}")
     return int(text)
 
@@ -125,7 +125,7 @@ def _faults(text: str) -> tuple[tuple[str, int], ...]:
     found: dict[str, int] = {}
     for part in filter(None, text.replace(" ", "").split(",")):
         kind, equals, count = part.partition("=")
-        if (equals and not count.isdecimal()) or kind in found:
+        if (equals and not (count.isascii() and count.isdecimal())) or kind in found:
             raise BadSetup(f"--faults {part}: write for example crash=1,recover=1")
         found[kind] = int(count) if equals else 1
     return tuple(sorted(found.items()))

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from habemus.cli.holding import Wish, hold
+from habemus.cli.output import FiniteRange
 from habemus.runtimes.live.lines import LOCKS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -33,18 +34,6 @@ def options(*given: Callable[[Command], Command]) -> Callable[[Command], Command
     return add
 
 
-class Seconds(click.FloatRange):
-    """A number of seconds, which is neither infinite nor no number at all."""
-
-    name = "seconds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        made = super().convert(value, param, ctx)
-        if made != made:  # no range excludes it
-            self.fail(f"{value} is not a number of seconds.", param, ctx)
-        return made
-
-
 cluster_options = options(
     click.option(
         "--cluster",
@@ -61,11 +50,11 @@ service_option = click.option("--service", default=LOCKS, show_default=True, hel
 
 
 holding_options = options(
-    click.option("--timeout", type=Seconds(0, MOST_SECONDS), metavar="SECONDS", help="How long to wait; else for ever."),
+    click.option("--timeout", type=FiniteRange(0, MOST_SECONDS), metavar="SECONDS", help="How long to wait; else for ever."),
     click.option("--try", "tries", is_flag=True, help="Do not wait at all."),
     click.option(
         "--lease",
-        type=Seconds(0, MOST_SECONDS, min_open=True),
+        type=FiniteRange(0, MOST_SECONDS, min_open=True),
         metavar="SECONDS",
         help="How long the lock stays with a client that is not heard of; not longer than the cluster's own.",
     ),

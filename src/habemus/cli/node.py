@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from habemus.cli.output import Exit, json_option, say_json
+from habemus.cli.output import Exit, FiniteRange, json_option, say_json
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.service import Service
@@ -60,7 +60,7 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 @click.option("--insecure", is_flag=True, default=None, help="Talk to other machines without certificates and secret.")
 @click.option(
     "--grace",
-    type=click.FloatRange(0, 3_600),
+    type=FiniteRange(0, 3_600),
     default=GRACE_SECONDS,
     show_default=True,
     metavar="SECONDS",

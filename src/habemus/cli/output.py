@@ -30,6 +30,16 @@ COLOURS = {Verdict.HOLDS: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout; everything else goes to stderr.")
 
 
+class FiniteRange(click.FloatRange):
+    """Numbers within bounds.  Those of click let `nan` through, which is neither too small nor too large."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
 def say_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from habemus.cli.completion import complete_algorithm
-from habemus.cli.output import EXIT_OF, json_option, progress, say_findings, say_json, verdict_text
+from habemus.cli.output import EXIT_OF, FiniteRange, json_option, progress, say_findings, say_json, verdict_text
 from habemus.cli.tables import say_table
 from habemus.core.properties import Verdict
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--nodes", type=click.IntRange(1, 100), default=5, show_default=True, help="So many nodes, each a process.")
 @click.option("--clients", type=click.IntRange(2, 100), default=4, show_default=True, help="So many clients, each a process.")
 @click.option("--locks", type=click.IntRange(1, 100), default=1, show_default=True, help="For which they compete.")
-@click.option("--minutes", type=click.FloatRange(0, 10_000, min_open=True), default=1.0, show_default=True, help="For how long.")
+@click.option("--minutes", type=FiniteRange(0, 10_000, min_open=True), default=1.0, show_default=True, help="For how long.")
 @click.option(
     "--faults",
     metavar="KIND,...",

@@ -38,7 +38,7 @@ class CannotServe(ValueError):
 
 def address(text: str) -> Address:
     """`host:port`, as a user writes it."""
-    matched = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/=,]+)):(\d{1,5})", text.strip())
+    matched = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/=,]+)):([0-9]{1,5})", text.strip())
     if matched is None or not 0 < int(matched[3]) < 65_536:
         raise CannotServe(f"{text!r} is not an address; write 127.0.0.1:50051, host.example:50051 or [::1]:50051")
     return Address(matched[1] or matched[2], int(matched[3]))

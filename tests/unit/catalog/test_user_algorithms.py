@@ -216,3 +216,14 @@ def test_every_command_that_takes_an_algorithm_takes_it(write: Write, tmp_path: 
     done = habemus("check", "deep/mine.py:MyMutx")
     assert done.returncode == 2
     assert done.stderr == "habemus: deep/mine.py has no algorithm MyMutx; did you mean deep/mine.py:MyMutex?\n"
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("leaving", ["SystemExit(0)", "SystemExit('enough')"])
+def test_a_handler_that_leaves_the_program_is_a_mistake(write: Write, command: str, leaving: str) -> None:
+    """It once ended `habemus run` with exit code 0, as if all had gone well."""
+    write("mine.py", MUTEX.format(body=f"raise {leaving}") + RELEASE)
+    words = [sys.executable, "-W", "error", "-m", "habemus", command, "mine.py:MyMutex"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("habemus: ") and "SystemExit: " in done.stderr

@@ -250,7 +250,7 @@ class Simulation:
             return bool(instants)
         except (_Stopped, MistakeInAlgorithm, MistakeInPlan):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             where = _explain(error, targets, address, sender, message, calendar.now)
             raise MistakeInAlgorithm(where) from error
         finally:
@@ -299,7 +299,7 @@ def _range_of(system: System) -> str:
 
 
 def _explain(
-    error: Exception,
+    error: BaseException,
     targets: dict[int, Any],
     address: int,
     sender: ProcessId,
