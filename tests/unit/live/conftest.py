@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import reserved_ports
 from tests.virtual import VirtualLoop
 
 from habemus.catalog.live import services_of
@@ -31,8 +32,8 @@ class Cluster:
         self.services = services
         self.given = given
         self.base = base
-        self._sockets = {number: socket.create_server(("127.0.0.1", 0)) for number in range(1, size + 1)}
-        self.addresses = {number: Address(*each.getsockname()[:2]) for number, each in self._sockets.items()}
+        self.addresses = {number: Address("127.0.0.1", port) for number, port in enumerate(reserved_ports(size), 1)}
+        self._sockets = {number: socket.create_server(address) for number, address in self.addresses.items()}
         self.nodes: dict[int, Node] = {}
 
     def settings(self, number: int, **given: Any) -> Settings:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from typing import Any, cast
 
 import pytest
+from tests import virtual
+from tests.unit.live.conftest import PATIENCE
 
 from habemus.runtimes.live.clients import Connection
 from habemus.runtimes.live.complaints import Complaints
@@ -69,7 +71,7 @@ def test_a_flood_of_lines_is_read_in_slices(cluster: Any) -> None:
             assert transport.is_reading()
             connection.connection_lost(None)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_watching_does_not_wear_out_and_has_a_limit(cluster: Any) -> None:
@@ -90,7 +92,7 @@ def test_watching_does_not_wear_out_and_has_a_limit(cluster: Any) -> None:
             connection.connection_lost(None)
             await cluster.until(lambda: not made.nodes[1].watching._locks)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_peers_forget_what_nobody_watches_any_more(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +108,7 @@ def test_peers_forget_what_nobody_watches_any_more(cluster: Any, monkeypatch: py
             connection.connection_lost(None)
             await cluster.until(lambda: not made.nodes[2].watching._wishes)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_who_has_not_shown_who_it_is_goes_first(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,21 +121,21 @@ def test_who_has_not_shown_who_it_is_goes_first(cluster: Any, monkeypatch: pytes
             silent = [await asyncio.open_connection(*node.address) for _ in range(12)]
             for reader, _ in silent[:9]:
                 with suppress(ConnectionResetError):
-                    assert await asyncio.wait_for(reader.read(), 30) == b""
+                    assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
             assert node.counts["turned away"] == 9
             await made.start(2)
             await cluster.until(lambda: 2 in node._network.speaking)
             reader, writer = await asyncio.open_connection(*node.address)
             writer.write(b'["hello",1,"client",null,null]\n')
-            assert b"welcome" in await asyncio.wait_for(reader.readline(), 30)
+            assert b"welcome" in await asyncio.wait_for(reader.readline(), PATIENCE)
             more = [await asyncio.open_connection(*node.address) for _ in range(12)]
             writer.write(b'["alive",1]\n')
-            assert await asyncio.wait_for(reader.readline(), 30) == b'["alive",1,[]]\n'
+            assert await asyncio.wait_for(reader.readline(), PATIENCE) == b'["alive",1,[]]\n'
             assert 2 in node._network.speaking
             for _, each in (*silent, *more, (reader, writer)):
                 each.close()
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_a_log_of_refusals_is_never_silent_for_good(caplog: pytest.LogCaptureFixture) -> None:

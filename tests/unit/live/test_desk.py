@@ -288,4 +288,4 @@ def test_a_claim_on_many_locks_is_made_in_slices_and_passes_over_what_it_no_long
         assert node.asked.count("release") == asked - 1
         assert (list(session.holding), session.locks) == ([1], 1)
 
-    asyncio.run(main())
+    virtual.run(main())
