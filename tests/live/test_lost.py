@@ -88,6 +88,18 @@ def test_the_end_of_with_looks_at_its_connection(
             pass
 
 
+def test_a_release_by_hand_tells_of_a_lost_lock(nodes: Nodes) -> None:
+    told: list[Lease] = []
+    with habemus.connect(nodes.socket(1)) as mine:
+        lock = mine.lock(NAME, PATIENCE, on_lost=told.append)
+        lease = lock.acquire()
+        mine.force(NAME)
+        assert arrives(lease.session._wires[lease.id].fileno())
+        lock.release(lease)
+        assert lease.lost
+        assert told == [lease]
+
+
 def test_the_error_of_the_block_is_not_hidden(nodes: Nodes, forwarder: Forwarder) -> None:
     told: list[Lease] = []
     with habemus.connect(forwarder.address) as mine:

@@ -329,6 +329,8 @@ class Cluster:
         return None
 
     def release(self, lease: Lease, to: str | None = None) -> None:
+        """Release the lock, unless it turns out to be lost: then `on_lost` is called, and `lease.lost` says so."""
+        lease.is_lost_now()
         last = b'["release",%d]\n' % lease.id if to is None else f'["transfer",{lease.id},{encode(to)}]\n'.encode()
         lease.session.release(lease, last)
 
@@ -429,9 +431,8 @@ class Held:
         return self.lease
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        was_lost = self.lease.is_lost_now()
         self.release()
-        if was_lost and kind is None:
+        if self.lease.lost and kind is None:
             raise lost_inside(self.lease)
 
     def release(self) -> None:
@@ -492,9 +493,8 @@ class Lock:
         lease = self._entered[me].pop()
         if not self._entered[me]:
             del self._entered[me]
-        was_lost = lease.is_lost_now()
         self.release(lease)
-        if was_lost and kind is None:
+        if lease.lost and kind is None:
             raise lost_inside(lease)
 
 
@@ -533,6 +533,7 @@ class KeptLock:
         return lease
 
     def release(self, lease: Lease) -> None:
+        lease.is_lost_now()
         with self._guard:
             if lease is self._lease:
                 self._is_used = False
@@ -556,9 +557,8 @@ class KeptLock:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         lease = self._entered.pop(threading.get_ident())
-        was_lost = lease.is_lost_now()
         self.release(lease)
-        if was_lost and kind is None:
+        if lease.lost and kind is None:
             raise lost_inside(lease)
 
 
@@ -631,7 +631,6 @@ class Term:
         return self.begin()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        was_lost = self._lease.is_lost_now()
         self._election.ended(self._lease)
-        if was_lost and kind is None:
+        if self._lease.lost and kind is None:
             raise lost_inside(self._lease)
