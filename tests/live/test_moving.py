@@ -221,6 +221,37 @@ def test_status_tells_of_a_node_with_another_configuration(start: Start) -> None
     assert [node["differs"] for node in told["nodes"]] == [False, False, True]
 
 
+TWO_KINDS = """\
+[services.locks]
+algorithm = "elected-coordinator"
+options = { patience = "300ms", election_options = { patience = [200000, 400000], period = 50000 } }
+[services.votes]
+algorithm = "quorum-yield"
+"""
+
+
+def test_a_lock_is_taken_from_a_node_that_is_gone_or_the_command_says_that_it_cannot(start: Start) -> None:
+    nodes = start(TWO_KINDS)
+    with habemus.connect(nodes.socket(3)) as gone, habemus.connect(nodes.socket(1)) as other:
+        for service in ("locks", "votes"):
+            gone.lock("x", service=service, timeout=PATIENCE).acquire()
+        nodes.kill(3)
+
+        def release(service: str) -> subprocess.CompletedProcess[bytes]:
+            command = [sys.executable, "-m", "habemus", "release", "x", "--force", "--all-nodes", "--service", service]
+            return subprocess.run([*command, "--cluster", str(nodes.file)], capture_output=True, check=False, timeout=PATIENCE)
+
+        def is_taken() -> bool:
+            """A coordinator that has only just been elected cannot act on the operator's word yet."""
+            assert release("locks").returncode == 0
+            return other.try_lock("x") is not None
+
+        until(is_taken)
+        told = release("votes")
+        assert told.returncode == 1
+        assert b"the algorithm of votes cannot take a lock from a node that is gone" in told.stdout
+
+
 def _address(nodes: Nodes, number: int) -> str:
     return next(line.split('"')[1] for line in nodes.file.read_text().splitlines() if line.startswith(f"{number} ="))
 

@@ -29,7 +29,7 @@ from habemus.api.lease import Lease
 from habemus.api.protocol import LINE_LIMIT, Greeting, decode, encode
 from habemus.api.session import Session, own_label
 from habemus.api.wire import ANSWER_SECONDS, Closed, at_path, check_certificate, security
-from habemus.runtimes.live.lines import CONNECT_SECONDS, ELECTIONS, LOCKS
+from habemus.runtimes.live.lines import CONNECT_SECONDS, ELECTIONS, LOCKS, lock_name, semaphore_names
 
 Handler = Callable[[list[Any]], None]
 
@@ -180,14 +180,14 @@ class AsyncCluster:
         service: str = LOCKS,
     ) -> AsyncLock:
         """A lock, to be taken by `async with` or `await acquire()`; see `Cluster.lock`.  Re-entrant: by the same task."""
-        return AsyncLock(self, Request(service, [name], lease), timeout, reentrant, on_lost)
+        return AsyncLock(self, Request(service, [lock_name(name)], lease), timeout, reentrant, on_lost)
 
     async def try_lock(
         self, name: str, lease: float | None = None, *, on_lost: Callable[[Lease], None] | None = None, service: str = LOCKS
     ) -> AsyncHeld | None:
         """The lock if it is free now, else None; to be used by `async with` or released."""
         try:
-            return AsyncHeld(self, await self.acquire(Request(service, [name], lease), TRY_SECONDS, on_lost))
+            return AsyncHeld(self, await self.acquire(Request(service, [lock_name(name)], lease), TRY_SECONDS, on_lost))
         except LockTimeout:
             return None
 
@@ -201,10 +201,11 @@ class AsyncCluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> AsyncLock:
-        """One of so many places, each of which is a lock."""
-        if size < 1:
-            raise ValueError(f"a semaphore of {size} places; it has at least one")
-        return AsyncLock(self, Request(service, [f"{name}/{place}" for place in range(1, size + 1)], lease), timeout, False, on_lost)
+        """One of so many places, each of which is a lock.
+
+        The size belongs to the name: clients that give another size use another semaphore.
+        """
+        return AsyncLock(self, Request(service, semaphore_names(name, size), lease), timeout, False, on_lost)
 
     @asynccontextmanager
     async def acquire_all(
@@ -513,7 +514,8 @@ class AsyncElection:
         self, timeout: float | None = None, lease: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
     ) -> AsyncIterator[Lease]:
         """Waits until nobody else leads; the term of office ends with the `async with`, or before, by `resign` or `transfer`."""
-        lock = self._cluster.lock(ELECTIONS + self.name, timeout, lease, on_lost=on_lost, service=self._service)
+        request = Request(self._service, [ELECTIONS + self.name], lease)
+        lock = AsyncLock(self._cluster, request, checked_timeout(timeout), False, on_lost)
         async with lock as term:
             self._lease = term
             try:

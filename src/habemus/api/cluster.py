@@ -28,7 +28,7 @@ from habemus.api.lease import Lease
 from habemus.api.protocol import encode
 from habemus.api.session import Session, now_us, own_label
 from habemus.api.wire import ANSWER_SECONDS, Closed, Wire
-from habemus.runtimes.live.lines import ELECTIONS, LINE_LIMIT, LOCKS
+from habemus.runtimes.live.lines import ELECTIONS, LINE_LIMIT, LOCKS, lock_name, semaphore_names
 
 if TYPE_CHECKING:
     from habemus.api.aio import AsyncCluster
@@ -225,15 +225,15 @@ class Cluster:
         if keep:
             if reentrant:
                 raise ValueError("a lock that is kept cannot be taken twice: keep or reentrant, not both")
-            return KeptLock(self, Request(service, [name], lease, keeps=True), timeout, on_lost)
-        return Lock(self, Request(service, [name], lease), timeout, reentrant, on_lost)
+            return KeptLock(self, Request(service, [lock_name(name)], lease, keeps=True), timeout, on_lost)
+        return Lock(self, Request(service, [lock_name(name)], lease), timeout, reentrant, on_lost)
 
     def try_lock(
         self, name: str, lease: float | None = None, *, on_lost: Callable[[Lease], None] | None = None, service: str = LOCKS
     ) -> Held | None:
         """The lock if it is free now, else None; to be used by `with` or released."""
         try:
-            return Held(self, self.acquire(Request(service, [name], lease), TRY_SECONDS, on_lost))
+            return Held(self, self.acquire(Request(service, [lock_name(name)], lease), TRY_SECONDS, on_lost))
         except LockTimeout:
             return None
 
@@ -247,10 +247,11 @@ class Cluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> Lock:
-        """One of so many places, each of which is a lock."""
-        if size < 1:
-            raise ValueError(f"a semaphore of {size} places; it has at least one")
-        return Lock(self, Request(service, [f"{name}/{place}" for place in range(1, size + 1)], lease), timeout, False, on_lost)
+        """One of so many places, each of which is a lock.
+
+        The size belongs to the name: clients that give another size use another semaphore.
+        """
+        return Lock(self, Request(service, semaphore_names(name, size), lease), timeout, False, on_lost)
 
     @contextmanager
     def acquire_all(

@@ -9,7 +9,7 @@ import click
 
 from habemus.cli.holding import Wish, hold
 from habemus.cli.output import FiniteRange
-from habemus.runtimes.live.lines import LOCKS
+from habemus.runtimes.live.lines import LOCKS, lock_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -69,6 +69,11 @@ holding_options = options(
 def wish_of(name: str, command: tuple[str, ...], timeout: float | None, tries: bool, leads: bool, **more: Any) -> Wish:
     if tries and timeout is not None:
         raise click.UsageError("--try does not wait, so it has no --timeout")
+    if not leads:
+        try:
+            lock_name(name)
+        except ValueError as reason:
+            raise click.UsageError(str(reason)) from None
     papers = {name.replace("-", "_"): more.pop(name.replace("-", "_")) for name in PAPERS}
     said = {name: file for name, file in papers.items() if file}
     return Wish(name, command, leads=leads, timeout=0.0 if tries else timeout, papers=said, **more)

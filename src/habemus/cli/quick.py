@@ -15,7 +15,7 @@ import os
 
 from habemus.cli.ending import now_us
 from habemus.cli.holding import Wish, hold
-from habemus.runtimes.live.lines import CONNECT_SECONDS, LOCKS, TRY_MS, VERSION
+from habemus.runtimes.live.lines import CONNECT_SECONDS, LOCKS, TRY_MS, VERSION, lock_name
 from habemus.runtimes.live.nearby import SOCKET, cluster_meant, sockets_in
 
 TYPE_CHECKING = False
@@ -76,6 +76,8 @@ def _parsed(arguments: list[str]) -> Wish:
     timeout, lease = _seconds(given.get("--timeout")), _seconds(given.get("--lease"))
     if lease == 0:
         raise ValueError
+    if arguments[0] != "lead":
+        lock_name(name)
     return Wish(
         name,
         command,

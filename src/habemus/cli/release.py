@@ -31,7 +31,8 @@ def release(name: str, force: bool, all_nodes: bool, cluster: str | None, servic
     """Take the lock NAME from whoever holds it.
 
     The holder is told that it has lost the lock; a command of `habemus lock` is ended at once.  If the holder's node is gone, and the
-    algorithm has no leases, everybody waits for that node: `--all-nodes` makes you vouch for that the holder is gone, too.
+    algorithm has no leases, everybody waits for that node: `--all-nodes` makes you vouch for that the holder is gone, too.  Only
+    elected-coordinator and its variants can act on that.
 
     \b
     Exit codes:
@@ -62,7 +63,7 @@ def release(name: str, force: bool, all_nodes: bool, cluster: str | None, servic
         if reclaimed:
             click.echo(f"whoever held {name} is taken for gone")
         elif not lost:
-            click.echo(f"nobody holds {name}{_hint(seen)}")
+            click.echo(f"nobody holds {name}{_hint(seen, service, cannot=all_nodes)}")
     return Exit.AS_WANTED if lost or reclaimed else Exit.NOT_AS_WANTED
 
 
@@ -82,6 +83,12 @@ def _down(seen: Picture) -> list[int]:
     return [node.node for node in seen.nodes if not node.up]
 
 
-def _hint(seen: Picture) -> str:
+def _hint(seen: Picture, service: str, *, cannot: bool) -> str:
+    """cannot: every node was asked, and the algorithm has no way to end a stay at a node that is gone."""
     down = _down(seen)
-    return f" as far as can be seen; what does not answer: node {', node '.join(map(str, down))}; see --all-nodes" if down else ""
+    if not down:
+        return ""
+    away = f" as far as can be seen; what does not answer: node {', node '.join(map(str, down))}; "
+    if cannot:
+        return f"{away}the algorithm of {service} cannot take a lock from a node that is gone: start that node"
+    return f"{away}see --all-nodes"

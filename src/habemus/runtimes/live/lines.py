@@ -46,6 +46,8 @@ NAMES_LIMIT = 1_000
 """Locks among which one may be chosen."""
 ELECTIONS = "leader/"
 """Before the name of an election: to lead is to hold the lock of that name."""
+SEMAPHORES = "semaphore/"
+"""Before the name, the size and the place of a semaphore: to have a place is to hold the lock of that name."""
 LOCKS = "locks"
 """The service that is meant where none is named."""
 TRY_MS = 250
@@ -55,6 +57,21 @@ CONNECT_SECONDS = 2.0
 PARTING_US = 1_000_000
 """Where no lease of the algorithm runs out: how long a client whose node has gone may take to end what it does.  A node that comes back
 waits for longer than that before it says that they are over."""
+
+
+def lock_name(name: str) -> str:
+    """Return the name of a lock; `ValueError` if it is in the namespace of elections or semaphores."""
+    for prefix, what in ((ELECTIONS, "elections"), (SEMAPHORES, "semaphores")):
+        if name.startswith(prefix):
+            raise ValueError(f"{name!r} is no name for a lock: names that begin with {prefix} are those of {what}")
+    return name
+
+
+def semaphore_names(name: str, size: int) -> list[str]:
+    """Return the names of the locks that are the places of a semaphore.  Its size is part of them: another size is another semaphore."""
+    if size < 1:
+        raise ValueError(f"a semaphore of {size} places; it has at least one")
+    return [f"{SEMAPHORES}{name}/{size}/{place}" for place in range(1, size + 1)]
 
 
 def proof(secret: bytes, side: str, cluster: str, node: int, nonces: tuple[str, str]) -> str:
