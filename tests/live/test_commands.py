@@ -306,17 +306,22 @@ def test_a_cluster_that_is_not_there(cluster: Cluster, tmp_path: Path) -> None:
 def test_where_a_cluster_is_looked_for(cluster: Cluster, tmp_path: Path) -> None:
     unnamed = {name: value for name, value in cluster.environment.items() if name != "HABEMUS_CLUSTER"}
     elsewhere = {**unnamed, "XDG_STATE_HOME": str(tmp_path)}
+    secret = str(cluster.folder / ".habemus" / "secret")
     places: list[tuple[dict[str, str], Path]] = [
         (unnamed, tmp_path),  # the last one that was started
         (elsewhere, cluster.folder),  # .habemus/
         ({**elsewhere, "HABEMUS_CLUSTER": cluster.socket(2)}, tmp_path),
-        ({**elsewhere, "HABEMUS_CLUSTER": cluster.told["nodes"][2]["address"]}, tmp_path),
+        ({**elsewhere, "HABEMUS_CLUSTER": cluster.told["nodes"][2]["address"], "HABEMUS_SECRET_FILE": secret}, tmp_path),
         ({**elsewhere, "HABEMUS_CLUSTER": str(cluster.folder / ".habemus" / "cluster.toml")}, tmp_path),
     ]
     for given, folder in places:
         assert cluster.run("lock", "here", "--", "true", env=given, cwd=folder).returncode == 0
     done = cluster.run("lock", "here", "--", "true", env=elsewhere, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("no cluster is known")) == (125, 1)
+    stranger = {**elsewhere, "HABEMUS_CLUSTER": cluster.told["nodes"][2]["address"]}
+    done = cluster.run("lock", "here", "--", "true", env=stranger, cwd=tmp_path)
+    assert done.returncode != 0  # another user of the machine does not know the secret
+    assert "secret" in done.stderr
     assert Path(last_file()).name == "last"
 
 

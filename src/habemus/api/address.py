@@ -11,7 +11,7 @@ import os
 from typing import NamedTuple
 
 from habemus.api.errors import Unreachable
-from habemus.runtimes.live.nearby import cluster_meant, sockets_in
+from habemus.runtimes.live.nearby import SECRET, cluster_meant, sockets_in
 
 
 class Place(NamedTuple):
@@ -47,7 +47,9 @@ def whereabouts(named: str | None = None) -> Whereabouts:
 
 
 def _in_folder(folder: str) -> Whereabouts:
-    return Whereabouts([Place(path) for path in sockets_in(folder)], folder=folder)
+    file = _path(folder, SECRET)
+    secret = secret_in(file) if os.path.exists(file) else None  # noqa: PTH110
+    return Whereabouts([Place(path) for path in sockets_in(folder)], secret, folder=folder)
 
 
 def _in_file(path: str) -> Whereabouts:

@@ -1,6 +1,7 @@
 """A cluster of node processes on this machine, in a folder of its own: what `habemus up` runs.
 
-The folder has the cluster's file, and what its nodes need and leave: sockets, logs, stable memory, records.  Nodes end with whoever
+The folder has the cluster's file, and what its nodes need and leave: secret, sockets, logs, stable memory, records.  It is for its
+user alone: other users of the machine could reach the ports of the nodes, so these ask for the secret.  Nodes end with whoever
 started them, even if that was killed: they notice that their standard input has ended.
 """
 
@@ -10,6 +11,7 @@ import fcntl
 import json
 import os
 import random
+import secrets
 import shutil
 import socket
 import subprocess
@@ -27,8 +29,8 @@ from habemus.api.session import own_label
 from habemus.api.wire import Wire
 from habemus.catalog.live import all_services
 from habemus.cli.survey import Onlooker, Survey
-from habemus.runtimes.live.config import OVERRIDES, BadConfig, Config, Offer, load
-from habemus.runtimes.live.nearby import SOCKET, last_file
+from habemus.runtimes.live.config import OVERRIDES, BadConfig, Config, Offer, load, secret_in
+from habemus.runtimes.live.nearby import SECRET, SOCKET, check_own, last_file
 from habemus.runtimes.live.service import Service
 
 PORTS = range(15_000, 32_000)
@@ -45,6 +47,7 @@ def file_of(ports: Iterable[int], offers: Mapping[str, Offer], *, keeps: bool, r
         "# see what `habemus config check` says, and start each node with `habemus node --config cluster.toml --id 1`.",
         'cluster = "habemus"',
         f'socket = "node-{{id}}{SOCKET}"  # where clients of this machine and user find a node',
+        f'secret_file = "{SECRET}"  # of the cluster: who connects by the network has to know it',
         'data = "data"  # the stable memory of the nodes' if keeps else 'memory = "none"  # a node that restarts has forgotten everything',
         *(['record = "records"  # what the nodes do, for `habemus trace merge`'] if records else []),
         "",
@@ -78,8 +81,15 @@ def free_ports(count: int) -> list[int]:
 @contextmanager
 def occupied(folder: Path) -> Iterator[None]:
     """By this cluster alone, as long as this lasts."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (folder / "up.lock").open("w") as file:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_own(str(folder))
+        lock = os.open(folder / "up.lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except ValueError as reason:
+        raise click.ClickException(str(reason)) from None
+    except OSError as reason:
+        raise click.ClickException(f"{reason.filename}: {reason.strerror}") from None
+    with os.fdopen(lock, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -103,6 +113,7 @@ def prepare(folder: Path, text: str, *, fresh: bool) -> tuple[Config, list[Servi
     path = folder / "cluster.toml"
     draft = path.with_suffix(".new")
     draft.write_text(text, encoding="utf-8")
+    _make_secret(folder / SECRET)
     try:
         config = load(draft, {}, {})
         services = all_services(config)
@@ -121,6 +132,16 @@ def prepare(folder: Path, text: str, *, fresh: bool) -> tuple[Config, list[Servi
         config.data.mkdir(exist_ok=True)
     (folder / "logs").mkdir(exist_ok=True)
     return config, services
+
+
+def _make_secret(path: Path) -> None:
+    """Write a secret for the cluster, unless it has one that no other user can read."""
+    if path.exists() and not path.stat().st_mode & 0o077:
+        return
+    path.unlink(missing_ok=True)
+    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(made, "w") as file:
+        file.write(f"{secrets.token_hex(32)}\n")
 
 
 def _is_alike(path: Path, config: Config) -> bool:
@@ -170,8 +191,9 @@ class LocalNode:
 class LocalCluster:
     def __init__(self, config: Config, file: Path) -> None:
         self.nodes = {number: LocalNode(config, file, number) for number in config.nodes}
+        credentials = Credentials(None if config.secret_file is None else secret_in(config.secret_file))
         self.survey = Survey(
-            {number: Onlooker(Place("", *each.address), Credentials(), str(each.address)) for number, each in self.nodes.items()}
+            {number: Onlooker(Place("", *each.address), credentials, str(each.address)) for number, each in self.nodes.items()}
         )
 
     def ended(self) -> list[LocalNode]:

@@ -74,8 +74,8 @@ def progress(title: str, total: int | None = None) -> Iterator[Callable[[int, st
             from rich.console import Console
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-            beside_bar = TextColumn("{task.fields[beside]}")
-            columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), beside_bar, TimeElapsedColumn()]
+            beside_bar = TextColumn("{task.fields[beside]}", markup=False)
+            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), beside_bar, TimeElapsedColumn()]
             shown = Progress(*columns, *([TimeRemainingColumn()] if total else []), console=Console(stderr=True), transient=True)
             shown.start()
             task = shown.add_task(title, total=total, beside=beside)

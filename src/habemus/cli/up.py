@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -206,7 +207,7 @@ class _Run:
 
         console = Console()
         with Live(console=console, auto_refresh=False, transient=True) as drawing:
-            while not self._told and self._see_to_nodes(console.print):
+            while not self._told and self._see_to_nodes(partial(console.print, markup=False, highlight=False)):
                 self._look()
                 assert self._seen is not None
                 drawing.update(_tables(self._seen, self._folder), refresh=True)
@@ -260,19 +261,21 @@ class _Run:
 
 
 def _tables(seen: Picture, folder: Path) -> Any:
+    """Draw what was seen.  Names are chosen by others: they are plain text, never markup."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     election = seen.election
     nodes = Table(
-        "node", "address", "pid", "reaches", *(("leader", "term") if election else ()), "suspects", title=f"{seen.cluster}: nodes"
+        "node", "address", "pid", "reaches", *(("leader", "term") if election else ()), "suspects", title=Text(f"{seen.cluster}: nodes")
     )
     for node in seen.nodes:
         leads = election is not None and election.leader == node.node
-        nodes.add_row(*node_row(node, has_leader=election is not None), style="red" if not node.up else "bold green" if leads else None)
+        cells = node_row(node, has_leader=election is not None)
+        nodes.add_row(*map(Text, cells), style="red" if not node.up else "bold green" if leads else None)
     locks = Table("lock", "holder", "node", "token", "for", "waiting", title="locks")
     for lock in seen.locks:
-        locks.add_row(*lock_row(lock), style=None if lock.holder else "dim")
+        locks.add_row(*map(Text, lock_row(lock)), style=None if lock.holder else "dim")
     hint = Text(f"habemus lock printer --cluster {folder} -- sleep 10        Ctrl-C ends the cluster", style="dim")
     return Group(nodes, locks, hint)

@@ -1,9 +1,14 @@
 """One picture from what several nodes say, and the words for what has changed."""
 
+import io
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from habemus.cli.picture import LockSeen, Told, Waiting, changes, picture
+from habemus.cli.up import _tables
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -82,3 +87,13 @@ def test_changes_in_words() -> None:
     ]
     free = picture(told(n1=None, n2=status(2, 2, 4, reaches=[3], suspects={"d": [1]}), n3=status(3, 2, 4)), NOW)
     assert list(changes(held, free)) == ["node 2 suspects 1", "printer: free"]
+
+
+def test_names_are_plain_text_in_the_tables_of_up() -> None:
+    """A lock named `[/x]` was markup that nothing opened, and ended `habemus up` with its cluster."""
+    hostile = lock("[bold]me", 1, ("[/y]",), name="[/x]")
+    seen = picture(told(n1=status(1, locks=[hostile])), NOW)
+    written = io.StringIO()
+    Console(file=written, width=120).print(_tables(seen, Path("[/folder]")))
+    for name in ("[/x]", "[bold]me", "[/y]", "[/folder]"):
+        assert name in written.getvalue()

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import re
 import tomllib
 from collections.abc import Mapping
@@ -45,6 +46,8 @@ from habemus.runtimes.live.handshake import SECRET_AT_LEAST
 from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.sockets import Address, is_loopback
 from habemus.runtimes.live.tls import Contexts, contexts
+
+log = logging.getLogger("habemus.live")
 
 OVERRIDES = ("data", "secret_file", "record", "bind", "insecure")
 """What the environment and the command line may set as well."""
@@ -137,7 +140,9 @@ class Config:
             )
 
     def _contexts(self, tls: Certificates, node: int) -> Contexts:
-        return contexts(tls.ca, *self.certificate_files(tls, node))
+        certificate, key = self.certificate_files(tls, node)
+        warn_if_readable(key)
+        return contexts(tls.ca, certificate, key)
 
     def certificate_files(self, tls: Certificates, node: int) -> tuple[Path, Path]:
         """The certificate of a node, and its key."""
@@ -149,11 +154,19 @@ def is_cluster_name(name: str) -> bool:
     return re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", name) is not None
 
 
+def warn_if_readable(path: Path) -> None:
+    """Warn of a secret or a key that other users of the machine can read."""
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0
+    if mode & 0o077:
+        log.warning("%s can be read by other users (mode %o): run chmod 600 %s", path, mode, path)
+
+
 def secret_in(path: Path) -> bytes:
     try:
         secret = path.read_bytes().strip()
     except OSError as reason:
         raise BadConfig(f"secret file {path}: {reason.strerror}") from None
+    warn_if_readable(path)
     if len(secret) < SECRET_AT_LEAST:
         raise BadConfig(f"secret file {path} has {len(secret)} bytes; a secret has at least {SECRET_AT_LEAST}")
     return secret

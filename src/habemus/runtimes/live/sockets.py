@@ -7,6 +7,7 @@ import errno
 import ipaddress
 import os
 import socket
+import stat
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +38,7 @@ def local_socket(path: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX)
     folder = os.open(path.parent, os.O_RDONLY)  # the name of a socket is at most a hundred bytes long, and paths are longer
     try:
+        _check_place(folder, path)
         short = f"/proc/self/fd/{folder}/{path.name}" if sys.platform == "linux" else str(path)
         with socket.socket(socket.AF_UNIX) as probe:
             try:
@@ -60,6 +62,19 @@ def local_socket(path: Path) -> socket.socket:
     finally:
         os.close(folder)
     return made
+
+
+def _check_place(folder: int, path: Path) -> None:
+    """`OSError` if another user could replace the socket, or has put something else in its place."""
+    mode = os.fstat(folder).st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise PermissionError(errno.EPERM, "every user can write to the folder of the socket", str(path.parent))
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+        raise FileExistsError(errno.EEXIST, "there is something else than a socket of this user", str(path))
 
 
 def tune(transport: asyncio.Transport) -> None:

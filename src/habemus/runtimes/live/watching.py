@@ -45,6 +45,7 @@ class _Watched:
     told: dict[str, Any] | None = None  # what the watchers know
     unheard: set[int] = field(default_factory=set)  # peers that have not answered, while the watchers know nothing
     heard: dict[int, Standing] = field(default_factory=dict)  # what peers said
+    asked_us: int = 0  # when the peers were asked
     leave: Callable[[], None] | None = None  # stops listening to an election
 
 
@@ -77,8 +78,8 @@ class Watching:
             watched = self._elections[key] = _Watched({(wire, id): None}, leave=leave)
             self._say(watched, {"service": service, "name": name, "leader": None, "term": 0})
         else:
-            self._locks[key] = _Watched({(wire, id): None}, unheard=set(self._node.reaches()))
-            self._ask_peers(key)
+            watched = self._locks[key] = _Watched({(wire, id): None}, unheard=set(self._node.reaches()))
+            self._ask_peers(key, watched)
             self._unanswered.append((self._timers.now_us() + FIRST_US, key))
             self._tell_if_new(key)
             if self._tick is None:
@@ -122,13 +123,16 @@ class Watching:
                 self._say(watched, view)
 
     def _go_on(self) -> None:
-        """Tell watchers that have waited long enough, and repeat a share of the wishes."""
+        """Tell watchers that have waited long enough, and repeat wishes, a share of all at most."""
         self._tick = None
-        self._slices.run(self, self._tell_overdue(self._timers.now_us()))
+        now = self._timers.now_us()
+        self._slices.run(self, self._tell_overdue(now))
         for _ in range(-(-len(self._locks) * TICK_US // REPEAT_US)):
-            key = next(iter(self._locks))
+            key, watched = next(iter(self._locks.items()))
+            if watched.asked_us + REPEAT_US > now:
+                break
             self._locks.move_to_end(key)
-            self._ask_peers(key)
+            self._ask_peers(key, watched)
         if self._locks:
             self._tick = self._timers.set(TICK_US, self._go_on)
         else:
@@ -145,7 +149,8 @@ class Watching:
 
     # Between nodes.
 
-    def _ask_peers(self, key: Key) -> None:
+    def _ask_peers(self, key: Key, watched: _Watched) -> None:
+        watched.asked_us = self._timers.now_us()
         wish = Watch(self._node.number_of(key[0]), key[1])
         for peer in self._node.settings.peers:
             self._node.send(peer, wish)
