@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -108,7 +110,11 @@ class Lease:
                 listener = self._listeners.pop(0)
             except IndexError:  # another thread has called it
                 return
-            listener(self)
+            try:
+                listener(self)
+            except Exception:  # of the user: the keeper has other locks to see to
+                report = (*sys.exc_info(), threading.current_thread())
+                threading.excepthook(threading.ExceptHookArgs(report))
 
 
 RELEASED = "it was released"

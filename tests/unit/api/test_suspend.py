@@ -70,6 +70,25 @@ def test_the_keeper_notices_after_the_resume(fake_node: Callable[..., FakeNode],
         assert told.wait(PATIENCE)
 
 
+def test_a_listener_that_fails_does_not_end_the_keeper(
+    fake_node: Callable[..., FakeNode], machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda report: reported.append(str(report.exc_value)))
+    told = threading.Event()
+
+    def fail(_: habemus.Lease) -> None:
+        raise ZeroDivisionError("in the listener")
+
+    with habemus.connect(fake_node(for_an_hour).place) as cluster:
+        cluster.lock("x", PATIENCE, on_lost=fail).acquire()
+        lease = cluster.lock("y", PATIENCE, on_lost=lambda _: told.set()).acquire()
+        lease.session.hurry()
+        machine.sleep(2 * HOUR)
+        assert told.wait(PATIENCE)
+        assert reported == ["in the listener"]
+
+
 def test_the_guard_ends_the_command_after_the_resume(machine: Machine) -> None:
     with subprocess.Popen(["sleep", str(HOUR)], process_group=0) as command:
         guard = Guard(command.pid, now_us() + HOUR * 1_000_000, None)
