@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict, worst
 from habemus.core.system import System
-from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Recover
+from habemus.runtimes.sim.faults import Fault
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending, Record, Simulation
 from habemus.traces import Digest, Trace
@@ -131,18 +131,7 @@ def faults_of(setup: Setup) -> list[Fault]:
         if kind not in notation.FAULTS:
             raise BadSetup(f"there is no fault {kind}; there are {', '.join(notation.FAULTS)}")
         faults.append(notation.FAULTS[kind](text))
-    _refuse_what_has_no_effect(faults)
     return faults
-
-
-def _refuse_what_has_no_effect(faults: Sequence[Fault]) -> None:
-    """A recovery of a process that never crashes, and a heal where nothing is cut, are slips of the pen."""
-    crashed = {fault.process for fault in faults if isinstance(fault, Crash)}
-    for fault in faults:
-        if isinstance(fault, Recover) and fault.process not in crashed:
-            raise BadSetup(f"process {fault.process} is to recover, but never crashes; add --crash {fault.process}@TIME")
-        if isinstance(fault, Heal) and not any(isinstance(other, Cut) for other in faults):
-            raise BadSetup("links are to heal, but none is ever cut; add --cut")
 
 
 def _network_of(setup: Setup, entry: Entry) -> Network:
