@@ -3,11 +3,11 @@
 from itertools import pairwise
 
 import pytest
+from tests.causality import happened_before
 
 from habemus.catalog.entries import find
 from habemus.catalog.runs import execute
 from habemus.catalog.setup import BadSetup, Setup
-from habemus.core.clocks import happened_before
 from habemus.core.events import Event
 from habemus.core.properties import Verdict
 from habemus.scenarios import find as scenario

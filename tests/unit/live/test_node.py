@@ -43,6 +43,8 @@ class Counting(Process):
     def add(self, value: int) -> None:
         if value == 13:
             raise ZeroDivisionError("thirteen")
+        if value == 14:
+            raise SystemExit(0)
         self.count += value
         self.broadcast(Number(self.count))
 
@@ -486,6 +488,8 @@ def test_a_handler_that_raises_stops_its_instance_and_nothing_else(cluster: Any)
                 one.ask("counts", "x", "add", 13)
             with pytest.raises(InstanceFailed):
                 one.ask("counts", "x", "add", 1)
+            with pytest.raises(InstanceFailed, match=r"counts/w has stopped: SystemExit: 0"):
+                one.ask("counts", "w", "add", 14)
             await one.request("counts", "y", "add", 2)
             one.ask("counts", "z", "tell", 666)
             await cluster.until(lambda: two.counts["failed instances"] == 1)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.causality import happened_before
 
-from habemus.core.clocks import happened_before
 from habemus.traces.file import MalformedTrace
 from habemus.traces.merge import CannotMerge, Record, merge, read_record
 from habemus.traces.shiviz import shiviz

@@ -140,7 +140,7 @@ class Steps:
                     if isinstance(effect, Send) and effect.to not in instance.service.home:
                         raise MistakeInAlgorithm(f"{effect.message!r} is sent to {effect.to}, which is no process")  # noqa: TRY301
                     outputs.append(effect)
-        except Exception as reason:
+        except (Exception, SystemExit) as reason:
             self._fail(hosted, cause, reason)
             return
         if commit is not None and entry is not None:
@@ -168,7 +168,7 @@ class Steps:
             self._timers.cancel(replaced)
         hosted.timers[timer] = self._timers.set(effect.after, partial(self._expire, hosted, timer))
 
-    def _fail(self, hosted: Hosted, cause: Cause, reason: Exception) -> None:
+    def _fail(self, hosted: Hosted, cause: Cause, reason: BaseException) -> None:
         instance = hosted.instance
         event = event_of(cause, hosted, now_us())
         instance.failed = f"{type(reason).__name__}: {reason}"
