@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import signal
 import struct
 import subprocess
+import termios
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,10 +92,20 @@ def test_a_listener_that_fails_does_not_end_the_keeper(
         assert reported == ["in the listener"]
 
 
+def is_asleep(guard: Guard) -> bool:
+    """Return whether the guard has read what it was told, and waits for the time or for more."""
+    unread: int = struct.unpack("i", fcntl.ioctl(guard._told, termios.FIONREAD, b"\0" * 4))[0]
+    state = Path(f"/proc/{guard._process}/stat").read_text().rpartition(") ")[2][0]
+    return unread == 0 and state == "S"
+
+
 def test_the_guard_ends_the_command_after_the_resume(machine: Machine) -> None:
     with subprocess.Popen(["sleep", str(HOUR)], process_group=0) as command:
         guard = Guard(command.pid, now_us() + HOUR * 1_000_000, None)
         try:
+            guard.move_to(now_us() + HOUR * 1_000_000)
+            while not is_asleep(guard):
+                pass
             machine.sleep(2 * HOUR)
             assert command.wait(PATIENCE) == -signal.SIGKILL
         finally:
