@@ -1,6 +1,7 @@
 """Claims about election by failure detectors (lecture notes on leader election, algorithms 5.2 and 5.3), one test each."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -100,6 +101,16 @@ def test_fewest_incarnations_then_smallest_id() -> None:
     assert execute(Setup("omega-recovery", 4, faults=faults)).costs["leader"] == 3
     everybody = tuple(fault for who in range(1, 5) for fault in (("crash", f"{who}@50ms"), ("recover", f"{who}@90ms")))
     assert execute(Setup("omega-recovery", 4, faults=everybody)).costs["leader"] == 1, "equal again"
+
+
+def test_a_run_that_ends_soon_after_a_change_of_leader_is_undecided() -> None:
+    """The interval grows with every change, so a leader that is left shortly before the end may have been left for the last time."""
+    faults = (("crash", "2@160836"), ("crash", "3@429672"), ("crash", "6@37143"), ("recover", "2@236178"), ("recover", "3@602955"))
+    setup = Setup("omega-recovery", 6, seed=128, delay="100..3000", faults=faults)
+    report = execute(setup, keep=False)
+    assert {finding.name: finding.verdict for finding in report.findings} == dict.fromkeys(("E1", "E2", "E3", "E4"), Verdict.UNDECIDED)
+    longer = execute(replace(setup, until="6s"), keep=False)
+    assert longer.verdict is Verdict.HOLDS, longer.why
 
 
 def test_a_process_that_flaps_for_ever_does_not_disturb() -> None:

@@ -100,6 +100,42 @@ def test_the_prevote_keeps_a_healthy_leader() -> None:
     assert deposed.violated == ["E4"]
 
 
+def test_a_process_that_has_just_recovered_does_not_back_a_candidate() -> None:
+    """3 has not heard the leader yet when 2 calls: with its backing, 2 would have a majority against a healthy leader."""
+    faults = (("crash", "3@50ms"), ("recover", "3@200ms"))
+    report = execute(Setup("terms", 3, asks=("1@1ms", "2@201ms"), faults=faults))
+    assert report.verdict is Verdict.HOLDS, report.why
+    assert report.costs["leader"] == 1 and report.costs["messages_by_name"]["Sounding"] == 4
+
+
+def test_after_a_recovery_of_everybody_there_is_a_leader_again() -> None:
+    faults = tuple(fault for who in (1, 2, 3) for fault in (("crash", f"{who}@50ms"), ("recover", f"{who}@60ms")))
+    for seed in range(20):
+        report = execute(Setup("terms", 3, seed=seed, asks=("1@1ms",), faults=faults), keep=False)
+        assert report.verdict is Verdict.HOLDS, report.why
+
+
+def test_a_call_of_a_process_that_is_a_majority_does_not_depose_a_healthy_leader() -> None:
+    report = execute(Setup("terms", 3, options=("weights=[1, 3, 1]",), asks=("1@1ms", "2@201ms")))
+    assert report.verdict is Verdict.HOLDS, report.why
+    assert report.costs["leader"] == 1
+
+
+def test_calls_and_crashes_at_any_moment_leave_a_leader_in_office(times: int) -> None:
+    for seed in range(100 * times):
+        draw = random.Random(seed)
+        size = draw.choice((3, 4, 5))
+        faults: list[tuple[str, str]] = []
+        for who in draw.sample(range(1, size + 1), draw.randrange(1, size)):
+            moment = draw.randrange(1, 800)
+            faults += [("crash", f"{who}@{moment}ms"), ("recover", f"{who}@{moment + draw.randrange(1, 300)}ms")]
+        asks = tuple(f"{draw.randrange(1, size + 1)}@{draw.randrange(1, 1_200)}ms" for _ in range(draw.randrange(1, 8)))
+        weights = [draw.randrange(1, 4) if seed % 2 else 1 for _ in range(size)]
+        setup = Setup("terms", size, seed=seed, options=(f"weights={weights}",), delay="exp:1ms", asks=asks, faults=tuple(faults))
+        report = execute(setup, keep=False)
+        assert report.verdict is not Verdict.VIOLATED, f"{setup.command()}: {report.why}"
+
+
 def test_a_call_does_not_depose_a_healthy_leader() -> None:
     report = execute(Setup("terms", 5, asks=("1@1ms", *(f"{who}@300ms" for who in (2, 3, 4, 5)))))
     assert report.verdict is Verdict.HOLDS

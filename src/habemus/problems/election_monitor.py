@@ -14,7 +14,8 @@ E4 is violated when a process turns from the settled leader to another while tha
 and none of its links cut.
 
 E2, E3 and an eventual E1 are about the end of the run and follow the rule of `finality`, where a change is a process that
-names another leader than before.  An eventual E4 looks only at the last quarter of the run.
+names another leader than before.  So does an eventual E4, where a change is a process that leaves a leader in office: in a run
+that ends soon after, that may have been the last time, and E4 is undecided.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dataclasses import dataclass, field
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Property, Verdict
-from habemus.problems.finality import FAULTS, Finality, in_ms, is_late
+from habemus.problems.finality import FAULTS, Finality, in_ms
 
 E1 = Property("E1", Kind.ALWAYS, "never two leaders, in the scope that the algorithm claims: ever, per term, or eventually")
 E2 = Property("E2", Kind.EVENTUALLY, "every process that stays up ends up with a leader")
@@ -71,6 +72,7 @@ class ElectionMonitor:
     _last_winner: ProcessId | None = field(default=None, init=False, repr=False)
     _last_change: int = field(default=0, init=False, repr=False)
     _last_fault: int = field(default=0, init=False, repr=False)
+    _last_left: tuple[int, str] | None = field(default=None, init=False, repr=False)  # when a leader in office was left, and by whom
     _was_settled: bool = field(default=False, init=False, repr=False)
     _opened: int | None = field(default=0, init=False, repr=False)  # since when an election is on
     _called: bool = field(default=False, init=False, repr=False)
@@ -207,13 +209,14 @@ class ElectionMonitor:
 
     def _leave_settled(self, process: ProcessId, leader: ProcessId) -> None:
         assert self.settled is not None
-        counts = self.scope != "eventually" or is_late(self._now, self.planned_end)
-        if counts and self._in_office(self.settled) and "E4" not in self._violated:
+        if self._in_office(self.settled) and "E4" not in self._violated:
             turned = "made itself leader" if leader == process else f"turned to {self.label(leader)}"
-            why = (
-                f"at {in_ms(self._now)} {self.label(process)} {turned} while {self.label(self.settled)}, whom all had named, was in office"
-            )
-            self._violated["E4"] = Finding("E4", Verdict.VIOLATED, why, self._now, (self.settled, process))
+            led = f"{self.label(self.settled)}, whom all had named, was in office"
+            why = f"at {in_ms(self._now)} {self.label(process)} {turned} while {led}"
+            if self.scope == "eventually":
+                self._last_left = self._now, why
+            else:
+                self._violated["E4"] = Finding("E4", Verdict.VIOLATED, why, self._now, (self.settled, process))
         self._open()
         self.settled = None
 
@@ -246,7 +249,7 @@ class ElectionMonitor:
             self._advance(self.planned_end)
         elif ending in ("quiescent", "done"):
             self._advance(self._now + self.handover + 1)
-        return [self._judge_e1(ending), self._judge_e2(ending, awaits or {}), self._judge_e3(ending), self._judge_e4()]
+        return [self._judge_e1(ending), self._judge_e2(ending, awaits or {}), self._judge_e3(ending), self._judge_e4(ending)]
 
     def _final(self, name: str, ending: str, is_true: bool, why: str, processes: tuple[ProcessId, ...] = ()) -> Finding:
         final = Finality(ending, self.planned_end, self._last_change, self._last_fault)
@@ -291,13 +294,16 @@ class ElectionMonitor:
             return self._final("E3", ending, False, f"all name {self.label(leader)}, which is down", (leader,))
         return self._final("E3", ending, True, f"all name {self.label(leader)}")
 
-    def _judge_e4(self) -> Finding:
+    def _judge_e4(self, ending: str) -> Finding:
         if "E4" in self._violated:
             return self._violated["E4"]
         if not self._was_settled:
             return Finding("E4", Verdict.UNDECIDED, "there was never a leader whom all had named, so nothing was shown")
-        when = "in the last quarter of the run nobody" if self.scope == "eventually" and self.planned_end is not None else "nobody"
-        return Finding("E4", Verdict.HOLDS, f"{when} left a leader that was in office; {self.changes} changes of leader")
+        changes = f"{self.changes} changes of leader"
+        if self.scope != "eventually":
+            return Finding("E4", Verdict.HOLDS, f"nobody left a leader that was in office; {changes}")
+        moment, left = self._last_left or (0, "nobody left a leader that was in office")
+        return Finality(ending, self.planned_end, moment, self._last_fault).finding("E4", True, f"{left}; {changes}")
 
     def _labels(self, processes: Sequence[ProcessId]) -> str:
         return " and ".join(map(self.label, processes))

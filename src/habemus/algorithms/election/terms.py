@@ -15,7 +15,8 @@ Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with cr
 Differs  Only the election of the paper; there is no log that could make one candidate better than another.  Of an older
          term only a heartbeat is answered: a process whose candidacy was cut off is in a term ahead of the leader's, and
          since nobody backs it, its answer is all that tells the leader of that term.  A process
-         backs a pre-vote if it knows of no leader, that is if its own patience has run out too.  A call of the
+         backs a pre-vote if it knows of no leader, that is if its own patience has run out too.  A process that has just
+         recovered may merely not have heard the leader yet, and waits for its patience to run out.  A call of the
          application only asks for the pre-vote; without pre-votes it goes straight to the vote.
 """
 
@@ -87,6 +88,7 @@ class Terms(Election):
     stage: Stage = FOLLOWING
     supporters: set[ProcessId] = set()  # of the own sounding or candidacy
     leader: ProcessId | None = None
+    just_recovered: bool = False  # there may be a leader that it has not heard yet
 
     def weight_of(self, processes: Iterable[ProcessId]) -> int:
         return sum(self.weights[process - 1] if self.weights else 1 for process in processes)
@@ -97,6 +99,10 @@ class Terms(Election):
     def on_start(self) -> None:
         self.set_timer(Patience(), after=self.patience)
 
+    def on_recover(self) -> None:
+        self.just_recovered = True
+        self.on_start()
+
     # Calling an election.
 
     def elect(self) -> None:
@@ -106,6 +112,7 @@ class Terms(Election):
     @upon(Patience)
     def give_up_leader(self, _: Patience) -> None:
         self.set_timer(Patience(), after=self.patience)
+        self.just_recovered = False
         self.follow(None)
         self.call()
 
@@ -117,9 +124,12 @@ class Terms(Election):
         else:
             self.stand()
 
+    def is_leaderless(self) -> bool:
+        return self.leader is None and not self.just_recovered
+
     @upon(Sounding)
     def back_unless_led(self, sender: ProcessId, sounding: Sounding) -> None:
-        if sounding.next_term > self.term and self.leader is None:
+        if sounding.next_term > self.term and self.is_leaderless():
             self.send(Backing(sounding.next_term), to=sender)
 
     @upon(Backing)
@@ -128,7 +138,8 @@ class Terms(Election):
             self.supporters.add(sender)
 
     def has_enough_backing(self) -> bool:
-        return self.stage == SOUNDING and self.has_majority()
+        """Nobody else backs it while there is a leader; its own weight, if that is a majority, does not count then either."""
+        return self.stage == SOUNDING and self.has_majority() and (self.is_leaderless() or self.supporters != {self.me})
 
     @whenever(has_enough_backing)
     def stand(self) -> None:
@@ -172,6 +183,7 @@ class Terms(Election):
     def stay_loyal(self, sender: ProcessId, heartbeat: Heartbeat) -> None:
         if self.is_current(heartbeat.term):
             self.stage = FOLLOWING
+            self.just_recovered = False
             self.follow(sender)
             self.set_timer(Patience(), after=self.patience)
         else:
