@@ -31,10 +31,10 @@ TIMINGS = {
 }
 ME3, DEADLOCK, STARVATION = "ME3", "ME2-deadlock", "ME2-starvation"
 PROPERTIES: dict[str, tuple[str, ...]] = {
-    MUTEX.name: ("ME1", DEADLOCK, STARVATION, ME3, "FENCE"),
+    MUTEX.name: ("ME1", DEADLOCK, STARVATION, ME3, "FENCE", "TOKEN"),
     ELECTION.name: ("E1", "E2", "E3", "E4"),
 }
-SAFETY = ("ME1", ME3, "FENCE", "E1", "E3", "E4")
+SAFETY = ("ME1", ME3, "FENCE", "TOKEN", "E1", "E3", "E4")
 """Judged with any number of losses; the others with one, since whoever may lose everything may wait for ever."""
 
 

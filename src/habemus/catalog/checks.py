@@ -371,7 +371,7 @@ def _judge(name: str, kind: Kind, search: Search, found: list[Lasso], report: Ch
         return _violated_for_ever(lasso, search, report)
     shown = search.shown.get(name, 0)
     extent = search.extent
-    if name == "FENCE" and not shown:
+    if name in ("FENCE", "TOKEN") and not shown:
         return None  # no grant carries a token
     if not extent.complete:
         return Finding(name, Verdict.UNDECIDED, f"no violation in {extent.states:,} states{_up_to(extent.depth)}, but {extent.stopped}")

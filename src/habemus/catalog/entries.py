@@ -47,7 +47,7 @@ class Box:
     def ensures(self) -> tuple[str, ...]:
         """The properties that the first clause of `Ensures` names.  What comes after a semicolon is explanation."""
         clause = re.split(r"[;.]", self.sections.get("Ensures", ""), maxsplit=1)[0]
-        return tuple(re.findall(r"\b(?:ME[1-4]|E[1-4]|FENCE|completeness|accuracy)\b", clause))
+        return tuple(re.findall(r"\b(?:ME[1-4]|E[1-4]|FENCE|TOKEN|completeness|accuracy)\b", clause))
 
     @classmethod
     def of(cls, docstring: str) -> Box:

@@ -12,6 +12,7 @@ from habemus.problems.fencing import FENCE
 from habemus.problems.mutex import Mutex
 from habemus.problems.mutex_observer import MutexObserver, MutexUse
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, PROPERTIES
+from habemus.problems.tokens import TOKEN
 
 
 def model(entries: int | None, system: System) -> tuple[Mapping[ProcessId, Use], Observer]:
@@ -22,7 +23,7 @@ MUTEX = Problem(
     "mutex",
     "mutual exclusion",
     Mutex,
-    (*PROPERTIES, FENCE),
+    (*PROPERTIES, FENCE, TOKEN),
     (ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name),
     later("habemus.catalog.mutex_runs", "workload"),
     later("habemus.catalog.mutex_runs", "MutexJudge"),

@@ -17,6 +17,7 @@ from habemus.core.system import System
 from habemus.problems.fencing import FenceMonitor
 from habemus.problems.mutex import Clients, InTurn, Mutex, Script
 from habemus.problems.mutex_monitor import MutexMeter, MutexMonitor
+from habemus.problems.tokens import TokenMonitor
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending
 
@@ -51,15 +52,17 @@ class MutexJudge:
         self.monitor = MutexMonitor(system.topology.processes, system.label, planned_end=planned_end(setup, type(plan)))
         self.meter = MutexMeter(2 * network.delay.longest, plan.upkeep)
         self.fence = FenceMonitor(system.label)
+        self.tokens = TokenMonitor(system.label)
 
     def observe(self, event: Event) -> None:
         self.monitor.observe(event)
         self.meter.observe(event)
         self.fence.observe(event)
+        self.tokens.observe(event)
 
     def findings(self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> list[Finding]:
-        fence = self.fence.finding()
-        return self.monitor.findings(ending, awaits) + ([] if fence is None else [fence])
+        of_tokens = [self.fence.finding(), self.tokens.finding()]
+        return self.monitor.findings(ending, awaits) + [finding for finding in of_tokens if finding is not None]
 
     def costs(self, ending: Ending) -> dict[str, Any]:
         meter, clients, unit = self.meter, self._system.clients, self._network.delay.mean

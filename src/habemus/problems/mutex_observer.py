@@ -1,4 +1,4 @@
-"""Mutual exclusion as a search sees it: an application that enters a number of times, and an observer of ME1 to ME3 and FENCE."""
+"""Mutual exclusion as a search sees it: an application that enters a number of times, and an observer of ME1 to ME3, FENCE and TOKEN."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from habemus.problems import fencing
 from habemus.problems.fencing import FENCE, LockLost, Token
 from habemus.problems.mutex import Granted
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3
+from habemus.problems.tokens import TOKEN
 
 
 class Stage(IntEnum):
@@ -72,12 +73,20 @@ class Writes(NamedTuple):
     over: frozenset[tuple[ProcessId, Token]] = frozenset()  # those that others have written after
 
 
+class Tokens(NamedTuple):
+    """What is known of the tokens of grants."""
+
+    newest: Token | None = None
+    due: tuple[tuple[ProcessId, Token], ...] = ()  # of those that wait, the newest when they asked
+
+
 class Scene(NamedTuple):
     """Who is inside, and who waits: with its request as one bit, and the requests that happened before it."""
 
     inside: frozenset[ProcessId] = frozenset()
     waiting: tuple[tuple[ProcessId, int, int], ...] = ()
     writes: Writes = Writes()
+    tokens: Tokens = Tokens()
 
 
 class MutexObserver:
@@ -88,12 +97,13 @@ class MutexObserver:
 
     def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
         assert isinstance(knowledge, Scene)
-        inside, waiting, writes = knowledge
+        inside, waiting, writes, tokens = knowledge
         process = seen.process
         others = tuple(each for each in waiting if each[0] != process)
         violated: list[str] = []
         if seen.kind == "request" and seen.name == "acquire":
             waiting = tuple(sorted((*others, (process, seen.own, seen.before))))
+            tokens = _asked(tokens, process)
         elif seen.kind == "indicate" and isinstance(seen.value, Granted):
             if inside - {process}:
                 violated.append(ME1.name)
@@ -101,21 +111,26 @@ class MutexObserver:
             if any(before & own for _, own, _ in others):
                 violated.append(ME3.name)
             inside, waiting = inside | {process}, others
+            if isinstance(seen.value, fencing.Granted):
+                tokens, stale = _granted(tokens, process, seen.value.token)
+                violated += [TOKEN.name] if stale else []
         elif seen.name == "release" or isinstance(seen.value, LockLost):
             inside -= {process}
         elif seen.kind == "crash":
-            inside, waiting = inside - {process}, others
+            inside, waiting, tokens = inside - {process}, others, _without(tokens, process)
         elif seen.name == "write":
             writes, stale = _written(writes, process, seen.value)
             violated += [FENCE.name] if stale else []
-        return Scene(inside, waiting, writes), violated
+        return Scene(inside, waiting, writes, tokens), violated
 
     def renamed(self, knowledge: Knowledge, names: Names) -> Knowledge:
         """The same with other names of processes."""
         assert isinstance(knowledge, Scene)
-        inside, waiting, (newest, last, over) = knowledge
+        inside, waiting, (newest, last, over), tokens = knowledge
         writes = Writes(newest, last and (names[last[0]], last[1]), frozenset((names[process], token) for process, token in over))
-        return Scene(frozenset(names[each] for each in inside), tuple(sorted((names[each], *bits) for each, *bits in waiting)), writes)  # type: ignore[misc]
+        due = tuple(sorted((names[process], token) for process, token in tokens.due))
+        asked = tuple(sorted((names[process], own, before) for process, own, before in waiting))
+        return Scene(frozenset(names[each] for each in inside), asked, writes, Tokens(tokens.newest, due))
 
     def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
         assert isinstance(knowledge, Scene)
@@ -133,7 +148,8 @@ class MutexObserver:
 
     def shown(self, seen: Seen) -> Sequence[str]:
         if isinstance(seen.value, Granted):
-            return [ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name, ME3.name]
+            tokens = [TOKEN.name] if isinstance(seen.value, fencing.Granted) else []
+            return [ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name, ME3.name, *tokens]
         return [FENCE.name] if seen.name == "write" else []
 
 
@@ -144,3 +160,24 @@ def _written(writes: Writes, process: ProcessId, token: Token) -> tuple[Writes, 
     entry = (process, token)
     over = writes.over | {writes.last} if writes.last is not None and writes.last != entry else writes.over
     return Writes(token, entry, over), entry in over
+
+
+def _asked(tokens: Tokens, process: ProcessId) -> Tokens:
+    if tokens.newest is None:
+        return tokens
+    others = _without(tokens, process)
+    return others._replace(due=tuple(sorted((*others.due, (process, tokens.newest)))))
+
+
+def _granted(tokens: Tokens, process: ProcessId, token: Token) -> tuple[Tokens, bool]:
+    """What is known of tokens after a grant, and whether its token is no larger than one that was granted before it was asked for.
+
+    Of equal tokens the observer knows only that of the newest grant: that others write with the same is seen by FENCE.
+    """
+    due = dict(tokens.due).get(process)
+    newest = token if tokens.newest is None else max(token, tokens.newest)
+    return _without(tokens, process)._replace(newest=newest), token == tokens.newest or (due is not None and token <= due)
+
+
+def _without(tokens: Tokens, process: ProcessId) -> Tokens:
+    return tokens._replace(due=tuple(each for each in tokens.due if each[0] != process))

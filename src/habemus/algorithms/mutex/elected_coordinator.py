@@ -13,7 +13,7 @@ Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, la
 Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, 2*floor(N/2) of the coordinator itself, so
          3(N-1)/N + 2*floor(N/2) when all N enter in turn; client delay 4 (2 for the coordinator), synchronisation delay 4 (3 if
          the coordinator is one of the two).  A take-over costs 2(N-1), apart from the election.
-Ensures  ME1, ME2, FENCE; ME1 under any timing, over an election by terms.  Entry in order of arrival (no ME3).
+Ensures  ME1, ME2, FENCE, TOKEN; ME1 under any timing, over an election by terms.  Entry in order of arrival (no ME3).
 Differs  The notes replace a coordinator without asking what it had granted.  Only a majority records, not everybody: the
          borrower and those that answered last, and all others when these are late.  The end of a loan is not recorded (that
          would cost as much again), so a new coordinator asks the last borrower even if it has long left.  Over elections
@@ -314,7 +314,7 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
              that is up and connected.
     Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, as without a lease, and 2 +
              2*floor(N/2) for each renewal, every third of a lease.
-    Ensures  FENCE, ME2; not ME1 (split-brain-fenced), no ME3.
+    Ensures  FENCE, TOKEN, ME2; not ME1 (split-brain-fenced), no ME3.
     Differs  A renewal is recorded like a grant, so a coordinator that has been replaced cannot renew.
     """
 
@@ -334,7 +334,7 @@ class ElectedCoordinatorPlain(ElectedCoordinator):
              coordinator is replaced: one node that stays down then blocks the lock.
     Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator itself; client delay 2 and
              synchronisation delay 2.  A take-over costs 2(N-1), apart from the election.
-    Ensures  ME1, ME2, FENCE; ME1 under any timing, over an election by terms.  No ME3.
+    Ensures  ME1, ME2, FENCE, TOKEN; ME1 under any timing, over an election by terms.  No ME3.
     Differs  The notes let the new coordinator go on at once, which lets a second one in.
     """
 
@@ -355,7 +355,8 @@ class ElectedCoordinatorUnrecorded(ElectedCoordinator):
              settles in the end.
     Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator itself; client delay 2 and
              synchronisation delay 2; 2 messages for each renewal.  After a take-over up to 1.1 leases of waiting.
-    Ensures  FENCE, ME2; not ME1 (split-brain-unrecorded), no ME3.
+    Ensures  FENCE, ME2; not ME1 (split-brain-unrecorded), no ME3, and no TOKEN: a coordinator that has been replaced and does not
+             know it still grants, with older tokens than the new one.
     Differs  The notes let the new coordinator go on at once.
     """
 
