@@ -52,6 +52,9 @@ class Bounds(NamedTuple):
     in_time: int = LIMIT  # the limit where messages are faster than timers
     ordered: tuple[int, ...] = (3, 2)  # the sizes for ME3, which takes more states
     fifo: bool = False  # with any order of messages there are too many states
+    forgetting: int = 0
+    """The limit of one more search, with three and over links that keep the order, for what a recovered process has forgotten.
+    A majority of two is everybody, so that with two participants somebody always remembers."""
 
 
 TIMED = Bounds(timings=(ASYNCHRONOUS, SYNCHRONOUS))
@@ -60,10 +63,11 @@ ELECTED = TIMED._replace(sizes=(2,), ordered=(), timeouts=1, fifo=True, limit=80
 BOUNDS: dict[str, Bounds] = {
     "lamport": Bounds(sizes=(2,), ordered=(2,), entries=2),
     "maekawa": Bounds(limit=150_000),
-    "maekawa-sanders": Bounds(sizes=(2,), ordered=(2,)),
+    "maekawa-sanders": Bounds(sizes=(2,), ordered=(2,), forgetting=400_000),
+    "ra-majority": Bounds(forgetting=800_000),
     "quorum": Bounds(ordered=(2,), limit=220_000),
     "quorum-durable": Bounds(ordered=(2,), limit=220_000),
-    "quorum-yield": Bounds(sizes=(2,), ordered=(2,), options=("coordinators=2",), limit=100_000),
+    "quorum-yield": Bounds(sizes=(2,), ordered=(2,), options=("coordinators=2",), limit=100_000, forgetting=220_000),
     "quorum-retry": TIMED._replace(sizes=(2,), ordered=(), options=("coordinators=2",), timeouts=2, limit=40_000, in_time=10_000),
     "ra-priority": Bounds(initial=("1.priority=1",)),
     "ra-priority-aging": Bounds(initial=("1.priority=1",)),
@@ -84,7 +88,7 @@ BOUNDS: dict[str, Bounds] = {
     "bully-stable": TIMED._replace(limit=40_000),
     "omega": TIMED._replace(merging=True, timeouts=2, limit=20_000, in_time=20_000),
     "omega-recovery": TIMED._replace(options=("step=0",), merging=True, limit=40_000, in_time=40_000),
-    "terms": TIMED._replace(timeouts=2, in_time=20_000),
+    "terms": TIMED._replace(timeouts=2, in_time=20_000, forgetting=100_000),
     "probabilistic": TIMED._replace(sizes=()),
 }
 """The one place where bounds are chosen; whatever is not listed has the plain `Bounds()`."""
@@ -108,6 +112,9 @@ SHOWN: dict[str, str] = {
     "central-holder-slow": "none",
     "probabilistic-missed": "none",
     "quorum-amnesia-3": "recovery",
+    "elected-coordinator-amnesia": "amnesia",
+    "elected-coordinator-leased-amnesia": "amnesia",
+    "elected-coordinator-unrecorded-amnesia": "amnesia",
     "quorum-split": "none",
     "quorum-durable-split": "none",
     "quorum-retry-starved": "none",
@@ -209,7 +216,16 @@ def _tasks(
     elif timing == ASYNCHRONOUS:
         common["timeouts"] = bounds.timeouts
     checks = tuple(Check(entry.name, size, **common) for size in bounds.sizes)
+    if bounds.forgetting and timing != SYNCHRONOUS and ME3 not in properties and {"recovery", "amnesia"} & set(models):
+        checks = (_of_three(entry, common, bounds.forgetting), *checks)
     return [Task(entry.name, timing, models, properties, checks)]
+
+
+def _of_three(entry: Entry, common: Mapping[str, Any], limit: int) -> Check:
+    """The search of `Bounds.forgetting`: with three voters, which are the coordinators where these are apart."""
+    apart = any(option.startswith("coordinators=") for option in common["options"])
+    changes = {"options": ("coordinators=3",)} if apart else {}
+    return Check(entry.name, 2 if apart else 3, **{**common, **changes, "network": "fifo", "limit": limit})
 
 
 # Searching.
@@ -396,11 +412,11 @@ the code of an algorithm has changed since its card was made.
 Every cell rests on a search through *all* that can happen within a bound, or on a scenario:
 
 - **✔ holds**: in every state within the bound, and what the property is about did happen. That is no proof for every number of
-  participants: the bound is three of them, or only two (✔ n=2) where three have too many states, who enter (or call an election) once,
-  unless the evidence says otherwise.
-- **✘ violated**: a run is known that violates it. The number is that of the steps of a shortest one, and the evidence has the command that
-  shows it. Most algorithms do not claim to stand most faults: a ✘ is no mistake where the algorithm does not claim the property, or
-  assumes that there is no such fault.
+  participants: the bound is three of them (n=3), or only two (n=2) where three have too many states, who enter (or call an election)
+  once, unless the evidence says otherwise.
+- **✘ violated**: a run is known that violates it. The first number is that of the steps of a shortest one, and the evidence has the
+  command that shows it. Most algorithms do not claim to stand most faults: a ✘ is no mistake where the algorithm does not claim the
+  property, or assumes that there is no such fault.
 - **? undecided**: the search was cut off at its limit, or could not judge. The evidence says which. Nothing follows from it.
 
 The fault models, each in addition to links as the algorithm asks for them:
@@ -453,9 +469,8 @@ def _brief(card: Card, cell: Cell | None) -> str:
     """A cell in a few characters."""
     if cell is None:
         return "-"
-    if cell.verdict is Verdict.HOLDS:
-        return f"{MARKS[cell.verdict]}{card.smaller(cell)}"
-    return f"{MARKS[cell.verdict]} {cell.steps}" if cell.steps is not None else MARKS[cell.verdict]
+    steps = str(cell.steps) if cell.steps is not None else ""
+    return " ".join(filter(None, [MARKS[cell.verdict], steps, card.size(cell)]))
 
 
 def _evidence(card: Card) -> list[str]:

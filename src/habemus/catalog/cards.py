@@ -118,9 +118,19 @@ class Card:
     def properties(self) -> list[str]:
         return list(dict.fromkeys(name for _, _, name in self.cells))
 
-    def smaller(self, cell: Cell) -> str:
-        """A remark where only two participants were searched: what holds for them says less."""
-        return " n=2" if cell.search is not None and self.searches[cell.search].check.n == 2 else ""
+    def size(self, cell: Cell) -> str:
+        """How many participants the verdict is about; empty where it rests on a scenario, or on nothing."""
+        return f"n={self.searches[cell.search].check.n}" if self.rests_on_search(cell) and cell.search is not None else ""
+
+    def rests_on_search(self, cell: Cell) -> bool:
+        """Whether a search decided it, and not a scenario beyond the bound of the search."""
+        return cell.search is not None and (cell.steps is not None or not cell.scenario)
+
+    def bound(self, cell: Cell) -> str:
+        """Within which bound the verdict was found, in words."""
+        if self.rests_on_search(cell) and cell.search is not None:
+            return f"within {self.searches[cell.search].bound(find(self.algorithm))}"
+        return f"by scenario {cell.scenario}" if cell.scenario else ""
 
     def evidence(self, cell: Cell) -> str:
         """What a cell rests on, in words."""
@@ -145,7 +155,7 @@ class Card:
 
     def command(self, cell: Cell) -> str:
         """What shows it, to be pasted into a shell."""
-        if cell.search is not None and (cell.steps is not None or not cell.scenario):
+        if self.rests_on_search(cell) and cell.search is not None:
             return self.searches[cell.search].command()
         return f"habemus scenario {cell.scenario}" if cell.scenario else ""
 
@@ -163,6 +173,7 @@ class Card:
             "faults": model,
             "property": name,
             "verdict": cell.verdict.value,
+            "bound": self.bound(cell) or None,
             "evidence": self.evidence(cell),
             "command": self.command(cell),
             "n": searched.check.n if searched else None,

@@ -88,16 +88,18 @@ def _say_card(entry: Entry) -> None:
 
 def _say_guarantees(card: Card) -> None:
     """What was found out about it: for each fault model, the properties by what became of them."""
-    click.echo(
-        click.style("\nUnder these faults", bold=True) + f" (searched within a bound; habemus cards {card.algorithm} has the evidence)"
-    )
+    click.echo(click.style("\nUnder these faults", bold=True) + f" (habemus cards {card.algorithm} --stored has the evidence)")
     width = max(len(model) for model in card.models)
     for timing in card.timings:
         if timing:
             click.echo(f"  {timing}")
         for model in card.models:
-            cells = {name: cell for (each, one, name), cell in card.cells.items() if (each, one) == (timing, model)}
-            told = [click.style(f"{MARKS[cell.verdict]} {name}", fg=COLOURS[cell.verdict]) for name, cell in cells.items()]
-            if told:
-                click.echo(f"  {model:{width}}  {'  '.join(told)}")
+            bounds: dict[str, list[str]] = {}
+            for (each, one, name), cell in card.cells.items():
+                if (each, one) == (timing, model):
+                    told = click.style(f"{MARKS[cell.verdict]} {name}", fg=COLOURS[cell.verdict])
+                    bounds.setdefault(card.bound(cell), []).append(told)
+            heads = [model, *[""] * len(bounds)]
+            for head, (bound, verdicts) in zip(heads, bounds.items(), strict=False):
+                click.echo(f"  {head:{width}}  {'  '.join(verdicts)}{f'   {bound}' if bound else ''}")
     click.echo("  ✔ holds  ✘ violated  ? undecided")

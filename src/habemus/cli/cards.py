@@ -28,7 +28,6 @@ from habemus.catalog.cards import cards as stored_cards
 from habemus.catalog.entries import entries, find
 from habemus.cli.completion import complete_algorithm
 from habemus.cli.output import COLOURS, Exit, json_option, progress, say_json
-from habemus.core.properties import Verdict
 
 EVIDENCE_OF = 3
 """So many algorithms are told with what their cells rest on; for more that would be too long."""
@@ -108,7 +107,7 @@ def _say(made: list[Card]) -> None:
             click.echo(click.style(f"{name}: {says}", bold=True))
             _say_matrix(rows_of(of_it, name), name)
             click.echo()
-    click.echo("✔ holds in every state within the bound (n=2: of two participants, else of three).")
+    click.echo("✔ holds in every state within the bound, of which n is the number of participants.")
     click.echo("✘ a run is known that violates it.  ? undecided, which says nothing.")
     click.echo("* claimed by the algorithm, under its own assumptions.  Pauses and delays are no fault: every cell is about them as well.")
     if len(made) > EVIDENCE_OF:
@@ -122,7 +121,7 @@ def _say_matrix(rows: list[Row], name: str) -> None:
     models = [model.name for model in MODELS if any(model.name in row.cells for row in rows)]
     labels = [_label(row, name) for row in rows]
     width = max(len("algorithm"), *map(len, labels))
-    columns = {model: max(len(model), 11) for model in models}
+    columns = {model: max(len(model), len("? undecided n=3")) for model in models}
     heads = ["algorithm".ljust(width), *(model.ljust(columns[model]) for model in models)]
     click.echo(click.style(f"  {'  '.join(heads).rstrip()}", bold=True))
     for row, label in zip(rows, labels, strict=True):
@@ -138,8 +137,7 @@ def _label(row: Row, name: str) -> str:
 def _in_colour(card: Card, cell: Cell | None, width: int) -> str:
     if cell is None:
         return "-".ljust(width)
-    smaller = card.smaller(cell) if cell.verdict is Verdict.HOLDS else ""
-    word = f"{MARKS[cell.verdict]} {cell.verdict.value}{smaller}"
+    word = " ".join(filter(None, [MARKS[cell.verdict], cell.verdict.value, card.size(cell)]))
     return click.style(word, fg=COLOURS[cell.verdict]) + " " * (width - len(word))
 
 

@@ -54,6 +54,46 @@ HOLDER_CRASH = Setup(
     until="400ms",
 )
 
+
+def _pace(one: int, other: int, moment: str, delay: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """From a moment on, how long messages take between two processes."""
+    return ("slow", f"{one}>{other}@{moment}={delay}"), ("slow", f"{other}>{one}@{moment}={delay}")
+
+
+# 3 hears of nothing until 2 has forgotten its vote for 1, which stands still inside.
+FORGETFUL = Setup(
+    "elected-coordinator",
+    3,
+    options=CALM,
+    asks=("1@20ms+70ms", "3@150ms+30ms"),
+    faults=(
+        *_pace(1, 3, "0", "1s"),
+        *_pace(2, 3, "0", "1s"),
+        ("pause", "1@60ms+140ms"),
+        ("crash", "2@60ms"),
+        ("amnesia", "2@61ms"),
+        *_pace(2, 3, "70ms", "1ms"),
+    ),
+    until="250ms",
+)
+
+FORGETFUL_UNRECORDED = replace(
+    FORGETFUL,
+    algorithm="elected-coordinator-unrecorded",
+    asks=("1@60ms+100ms", "3@160ms+30ms"),
+    faults=(
+        *_pace(1, 3, "0", "1s"),
+        *_pace(2, 3, "0", "1s"),
+        *_pace(1, 3, "50ms", "1ms"),  # without records the first coordinator must hear from everybody once
+        *_pace(1, 3, "58ms", "1s"),
+        ("pause", "1@70ms+230ms"),
+        ("crash", "2@70ms"),
+        ("amnesia", "2@71ms"),
+        *_pace(2, 3, "75ms", "1ms"),
+    ),
+    until="350ms",
+)
+
 SCENARIOS = (
     Scenario(
         "split-brain-two-in",
@@ -133,5 +173,30 @@ SCENARIOS = (
         "The node of the one inside goes down, and the lock moves on with the lease",
         "As in borrower-crash-unleased, but 2 had the lock by a lease.  When that has run out the coordinator lets 3 in.",
         replace(HOLDER_CRASH, algorithm="elected-coordinator-leased", options=(*CALM, "lease=60ms")),
+    ),
+    Scenario(
+        "elected-coordinator-amnesia",
+        "A process that has forgotten its vote elects a second coordinator of the same term",
+        "1 leads by the vote of 2, and is inside by a grant that 2 has recorded; 3 has heard of nothing.  2 crashes and comes back "
+        "without its memory.  2 and 3 are a majority that knows of no term and of no grant, and elect a coordinator of term 1 once "
+        "more.  3 enters with the token (1, 1) that 1 has, and the resource takes what either writes.",
+        FORGETFUL,
+        violates=("ME1", "FENCE", "TOKEN"),
+    ),
+    Scenario(
+        "elected-coordinator-leased-amnesia",
+        "The same with leases: a lease that 1 sleeps through, and its token once more",
+        "As in elected-coordinator-amnesia.  With leases two may believe themselves inside, and the token should decide; but both "
+        "have the same.",
+        replace(FORGETFUL, algorithm="elected-coordinator-leased"),
+        violates=("ME1", "FENCE", "TOKEN"),
+    ),
+    Scenario(
+        "elected-coordinator-unrecorded-amnesia",
+        "The same with leases that nobody records",
+        "As in elected-coordinator-leased-amnesia: the second coordinator of term 1 waits for the longest lease to run out, and counts "
+        "its grants from 1.",
+        FORGETFUL_UNRECORDED,
+        violates=("ME1", "FENCE"),
     ),
 )

@@ -61,3 +61,25 @@ def test_the_catalog_shows_the_card(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "algorithms", "lamport", "--json")
     rows = {(row["faults"], row["property"]): row["verdict"] for row in json.loads(out)["guarantees"]}
     assert (rows["none", "ME1"], rows["unordered", "ME1"]) == ("holds", "violated")
+
+
+def test_every_verdict_has_its_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "algorithms", "terms")
+    lines = [line for line in out.splitlines() if "✔ E" in line or "✘ E" in line]
+    assert lines and all(" within " in line or " by scenario " in line for line in lines)
+    _, out, _ = run(capsys, "algorithms", "terms", "--json")
+    rows = json.loads(out)["guarantees"]
+    assert all(row["bound"] for row in rows)
+    [amnesia] = [row for row in rows if (row["timing"], row["faults"], row["property"]) == ("asynchronous", "amnesia", "E1")]
+    assert (amnesia["verdict"], amnesia["n"], amnesia["steps"]) == ("violated", 3, 12)
+    _, out, _ = run(capsys, "cards", "terms", "central", "--stored")
+    assert "✔ holds n=2" in out and "✔ holds n=3" in out
+
+
+@pytest.mark.parametrize("name", ["terms", "ra-majority", "maekawa-sanders", "quorum-yield"])
+def test_what_a_majority_forgets_does_not_rest_on_two_participants(name: str) -> None:
+    """Two are each other's majority, so with two somebody always remembers."""
+    card = cards()[name]
+    safety = "E1" if name == "terms" else "ME1"
+    verdicts = [cell.verdict.value for (_, model, each), cell in card.cells.items() if (model, each) == ("amnesia", safety)]
+    assert verdicts[0] == "violated"
