@@ -129,7 +129,10 @@ def _pyodide(version: str) -> tuple[list[str], str]:
     if not packages.exists():
         pure = ("--only-binary", ":all:", "--implementation", "py", "--abi", "none", "--platform", "any")
         pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        _set_up(*pip, "--target", str(packages), "--python-version", version, *pure, *NEEDS)
+        made = packages.with_name(f"{packages.name}.new")
+        shutil.rmtree(made, ignore_errors=True)  # from an installation that was interrupted
+        _set_up(*pip, "--target", str(made), "--python-version", version, *pure, *NEEDS)
+        made.rename(packages)
     stack = f"--stack-size={_raise_stack_limit() * 3 // 4 // 1024}"
     script = Path(__file__).with_name("pyodide.mjs")
     pyodide = folder / "node_modules" / "pyodide"
