@@ -1,6 +1,7 @@
 """The wire: what is sent comes back equal, and nothing else comes through."""
 
 import random
+import time
 import tracemalloc
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from habemus.algorithms.links.perfect import PerfectLinks
+from habemus.algorithms.election.terms import Heartbeat, Sounding
+from habemus.algorithms.links.perfect import Numbered, PerfectLinks
+from habemus.algorithms.mutex.lending import Loan, Record, Recorded
 from habemus.catalog.entries import entries
 from habemus.catalog.runs import execute
 from habemus.catalog.setup import Setup
@@ -20,6 +23,7 @@ from habemus.runtimes.live.codec import (
     FRAME_LIMIT,
     HEADER_SIZE,
     NAME_LIMIT,
+    TERMS_AT_LEAST,
     Deframer,
     PortCodec,
     Refused,
@@ -28,6 +32,7 @@ from habemus.runtimes.live.codec import (
     frame_of,
     framed,
     greeting_of,
+    largest_term,
 )
 from habemus.runtimes.live.frames import Carry, Hello, Open, Unsendable
 
@@ -259,3 +264,34 @@ def test_announced_lengths_take_no_memory() -> None:
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Heartbeat(largest_term() + 1_000),
+        Sounding(1 << 62),
+        Recorded(1, (largest_term() + 1_000, 1), 1),
+        Recorded(1, (1, 1 << 32), 1),
+        Record(1, Loan(1, (1 << 62, 1), 1, 1), 1),
+        Numbered(1, Heartbeat(1 << 62)),
+    ],
+)
+def test_terms_and_tokens_that_no_cluster_can_have_reached_are_refused(message: Message) -> None:
+    """A cluster that adopts the largest number there is holds no election any more."""
+    known: Any = {cls.__name__: cls for cls in (Heartbeat, Sounding, Recorded, Record, Loan, Numbered)}
+    port = PortCodec(known)
+    refused = port.decode(*port.encode(message))
+    assert isinstance(refused, Refused)
+    assert "no cluster can have reached" in refused.reason
+
+
+def test_what_a_cluster_pushed_to_the_ceiling_says_is_taken_as_time_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: Any = {"Heartbeat": Heartbeat}
+    port = PortCodec(known)
+    now = time.time()
+    sent = Heartbeat(largest_term() + 2)
+    monkeypatch.setattr("habemus.runtimes.live.codec.time.time", lambda: now + 2)
+    assert port.decode(*port.encode(sent)) == sent
+    monkeypatch.setattr("habemus.runtimes.live.codec.time.time", lambda: 0.0)  # a machine whose clock was never set
+    assert port.decode(*port.encode(Heartbeat(TERMS_AT_LEAST))) == Heartbeat(TERMS_AT_LEAST)

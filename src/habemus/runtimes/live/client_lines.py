@@ -51,7 +51,7 @@ class Alive(_Line, frozen=True, tag="alive"):
 class Wrote(_Line, frozen=True, tag="wrote"):
     service: str
     name: str
-    token: Annotated[int, msgspec.Meta(ge=0)]
+    token: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class Watch(_Line, frozen=True, tag="watch"):

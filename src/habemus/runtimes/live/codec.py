@@ -8,11 +8,16 @@ place among those that the part handles, sorted by name, and the fields in the o
 the same tables, because the handshake compares their fingerprints.  What a field may hold follows from the message's declared
 shapes, the same that read trace files, so nothing is trusted for having arrived: `decode` gives a message or a `Refused`, and
 no bytes whatever make it raise, hang or take more memory than a small multiple of the limit.
+
+Terms have a ceiling, because a cluster that has adopted the largest number there is can never hold an election again.  No cluster
+holds two elections in each second of its life, so a term beyond two for each second since 2024 was never reached; and since the
+ceiling rises faster than terms do, a cluster that was pushed up to it goes on.  A token is a term and a count of 32 bits.
 """
 
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,7 +25,7 @@ import msgspec
 
 from habemus.core.node import Known, Stack
 from habemus.core.shapes import Malformed
-from habemus.core.values import Message
+from habemus.core.values import Message, Value
 from habemus.runtimes.live.frames import (
     Carry,
     Challenge,
@@ -45,6 +50,13 @@ HANDSHAKE_LIMIT = 1 << 10
 NAME_LIMIT = 200
 """Characters in the name of an instance."""
 
+TERMS_BEGIN = 1_704_067_200
+"""The beginning of 2024, in seconds since 1970."""
+TERMS_PER_SECOND = 2
+TERMS_AT_LEAST = 1_000_000
+"""Terms that are allowed whatever the clock of the machine says."""
+LARGEST_COUNT = (1 << 32) - 1
+
 _HEADER = struct.Struct(">I")
 HEADER_SIZE = _HEADER.size
 
@@ -59,6 +71,17 @@ def check_name(name: str) -> None:
     """`ValueError` if no instance, and so no lock, can have it."""
     if not 0 < len(name) <= NAME_LIMIT or not name.isprintable():
         raise ValueError(f"a name is printable and has 1 to {NAME_LIMIT} characters")
+
+
+def largest_term() -> int:
+    """Return the largest term that a peer may name now."""
+    return max(TERMS_AT_LEAST, TERMS_PER_SECOND * (int(time.time()) - TERMS_BEGIN))
+
+
+def is_beyond(token: tuple[int, int]) -> bool:
+    """Whether no cluster can have given that token."""
+    term, count = token
+    return term > largest_term() or count > LARGEST_COUNT
 
 
 # Frames.
@@ -127,6 +150,8 @@ def frame_of(body: bytes) -> Frame | Refused:
         return Refused(f"a frame that is none: {reason}")
     if len(frame.instance) > NAME_LIMIT or not frame.instance.isprintable():
         return Refused(f"an instance's name is printable and has at most {NAME_LIMIT} characters")
+    if isinstance(frame, News) and frame.token is not None and is_beyond((frame.token >> 32, 0)):
+        return Refused(f"a token that no cluster can have given: {frame.token}")
     return frame
 
 
@@ -147,6 +172,7 @@ class _Kind(NamedTuple):
     cls: type[Message]
     plains: tuple[tuple[str, Callable[[Any], Any] | None], ...]
     parses: tuple[tuple[type | None, Callable[[Any, Mapping[str, type]], Any]], ...]  # what needs no parsing, and how the rest is parsed
+    bounded: tuple[str, ...]  # fields that may have terms and tokens in them
 
 
 class PortCodec:
@@ -169,16 +195,20 @@ class PortCodec:
     def decode(self, index: int, fields: list[Any]) -> Message | Refused:
         if not 0 <= index < len(self._kinds):
             return Refused(f"no message has the number {index} here")
-        cls, _, parses = self._kinds[index]
+        cls, _, parses, bounded = self._kinds[index]
         if len(fields) != len(parses):
             return Refused(f"{cls.__name__} has {len(parses)} fields, and {len(fields)} came")
         known = self._known
         try:
-            return cls(
+            message = cls(
                 *[field if type(field) is atom else parse(field, known) for (atom, parse), field in zip(parses, fields, strict=True)]
             )
         except (Malformed, RecursionError) as reason:
             return Refused(f"{cls.__name__}: {reason}")
+        for name in bounded:
+            if _has_beyond(name, getattr(message, name)):
+                return Refused(f"{cls.__name__}: no cluster can have reached the {name} {getattr(message, name)}")
+        return message
 
     def described(self) -> list[Any]:
         """What both ends must agree on, as plain values."""
@@ -188,7 +218,22 @@ class PortCodec:
 def _kind_of(cls: type[Message]) -> _Kind:
     shapes = cls.__fields__
     plains = tuple((name, shape.plain) for name, shape in shapes.items())
-    return _Kind(cls, plains, tuple((shape.atom, shape.parse) for shape in shapes.values()))
+    bounded = tuple(name for name, shape in shapes.items() if name in _TERMS or shape.atom is None)
+    return _Kind(cls, plains, tuple((shape.atom, shape.parse) for shape in shapes.values()), bounded)
+
+
+_TERMS = ("term", "next_term")
+
+
+def _has_beyond(name: str, value: Any) -> bool:
+    """Whether a term or a token that no cluster can have reached is in the field, or in a value that it holds."""
+    if isinstance(value, int):
+        return name in _TERMS and value > largest_term()
+    if name == "token" and isinstance(value, tuple) and len(value) == 2:
+        return is_beyond(value)
+    if isinstance(value, Value):
+        return any(_has_beyond(each, getattr(value, each)) for each in type(value).__fields__)
+    return False
 
 
 def codecs_of(stack: Stack) -> list[PortCodec]:
