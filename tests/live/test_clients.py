@@ -25,6 +25,7 @@ from tests.live.nodes import DEFAULT, LAPSING, SOON, Nodes
 
 import habemus
 from habemus.api import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus.api.aio import AsyncCluster
 from habemus.api.cluster import opened
 from habemus.api.session import Session
 from habemus.api.wire import Wire
@@ -651,6 +652,12 @@ def test_leadership_is_transferred(nodes: Nodes) -> None:
                 leading.transfer("d")
 
 
+async def assert_led(cluster: AsyncCluster, name: str) -> None:
+    with pytest.raises(LockTimeout):
+        async with cluster.election(name).lead(0.1):
+            pass
+
+
 def test_the_same_without_blocking(nodes: Nodes) -> None:
     async def run() -> None:
         async with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
@@ -658,12 +665,13 @@ def test_the_same_without_blocking(nodes: Nodes) -> None:
                 seen = await b.election("async").leader()
                 assert seen is not None
                 assert (seen.holder, seen.token) == ("a", term.token)
-                assert await b.try_lock("leader/async") is None
+                await assert_led(b, "async")
                 await a.election("async").resign()  # not by another object
-                assert await b.try_lock("leader/async") is None
-            async with b.lock("leader/async", timeout=SOON):
-                with pytest.raises(LockTimeout):
-                    await a.lock("leader/async", timeout=0.1).acquire()
+                await assert_led(b, "async")
+            async with b.election("async").lead(SOON):
+                await assert_led(a, "async")
+            async with b.lock("held", timeout=SOON):
+                assert await a.try_lock("held") is None
             async with a.semaphore("async", 2) as one, b.semaphore("async", 2) as two:
                 assert one.name != two.name
             async with a.acquire_all(["y", "x"]) as leases:
@@ -676,7 +684,8 @@ def test_the_same_without_blocking(nodes: Nodes) -> None:
             election = a.election("resigning")
             async with election.lead():
                 await election.resign()
-                await b.lock("leader/resigning", timeout=SOON).acquire()
+                async with b.election("resigning").lead(SOON):
+                    pass
 
     asyncio.run(run())
 
@@ -695,7 +704,8 @@ def test_whoever_has_lost_its_term_does_not_resign_that_of_another(cluster: Clus
     with pytest.raises(LockLost):
         first.__exit__(None, None, None)
     lease.check()
-    assert other.try_lock("leader/shared") is None
+    with pytest.raises(LockTimeout):
+        other.election("shared").lead(0.1).begin()
     election.resign()
 
 
@@ -772,7 +782,7 @@ def test_nodes_lead_in_a_service_of_elections_and_paths_may_be_long(tmp_path: Pa
 
 
 def test_a_program_can_be_a_node(tmp_path: Path, start: Start) -> None:
-    nodes = start(tmp_path)
+    nodes = start(tmp_path, LAPSING)  # a node that was killed takes part again when its leases have expired
     nodes.kill(3)
 
     async def run() -> None:
