@@ -50,9 +50,9 @@ class Nodes:
         lines = self.file.read_text().splitlines()
         return next(line.split('"')[1] for line in lines if line.startswith(f"{number} ="))
 
-    def start(self, number: int, *, wait: bool = True) -> None:
+    def start(self, number: int, *flags: str, wait: bool = True) -> None:
         with (self.folder / f"{number}.log").open("ab") as log:
-            command = [sys.executable, "-m", "habemus", "node", "--config", str(self.file), "--id", str(number), "--json"]
+            command = [sys.executable, "-m", "habemus", "node", "--config", str(self.file), "--id", str(number), "--json", *flags]
             # With an input that ends with the test, however that ends.
             self.processes[number] = subprocess.Popen([*command, "--with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         if wait:

@@ -9,6 +9,7 @@ import ast
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -947,3 +948,26 @@ def test_algorithms_without_leases_and_tokens(tmp_path: Path, start: Start) -> N
                 a.lock("x", timeout=0.05, service=service).acquire()
             with b.lock("x", timeout=SOON, service=service, lease=SOON):
                 pass
+
+
+def test_a_node_that_has_lost_its_folder_takes_part_only_by_the_word_of_an_operator(tmp_path: Path, start: Start) -> None:
+    nodes = start(tmp_path, LAPSING)
+    with habemus.connect(nodes.socket(2)) as cluster, cluster.lock("x", timeout=PATIENCE) as lease:
+        before = lease.token or 0
+    nodes.kill(2)
+    shutil.rmtree(tmp_path / "data" / "node-2")
+    nodes.start(2, wait=False)
+    assert nodes.processes[2].wait(PATIENCE) == 1
+    told = (tmp_path / "2.log").read_text().splitlines()[-1]
+    assert "knows node 2 by another memory" in told and "start the node with --replace" in told
+    nodes.processes.pop(2).communicate()
+    nodes.start(2, "--replace")
+    with habemus.connect(nodes.socket(2)) as cluster, cluster.lock("y", timeout=PATIENCE):
+        pass  # it takes part, after all the others have told what they know
+    nodes.kill(1)  # so that it is needed
+    with habemus.connect(nodes.socket(2)) as cluster, cluster.lock("x", timeout=PATIENCE) as lease:
+        assert (lease.token or 0) > before
+    nodes.kill(2)
+    nodes.start(2)
+    with habemus.connect(nodes.socket(2)) as cluster, cluster.lock("x", timeout=PATIENCE) as lease:
+        assert (lease.token or 0) > before

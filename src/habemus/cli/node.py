@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import logging
 import os
@@ -54,6 +55,7 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 @click.option("--config", "file", type=click.Path(path_type=Path), envvar="HABEMUS_CONFIG", required=True, help="The cluster's file.")
 @click.option("--id", "number", type=int, envvar="HABEMUS_NODE", required=True, help="Which of its nodes this is.")
 @click.option("--data", metavar="FOLDER", help="Below which the nodes keep their stable memory.")
+@click.option("--replace", is_flag=True, help="Take the place of this node, whose stable memory is lost.")
 @click.option("--secret-file", metavar="FILE", help="The cluster's secret.")
 @click.option("--record", metavar="FOLDER", help="Where to write down what happens; for `habemus trace merge`.")
 @click.option("--bind", metavar="HOST:PORT", help="Where to listen, if not at the node's address.")
@@ -69,7 +71,7 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 @click.option("--with-stdin", is_flag=True, help="End as well when standard input does: with whoever started this node.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell of connections as well.")
 @json_option
-def node(file: Path, number: int, grace: float, with_stdin: bool, verbose: bool, as_json: bool, **flags: Any) -> int:
+def node(file: Path, number: int, grace: float, replace: bool, with_stdin: bool, verbose: bool, as_json: bool, **flags: Any) -> int:
     """Run one node of a cluster until it is told to end (SIGTERM, or Ctrl-C).
 
     A node that ends takes no new requests, sends waiting clients to other nodes, waits for those that hold a lock, and resigns if it
@@ -87,7 +89,7 @@ def node(file: Path, number: int, grace: float, with_stdin: bool, verbose: bool,
         }
         config = load(file, os.environ, given)
         services = all_services(config)
-        settings = config.settings(number)
+        settings = dataclasses.replace(config.settings(number), replace=replace)
     return runner()(_run(settings, services, as_json, with_stdin, grace))
 
 

@@ -522,6 +522,13 @@ class Process(metaclass=ProcessType):
         """Runs when it comes back after a crash; what is not durable has its initial value."""
         self.on_start()
 
+    def on_replaced(self, others: Sequence[Self], life: int) -> None:
+        """Set the durable variables of a process whose memory is lost, so that it breaks no promise it has forgotten.
+
+        others: its fellows, with what they have stored.  life: greater than in all former lives of this process.
+        """
+        raise NotImplementedError
+
     def over(self, links: Process) -> Self:
         """This plan with its messages carried by the given links; the original is not changed."""
         copy = self.copied()

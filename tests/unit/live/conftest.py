@@ -17,10 +17,12 @@ from habemus.catalog.live import services_of
 from habemus.core import System
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
+from habemus.runtimes.live.handshake import Identity
 from habemus.runtimes.live.node import Node
 from habemus.runtimes.live.service import Service
 from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.sockets import Address
+from habemus.runtimes.live.storage import StableMemory
 
 Services = dict[str, str | System]
 PATIENCE = 600.0
@@ -28,7 +30,10 @@ PATIENCE = 600.0
 
 
 class Cluster:
-    def __init__(self, services: Services, size: int, base: Path, **given: Any) -> None:
+    def __init__(self, services: Services, size: int, base: Path, is_founded: bool = True, **given: Any) -> None:
+        """With `is_founded` the nodes have all met before, and start alone."""
+        if is_founded:
+            found(base, size)
         self.services = services
         self.given = given
         self.base = base
@@ -37,7 +42,7 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
 
     def settings(self, number: int, **given: Any) -> Settings:
-        folder = self.base / f"{number}"
+        folder = self.base / (f"{number}" if "cluster" not in given else f"{number}-of-{given['cluster']}")
         folder.mkdir(exist_ok=True)
         peers = {peer: address for peer, address in self.addresses.items() if peer != number}
         usual: dict[str, Any] = {"cluster": "office", "node": number, "peers": peers, "bind": self.addresses[number], "folder": folder}
@@ -77,6 +82,46 @@ def node_on_loop(settings: Settings, services: Sequence[Service]) -> Node:
     node = Node(settings, services, loop.now_us)
     loop.wait_for_thread(lambda: hasattr(node, "_steps") and not node._steps.is_idle)
     return node
+
+
+def found(base: Path, size: int) -> None:
+    """Makes the memories of nodes that have all met."""
+    memories = {}
+    for number in range(1, size + 1):
+        folder = base / f"{number}"
+        folder.mkdir()
+        memories[number] = StableMemory(folder, f"office/{number}")
+    for number, memory in memories.items():
+        for other, its in memories.items():
+            if other != number:
+                memory.learn(other, its.identity)
+        memory.join([])
+        memory.close()
+
+
+class Known:
+    """The memory of a node of a founded cluster, as another one knows it; accepts everybody itself."""
+
+    def __init__(self, identity: bytes) -> None:
+        self.identity = identity
+        self.replaces = False
+
+    def known(self, peer: int) -> bytes:
+        return b""
+
+    def objection(self, peer: int, identity: bytes, replaces: bool) -> str:
+        return ""
+
+    def meet(self, peer: int, identity: bytes) -> None: ...
+
+    def accepted_by(self, peer: int) -> None: ...
+
+    def disowned_by(self, peer: int, known: bytes) -> None: ...
+
+
+def guise(node: Node, as_node: int) -> Identity:
+    """What a peer says of itself to a node of a founded cluster."""
+    return node._network.identity._replace(node=as_node, members=Known(node._membership.known(as_node)))
 
 
 class Client:

@@ -7,12 +7,18 @@ import pytest
 from habemus.runtimes.live.codec import Refused
 from habemus.runtimes.live.frames import Challenge, Greeting, Hello, Proof, Rejection, Welcome
 from habemus.runtimes.live.handshake import Answering, Dialling, Identity
+from habemus.runtimes.live.membership import Membership
+from habemus.runtimes.live.storage import StorageFailed
 
 SECRET = b"a secret of the cluster"
 
 
+def unexpected(reason: StorageFailed) -> None:
+    raise reason
+
+
 def identity(node: int, secret: bytes | None = SECRET, cluster: str = "office", fingerprint: bytes = b"f") -> Identity:
-    return Identity(cluster, node, frozenset({1, 2, 3} - {node}), fingerprint, secret)
+    return Identity(cluster, node, frozenset({1, 2, 3} - {node}), fingerprint, secret, Membership(None, node, (), unexpected))
 
 
 def greet(dialler: Dialling, answerer: Answering) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests import virtual
-from tests.unit.live.conftest import PATIENCE, node_on_loop
+from tests.unit.live.conftest import PATIENCE, guise, node_on_loop
 
 from habemus.catalog.live import services_of
 from habemus.catalog.setup import BadSetup
@@ -618,8 +618,7 @@ def test_nodes_that_do_not_belong_together_do_not_talk(
 async def dialled(node: Node, as_node: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection that has shown to be that node's."""
     reader, writer = await asyncio.open_connection(*node.address)
-    me = node._network.identity._replace(node=as_node)
-    handshake, deframer = Dialling(me, node.me), Deframer()
+    handshake, deframer = Dialling(guise(node, as_node), node.me), Deframer()
     said: Hello | Proof = handshake.hello()
     while not handshake.is_welcome:
         writer.write(encoded(said))
@@ -686,7 +685,7 @@ def test_a_replayed_connection_has_no_effect(cluster: Any) -> None:
             node = made.nodes[1]
             said: list[bytes] = []
             reader, writer = await asyncio.open_connection(*node.address)
-            handshake = Dialling(node._network.identity._replace(node=2), 1)
+            handshake = Dialling(guise(node, 2), 1)
             said.append(encoded(handshake.hello()))
             writer.write(said[-1])
             challenge = greeting_of(Deframer().feed(await reader.read(1_000))[0])

@@ -22,6 +22,7 @@ Differs  Only the election of the paper; there is no log that could make one can
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from typing import Self
 
 from habemus.core import Const, Durable, Message, ProcessId, Span, Timer, upon, whenever
 from habemus.problems.election import Election, Leader
@@ -102,6 +103,11 @@ class Terms(Election):
     def on_recover(self) -> None:
         self.just_recovered = True
         self.on_start()
+
+    def on_replaced(self, others: Sequence[Self], life: int) -> None:
+        """A term in which it has voted is known to the candidate.  In the newest of all it counts as having voted."""
+        self.term = max(other.term for other in others)
+        self.voted_for = self.me
 
     # Calling an election.
 

@@ -11,6 +11,8 @@ messages are under way, as long as clocks run equally fast and nobody stands sti
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Self
 
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Standing
 from habemus.core import Const, Durable, Message, ProcessId, Timer, Uses, Value, upon
@@ -97,6 +99,10 @@ def newer(one: Loan | None, other: Loan | None) -> Loan | None:
     return max(one, other)
 
 
+LIFE = 1 << 40
+"""More requests than a process makes before it loses its memory."""
+
+
 class Participant(Mutex):
     indications = (Granted, LockLost)
     withdraws = True
@@ -126,6 +132,13 @@ class Participant(Mutex):
     def on_recover(self) -> None:
         """Whatever it wanted, or was in, is over; the coordinator learns that when it asks."""
         self.number = self.reserved
+
+    def on_replaced(self, others: Sequence[Self], life: int) -> None:
+        """A loan that it has recorded is known to the coordinator.  Its requests get numbers that it cannot have used."""
+        self.term = max(other.term for other in others)
+        for other in others:
+            self.loan = newer(self.loan, other.loan)
+        self.reserved = life * LIFE
 
     # Asking.
 

@@ -35,6 +35,8 @@ from habemus.runtimes.live.frames import (
     News,
     Open,
     Proof,
+    Recall,
+    Recalled,
     Rejection,
     StandBack,
     Unsendable,
@@ -129,7 +131,7 @@ class Deframer:
 # Bodies.
 
 _ENCODER = msgspec.msgpack.Encoder()
-_FRAMES = msgspec.msgpack.Decoder(Carry | Open | Watch | News | StandBack)
+_FRAMES = msgspec.msgpack.Decoder(Carry | Open | Watch | News | StandBack | Recall | Recalled)
 _GREETINGS = msgspec.msgpack.Decoder(Hello | Challenge | Proof | Welcome | Rejection)
 _MALFORMED = (msgspec.DecodeError, ValueError, RecursionError, OverflowError)  # text that is no UTF-8 is a ValueError
 

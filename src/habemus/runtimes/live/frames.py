@@ -55,7 +55,25 @@ class StandBack(msgspec.Struct, array_like=True, tag=5, forbid_unknown_fields=Tr
     label: str
 
 
-Frame: TypeAlias = Carry | Open | Watch | News | StandBack
+class Recall(msgspec.Struct, array_like=True, tag=6, forbid_unknown_fields=True, frozen=True):
+    """A node that has lost its memory asks what the receiver has stored, of the instances after this one."""
+
+    service: int
+    instance: str
+
+
+class Recalled(msgspec.Struct, array_like=True, tag=7, forbid_unknown_fields=True, frozen=True):
+    """A part of what the sender has stored, from the instance on after which it was asked."""
+
+    service: int
+    instance: str
+    is_member: bool  # the sender has its own memory
+    lives: int  # how many memories the receiver has had, as far as the sender knows
+    entries: list[tuple[int, str, int, bytes]]  # service, instance, process, its durable variables
+    is_last: bool
+
+
+Frame: TypeAlias = Carry | Open | Watch | News | StandBack | Recall | Recalled
 
 
 class Hello(msgspec.Struct, array_like=True, tag=11, forbid_unknown_fields=True, frozen=True):
@@ -67,6 +85,8 @@ class Hello(msgspec.Struct, array_like=True, tag=11, forbid_unknown_fields=True,
     to: int
     fingerprint: bytes
     nonce: bytes
+    memory: bytes = b""  # identity of the dialler's stable memory
+    replaces: bool = False  # it is in the place of one that is lost
 
 
 class Challenge(msgspec.Struct, array_like=True, tag=12, forbid_unknown_fields=True, frozen=True):
@@ -74,6 +94,9 @@ class Challenge(msgspec.Struct, array_like=True, tag=12, forbid_unknown_fields=T
 
     nonce: bytes
     proof: bytes
+    memory: bytes = b""  # identity of the answerer's stable memory
+    replaces: bool = False
+    knows: bytes = b""  # the memory by which it knows the dialler
 
 
 class Proof(msgspec.Struct, array_like=True, tag=13, forbid_unknown_fields=True, frozen=True):

@@ -15,6 +15,9 @@ message in another node's name is refused.
 Where there are certificates, the name in the certificate must be that of the node as well.  Without a secret, ids are only
 claimed: good enough on the loopback device of a machine whose users trust each other.
 
+Each end shows the identity of its stable memory, and the answerer also by which one it knows the dialler (see `membership`).  A proof
+covers these too.  Each end stores what it has seen of the other before it sends its proof, or its welcome.
+
 The fingerprint stands for the services and all their message types: two nodes that would misread each other do not begin to talk.
 """
 
@@ -24,7 +27,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -36,6 +39,26 @@ SECRET_AT_LEAST = 16
 """Bytes: a shorter secret can be guessed from one recorded handshake."""
 
 
+class Members(Protocol):
+    """What a node knows of the stable memories of the others; without memory: nothing."""
+
+    @property
+    def identity(self) -> bytes: ...
+
+    @property
+    def replaces(self) -> bool: ...
+
+    def known(self, peer: int) -> bytes: ...
+
+    def objection(self, peer: int, identity: bytes, replaces: bool) -> str: ...
+
+    def meet(self, peer: int, identity: bytes) -> None: ...
+
+    def accepted_by(self, peer: int) -> None: ...
+
+    def disowned_by(self, peer: int, known: bytes) -> None: ...
+
+
 class Identity(NamedTuple):
     """What a node says of itself, and whom it talks to."""
 
@@ -43,12 +66,14 @@ class Identity(NamedTuple):
     node: int
     peers: frozenset[int]
     fingerprint: bytes
-    secret: bytes | None = None
+    secret: bytes | None
+    members: Members
 
-    def proof(self, side: str, dialler: int, answerer: int, nonces: tuple[bytes, bytes]) -> bytes:
+    def proof(self, side: str, hello: Hello, challenge: Challenge) -> bytes:
+        """Of everything that both have said; the challenge without its own proof."""
         if self.secret is None:
             return b""
-        said = msgspec.msgpack.encode((side, VERSION, self.cluster, dialler, answerer, self.fingerprint, *nonces))
+        said = msgspec.msgpack.encode((side, hello, msgspec.structs.replace(challenge, proof=b"")))
         return hmac.digest(self.secret, said, hashlib.sha256)
 
 
@@ -68,28 +93,40 @@ class Dialling:
     def __init__(self, identity: Identity, peer: int) -> None:
         self._identity = identity
         self._peer = peer
-        self._nonce = os.urandom(NONCE_SIZE)
+        members = identity.members
+        self._hello = Hello(
+            *(VERSION, identity.cluster, identity.node, peer, identity.fingerprint),
+            *(os.urandom(NONCE_SIZE), members.identity, members.replaces),
+        )
         self._awaited: type[Greeting] | None = Challenge  # None: it is over, one way or the other
+        self._disowning = b""  # the other memory by which the answerer, as it has proved, knows this node
         self.is_welcome = False
 
     def hello(self) -> Hello:
-        me = self._identity
-        return Hello(VERSION, me.cluster, me.node, self._peer, me.fingerprint, self._nonce)
+        return self._hello
 
     def answer(self, greeting: Greeting) -> Proof | Refused | None:
         """What to say next; nothing once welcome."""
         me = self._identity
         awaited, self._awaited = self._awaited, None
         if isinstance(greeting, Rejection):
+            if self._disowning:
+                me.members.disowned_by(self._peer, self._disowning)
             return Refused(f"node {self._peer} refuses: {greeting.reason[:200]}")
         if isinstance(greeting, Challenge) and awaited is Challenge:
-            nonces = (self._nonce, greeting.nonce)
-            if not hmac.compare_digest(greeting.proof, me.proof("answers", me.node, self._peer, nonces)):
+            if not hmac.compare_digest(greeting.proof, me.proof("answers", self._hello, greeting)):
                 return Refused(f"node {self._peer} does not know the cluster's secret")
+            wrong = me.members.objection(self._peer, greeting.memory, greeting.replaces)
+            if wrong:
+                return Refused(wrong)
+            me.members.meet(self._peer, greeting.memory)
+            if greeting.knows not in (b"", self._hello.memory) and not self._hello.replaces:
+                self._disowning = greeting.knows
             self._awaited = Welcome
-            return Proof(me.proof("dials", me.node, self._peer, nonces))
+            return Proof(me.proof("dials", self._hello, greeting))
         if isinstance(greeting, Welcome) and awaited is Welcome:
             self.is_welcome = True
+            me.members.accepted_by(self._peer)
             return None
         return Refused(f"{type(greeting).__name__} out of turn")
 
@@ -101,8 +138,8 @@ class Answering:
         self._identity = identity
         self._is_named = is_named
         self._awaited: type[Greeting] | None = Hello
-        self._claimed = 0
-        self._nonces = (b"", b"")
+        self._hello: Hello
+        self._challenge: Challenge
         self.peer: int | None = None  # who it is, once that is shown
 
     def answer(self, greeting: Greeting) -> Challenge | Welcome | Refused:
@@ -113,13 +150,20 @@ class Answering:
             if wrong:
                 return Refused(wrong)
             self._awaited = Proof
-            self._claimed = greeting.node
-            self._nonces = (greeting.nonce, os.urandom(NONCE_SIZE))
-            return Challenge(self._nonces[1], me.proof("answers", greeting.node, me.node, self._nonces))
+            self._hello = greeting
+            members = me.members
+            challenge = Challenge(os.urandom(NONCE_SIZE), b"", members.identity, members.replaces, members.known(greeting.node))
+            self._challenge = msgspec.structs.replace(challenge, proof=me.proof("answers", greeting, challenge))
+            return self._challenge
         if isinstance(greeting, Proof) and awaited is Proof:
-            if not hmac.compare_digest(greeting.proof, me.proof("dials", self._claimed, me.node, self._nonces)):
+            hello = self._hello
+            if not hmac.compare_digest(greeting.proof, me.proof("dials", hello, self._challenge)):
                 return Refused("the secret is another one")
-            self.peer = self._claimed
+            wrong = me.members.objection(hello.node, hello.memory, hello.replaces)
+            if wrong:
+                return Refused(wrong)
+            me.members.meet(hello.node, hello.memory)
+            self.peer = hello.node
             return Welcome()
         return Refused(f"{type(greeting).__name__} out of turn")
 

@@ -18,6 +18,9 @@ service, sends the clients that wait for it to other nodes as well.
 A process that recovers says that its stay is over.  But what a client did in that stay may still go on: `habemus lock` needs a moment to
 end its command when the node has gone.  So the participant of a lock stays down until nobody whom it let in can still be inside, unless
 the node has ended in good order when nobody was.
+
+A node with stable memory takes part when every other node knows it by that memory (`membership`).  Until then its processes are down:
+requests wait, messages are lost.
 """
 
 from __future__ import annotations
@@ -42,10 +45,11 @@ from habemus.runtimes.live.codec import Refused, check_name, encoded
 from habemus.runtimes.live.complaints import Complaints
 from habemus.runtimes.live.desk import Desk
 from habemus.runtimes.live.failures import InstanceFailed, NodeStopped, TooMany
-from habemus.runtimes.live.frames import Carry, Frame, Open
+from habemus.runtimes.live.frames import Carry, Frame, Open, Recall, Recalled
 from habemus.runtimes.live.handshake import Identity
 from habemus.runtimes.live.instance import Hosted, Instance, Listener, check_request
 from habemus.runtimes.live.lines import PARTING_US
+from habemus.runtimes.live.membership import Membership, Recollection, irreplaceable
 from habemus.runtimes.live.record import Recorder
 from habemus.runtimes.live.service import Feed, Service, fingerprint
 from habemus.runtimes.live.settings import Settings
@@ -71,6 +75,11 @@ RESIGNATION_SECONDS = 1.0
 """How long a leader that ends waits for its successor."""
 HANDOVER_SECONDS = 0.2
 """And how long it then stays to answer what the successor asks about each lock."""
+JOIN_US = 50_000
+RECALL_US = 500_000
+"""A question that was not answered for so long is asked again."""
+JOIN_PATIENCE_US = 10_000_000
+"""A node that does not take part for so long says why, and sends its clients to other nodes."""
 LOOK_AFTER_MEMORY_US = 1_000_000
 """How often a node that stores nothing looks whether its stable memory is still in its place."""
 
@@ -97,6 +106,8 @@ class Node:
         self._leaders: dict[tuple[str, str], tuple[ProcessId | None, int]] = {}
         self._suspects: dict[str, set[ProcessId]] = {}
         self._memory: StableMemory | None = None
+        self._recollection: Recollection | None = None
+        self._has_said_why = False  # that it does not take part yet
         self._recorder: Recorder | None = None
         self._failed_looks: Counter[int] = Counter()  # how often in a row a service had no leader or no majority
         self._is_ending = False
@@ -116,8 +127,10 @@ class Node:
         turn = self._turn = Turn(loop)
         self._timers = Timers(loop, self._draw, self._clock, turn)
         recording = settings.record is not None
+        self._memory = self._opened_memory()
+        self._membership = Membership(self._memory, self.me, settings.peers, self._fail)
         secrets = (fingerprint(self.services, recording), settings.secret)
-        identity = Identity(settings.cluster, self.me, frozenset(settings.peers), *secrets)
+        identity = Identity(settings.cluster, self.me, frozenset(settings.peers), *secrets, self._membership)
         slices, complaints = Slices(loop, turn), Complaints(loop)
         self._slices = slices
         self.desk = Desk(self, self._timers, slices)
@@ -128,16 +141,12 @@ class Node:
         self.counts = self._network.counts
         try:
             self.address = await self._network.listen(listening or settings.bind, settings.socket)
-            if settings.folder is not None:
-                self._memory = StableMemory(settings.folder, f"{settings.cluster}/{self.me}")
             if settings.record is not None:
                 self._recorder = Recorder(settings.record, settings.cluster, self.me, self.services)
             send = self._network.send
             self._steps = Steps(loop, self._timers, self._memory, self._recorder, send, self._fail, self._failed, self.counts, turn)
-            if self._memory is not None:
-                self._recover_all(self._memory)
-            for index, name in self._sources:
-                self.open(self.services[index].name, name)
+            if self._membership.is_complete:
+                self._take_part()
         except BaseException:
             await self._network.close()
             self._close_files()
@@ -147,6 +156,67 @@ class Node:
         self._timers.set(LOOK_US, self._look_around)
         if self._memory is not None:
             self._look_after(self._memory)
+            self._join(self._memory, 0)
+
+    def _opened_memory(self) -> StableMemory | None:
+        settings = self.settings
+        if settings.replace and not (settings.folder and settings.peers):
+            raise ValueError(
+                "--replace: there is no stable memory, or no other node, from which this one could learn what it has forgotten"
+            )
+        hindrance = irreplaceable(self.services, self.me) if settings.replace else ""
+        if hindrance:
+            raise ValueError(
+                f"the algorithm of {hindrance} has no way back for a node that has lost its memory: "
+                "end all nodes, empty all data folders and begin anew; who holds what, and all tokens, are then forgotten"
+            )
+        if settings.folder is None:
+            return None
+        return StableMemory(settings.folder, f"{settings.cluster}/{self.me}", replace=settings.replace)
+
+    def _join(self, memory: StableMemory, waited_us: int) -> None:
+        """Take part as soon as every other node knows this one by its memory, and has told what it knows where that is needed."""
+        membership = self._membership
+        if membership.is_complete or self.failure.done():
+            return
+        if waited_us >= JOIN_PATIENCE_US:
+            waited_us = 0
+            self._has_said_why = True
+            who = ", ".join(map(str, sorted(membership.missing))) or "others"
+            log.warning("node %d does not take part yet: its memory is new, and it still has to hear from node %s", self.me, who)
+        self._timers.set(JOIN_US, partial(self._join, memory, waited_us + JOIN_US))
+        if membership.missing:
+            return
+        if membership.replaces:
+            if self._recollection is None:
+                self._recollection = Recollection(self.me, self.settings.peers, self.services)
+            if waited_us % RECALL_US == 0:
+                for peer, question in self._recollection.questions():
+                    self.send(peer, question)
+            if not self._recollection.is_complete:
+                return
+        try:
+            memory.join([] if self._recollection is None else self._recollection.entries())
+        except (StorageFailed, ValueError) as reason:
+            self._fail(
+                reason if isinstance(reason, StorageFailed) else StorageFailed(f"what other nodes remember makes no sense: {reason}")
+            )
+            return
+        membership.is_complete = True
+        self._recollection = None
+        log.info("node %d takes part", self.me)
+        self._take_part()
+
+    def _take_part(self) -> None:
+        """Let all processes come up: those with something in stable memory recover, the others start."""
+        mentioned = list(self._instances.values())  # before this node took part
+        found = set() if self._memory is None else self._recover_all(self._memory)
+        for instance in mentioned:
+            if instance not in found:
+                for hosted in instance.processes.values():
+                    self._come_up(hosted, partial(self._steps.start, hosted))
+        for index, name in self._sources:
+            self.open(self.services[index].name, name)
 
     async def stop(self, grace: float = 0.0) -> None:
         """End in good order: clients move to other nodes, a successor is elected, and what is held is stored and sent.
@@ -221,6 +291,8 @@ class Node:
 
     def _impediment(self, feed: Feed) -> str:
         """Why nothing is granted here; empty if nothing is in the way."""
+        if not self._membership.is_complete:
+            return f"node {self.me} does not take part yet" if self._has_said_why else ""
         reached, size = len(self.reaches()) + 1, len(self.settings.peers) + 1
         if 2 * reached <= size:
             return f"node {self.me} reaches {reached - 1} of {size - 1} peers, which is no majority"
@@ -348,6 +420,9 @@ class Node:
         instance.listeners += self._sources.get((index, name), ())  # before it starts: what it says then is news as well
         if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
             instance.listeners.append(partial(self._note, instance))
+        if not self._membership.is_complete:
+            for hosted in instance.processes.values():
+                hosted.awaited = []
         self._instances[index, name] = instance
         return instance
 
@@ -375,7 +450,7 @@ class Node:
             self._tell_news(hosted)
         return instance
 
-    def _recover_all(self, memory: StableMemory) -> None:
+    def _recover_all(self, memory: StableMemory) -> set[Instance]:
         found: dict[tuple[int, str], dict[ProcessId, bytes]] = {}
         for key, value in memory.table.items():
             service, process, name = key.split("/", 2)
@@ -385,7 +460,7 @@ class Node:
                 continue
             found.setdefault((index, name), {})[int(process)] = value
         for (index, name), stored in sorted(found.items()):
-            instance = self._new(index, name)
+            instance = self._instances.get((index, name)) or self._new(index, name)
             for me, hosted in instance.processes.items():
                 try:
                     begin: Callable[[], None] = partial(self._steps.start, hosted)
@@ -393,7 +468,7 @@ class Node:
                         begin = partial(self._steps.recover, hosted, self._steps.restore(hosted, stored[me]))
                     parting_us = _parting_us(instance.service) if me == self.me and not memory.was_vacant else 0
                     if parting_us:
-                        hosted.awaited = []
+                        hosted.awaited = hosted.awaited or []
                         self._timers.set(parting_us, partial(self._come_up, hosted, begin))
                     else:
                         self._come_up(hosted, begin)
@@ -401,6 +476,8 @@ class Node:
                     raise CorruptStorage(
                         f"what is stored of {instance.title} is not of this algorithm or these options: {reason}"
                     ) from None
+
+        return {self._instances[key] for key in found}
 
     def _come_up(self, hosted: Hosted, begin: Callable[[], None]) -> None:
         asked, hosted.awaited = hosted.awaited, None
@@ -469,6 +546,11 @@ class Node:
         self.watching.connected(peer)
 
     def _received(self, peer: int, frame: Frame) -> Refused | None:
+        if isinstance(frame, Recall):
+            self.send(peer, self._membership.page_after(peer, frame, self._instances))
+            return None
+        if isinstance(frame, Recalled):
+            return self._recall(peer, frame)
         if not 0 <= frame.service < len(self.services) or not frame.instance:
             return Refused("a frame for no instance")
         service = self.services[frame.service]
@@ -492,6 +574,12 @@ class Node:
         else:
             self.watching.hear(peer, service.name, frame)
         return None
+
+    def _recall(self, peer: int, page: Recalled) -> Refused | None:
+        further = None if self._recollection is None else self._recollection.take(peer, page)
+        if isinstance(further, Recall):
+            self.send(peer, further)
+        return further if isinstance(further, Refused) else None
 
     def _mentioned(self, index: int, name: str) -> Instance | None:
         """The instance of which a peer speaks, made if there was none; None if this node cannot host any more."""

@@ -22,6 +22,7 @@ class Settings:
     bind: Address
     socket: Path | None = None  # for clients on this machine
     folder: Path | None = None  # for stable memory; None: what is durable lasts as long as the process
+    replace: bool = False  # the node takes the place of one whose stable memory is lost
     secret: bytes | None = None
     tls: Contexts | None = None
     record: Path | None = None  # a folder
