@@ -68,6 +68,20 @@ def test_whoever_has_other_papers_is_not_let_in(cluster: Any, papers: Path, file
     virtual.run(main())
 
 
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_handshake_that_fails_is_logged(cluster: Any, papers: Path, loop: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "ricart-agrawala"}, 2, only=(), secret=b"a secret of the cluster") as made:
+            await made.start(1, tls=tls(papers, "node-1"))
+            await made.start(2, tls=tls(papers, "their-2"))
+            await cluster.until(lambda: any("TLS handshake failed" in each for each in caplog.messages))
+
+    if loop == "uvloop":
+        pytest.importorskip("uvloop").run(main())
+    else:
+        virtual.run(main())
+
+
 def test_files_that_cannot_be_used_are_named(papers: Path) -> None:
     with pytest.raises(ValueError, match=r"absent\.pem"):
         contexts(papers / "absent.pem", papers / "node-1.pem", papers / "node-1.key")
