@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from habemus import boottime
 from habemus.runtimes.live import timers
 from habemus.runtimes.live.timers import Timers, chance
 
@@ -164,3 +165,22 @@ def test_many_that_are_due_leave_room_for_other_work_in_between() -> None:
     assert len(fired) == 3  # 5 ms are over
     loop.advance(100_000)
     assert len(fired) == 10
+
+
+def test_after_a_suspend_what_is_overdue_fires_at_once() -> None:
+    loop = Loop()
+    asleep = 0
+    heap = Timers(cast(asyncio.AbstractEventLoop, loop), chance(1), lambda: loop.now + asleep)
+    fired: list[str] = []
+    heap.set(10_000_000, lambda: fired.append("lease"))
+    late = heap.set(90_000_000, lambda: fired.append("later"))
+    loop.advance(1_000_000)
+    asleep = 60_000_000  # the clock goes on, and the waits of the loop do not
+    assert heap.left(late) == 90_000_000 - 61_000_000
+    loop.advance(round(boottime.LONGEST_WAIT * 1_000_000) + 1_000)
+    assert fired == ["lease"]
+
+
+def test_the_clock_goes_on_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boottime, "nanoseconds", lambda: 7_000_000)
+    assert timers.now_us() == 7_000

@@ -1,4 +1,4 @@
-"""Timers on the monotonic clock.
+"""Timers on a clock that goes on while the machine sleeps.
 
 All timers of a node lie in one heap, and the event loop is asked to wake up for the first of them.  Cancelling leaves an
 entry behind that is skipped when its time comes, so setting and cancelling cost little.
@@ -7,6 +7,9 @@ A timer never fires early, though event loops round: what wakes up too soon goes
 a pause of the whole process all that are overdue fire in the order in which they were due; if that takes long, other work of
 the event loop is done in between.
 
+An event loop waits by a clock that stops during suspend.  So it is never asked to wait for long, and what is overdue after a resume
+fires a moment later, not after the rest of its time.
+
 Times are whole microseconds, as everywhere; the wall clock is never read.
 """
 
@@ -14,10 +17,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
+from habemus import boottime
 from habemus.core.process import Span
 from habemus.runtimes.live.turn import Turn
 
@@ -30,8 +33,8 @@ SLICE_US = 5_000
 
 
 def now_us() -> int:
-    """The monotonic clock in microseconds: common to all processes of a machine, and to nobody else."""
-    return time.monotonic_ns() // 1_000
+    """The time since the machine booted in microseconds: common to all processes of a machine, and to nobody else."""
+    return boottime.nanoseconds() // 1_000
 
 
 def chance(seed: int | None) -> random.Random:
@@ -121,7 +124,7 @@ class Timers:
             self._wake_at = self._heap[0][0]
             # In whole milliseconds, rounded up: event loops round to the nearest, and would wake up again and again before the time.
             left_ms = max(0, -(-(self._wake_at - self.now_us()) // 1_000))
-            self._wake = self._loop.call_later(left_ms / 1_000, self._fire)
+            self._wake = self._loop.call_later(min(left_ms / 1_000, boottime.LONGEST_WAIT), self._fire)
 
     def _fire(self) -> None:
         self._wake = None
