@@ -31,7 +31,6 @@ class Replay:
         self._stacks = {process: Stack(plan) for process, plan in system.plans.items()}
         self._choices: dict[ProcessId, list[Any]] = {process: [] for process in system.plans}
         self.nodes = {process: self._node(process) for process in system.plans}
-        self._expected: dict[ProcessId, list[str]] = {process: [] for process in system.plans}
         self._ports = {part.path: part.port for stack in self._stacks.values() for part in stack.parts}
 
     def _node(self, process: ProcessId) -> Node:

@@ -578,9 +578,6 @@ class Local:
     def use_of(self, number: int) -> UseState:
         return self.uses.values[self.components.values[number].use]
 
-    def inbox_of(self, number: int) -> tuple[int, ...]:
-        return self.components.values[number].inbox
-
     def is_up(self, number: int) -> bool:
         return self.components.values[number].up
 

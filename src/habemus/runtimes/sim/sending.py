@@ -90,9 +90,6 @@ class Transport:
             self.samplers.clear()
             self._sample_links()
 
-    def slow_down(self, link: tuple[ProcessId, ProcessId], sampler: Sampler) -> None:
-        self.samplers[link] = sampler
-
     def transmit(self, sender: ProcessId, to: ProcessId, address: int, message: Message) -> None:
         """Send one message over a network on which anything may go wrong."""
         if sender == to:
