@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from habemus.torture.judge import Judgement, judge
+from habemus.torture.history import History
+from habemus.torture.judge import judge, lost_updates
 from habemus.torture.plan import plan_of
 from habemus.torture.run import history_in
 
@@ -54,15 +55,15 @@ def test_without_leases_nobody_is_inside_beside_another(tmp_path: Path) -> None:
     assert sum(report["faults"].values()) > 0
 
 
-class Caught(NamedTuple):
+class Ended(NamedTuple):
+    code: int
     report: dict[str, Any]
     err: str
 
 
-def caught(folder: Path, algorithm: str, *arguments: str, faults: str, is_caught: Callable[[Judgement], object]) -> Caught:
-    """Torture an algorithm until the judge sees that in its history, then end it by Ctrl-C."""
-    claim = plan_of(algorithm, nodes=3, clients=4, seconds=1, seed=0, faults=faults.split(",")).claim
-    command = ["torture", algorithm, "--nodes", "3", "--minutes", "2", "--faults", faults, *arguments]
+def torture_until(is_seen: Callable[[History], object], folder: Path, algorithm: str, *arguments: str) -> Ended:
+    """Torture an algorithm until that is seen in its history, then end it by Ctrl-C."""
+    command = ["torture", algorithm, "--nodes", "3", "--minutes", "2", *arguments]
     running = subprocess.Popen(
         [sys.executable, "-m", "habemus", *command, "--folder", str(folder), "--json"],
         stdout=subprocess.PIPE,
@@ -72,13 +73,12 @@ def caught(folder: Path, algorithm: str, *arguments: str, faults: str, is_caught
     while running.poll() is None:
         with suppress(subprocess.TimeoutExpired):
             running.wait(0.5)
-        history = history_in(folder, 0, time.monotonic_ns() - 1_000_000_000)  # by now all of it is written
-        if is_caught(judge(history, claim)):
+        if is_seen(history_in(folder, 0, time.monotonic_ns() - 1_000_000_000)):  # by now all of it is written
             running.send_signal(signal.SIGINT)
             break
     out, err = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 1, err
-    return Caught(json.loads(out), err)
+    assert out, err
+    return Ended(running.returncode, json.loads(out), err)
 
 
 PLANTED = Path(__file__).with_name("planted.py")
@@ -93,21 +93,37 @@ PLANTED = Path(__file__).with_name("planted.py")
 )
 def test_a_planted_bug_is_caught(tmp_path: Path, bug: str, faults: str, violated: str) -> None:
     """The other planted bugs take longer: `make torture-campaign`."""
-    more = ("--clients", "6", "--locks", "2")
-    found = caught(tmp_path, f"{PLANTED}:{bug}", *more, faults=faults, is_caught=lambda seen: violated in seen.violated)
-    assert found.report["violated"] == [violated]
+    algorithm = f"{PLANTED}:{bug}"
+    claim = plan_of(algorithm, nodes=3, clients=6, seconds=1, seed=0, faults=faults.split(",")).claim
+    code, report, err = torture_until(
+        lambda history: violated in judge(history, claim).violated,
+        *(tmp_path, algorithm, "--clients", "6", "--locks", "2", "--faults", faults),
+    )
+    assert code == 1, err
+    assert report["violated"] == [violated]
     if bug == "ForgetsAll":
-        assert found.report["token_regressions"] > 0
+        assert report["token_regressions"] > 0
     else:
-        assert found.report["believers_overlapping_in_calm"] > 0
+        assert report["believers_overlapping_in_calm"] > 0
+
+
+def test_a_node_with_a_damaged_memory_does_not_go_on_and_is_replaced(tmp_path: Path) -> None:
+    code, report, err = torture_until(
+        lambda history: any(fault.ended for fault in history.faults),
+        *(tmp_path, "elected-coordinator-leased", "--faults", "disk-garble"),
+    )
+    assert (report["failures"], report["violated"], report["token_regressions"]) == ([], [], 0), err
+    assert report["faults"]["disk-garble"] > 0
+    assert code == {"holds": 0, "undecided": 3}[report["verdict"]]
+    assert list(tmp_path.glob("data/*/memory.lost")), "the damaged file is kept"
 
 
 def test_a_lock_that_is_taken_back_is_caught_losing_updates(tmp_path: Path) -> None:
-    report, err = caught(
-        *(tmp_path, "central-timeout", "--no-fencing", "-o", "timeout=100ms"),
-        faults="pause-client",
-        is_caught=lambda seen: seen.lost,
+    code, report, err = torture_until(
+        lambda history: lost_updates([each for each in history.accesses if each.kind == "write"]),
+        *(tmp_path, "central-timeout", "--no-fencing", "-o", "timeout=100ms", "--faults", "pause-client"),
     )
+    assert code == 1, err
     assert "does not claim to stand pause-client" in err
     assert (report["verdict"], report["violated"]) == ("violated", ["ME1"])
     assert report["lost_updates"] > 0

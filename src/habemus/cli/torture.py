@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     metavar="KIND,...",
     default="",
     help="kill, kill-all, pause, cut, delay, drop, disk; or kill-node, kill-client, kill-majority, pause-node, pause-client, "
-    "cut-one-way, cut-client.  "
+    "cut-one-way, cut-client, disk-full, disk-cut, disk-garble, disk-lost.  "
     "[default: kill, pause and cut, as far as the algorithm's card claims to stand them]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the faults: the same seed, the same schedule.")

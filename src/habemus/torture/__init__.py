@@ -4,6 +4,7 @@ Its parts:
 
     plan        what is to be done, and what the algorithm's card says of it
     schedule    which fault, whom, when and for how long
+    damage      what a fault does to the stable memory of a node
     links       every link between two nodes, in the hands of whoever wants to cut it
     referee     a process outside the system: the resource that the lock protects
     client      a process that uses the lock, and writes down what it does

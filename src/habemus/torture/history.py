@@ -24,6 +24,7 @@ The file of the torture itself:
     [time, "ended", number]                 it is over
     [time, "healed"]                        no fault is left
     [time, "killed", client]                before the signal was sent
+    [time, "damaged", node, what]           its stable memory, and how
     [time, "stalled", since]                the machine did not run the torture itself in between
 """
 

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from habemus.catalog.entries import Box, Entry, find
+from habemus.catalog.entries import Box, find
 from habemus.catalog.live import LINKS, live_options, services_of
 from habemus.problems.fencing import Granted
 from habemus.problems.mutex import Mutex
+from habemus.runtimes.live.membership import irreplaceable
+from habemus.runtimes.live.service import Service
 from habemus.torture.judge import Claim
-from habemus.torture.schedule import GROUPS, KINDS, NODE_ENDS, OUT_OF_HEARING, Size
+from habemus.torture.schedule import DAMAGE_KINDS, FEWEST_REPLACING, GROUPS, KINDS, NODE_ENDS, OUT_OF_HEARING, Size
 
 LOCKS = "locks"
 RAW = "none"
@@ -143,7 +145,10 @@ def plan_of(
     if not kinds:
         raise BadPlan(f"the card of {algorithm} claims to stand none of {', '.join(USUAL)}; name the faults yourself")
     chosen = live_options(entry.name, options)
-    lease_s = _lease_s(entry, chosen, over, nodes)
+    services = services_of(LOCKS, entry.name, chosen, over, range(1, nodes + 1))  # as a node would make them
+    if not set(DAMAGE_KINDS).isdisjoint(kinds):
+        _check_replacing(algorithm, services, nodes)
+    lease_s = _lease_s(services[-1])
     claim = Claim(
         excludes="ME1" in entry.box.ensures and not lease_s,
         progresses="ME2" in entry.box.ensures,
@@ -163,8 +168,15 @@ def _from_anywhere(algorithm: str) -> str:
     return f"{Path(path).absolute()}:{name}" if colon and path.endswith(".py") else algorithm
 
 
-def _lease_s(entry: Entry, options: Sequence[str], over: str, nodes: int) -> float:
-    """Makes the services as a node would, which also finds what is wrong with the options."""
-    service = services_of(LOCKS, entry.name, options, over, range(1, nodes + 1))[-1]
+def _check_replacing(algorithm: str, services: Sequence[Service], nodes: int) -> None:
+    """Refuse damage to memories from which no node could come back."""
+    damage = f"{', '.join(DAMAGE_KINDS)} (a part of disk)"
+    if nodes < FEWEST_REPLACING:
+        raise BadPlan(f"{damage} need {FEWEST_REPLACING} nodes or more, not {nodes}; disk-full does not")
+    if any(irreplaceable(services, node) for node in range(1, nodes + 1)):
+        raise BadPlan(f"{algorithm} has no way back for a node that lost its memory, as {damage} need; disk-full does not")
+
+
+def _lease_s(service: Service) -> float:
     plan = next(iter(service.system.plans.values()))
     return float(getattr(plan, "lease", 0) or 0) / 1e6

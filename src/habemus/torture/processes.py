@@ -13,11 +13,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import SystemRandom
+from time import monotonic
 
 from habemus.torture.plan import LOCKS, Plan
 
 READY_S = 30.0
 """Within which a process must have said that it is ready."""
+TAKES_PART_S = 60.0
+"""Within which a node that was replaced has heard from all the others."""
+LOOK_S = 0.05
 PORTS = (10_000, 30_000)
 """Below those that the kernel gives to outgoing connections: a node that is down must find its port free when it comes back."""
 _PR_SET_PDEATHSIG = 1
@@ -76,10 +80,12 @@ class Child:
     def code(self) -> int | None:
         return None if self._process is None else self._process.returncode
 
-    async def start(self) -> None:
+    async def start(self, *more: str, may_end: bool = False) -> None:
+        """Start the process, with more arguments than usual.  With may_end it may end by itself."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
+                *more,
                 cwd=self._folder,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE if self._says_ready else asyncio.subprocess.DEVNULL,
@@ -88,7 +94,7 @@ class Child:
                 start_new_session=True,
                 preexec_fn=_end_with_parent,
             )
-        self.was_told = False
+        self.was_told = may_end
         if self._says_ready:
             assert self._process.stdout is not None
             try:
@@ -128,6 +134,17 @@ class NodeProcess(Child):
         self.memory = folder / "data" / f"node-{number}" / "memory"
         command = ["habemus", "node", "--config", f"node-{number}.toml", "--id", str(number), "--json"]
         super().__init__(command, folder, folder / f"node-{number}.log", says_ready=True)
+
+    async def replace(self) -> bool:
+        """Start it in the place of itself, whose memory is lost.  Return whether it takes part in time."""
+        start = self.log.stat().st_size
+        await self.start("--replace", "--verbose")
+        deadline = monotonic() + TAKES_PART_S
+        while self.is_up and monotonic() < deadline:
+            if f"node {self.number} takes part".encode() in self.log.read_bytes()[start:]:
+                return True
+            await asyncio.sleep(LOOK_S)
+        return False
 
     def limit_disk(self, spare: int) -> None:
         """From now on its files can grow by so many bytes and no more; then writing fails, in the middle."""

@@ -17,15 +17,18 @@ from typing import Any
 
 from habemus.core.properties import Verdict
 from habemus.runtimes.live.lines import VERSION
+from habemus.torture.damage import damage
 from habemus.torture.history import History, history_of
 from habemus.torture.judge import NS, PATIENCE_S, Judgement, judge
 from habemus.torture.links import Link
 from habemus.torture.plan import Plan
 from habemus.torture.processes import ClientProcess, DidNotStart, NodeProcess, RefereeProcess, free_ports, whereabouts, write_config
-from habemus.torture.schedule import WHOEVER_IS_INSIDE, Fault, is_by_network, rounds
+from habemus.torture.schedule import DAMAGE_KINDS, WHOEVER_IS_INSIDE, Fault, is_by_network, rounds
 
 LOOK_S = 0.02
 """How often the files of the clients are looked at."""
+LOOKS = 50
+"""How many times, if nobody is inside who could be hit."""
 FIRST_CALM_S = 1.0
 """Before the first round."""
 TICK_S = 0.05
@@ -38,6 +41,8 @@ BREAKS_S = (0.02, 0.3)
 """Between two breaks of a link that drops."""
 STATUS_S = 0.5
 """Within which a node says who leads."""
+NOTICE_S = 10.0
+"""Within which the other nodes have told a node without memory that they know it by another one."""
 TORN_BYTES = 40
 """At most so many can still be written to a disk that is about to be full."""
 INSIDE = ("granted", "read", "write", "wrote")
@@ -257,7 +262,8 @@ class Torture:
             "kill-majority": self._kill_nodes,
             "kill-all": self._kill_nodes,
             "pause-node": self._pause_node,
-            "disk": self._fill_disk,
+            "disk-full": self._fill_disk,
+            **dict.fromkeys(DAMAGE_KINDS, self._damage_disk),
             "kill-client": self._kill_client,
             "pause-client": self._pause_client,
             "cut": self._cut,
@@ -311,11 +317,34 @@ class Torture:
             node.unlimit_disk()
             node.was_told = False
 
+    async def _damage_disk(self, fault: Fault) -> None:
+        [node] = self._victims(fault)
+        number = self._began(fault)
+        await node.kill()
+        what = damage(fault.kind, node.memory.parent, self._draw)
+        self._note("damaged", node.number, what)
+        await self._wait(fault.lasts)
+        await self._replace(node, what)
+        self._note("ended", number)
+
+    async def _replace(self, node: NodeProcess, what: str) -> None:
+        """Act as the operator, who sees the node refuse its memory, or the others refuse the node, and replaces it."""
+        with suppress(DidNotStart):
+            await node.start(may_end=True)
+            if not await node.ended(NOTICE_S):
+                self._failures.append(f"node {node.number} went on with a damaged memory: {what}")
+        await node.kill()
+        try:
+            if not await node.replace():
+                self._give_up(f"node {node.number} was replaced and does not take part: {node.last_words()}")
+        except DidNotStart as reason:
+            self._give_up(str(reason))
+
     async def _victim(self, fault: Fault) -> ClientProcess | None:
         """The client that is inside, if there is one soon; nobody to whom something is being done already."""
         if fault.client != WHOEVER_IS_INSIDE:
             return None if fault.client in self._hit else self._clients[fault.client]
-        for _ in range(10):
+        for _ in range(LOOKS):
             for number, client in self._clients.items():
                 can_be_hit = number not in self._hit and (fault.kind != "cut-client" or is_by_network(number))
                 last = _last_lines(client.record) if can_be_hit else []

@@ -5,7 +5,7 @@ majority of the others is up and connected, whatever else happens.  At the end o
 begins when somebody has been let in: how long that takes is one of the things to be measured.
 
 Two kinds spare no majority: `kill-majority` and `kill-all`.  A round has at most one of them, and then no other fault ends or
-pauses a node in that round.
+pauses a node in that round.  The memory of at most one node is damaged in a round.
 
 After every few rounds there is a rest that is longer than a lease, so that what clients see can be judged in a time without
 faults (`habemus.torture.judge`).
@@ -31,17 +31,22 @@ KINDS = {
     "cut-client": "nothing passes between a client and all nodes, mostly for longer than its lease; bytes under way wait, or are lost",
     "delay": "what passes between some nodes is late",
     "drop": "connections between some nodes break again and again, and what is under way is lost",
-    "disk": "the disk of a node is full in the middle of a write: the node has to stop, and is started again with space",
+    "disk-full": "the disk of a node is full in the middle of a write: the node has to stop, and is started again with space",
+    "disk-cut": "while a node is down, its memory loses its end; the operator replaces the node",
+    "disk-garble": "while a node is down, bits of its memory flip, or a part of it becomes zeros; the operator replaces the node",
+    "disk-lost": "while a node is down, its memory is removed; the operator replaces the node",
 }
 GROUPS = {
     "kill": ("kill-node", "kill-client"),
     "kill-all": ("kill-majority", "kill-all"),
     "pause": ("pause-node", "pause-client"),
     "cut": ("cut", "cut-one-way", "cut-client"),
+    "disk": ("disk-full", "disk-cut", "disk-garble", "disk-lost"),
 }
 """The kinds that one word stands for."""
 MASS_KINDS = ("kill-majority", "kill-all")
-NODE_ENDS = ("kill-node", *MASS_KINDS, "disk")
+DAMAGE_KINDS = ("disk-cut", "disk-garble", "disk-lost")
+NODE_ENDS = ("kill-node", *MASS_KINDS, "disk-full", *DAMAGE_KINDS)
 PROCESS_KINDS = (*NODE_ENDS, "pause-node")
 CLIENT_KINDS = ("kill-client", "pause-client", "cut-client")
 OUT_OF_HEARING = ("pause-client", "cut-client")
@@ -59,6 +64,8 @@ LONG_CALMS = 0.25
 LONG_CALM_S = (0.8, 1.6)
 """Length of a long rest, after the last lease of the round has expired."""
 WHOEVER_IS_INSIDE = 0
+FEWEST_REPLACING = 3
+"""Nodes, if memories are damaged: a majority must keep theirs."""
 
 Link = tuple[int, int]
 """From one node to another."""
@@ -173,6 +180,8 @@ class _RoundDraft:
             return False
         if kind in MASS_KINDS:
             return self._still_up == self._weak
+        if kind in DAMAGE_KINDS and any(fault.kind in DAMAGE_KINDS for fault in self._found):
+            return False
         if kind in PROCESS_KINDS:
             return bool(self._still_up)
         if kind in CLIENT_KINDS:

@@ -293,7 +293,7 @@ def test_too_few_grants_show_nothing() -> None:
 
 
 def test_a_run_without_faults_shows_nothing() -> None:
-    for missing in (("disk",), ("kill-node", "cut")):
+    for missing in (("disk-full",), ("kill-node", "cut")):
         assert judge(good_history(), LENIENT._replace(faults=missing)).verdict is Verdict.UNDECIDED
 
 

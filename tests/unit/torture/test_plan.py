@@ -84,6 +84,8 @@ def test_options_are_those_of_the_live_default_and_what_is_said_instead() -> Non
         ({"over": "wire"}, "there are no links wire"),
         ({"options": ["leas=1s"]}, "did you mean lease?"),
         ({"faults": ["fire"]}, "there is no fault 'fire'"),
+        ({"faults": ["disk"], "nodes": 2}, "need 3 nodes or more, not 2; disk-full does not"),
+        ({"faults": ["disk-lost"], "algorithm": "quorum-yield"}, "quorum-yield has no way back for a node that lost its memory"),
     ],
 )
 def test_what_cannot_be_meant(more: dict[str, Any], reason: str) -> None:

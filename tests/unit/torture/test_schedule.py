@@ -8,6 +8,7 @@ import pytest
 
 from habemus.torture.schedule import (
     CLIENT_KINDS,
+    DAMAGE_KINDS,
     KINDS,
     LONG_CALM_S,
     MASS_KINDS,
@@ -64,6 +65,16 @@ def test_majorities_and_everybody_are_killed_at_once(nodes: int) -> None:
                 assert not any(other.nodes for other in faults if other is not fault)
                 seen.setdefault(fault.kind, set()).add(len(set(fault.nodes)))
     assert seen == {"kill-all": {nodes}, "kill-majority": {nodes // 2 + 1}}
+
+
+@pytest.mark.parametrize("nodes", [3, 5, 7])
+def test_at_most_one_memory_is_damaged_in_a_round(nodes: int) -> None:
+    kinds = []
+    for faults in some(ALL._replace(nodes=nodes)):
+        damaged = [fault.kind for fault in faults if fault.kind in DAMAGE_KINDS]
+        assert len(damaged) <= 1
+        kinds += damaged
+    assert set(kinds) == set(DAMAGE_KINDS)
 
 
 def test_some_rounds_are_followed_by_a_rest_that_outlasts_every_lease() -> None:

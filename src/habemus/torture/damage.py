@@ -1,0 +1,57 @@
+"""Damage to the stable memory of a node that is down.  A node must notice each of these when it starts.
+
+Only the first part of a file is damaged.  Its end may be a write that was under way when the node was killed, and a node need not
+notice that this is gone.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+
+from habemus.runtimes.live.storage import FILE
+
+MOST_BITS = 8
+LEAST_ZEROS = 64
+
+
+def damage(kind: str, folder: Path, draw: Random) -> str:
+    """Do what the fault of this kind does to the memory in the folder.  Return what was done."""
+    return {"disk-cut": cut, "disk-garble": garble, "disk-lost": lose}[kind](folder, draw)
+
+
+def cut(folder: Path, draw: Random) -> str:
+    path = folder / FILE
+    size = draw.randrange(_first_part(path))
+    with path.open("rb+") as file:
+        file.truncate(size)
+    return f"cut at byte {size}"
+
+
+def garble(folder: Path, draw: Random) -> str:
+    path = folder / FILE
+    content = bytearray(path.read_bytes())
+    if draw.random() < 0.5:
+        zeros = draw.randrange(LEAST_ZEROS, max(LEAST_ZEROS + 1, len(content)))
+        content[:zeros] = bytes(min(zeros, len(content)))
+        done = f"{zeros} bytes are zeros"
+    else:
+        places = sorted(draw.sample(range(8 * _first_part(path)), draw.randint(1, MOST_BITS)))
+        for place in places:
+            content[place // 8] ^= 1 << place % 8
+        done = f"flipped bits {', '.join(map(str, places))}"
+    path.write_bytes(content)
+    return done
+
+
+def lose(folder: Path, draw: Random) -> str:
+    if draw.random() < 0.5:
+        (folder / FILE).unlink()
+        return "file removed"
+    shutil.rmtree(folder)
+    return "folder removed"
+
+
+def _first_part(path: Path) -> int:
+    return max(2, path.stat().st_size * 3 // 4)
