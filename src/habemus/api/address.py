@@ -64,14 +64,24 @@ def _in_file(path: str) -> Whereabouts:
         raise Unreachable(f"{reason.filename}: {reason.strerror}") from None
     except tomllib.TOMLDecodeError as reason:
         raise ValueError(f"{path}: {reason}") from None
+    for name, kind in (("nodes", dict), ("socket", str), ("secret_file", str), ("tls", dict)):
+        _check_kind(path, name, found.get(name, kind()), kind)
     nodes = found.get("nodes", {})
+    for number, address in nodes.items():
+        _check_kind(path, f"nodes.{number}", address, str)
     socket = found.get("socket", "")
     local = [Place(_path(folder, socket.replace("{id}", node))) for node in nodes if socket]
     places = [place for place in local if os.path.exists(place.path)] + [_address(each) for each in nodes.values()]  # noqa: PTH110
     secret_file = found.get("secret_file", "")
     secret = secret_in(_path(folder, secret_file)) if secret_file else None
     authority = found.get("tls", {}).get("ca", "")
+    _check_kind(path, "tls.ca", authority, str)
     return Whereabouts(places, secret, _path(folder, authority) if authority else "")
+
+
+def _check_kind(path: str, name: str, found: object, kind: type) -> None:
+    if type(found) is not kind:
+        raise ValueError(f"{path}: {name} must be {'a table' if kind is dict else 'a string'}, not {found!r}")
 
 
 def _path(folder: str, named: str) -> str:

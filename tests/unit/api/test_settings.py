@@ -162,3 +162,23 @@ def test_certificates_that_cannot_be_used_are_named(fake_node: Start, tmp_path: 
     missing = str(tmp_path / "missing.pem")
     with pytest.raises(ValueError, match=r"missing\.pem.*: No such file"):
         habemus.connect(fake_node(grants).place, **{**alice, file: missing}).session()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("nodes = 5", "nodes must be a table, not 5"),
+        ("nodes = [1]", "nodes must be a table"),
+        ("nodes = { 1 = 5 }", "nodes.1 must be a string, not 5"),
+        ("socket = 5", "socket must be a string"),
+        ("secret_file = true", "secret_file must be a string"),
+        ("tls = 1979-05-27", "tls must be a table"),
+        ("tls = { ca = 1 }", "tls.ca must be a string"),
+    ],
+)
+def test_wrong_kinds_of_values_in_a_cluster_file_are_told_in_one_line(tmp_path: Path, line: str, told: str) -> None:
+    file = tmp_path / "cluster.toml"
+    file.write_text(line + "\n")
+    with pytest.raises(ValueError, match=told) as refusal:
+        whereabouts(str(file))
+    assert "\n" not in str(refusal.value)
