@@ -1,19 +1,27 @@
-"""The run that belongs to a seed of a sweep: the seed decides size, workload, delays and crashes, within what the card allows."""
+"""The run that belongs to a seed of a sweep: the seed decides everything, within what the card allows.
+
+It decides the number of participants and, where that matters, who stands where and who is linked to whom; when each asks and how
+long it stays inside; how long messages take; and who crashes when.
+"""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from habemus.analysis.ranges import Sizes
 from habemus.analysis.tolerance import Tolerance, stands_copies, stands_late_messages, stands_loss, tolerates
+from habemus.catalog import notation
+from habemus.catalog.arrangements import HOLDS, LOCKSTEP, arrangement
+from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry
 from habemus.catalog.mutex import MUTEX
 from habemus.catalog.runs import system_of
 from habemus.catalog.setup import BadSetup, Setup
 from habemus.core.process import MistakeInPlan, ProcessId
 
-DELAYS = ("exp:1ms", "100..3000")
+DELAYS = ("exp:1ms", "100..3000", LOCKSTEP)
 LATE_DELAYS = ("heavy:100us",)
 """Half of the messages are fast, and one in a thousand takes a hundred times as long."""
 
@@ -22,11 +30,13 @@ EVENTS = 200_000
 
 REQUESTS = 3
 MOMENTS_US = 25_000
-"""Crashes come within it, and returns within as much again: most runs of mutual exclusion are as long."""
+"""Crashes come within it, and returns within as much again: most runs of mutual exclusion with short stays are as long."""
 LONG_MOMENTS_US = 500_000
 """The same for processes that never come to rest, whose runs are longer."""
 RETURNS = ("1s", "10s")
-"""When whoever crashed at an event comes back.  All the rest has mostly happened by the first, and certainly by the second."""
+LATE_RETURNS = ("10s", "40s")
+"""When whoever crashed at an event comes back, and when if stays are long.  All the rest has mostly happened by the first moment, and
+certainly by the second."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,9 @@ class Draw:
             duplicate=rng.choice(("0", "0.2")) if stands_copies(entry) else "0",
             events=EVENTS,
         )
+        setup = replace(setup, hold=rng.choice(HOLDS) if entry.problem is MUTEX else setup.hold, options=arrangement(entry, rng))
+        if entry.problem is ELECTION and seed % 4 == 3:
+            setup = replace(setup, asks=_calls(system_of(setup, entry).clients, rng))
         return _with_crashes(setup, entry, rng) if self.crashes else setup
 
     def check(self, entry: Entry) -> None:
@@ -70,6 +83,12 @@ class Draw:
                 system_of(replace(self.setup(entry, 0), n=size), entry)
             except MistakeInPlan as reason:
                 raise BadSetup(f"{entry.name}, {size} participants: {reason}") from None
+
+
+def _calls(participants: Sequence[ProcessId], rng: random.Random) -> tuple[str, ...]:
+    """Some of them call an election at almost the same moment."""
+    callers = rng.sample(participants, rng.randint(1, len(participants)))
+    return tuple(f"{each}@{rng.randrange(1, 3_000)}" for each in sorted(callers))
 
 
 def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
@@ -92,15 +111,27 @@ def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
             victims = _some(everybody, len(everybody) - 1, rng)
             return replace(setup, faults=tuple(("crash", f"{each}@{rng.randrange(1, LONG_MOMENTS_US)}") for each in victims))
     down = {Tolerance.RETURNING: 0, Tolerance.MINORITY: (len(everybody) - 1) // 2, Tolerance.ANYBODY: len(everybody) - 1}[tolerance]
+    if tolerance is Tolerance.RETURNING and rng.random() < 0.3:
+        return replace(setup, faults=_at_once(everybody, _moments(setup, entry), rng))
     victims = _some(everybody, len(everybody), rng)[:3]
     faults: list[tuple[str, str]] = []
     for place, each in enumerate(victims):
         stays_down = down > 0 and rng.random() < 0.5
         down -= stays_down
         # One at most is struck at an event.  Of two, the second could come when the first is back, and so never come back itself.
-        at_event = place == 0 and entry.problem is MUTEX and rng.random() < 0.6
-        faults += _crash(each, stays_down, at_event, MOMENTS_US if entry.problem is MUTEX else LONG_MOMENTS_US, rng)
+        at_event = place == 0 and rng.random() < (0.6 if entry.problem is MUTEX else 0.4)
+        within = _moments(setup, entry)
+        returns = RETURNS if within <= LONG_MOMENTS_US else LATE_RETURNS
+        when = _event(each, participants, entry, rng) if at_event else ""
+        if at_event and entry.problem is not MUTEX:
+            returns = (f"{rng.choice(everybody)}.receive#{rng.randint(1, 9)}", *RETURNS[:1])  # back in the middle of the same election
+        faults += _crash(each, stays_down, when, returns, within, rng)
     return replace(setup, faults=tuple(faults))
+
+
+def _moments(setup: Setup, entry: Entry) -> int:
+    """How much of a run there is to crash in: long stays make it longer."""
+    return max(MOMENTS_US, REQUESTS * notation.time(setup.hold)) if entry.problem is MUTEX else LONG_MOMENTS_US
 
 
 def _some(processes: list[ProcessId], most: int, rng: random.Random) -> list[ProcessId]:
@@ -108,13 +139,29 @@ def _some(processes: list[ProcessId], most: int, rng: random.Random) -> list[Pro
     return rng.sample(processes, rng.randint(1, most)) if most > 0 else []
 
 
-def _crash(process: ProcessId, stays_down: bool, at_event: bool, within: int, rng: random.Random) -> list[tuple[str, str]]:
-    """At a time, in the middle of a step, or on entering and leaving; and when it comes back."""
-    returns: tuple[str, ...] = RETURNS
-    if at_event:
-        event = rng.choice(("send", "send", "receive", "acquire", "Granted", "release"))
-        when = f"{event}#{rng.randint(1, 10 if event in ('send', 'receive') else REQUESTS)}"
-    else:
+def _at_once(everybody: list[ProcessId], within: int, rng: random.Random) -> tuple[tuple[str, str], ...]:
+    """Everybody crashes at one moment, or all but one, and they come back one after the other."""
+    moment = rng.randrange(1, within)
+    victims = rng.sample(everybody, rng.choice((len(everybody), max(1, len(everybody) - 1))))
+    crashes = [("crash", f"{each}@{moment}") for each in victims]
+    return (*crashes, *(("recover", f"{each}@{moment + rng.randrange(1, MOMENTS_US)}") for each in victims))
+
+
+def _event(process: ProcessId, participants: list[ProcessId], entry: Entry, rng: random.Random) -> str:
+    """An event at which it crashes: in the middle of a step, on entering or leaving, or when somebody else enters."""
+    of_locks = ("acquire", "Granted", "release", "another's", "another's") if entry.problem is MUTEX else ()
+    event = rng.choice(("send", "send", "receive", *of_locks))
+    others = [each for each in participants if each != process]
+    if event == "another's":
+        return f"{rng.choice(others)}.Granted#{rng.randint(1, REQUESTS)}" if others else "send#1"
+    return f"{event}#{rng.randint(1, 10 if event in ('send', 'receive') else REQUESTS)}"
+
+
+def _crash(
+    process: ProcessId, stays_down: bool, when: str, returns: tuple[str, ...], within: int, rng: random.Random
+) -> list[tuple[str, str]]:
+    """At an event, and then back at one of the given moments; or at a time, and back some time after."""
+    if not when:
         moment = rng.randrange(1, within)
         when, returns = str(moment), (str(moment + rng.randrange(1, within)),)
     return [("crash", f"{process}@{when}"), *(("recover", f"{process}@{back}") for back in returns if not stays_down)]

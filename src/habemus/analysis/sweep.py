@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from habemus.analysis.draws import Draw
-from habemus.analysis.tolerance import Tolerance, tolerates
+from habemus.analysis.tolerance import Tolerance, also_holds, tolerates
 from habemus.analysis.workers import results
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.runs import Report, execute
@@ -107,8 +107,8 @@ def _judged(entry: Entry) -> list[str]:
 
 
 def _claim(finding: str, entry: Entry) -> bool:
-    """Whether the card claims the property; ME2 claims both of its parts."""
-    return finding in entry.box.ensures or finding.partition("-")[0] in entry.box.ensures
+    """Whether the card says that it holds in a run of a sweep; ME2 claims both of its parts."""
+    return bool({finding, finding.partition("-")[0]} & {*entry.box.ensures, *also_holds(entry)})
 
 
 class Piece(NamedTuple):

@@ -56,6 +56,12 @@ def mentions_crashes(entry: Entry) -> bool:
     return "crash" in entry.box.sections.get("Assumes", "").lower()
 
 
+def also_holds(entry: Entry) -> tuple[str, ...]:
+    """What the card does not claim, but says to hold while nobody stands still: no run of a sweep has a pause."""
+    assumes = " ".join(entry.box.sections.get("Assumes", "").split())
+    return tuple(re.findall(r"(\w+), which is not claimed, also holds as long as nobody stands still", assumes))
+
+
 _BOUNDED = ("bound", "synchron", "as `bully`", "heartbeats arrive", "delays that differ", "settles in the end")
 
 

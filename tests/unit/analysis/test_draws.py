@@ -7,6 +7,7 @@ from habemus.analysis.ranges import Sizes
 from habemus.catalog.entries import entries, find
 from habemus.catalog.runs import faults_of, system_of
 from habemus.catalog.setup import BadSetup
+from habemus.core.system import TOPOLOGIES
 from habemus.runtimes.sim.faults import Crash, Nth, Recover
 
 PLAIN = Draw(Sizes(2, 6))
@@ -23,8 +24,22 @@ def test_sizes_workloads_and_delays_vary() -> None:
     setups = [PLAIN.setup(find("ricart-agrawala"), seed) for seed in range(60)]
     assert {setup.n for setup in setups} == {2, 3, 4, 5, 6}
     assert {(setup.n, setup.workload) for setup in setups} == {(n, workload) for n in range(2, 7) for workload in ("steady", "burst")}
-    assert {setup.delay for setup in setups} == {"exp:1ms", "100..3000", "heavy:100us"}
+    assert {setup.delay for setup in setups} == {"exp:1ms", "100..3000", "heavy:100us", "1ms"}
+    assert {setup.hold for setup in setups} == {"1ms", "30ms", "900ms"}
     assert not any(setup.faults for setup in setups)
+
+
+def test_arrangements_and_topologies_vary() -> None:
+    of_rings = {PLAIN.setup(find("chang-roberts"), seed).options for seed in range(40)}
+    assert {options[0] for options in of_rings} == {"order=random", "order=increasing", "order=decreasing"} and len(of_rings) > 20
+    assert len({PLAIN.setup(find("yo-yo"), seed).options[-1] for seed in range(60)}) == len(TOPOLOGIES)
+    assert {PLAIN.setup(find("maekawa"), seed).options for seed in range(20)} == {("sets=plane-or-grid",), ("sets=majority",)}
+
+
+def test_everybody_crashes_at_once() -> None:
+    setups = [CRASHING.setup(find("elected-coordinator"), seed) for seed in range(60)]
+    struck = [(setup.n, [text.partition("@")[2] for kind, text in setup.faults if kind == "crash"]) for setup in setups]
+    assert any(len(moments) == size and len(set(moments)) == 1 for size, moments in struck)
 
 
 def test_a_given_delay_is_used() -> None:

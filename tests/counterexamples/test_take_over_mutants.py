@@ -1,0 +1,132 @@
+"""Planted bugs of restarts, take-overs and leases: a sweep with crashes must see each, and the seed that sees it is pinned.
+
+A take-over goes wrong only if it meets somebody inside, so stays must be longer than an election; and what a restart forgets shows
+only if others rely on it meanwhile, so it must come back soon, or many restart at once.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import habemus.analysis.sweep
+from habemus.algorithms.election.terms import Terms
+from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator, ElectedCoordinatorLeased
+from habemus.algorithms.mutex.lending import Loan, Record
+from habemus.analysis.draws import Draw
+from habemus.analysis.ranges import Sizes
+from habemus.analysis.sweep import Piece, Tally, tally_of
+from habemus.catalog.entries import Entry, entry_of, find
+from habemus.core import ProcessId, System
+from habemus.core.system import complete
+from habemus.problems.fencing import Token
+
+# Restarts.
+
+
+class ForgetsItsVote(Terms):
+    """The vote is not durable."""
+
+    voted_for: ProcessId | None = None
+
+
+class ForgetsItsTerm(Terms):
+    """Neither the vote nor the term is durable."""
+
+    term: int = 0
+    voted_for: ProcessId | None = None
+
+
+def over(election: Terms, plan: ElectedCoordinator, size: int) -> System:
+    everybody = range(1, size + 1)
+    return System(dict.fromkeys(everybody, plan.but(election=election)), complete(everybody), tuple(everybody))
+
+
+class ForgetsEverything(ElectedCoordinator):
+    """A restart leaves nothing, neither of the lock nor of the election."""
+
+    term: int = 0
+    loan: Loan | None = None
+    reserved: int = 0
+
+    @classmethod
+    def system(cls, size: int, **options: Any) -> System:
+        return over(ForgetsItsTerm(), cls(election=Terms(), **options), size)
+
+
+# Take-overs.
+
+
+class AcknowledgesWithoutRecording(ElectedCoordinator):
+    def record(self, sender: ProcessId, record: Record) -> None:
+        before = self.loan
+        super().record(sender, record)
+        self.loan = before
+
+
+class RemembersOnlyWhatItLent(AcknowledgesWithoutRecording):
+    """Nor does the borrower keep what it was granted."""
+
+    def enter(self, token: Token) -> None:
+        before = self.loan
+        super().enter(token)
+        self.loan = before
+
+
+class AsksNobody(ElectedCoordinator):
+    def knows_enough(self) -> bool:
+        return self.coordinator == self.me and not self.settled
+
+    def settle(self) -> None:
+        super().settle()
+        self.prompt = [self.me, *self.peers]
+
+
+class TakesTheLockFromTheBorrower(ElectedCoordinator):
+    def settle(self) -> None:
+        super().settle()
+        self.lapsed = True
+
+
+class CountsTokensAnew(ElectedCoordinator):
+    def next_token(self) -> Token:
+        _, count = super().next_token()
+        return (0, count)
+
+
+# Leases.
+
+
+class EndsTheLeaseAtAThird(ElectedCoordinatorLeased):
+    def outlasting(self) -> int:
+        return self.lease // 3
+
+
+# The sweep.
+
+DRAW = Draw(Sizes(2, 6), crashes=True)
+
+GALLERY: list[tuple[type[Terms] | type[ElectedCoordinator], int, str]] = [
+    (ForgetsItsVote, 53, "E1"),
+    (ForgetsEverything, 3, "TOKEN"),
+    (RemembersOnlyWhatItLent, 29, "ME1"),
+    (AsksNobody, 29, "ME1"),
+    (TakesTheLockFromTheBorrower, 29, "ME1"),
+    (CountsTokensAnew, 0, "TOKEN"),
+    (EndsTheLeaseAtAThird, 4, "ME1"),
+]
+"""The mutant, the first seed from 0 on that sees it, and what it violates then."""
+
+
+def swept(entry: Entry, seed: int, monkeypatch: pytest.MonkeyPatch) -> Tally:
+    monkeypatch.setattr(habemus.analysis.sweep, "find", lambda _: entry)
+    return tally_of(Piece(entry.name, DRAW, seed, 1))
+
+
+@pytest.mark.parametrize(("mutant", "seed", "broken"), GALLERY, ids=[mutant.__name__ for mutant, *_ in GALLERY])
+def test_seen(mutant: type[Terms] | type[ElectedCoordinator], seed: int, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy = find(mutant.name)
+    assert swept(healthy, seed, monkeypatch).violated == 0
+    tally = swept(replace(entry_of(mutant), box=healthy.box), seed, monkeypatch)
+    assert tally.violated == 1
+    assert broken in tally.failures[0].properties, tally.failures[0].why
