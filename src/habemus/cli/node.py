@@ -74,8 +74,8 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 def node(file: Path, number: int, grace: float, replace: bool, with_stdin: bool, verbose: bool, as_json: bool, **flags: Any) -> int:
     """Run one node of a cluster until it is told to end (SIGTERM, or Ctrl-C).
 
-    A node that ends takes no new requests, sends waiting clients to other nodes, waits for those that hold a lock, and resigns if it
-    leads.  A second signal ends the wait.  SIGHUP is ignored: there is nothing to load again.
+    A node that ends takes no new requests, sends waiting clients to other nodes, and waits for those that hold a lock.  A second
+    signal ends the wait.  SIGHUP is ignored: there is nothing to load again.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the cluster needs its node after the terminal is gone
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="habemus: %(message)s")
