@@ -11,9 +11,9 @@ A disk that fails stops the node: nothing that is held leaves, and `failure` say
 After a restart, what was durable is back: each process that had stored something is restored and told to recover.  An instance
 without durable variables is gone, as its card says it must not be, and is made anew when somebody next mentions it.
 
-A node that ends in good order sends its waiting clients to other nodes, lets those that hold a lock work on for a grace, and
-resigns where it leads by an election that has a request `resign`; only then does it end.  A node whose service has no leader, or that reaches no majority of the nodes of such a
-service, sends the clients that wait for it to other nodes as well.
+A node that ends in good order sends its waiting clients to other nodes and lets those that hold a lock work on for a grace.  It
+resigns where it leads by an election that has a request `resign`, and only then ends.  A node whose service has no leader, or that
+reaches no majority of the nodes of such a service, sends the clients that wait for it to other nodes as well.
 
 A process that recovers says that its stay is over.  But what a client did in that stay may still go on: `habemus lock` needs a moment to
 end its command when the node has gone.  So the participant of a lock stays down until nobody whom it let in can still be inside, unless
