@@ -20,7 +20,7 @@ end its command when the node has gone.  So the participant of a lock stays down
 the node has ended in good order when nobody was.
 
 A node with stable memory takes part when every other node knows it by that memory (`membership`).  Until then its processes are down:
-requests wait, messages are lost.
+requests and messages wait.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
@@ -75,6 +75,7 @@ RESIGNATION_SECONDS = 1.0
 """How long a leader that ends waits for its successor."""
 HANDOVER_SECONDS = 0.2
 """And how long it then stays to answer what the successor asks about each lock."""
+MOST_EARLY = 10_000
 JOIN_US = 50_000
 RECALL_US = 500_000
 """A question that was not answered for so long is asked again."""
@@ -108,6 +109,7 @@ class Node:
         self._memory: StableMemory | None = None
         self._recollection: Recollection | None = None
         self._has_said_why = False  # that it does not take part yet
+        self._early: deque[tuple[int, Frame]] = deque(maxlen=MOST_EARLY)  # messages that came before it took part
         self._recorder: Recorder | None = None
         self._failed_looks: Counter[int] = Counter()  # how often in a row a service had no leader or no majority
         self._is_ending = False
@@ -217,6 +219,8 @@ class Node:
                     self._come_up(hosted, partial(self._steps.start, hosted))
         for index, name in self._sources:
             self.open(self.services[index].name, name)
+        while self._early:
+            self._received(*self._early.popleft())
 
     async def stop(self, grace: float = 0.0) -> None:
         """End in good order: clients move to other nodes, a successor is elected, and what is held is stored and sent.
@@ -551,6 +555,9 @@ class Node:
             return None
         if isinstance(frame, Recalled):
             return self._recall(peer, frame)
+        if not self._membership.is_complete and isinstance(frame, Carry):
+            self._early.append((peer, frame))  # as if it were still under way
+            return None
         if not 0 <= frame.service < len(self.services) or not frame.instance:
             return Refused("a frame for no instance")
         service = self.services[frame.service]
