@@ -3,7 +3,7 @@
     python -m tests.pythons [3.14 ...]
 
 A `python3.N` on the path is used if there is one.  Otherwise it is Pyodide, CPython compiled to
-WebAssembly, from npm under node; tests that need processes, threads or numpy are not run there.
+WebAssembly, from npm under node; tests that need processes, threads or a compiled package are not run there.
 One line per version says what ran.  Exit code 1: a test failed; 2: a version could not be run.
 """
 
@@ -115,7 +115,7 @@ def _native(python: str, version: str) -> list[str]:
     folder = BUILD / f"venv-{version}"
     _set_up(python, "-m", "venv", str(folder))
     pip = (str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    _set_up(*pip, "-c", "constraints.txt", "-e", ".[check]", *NEEDS)
+    _set_up(*pip, "-c", "constraints.txt", "-e", ".[check,live]", *NEEDS)
     return [str(folder / "bin" / "python"), "-m", "pytest"]
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-LACKING = ("numpy", "multiprocessing", "_multiprocessing", "start new thread")
+LACKING = ("numpy", "msgspec", "multiprocessing", "_multiprocessing", "start new thread")
 
 
 def _is_lacking(error: BaseException | None) -> bool:
-    """Whether a test failed for want of processes, threads or numpy."""
+    """Whether a test failed for want of processes, threads or a compiled package."""
     while error is not None:
         if isinstance(error, OSError) and error.errno == errno.ENOTSUP:
             return True
@@ -23,7 +23,7 @@ def _is_lacking(error: BaseException | None) -> bool:
     return False
 
 
-REASON = "Skipped: no processes, threads or numpy"
+REASON = "Skipped: no processes, threads or compiled packages"
 
 
 @pytest.hookimpl(wrapper=True)
