@@ -198,6 +198,7 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     cluster_file(tmp_path, reserved_ports(1)[0], secret_file="short")
     (tmp_path / "short").write_text("abc")
     (tmp_path / "short").chmod(0o600)
+    (tmp_path / "short").chmod(0o600)
     assert "a secret has at least 16" in refusal(tmp_path, *node)
     cluster_file(tmp_path, reserved_ports(1)[0])
     assert "there is no node 2" in refusal(tmp_path, *node[:-1], "2")
