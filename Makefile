@@ -35,7 +35,7 @@ test: lint postgresql
 # What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, five on two cores for the tests.
 test-compiled: build/test-compiled/.ready
 	build/test-compiled/bin/habemus --version | grep ', compiled$$'
-	build/test-compiled/bin/pytest -n auto tests/live tests/conformance tests/unit/live tests/unit/core tests/unit/printing tests/unit/testing
+	build/test-compiled/bin/pytest -n auto tests/live tests/conformance tests/unit/runtimes/live tests/unit/core tests/unit/printing tests/unit/testing
 
 build/test-compiled/.ready: $(COMPILED_FROM)
 	$(PYTHON) -m venv build/test-compiled
@@ -124,7 +124,7 @@ wire: $(VENV)/.test-ready
 cards: $(VENV)/.test-ready
 	@mkdir -p build
 	$(BIN)/habemus cards --markdown --store build/cards.json > build/cards.md
-	mv build/cards.json src/habemus/catalog/cards.json
+	mv build/cards.json src/habemus/analysis/cards/cards.json
 	mv build/cards.md docs/cards.md
 
 $(BIN)/python:

@@ -34,12 +34,20 @@ class Compilation(BuildHookInterface[BuilderConfig]):
         if not ASKED:
             return
         if version == "editable":
-            self.app.abort("HABEMUS_COMPILE=1: an editable install runs the sources as they stand; to compile them, install without -e")
+            self.app.abort(
+                "HABEMUS_COMPILE=1: an editable install runs the sources as they stand; to compile"
+                " them, install without -e"
+            )
         compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "")
         if compiler and shutil.which(compiler[0]) is None:
-            self.app.abort(f"HABEMUS_COMPILE=1: there is no C compiler {compiler[0]}; install one, or install without HABEMUS_COMPILE")
+            self.app.abort(
+                f"HABEMUS_COMPILE=1: there is no C compiler {compiler[0]}; install one, or install"
+                " without HABEMUS_COMPILE"
+            )
         self._folder = tempfile.mkdtemp(prefix="habemus-")
-        build_data["force_include"] |= {str(file): str(place) for place, file in self._compiled().items()}
+        build_data["force_include"] |= {
+            str(file): str(place) for place, file in self._compiled().items()
+        }
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 

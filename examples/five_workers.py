@@ -1,6 +1,7 @@
 """Five processes add to one number in a file, and none of it gets lost.
 
-Run it by itself and it starts a cluster for itself; or set HABEMUS_CLUSTER, or run `habemus up` in the same folder, and it uses that one.
+Run it by itself and it starts a cluster for itself; or set HABEMUS_CLUSTER, or run `habemus up` in
+the same folder, and it uses that one.
 """
 
 import asyncio
@@ -29,7 +30,9 @@ def work(total: Path) -> None:
 
 
 async def work_in_tasks(total: Path) -> None:
-    """The same for programs with an event loop: each task waits for the lock, and none holds up the others."""
+    """The same for programs with an event loop: each task waits for the lock, and none holds up the
+    others.
+    """
 
     async def task(cluster: habemus.AsyncCluster) -> None:
         async with cluster.lock("total", timeout=60):
@@ -43,7 +46,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         total = Path(folder, "total")
         total.write_text("0")
-        workers = [subprocess.Popen([sys.executable, __file__, kind, str(total)]) for kind in ("blocking",) * 4 + ("tasks",)]
+        workers = [
+            subprocess.Popen([sys.executable, __file__, kind, str(total)])
+            for kind in ("blocking",) * 4 + ("tasks",)
+        ]
         codes = [worker.wait() for worker in workers]
         print(f"five workers, {TIMES} times each: {total.read_text()}")
         sys.exit(any(codes) or int(total.read_text()) != 5 * TIMES)
@@ -56,4 +62,9 @@ if __name__ == "__main__":
     elif "HABEMUS_CLUSTER" in os.environ or Path(".habemus").is_dir():
         main()
     else:
-        sys.exit(subprocess.run([sys.executable, "-m", "habemus", "up", "-n", "3", "--", sys.executable, __file__], check=False).returncode)
+        sys.exit(
+            subprocess.run(
+                [sys.executable, "-m", "habemus", "up", "-n", "3", "--", sys.executable, __file__],
+                check=False,
+            ).returncode
+        )

@@ -10,9 +10,10 @@ _reserved: list[socket.socket] = []
 def reserved_ports(count: int) -> list[int]:
     """Return ports that stay reserved for this test process, and that its children can listen on.
 
-    Each port is bound, not listened on, for as long as the test process lives.  Linux gives a bound port neither to an outgoing
-    connection nor to a socket that binds port 0.  It does give it to a server that asks for it by number with `SO_REUSEADDR`, as
-    servers do; until then connections are refused.
+    Each port is bound, not listened on, for as long as the test process lives.  Linux gives a bound
+    port neither to an outgoing connection nor to a socket that binds port 0.  It does give it to a
+    server that asks for it by number with `SO_REUSEADDR`, as servers do; until then connections are
+    refused.
     """
     made = [socket.socket() for _ in range(count)]
     for each in made:

@@ -1,7 +1,9 @@
-"""Run a command on a machine that stalls: `python tests/stutter.py [--busy 4] [--seed 1] pytest tests/live`.
+"""Run a command on a machine that stalls: `python tests/stutter.py [--busy 4] [--seed 1] pytest
+tests/live`.
 
-Busy loops compete for the processors, and every few seconds all processes that the command has started stop for a moment, as they
-do on an overloaded or suspended machine.  What passes otherwise must pass here: a test that fails depends on speed.
+Busy loops compete for the processors, and every few seconds all processes that the command has
+started stop for a moment, as they do on an overloaded or suspended machine.  What passes otherwise
+must pass here: a test that fails depends on speed.
 """
 
 from __future__ import annotations
@@ -25,7 +27,11 @@ SET_CHILD_SUBREAPER = 36  # of prctl(2)
 
 def children(pid: int) -> list[int]:
     with suppress(OSError):
-        return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+        return [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
     return []
 
 
@@ -34,9 +40,11 @@ def is_stopped(pid: int) -> bool:
 
 
 def stop_all(root: int) -> list[int]:
-    """Stop a process and all its descendants, and return those that the command had not stopped itself.
+    """Stop a process and all its descendants, and return those that the command had not stopped
+    itself.
 
-    Parents stop before their children, so that nobody is left to start a process or to stop one that is stopped here.
+    Parents stop before their children, so that nobody is left to start a process or to stop one
+    that is stopped here.
     """
     found, stopped = [root], []
     for pid in found:
@@ -65,7 +73,9 @@ def stutter(command: int, draw: random.Random) -> tuple[int, int]:
 
 
 def reaped(command: int) -> int | None:
-    """Collect the children that have ended; return the exit code of the command if it is one of them."""
+    """Collect the children that have ended; return the exit code of the command if it is one of
+    them.
+    """
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -90,8 +100,12 @@ def busy_loops(count: int) -> Iterator[None]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--busy", type=int, default=4, help="how many busy loops run beside the command")
-    parser.add_argument("--seed", type=int, default=None, help="of the moments at which the command stops")
+    parser.add_argument(
+        "--busy", type=int, default=4, help="how many busy loops run beside the command"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=None, help="of the moments at which the command stops"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER)
     given = parser.parse_args()
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)

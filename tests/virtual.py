@@ -1,8 +1,9 @@
 """An event loop on virtual time: nobody waits for a timer, and a machine that stalls loses no time.
 
-When nothing is ready, the clock of the loop jumps towards the next timer.  Sockets and threads are real.  Before each jump the loop gives
-the kernel a moment to report something.  A thread may take longer: as long as it is known to work, the clock goes no faster than that
-on the wall.  Each report takes a little virtual time, so that sockets that are never quiet do not stop the clock.
+When nothing is ready, the clock of the loop jumps towards the next timer.  Sockets and threads are
+real.  Before each jump the loop gives the kernel a moment to report something.  A thread may take
+longer: as long as it is known to work, the clock goes no faster than that on the wall.  Each report
+takes a little virtual time, so that sockets that are never quiet do not stop the clock.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ from typing import Any
 
 MOMENT_SECONDS = 0.001
 LEAP_SECONDS = 0.1
-"""The longest jump.  A long wait takes many, so that a socket that reports late is heard long before the wait is over."""
+"""The longest jump.  A long wait takes many, so that a socket that reports late is heard long
+before the wait is over.
+"""
 REPORT_US = 50
 HANGS_SECONDS = 120.0
-"""Without a timer, only a socket or a thread can go on.  A loop that has waited so long for one is taken to hang."""
+"""Without a timer, only a socket or a thread can go on.  A loop that has waited so long for one is
+taken to hang.
+"""
 
 Ready = list[tuple[selectors.SelectorKey, int]]
 
@@ -35,7 +40,9 @@ class _Selector(selectors.DefaultSelector):
         if timeout is None:
             ready = super().select(HANGS_SECONDS)
             if not ready:
-                raise RuntimeError(f"nothing has happened for {HANGS_SECONDS} s, and no timer is set")
+                raise RuntimeError(
+                    f"nothing has happened for {HANGS_SECONDS} s, and no timer is set"
+                )
         else:
             timeout = min(timeout, LEAP_SECONDS)
             is_real = any(works() for works in self.works)

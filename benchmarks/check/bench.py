@@ -1,12 +1,15 @@
-"""The exhaustive search of the real algorithm files beside Spin, in one run, on the same states to the last one.
+"""The exhaustive search of the real algorithm files beside Spin, in one run, on the same states to
+the last one.
 
     python benchmarks/check/bench.py [--quick] [--only NAME]... [--rounds N] [--cpu] [--json]
 
-Ours is the whole process, `python -m habemus check`, from its start to its verdict.  Spin's is the whole way to the same
-verdict: `spin -a`, gcc, `pan`.  The models in models/ are written so that a state of theirs is a state of ours: the numbers of
-states and of transitions must be equal, and if they are not, the exit code is 1.  Spin searches exactly and without reduction,
-for safety only, with what makes it fastest: one byte per variable, a hash table of the right size, no bounds checks, and of
-gcc's levels the one with the best total.  Ours also judges liveness.  The rivals take turns, and the medians count.
+Ours is the whole process, `python -m habemus check`, from its start to its verdict.  Spin's is the
+whole way to the same verdict: `spin -a`, gcc, `pan`.  The models in models/ are written so that a
+state of theirs is a state of ours: the numbers of states and of transitions must be equal, and if
+they are not, the exit code is 1.  Spin searches exactly and without reduction, for safety only,
+with what makes it fastest: one byte per variable, a hash table of the right size, no bounds checks,
+and of gcc's levels the one with the best total.  Ours also judges liveness.  The rivals take turns,
+and the medians count.
 """
 
 from __future__ import annotations
@@ -52,7 +55,9 @@ class Model(NamedTuple):
 
 
 def _ring(*ids: int) -> str:
-    return f"-DN={len(ids)} " + " ".join(f"-DID_{place}={process}" for place, process in enumerate(ids))
+    return f"-DN={len(ids)} " + " ".join(
+        f"-DID_{place}={process}" for place, process in enumerate(ids)
+    )
 
 
 ENTRY = "--network fifo --entries 1"
@@ -60,13 +65,45 @@ CYCLE = "sets=[[1,2],[2,3],[3,1]]"
 RICART = "ricart_agrawala.pml"
 RING = "chang_roberts.pml"
 ALL = (
-    Model("ricart-agrawala-3", f"ricart-agrawala -n 3 -o tick=0 {ENTRY}", RICART, "-DN=3 -DTICK=0", 12, "-O0", at_least=10),
-    Model("ricart-agrawala-3-ticks", f"ricart-agrawala -n 3 {ENTRY}", RICART, "-DN=3 -DTICK=1", 14, "-O0"),
-    Model("maekawa-cycle", f"maekawa -n 3 -o {CYCLE} {ENTRY} --every", "maekawa.pml", "", 12, "-O0", spin_errors=2),
+    Model(
+        "ricart-agrawala-3",
+        f"ricart-agrawala -n 3 -o tick=0 {ENTRY}",
+        RICART,
+        "-DN=3 -DTICK=0",
+        12,
+        "-O0",
+        at_least=10,
+    ),
+    Model(
+        "ricart-agrawala-3-ticks",
+        f"ricart-agrawala -n 3 {ENTRY}",
+        RICART,
+        "-DN=3 -DTICK=1",
+        14,
+        "-O0",
+    ),
+    Model(
+        "maekawa-cycle",
+        f"maekawa -n 3 -o {CYCLE} {ENTRY} --every",
+        "maekawa.pml",
+        "",
+        12,
+        "-O0",
+        spin_errors=2,
+    ),
     # The orders in which the ids of our rings go round unless told.
     Model("chang-roberts-5", f"chang-roberts -n 5 {ENTRY}", RING, _ring(3, 4, 1, 2, 5), 13, "-O0"),
-    Model("chang-roberts-6", f"chang-roberts -n 6 {ENTRY}", RING, _ring(2, 4, 5, 1, 3, 6), 15, "-O0"),
-    Model("chang-roberts-7", f"chang-roberts -n 7 {ENTRY}", RING, _ring(2, 6, 5, 4, 1, 3, 7), 18, "-O0"),
+    Model(
+        "chang-roberts-6", f"chang-roberts -n 6 {ENTRY}", RING, _ring(2, 4, 5, 1, 3, 6), 15, "-O0"
+    ),
+    Model(
+        "chang-roberts-7",
+        f"chang-roberts -n 7 {ENTRY}",
+        RING,
+        _ring(2, 6, 5, 4, 1, 3, 7),
+        18,
+        "-O0",
+    ),
     Model("lamport-3", f"lamport -n 3 {ENTRY}", "lamport.pml", "", 20, "-O0", is_large=True),
     Model(
         "ricart-agrawala-4",
@@ -98,7 +135,9 @@ def spend(command: Sequence[str], folder: Path, wanted: Sequence[int] = (0,)) ->
     """Runs a command; what it took and what it printed."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         began = time.perf_counter()
-        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+        )
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -130,7 +169,9 @@ class Samples:
 
     @property
     def parts(self) -> list[float]:
-        return [median(self._time(cost) for cost in costs) for costs in zip(*self.rounds, strict=True)]
+        return [
+            median(self._time(cost) for cost in costs) for costs in zip(*self.rounds, strict=True)
+        ]
 
     @property
     def peak(self) -> float:
@@ -156,17 +197,28 @@ class Samples:
             "rounds": [round(sum(self._time(part) for part in parts), 4) for parts in self.rounds],
             "states_per_second": round(self.rate),
             "peak_bytes": round(self.peak),
-            "bytes_per_state": None if self.bytes_per_state is None else round(self.bytes_per_state, 1),
+            "bytes_per_state": (
+                None if self.bytes_per_state is None else round(self.bytes_per_state, 1)
+            ),
         }
 
 
 def run_ours(command: Sequence[str], model: Model, search: str, samples: Samples) -> None:
-    # 3: some property is undecided.  Then the column `verdict` says so; whatever Spin judges here is decided when all states are visited.
-    cost, out = spend([*command, *shlex.split(model.ours), "--search", search, "--json"], Path.cwd(), wanted=(0, 1, 3))
+    # 3: some property is undecided.  Then the column `verdict` says so; whatever Spin judges here
+    # is decided when all states are visited.
+    cost, out = spend(
+        [*command, *shlex.split(model.ours), "--search", search, "--json"],
+        Path.cwd(),
+        wanted=(0, 1, 3),
+    )
     report = json.loads(out)
     if not report["exhaustive"]:
         raise Failed(f"{model.name}: our search ({search}) did not visit all states")
-    samples.states, samples.transitions, samples.verdict = report["states"], report["transitions"], report["verdict"]
+    samples.states, samples.transitions, samples.verdict = (
+        report["states"],
+        report["transitions"],
+        report["verdict"],
+    )
     samples.rounds.append([cost])
 
 
@@ -174,13 +226,16 @@ def run_spin(model: Model, flags: Sequence[str], levels: dict[str, Samples]) -> 
     """Translates once, then compiles and searches at each level."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        translation, _ = spend(["spin", "-a", *shlex.split(model.defines), str(MODELS / model.file)], folder)
+        translation, _ = spend(
+            ["spin", "-a", *shlex.split(model.defines), str(MODELS / model.file)], folder
+        )
         for level, samples in levels.items():
             compilation, _ = spend(["gcc", level, *flags, "-o", "pan", "pan.c"], folder)
             search, out = spend(["./pan", f"-w{model.hash_bits}", "-c0"], folder)
             samples.errors = _number(r"errors: (\d+)", out)
             samples.states = _number(r"(\d+) states, stored", out)
-            # One of those is the way into the initial state, and after each failed assertion the search goes on from where it was.
+            # One of those is the way into the initial state, and after each failed assertion the
+            # search goes on from where it was.
             samples.transitions = _number(r"(\d+) transitions", out) - 1 - samples.errors
             samples.verdict = "violated" if samples.errors else "holds"
             if "max search depth too small" in out or "out of memory" in out:
@@ -209,7 +264,8 @@ class Result(NamedTuple):
     def is_equal(self) -> bool:
         """The same states, the same transitions, and the violations that are known to be there."""
         return self.spin.errors == self.model.spin_errors and all(
-            (each.states, each.transitions, each.verdict == "violated") == (self.spin.states, self.spin.transitions, self.spin.errors > 0)
+            (each.states, each.transitions, each.verdict == "violated")
+            == (self.spin.states, self.spin.transitions, self.spin.errors > 0)
             for each in self.ours.values()
         )
 
@@ -227,10 +283,15 @@ class Result(NamedTuple):
         found = []
         if limit := self.model.at_least:
             faster = self.ratio(self.fastest)
-            found.append((f"as fast as Spin ({self.fastest}), times", faster, limit, faster >= limit))
+            found.append(
+                (f"as fast as Spin ({self.fastest}), times", faster, limit, faster >= limit)
+            )
         if (limit := self.model.numpy_at_least) and "numpy" in self.ours:
             best = max(self.ours, key=self.ratio)
-            for told, faster in (("with numpy", self.ratio("numpy")), (f"at best ({best})", self.ratio(best))):
+            for told, faster in (
+                ("with numpy", self.ratio("numpy")),
+                (f"at best ({best})", self.ratio(best)),
+            ):
                 found.append((f"{told} as fast as Spin, times", faster, limit, faster >= limit))
         memory = self.ours["breadth"].bytes_per_state
         if self.model.at_least and memory:
@@ -245,14 +306,26 @@ class Result(NamedTuple):
             "spin": {
                 **self.spin.plain(),
                 "level": self.level,
-                "seconds_by_level": {level: round(samples.seconds, 4) for level, samples in self.levels.items()},
+                "seconds_by_level": {
+                    level: round(samples.seconds, 4) for level, samples in self.levels.items()
+                },
             },
             "spin_over_ours": {search: round(self.ratio(search), 3) for search in self.ours},
-            "targets": [{"what": what, "is": round(now, 3), "limit": limit, "met": met} for what, now, limit, met in self.targets],
+            "targets": [
+                {"what": what, "is": round(now, 3), "limit": limit, "met": met}
+                for what, now, limit, met in self.targets
+            ],
         }
 
 
-def measure(model: Model, command: Sequence[str], has_numpy: bool, levels: Sequence[str], rounds: int, by_cpu: bool) -> Result:
+def measure(
+    model: Model,
+    command: Sequence[str],
+    has_numpy: bool,
+    levels: Sequence[str],
+    rounds: int,
+    by_cpu: bool,
+) -> Result:
     searches = (*PLAIN, *(["numpy"] if has_numpy else []))
     ours = {search: Samples(by_cpu=by_cpu) for search in searches}
     by_level = {level: Samples(by_cpu=by_cpu) for level in levels}
@@ -265,20 +338,30 @@ def measure(model: Model, command: Sequence[str], has_numpy: bool, levels: Seque
 
 
 COLUMNS = (
-    f"{'model':24}{'states':>10}{'Spin':>10}  {'equal':6}{'breadth':>8}{'symbolic':>9}{'numpy':>7}{'Spin':>7}  {'= spin + gcc + pan':27}"
-    f"{'ratios: breadth, symbolic, numpy':>32}{'breadth/s':>11}{'Spin/s':>10}{'memory':>8}{'pan':>8}{'B/state':>9}{'pan':>6}  verdict"
+    f"{'model':24}{'states':>10}{'Spin':>10} "
+    f" {'equal':6}{'breadth':>8}{'symbolic':>9}{'numpy':>7}{'Spin':>7} "
+    f" {'= spin + gcc + pan':27}{'ratios: breadth, symbolic, numpy':>32}{'breadth/s':>11}{'Spin/s':>10}{'memory':>8}{'pan':>8}{'B/state':>9}{'pan':>6}"
+    "  verdict"
 )
 
 
 def row(result: Result) -> str:
-    spin, levels, sets, numpy = result.spin, result.ours["breadth"], result.ours["symbolic"], result.ours.get("numpy")
+    spin, levels, sets, numpy = (
+        result.spin,
+        result.ours["breadth"],
+        result.ours["symbolic"],
+        result.ours.get("numpy"),
+    )
     parts = " + ".join(f"{part:.2f}" for part in spin.parts) + f" ({result.level})"
-    ratios = "".join(f"{_or_dash(result.ratio(search) if search in result.ours else None, '.2f'):>8}" for search in (*PLAIN, "numpy"))
+    ratios = "".join(
+        f"{_or_dash(result.ratio(search) if search in result.ours else None, '.2f'):>8}"
+        for search in (*PLAIN, "numpy")
+    )
     return (
-        f"{result.model.name:24}{levels.states:>10,}{spin.states:>10,}  {'yes' if result.is_equal else 'NO':6}"
-        f"{levels.seconds:>8.2f}{sets.seconds:>9.2f}{_or_dash(numpy.seconds if numpy else None, '.2f'):>7}{spin.seconds:>7.2f}  {parts:27}"
-        f"{ratios:>32}{levels.rate:>11,.0f}{spin.rate:>10,.0f}{levels.peak / 1e6:>6.0f}MB{spin.peak / 1e6:>6.0f}MB"
-        f"{_or_dash(levels.bytes_per_state, '.0f'):>9}{_or_dash(spin.bytes_per_state, '.0f'):>6}  {levels.verdict}"
+        f"{result.model.name:24}{levels.states:>10,}{spin.states:>10,} "
+        f" {'yes' if result.is_equal else 'NO':6}{levels.seconds:>8.2f}{sets.seconds:>9.2f}{_or_dash(numpy.seconds if numpy else None, '.2f'):>7}{spin.seconds:>7.2f}"
+        f"  {parts:27}{ratios:>32}{levels.rate:>11,.0f}{spin.rate:>10,.0f}{levels.peak / 1e6:>6.0f}MB{spin.peak / 1e6:>6.0f}MB{_or_dash(levels.bytes_per_state, '.0f'):>9}{_or_dash(spin.bytes_per_state, '.0f'):>6}"
+        f"  {levels.verdict}"
     )
 
 
@@ -287,8 +370,12 @@ def _or_dash(value: float | None, form: str) -> str:
 
 
 def reductions(size: int, by_cpu: bool) -> list[tuple[str, Samples]]:
-    """For information: Ricart-Agrawala as one would write it for Spin, without and with Spin's own reduction.  Other states than ours."""
-    model = Model("", "", "ricart_agrawala_processes.pml", f"-DN={size}", 13 if size == 3 else 21, "-O1")
+    """For information: Ricart-Agrawala as one would write it for Spin, without and with Spin's own
+    reduction.  Other states than ours.
+    """
+    model = Model(
+        "", "", "ricart_agrawala_processes.pml", f"-DN={size}", 13 if size == 3 else 21, "-O1"
+    )
     found = []
     for told, flags in (("all states", (*REDUCED, "-DNOREDUCE")), ("reduced by Spin", REDUCED)):
         samples = Samples(by_cpu=by_cpu)
@@ -298,19 +385,46 @@ def reductions(size: int, by_cpu: bool) -> list[tuple[str, Samples]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="the small models only, unless named, and one level of gcc")
-    parser.add_argument(
-        "--only", action="append", choices=[model.name for model in ALL], metavar="NAME", help="this model; may be repeated"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, metavar="N", help="repetitions (default: 5, and 3 of large models)")
-    parser.add_argument("--cpu", action="store_true", help="count processor time instead of time, for a busy machine")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    parser.add_argument("--ours", default=shlex.join([sys.executable, "-m", "habemus", "check"]), metavar="COMMAND", help="another checker")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="the small models only, unless named, and one level of gcc",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=[model.name for model in ALL],
+        metavar="NAME",
+        help="this model; may be repeated",
+    )
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="repetitions (default: 5, and 3 of large models)"
+    )
+    parser.add_argument(
+        "--cpu",
+        action="store_true",
+        help="count processor time instead of time, for a busy machine",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
+    parser.add_argument(
+        "--ours",
+        default=shlex.join([sys.executable, "-m", "habemus", "check"]),
+        metavar="COMMAND",
+        help="another checker",
+    )
     arguments = parser.parse_args()
     lacking = [tool for tool in ("spin", "gcc") if shutil.which(tool) is None]
     if lacking:
-        print(f"bench: there is no {' and no '.join(lacking)} here; on Debian: apt-get install spin gcc libc6-dev", file=sys.stderr)
+        print(
+            f"bench: there is no {' and no '.join(lacking)} here; on Debian: apt-get install spin"
+            " gcc libc6-dev",
+            file=sys.stderr,
+        )
         return 2
     try:
         results, informed = compared(arguments)
@@ -319,7 +433,12 @@ def main() -> int:
         return 2
     if arguments.json:
         informed_plain = [{"what": told, **samples.plain()} for told, samples in informed]
-        print(json.dumps({"models": [result.plain() for result in results], "information": informed_plain}, indent=2))
+        print(
+            json.dumps(
+                {"models": [result.plain() for result in results], "information": informed_plain},
+                indent=2,
+            )
+        )
     return 0 if all(result.is_equal for result in results) else 1
 
 
@@ -332,11 +451,18 @@ def compared(arguments: argparse.Namespace) -> tuple[list[Result], list[tuple[st
 
     command = shlex.split(arguments.ours)
     has_numpy = find_spec("numpy") is not None
-    say(f"{'processor ' if arguments.cpu else ''}seconds, medians; memory of the search, all of it; ratio: Spin's time over ours")
+    say(
+        f"{'processor ' if arguments.cpu else ''}seconds, medians; memory of the search, all of it;"
+        " ratio: Spin's time over ours"
+    )
     say(COLUMNS)
     results: list[Result] = []
     for model in ALL:
-        if model.name not in arguments.only if arguments.only else arguments.quick and model.is_large:
+        if (
+            model.name not in arguments.only
+            if arguments.only
+            else arguments.quick and model.is_large
+        ):
             continue
         rounds = arguments.rounds or (3 if model.is_large or arguments.quick else 5)
         levels = (model.level,) if arguments.quick else LEVELS
@@ -351,7 +477,10 @@ def compared(arguments: argparse.Namespace) -> tuple[list[Result], list[tuple[st
             say(f"    {told:75}{samples.states:>10,} states {samples.seconds:8.2f} s")
     for result in results:
         for what, now, limit, met in result.targets:
-            say(f"{'met   ' if met else 'MISSED'} {result.model.name}: {what}: {now:.3g}, target {limit:g}")
+            say(
+                f"{'met   ' if met else 'MISSED'} {result.model.name}: {what}: {now:.3g}, target"
+                f" {limit:g}"
+            )
     return results, informed
 
 

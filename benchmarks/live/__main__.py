@@ -2,8 +2,9 @@
 
     python -m benchmarks.live [--quick] [--only NAME] [--failover-peers] [--json]
 
-Contenders take turns in short rounds; a ratio is the median of those of the rounds.  What matters are the ratios; the rates are
-those of the machine.  All stays are judged: two clients inside at once, and the exit code is 1.
+Contenders take turns in short rounds; a ratio is the median of those of the rounds.  What matters
+are the ratios; the rates are those of the machine.  All stays are judged: two clients inside at
+once, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -26,16 +27,36 @@ CLIENTS = 4
 def main() -> int:
     cases = all_cases()
     delays: dict[str, Callable[[], Delays]] = {
-        "holder": lambda: failover.holder_killed(3 if given.quick else 11, peers=given.failover_peers),
+        "holder": lambda: failover.holder_killed(
+            3 if given.quick else 11, peers=given.failover_peers
+        ),
         "leader": lambda: failover.leader_killed(2 if given.quick else 7),
         "command": lambda: failover.command(10 if given.quick else 50),
     }
     names = [*dict.fromkeys(case.name for case in cases), *delays]
-    parser = argparse.ArgumentParser("python -m benchmarks.live", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds, for a first look")
-    parser.add_argument("--only", metavar="NAME", action="append", choices=names, help=f"one part, again for more: {', '.join(names)}")
-    parser.add_argument("--failover-peers", action="store_true", help="also wait for the time-outs of the peers: two minutes more")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the tables")
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.live",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer and shorter rounds, for a first look"
+    )
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        action="append",
+        choices=names,
+        help=f"one part, again for more: {', '.join(names)}",
+    )
+    parser.add_argument(
+        "--failover-peers",
+        action="store_true",
+        help="also wait for the time-outs of the peers: two minutes more",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the tables"
+    )
     given = parser.parse_args()
 
     report: list[dict[str, Any]] = []
@@ -54,11 +75,14 @@ def main() -> int:
         return 1
     tell(
         {"case": "control", "overlaps": seen},
-        f"Control: {CLIENTS} clients that give back their lock too early were seen to overlap {seen:,} times.",
+        f"Control: {CLIENTS} clients that give back their lock too early were seen to overlap"
+        f" {seen:,} times.",
     )
     for case in cases:
         if not given.only or case.name in given.only:
-            result = measure(case, rounds=3 if given.quick else 9, seconds=0.4 if given.quick else 1.0)
+            result = measure(
+                case, rounds=3 if given.quick else 9, seconds=0.4 if given.quick else 1.0
+            )
             overlaps += result.overlaps
             tell(table.plain(result), table.show(result))
     for name, run in delays.items():

@@ -54,8 +54,13 @@ def one_core() -> Case:
             Contender(LOOPBACK_TCP, echo, lambda: [echo.by_tcp()]),
             Contender(LOOPBACK, echo, lambda: [echo.local()]),
         ),
-        # By processor time as well: on one core of a machine that does nothing else it says the same, on a busy one it says more.
-        tuple(Target(*pair, 2.5, by) for by in ("per_second", "cpu_us") for pair in ((CENTRAL_TCP, REDIS), (CENTRAL, REDIS_LOCAL))),
+        # By processor time as well: on one core of a machine that does nothing else it says the
+        # same, on a busy one it says more.
+        tuple(
+            Target(*pair, 2.5, by)
+            for by in ("per_second", "cpu_us")
+            for pair in ((CENTRAL_TCP, REDIS), (CENTRAL, REDIS_LOCAL))
+        ),
         cores=ONE_CORE,
     )
 
@@ -63,7 +68,11 @@ def one_core() -> Case:
 def uncontended() -> Case:
     redis, kazoo, etcd, advisory, echo = Redis(), ZooKeeper(), Etcd(), PostgreSQL(), Echo()
     durable, default = Habemus(DURABLE, durable=True), Habemus(DEFAULT)
-    central, three, five = Habemus(CENTRAL, "central"), Habemus(RICART_3, "ricart-agrawala"), Habemus(RICART_5, "ricart-agrawala", 5)
+    central, three, five = (
+        Habemus(CENTRAL, "central"),
+        Habemus(RICART_3, "ricart-agrawala"),
+        Habemus(RICART_5, "ricart-agrawala", 5),
+    )
     return Case(
         "uncontended",
         "One client, nobody else wants the lock",
@@ -94,7 +103,11 @@ def uncontended() -> Case:
 def contended(clients: int = 4) -> Case:
     redis, kazoo, etcd, advisory = Redis(), ZooKeeper(), Etcd(), PostgreSQL()
     durable, default = Habemus(DURABLE, durable=True), Habemus(DEFAULT)
-    central, three, five = Habemus(CENTRAL, "central"), Habemus(RICART_3, "ricart-agrawala"), Habemus(RICART_5, "ricart-agrawala", 5)
+    central, three, five = (
+        Habemus(CENTRAL, "central"),
+        Habemus(RICART_3, "ricart-agrawala"),
+        Habemus(RICART_5, "ricart-agrawala", 5),
+    )
     bare, bare_three = Passing(1), Passing(3)
     return Case(
         "contended",
@@ -125,9 +138,14 @@ def contended(clients: int = 4) -> Case:
 
 
 def durable(processes: int, threads: int) -> Case:
-    """A grant that outlives a crash of all machines, beside one that does not.  Redis is one server, and so one node of ours stands
-    beside it; three of them record every grant twice."""
-    redis, synced, default, stored = Redis(), Redis(durable=True), Habemus(DEFAULT), Habemus(DURABLE, durable=True)
+    """A grant that outlives a crash of all machines, beside one that does not.  Redis is one
+    server, and so one node of ours stands beside it; three of them record every grant twice."""
+    redis, synced, default, stored = (
+        Redis(),
+        Redis(durable=True),
+        Habemus(DEFAULT),
+        Habemus(DURABLE, durable=True),
+    )
     alone = Habemus(DURABLE_ALONE, size=1, durable=True)
     locks = processes * threads
     return Case(
@@ -147,7 +165,9 @@ def durable(processes: int, threads: int) -> Case:
 
 
 def cached() -> Case:
-    """Whoever had all permissions and was not asked for them since does not have to ask again: not its peers, nor even its node."""
+    """Whoever had all permissions and was not asked for them since does not have to ask again: not
+    its peers, nor even its node.
+    """
     redis, cluster = Redis(), Habemus(ROUCAIROL, "roucairol-carvalho")
     keeping = Habemus(KEEPING, "roucairol-carvalho")
     return Case(

@@ -1,4 +1,6 @@
-"""How long nobody gets in after a process was killed (SIGKILL); and how long a command with a lock takes to start and end."""
+"""How long nobody gets in after a process was killed (SIGKILL); and how long a command with a lock
+takes to start and end.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class Delays:
         self.found.setdefault(who, []).append(nanoseconds / 1e6)
 
     def reached(self, limit: Limit) -> float | None:
-        if limit.who not in self.found or (limit.against is not None and limit.against not in self.found):
+        if limit.who not in self.found or (
+            limit.against is not None and limit.against not in self.found
+        ):
             return None
         ours = median(self.found[limit.who])
         return ours if limit.against is None else ours / median(self.found[limit.against])
@@ -71,7 +75,11 @@ class _Queue(NamedTuple):
 
 def holder_killed(rounds: int, *, peers: bool) -> Delays:
     """From the kill to the grant of the next one, who was waiting at another node."""
-    delays = Delays("holder", "The holder's process is killed: until the next grant", (Limit(DURABLE, FLOCK, 3),))
+    delays = Delays(
+        "holder",
+        "The holder's process is killed: until the next grant",
+        (Limit(DURABLE, FLOCK, 3),),
+    )
     ours, flock, advisory = Habemus(DURABLE, durable=True), Flock(), PostgreSQL()
     queues = [
         _Queue(DURABLE, ours, lambda: ours.at(1), lambda: ours.at(2)),
@@ -81,7 +89,10 @@ def holder_killed(rounds: int, *, peers: bool) -> Delays:
     _kill_holders(delays, queues, rounds)
     if peers:  # with the time-outs that they come with, or 10 s where they come with none
         redis, kazoo, etcd = Redis(), ZooKeeper(), Etcd()
-        slow = [_Queue(REDIS, redis, redis.door, redis.door), _Queue(KAZOO, kazoo, kazoo.door, kazoo.door)]
+        slow = [
+            _Queue(REDIS, redis, redis.door, redis.door),
+            _Queue(KAZOO, kazoo, kazoo.door, kazoo.door),
+        ]
         _kill_holders(delays, [*slow, _Queue(ETCD, etcd, etcd.door, etcd.door)], 3)
     return delays
 
@@ -115,8 +126,14 @@ def _kill_holders(delays: Delays, queues: list[_Queue], rounds: int) -> None:
 
 
 def leader_killed(rounds: int) -> Delays:
-    """From the kill of the leader's node to a grant for a client of another node, which asks at that moment."""
-    delays = Delays("leader", "The leader's node is killed: until a grant at another node", (Limit(LEADER_FREE, None, 1_000),))
+    """From the kill of the leader's node to a grant for a client of another node, which asks at
+    that moment.
+    """
+    delays = Delays(
+        "leader",
+        "The leader's node is killed: until a grant at another node",
+        (Limit(LEADER_FREE, None, 1_000),),
+    )
     cluster = Habemus(DURABLE, durable=True)
     with running(cluster) as reason:
         for _ in range(rounds if not reason else 0):
@@ -130,7 +147,10 @@ def leader_killed(rounds: int) -> Delays:
 def _kill_leader(cluster: Habemus, *, held: bool) -> int:
     while True:
         leader, other = cluster.leader(), cluster.another()
-        with closing(Worker(cluster.at(leader))) as holder, closing(Worker(cluster.at(other))) as asker:
+        with (
+            closing(Worker(cluster.at(leader))) as holder,
+            closing(Worker(cluster.at(other))) as asker,
+        ):
             holder.ready()
             asker.ready()
             asker.do(Take("orphan"))
@@ -148,7 +168,9 @@ def _kill_leader(cluster: Habemus, *, held: bool) -> int:
 
 def command(rounds: int) -> Delays:
     """A command under a lock, beside an interpreter that does nothing."""
-    delays = Delays("command", "A command that takes a lock, from start to end", (Limit(COMMAND, PYTHON, 2),))
+    delays = Delays(
+        "command", "A command that takes a lock, from start to end", (Limit(COMMAND, PYTHON, 2),)
+    )
     cluster = Habemus(DURABLE, durable=True)
     script = Path(sys.executable).with_name("habemus")
     with running(cluster) as reason:
@@ -156,14 +178,19 @@ def command(rounds: int) -> Delays:
             delays.absent[COMMAND] = reason or f"there is no {script.name} beside {sys.executable}"
             return delays
         environment = {**os.environ, "HABEMUS_CLUSTER": cluster.path(cluster.leader())}
-        commands = {PYTHON: [sys.executable, "-c", "pass"], COMMAND: [str(script), "lock", "x", "--", "true"]}
+        commands = {
+            PYTHON: [sys.executable, "-c", "pass"],
+            COMMAND: [str(script), "lock", "x", "--", "true"],
+        }
         for number in range(rounds + 1):
             for who, each in commands.items():
                 begun = time.monotonic_ns()
                 done = subprocess.run(each, env=environment, capture_output=True, check=False)
                 took = time.monotonic_ns() - begun
                 if done.returncode:
-                    raise Absent(f"{' '.join(each)}: {done.stderr.decode(errors='replace').strip()}")
+                    raise Absent(
+                        f"{' '.join(each)}: {done.stderr.decode(errors='replace').strip()}"
+                    )
                 if number:  # the first one warms up
                     delays.add(who, took)
     return delays

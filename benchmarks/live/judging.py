@@ -1,4 +1,6 @@
-"""From what clients saw to numbers: rates, waits, hand-overs; and whether two were ever inside at once."""
+"""From what clients saw to numbers: rates, waits, hand-overs; and whether two were ever inside at
+once.
+"""
 
 from __future__ import annotations
 
@@ -24,34 +26,58 @@ class Sample(NamedTuple):
 def uncontended(stays: Stays, seconds: float) -> Sample:
     """Cycles: from one wish to the next."""
     cycles = sorted(after - before for before, after in pairwise(stays.asked))
-    return Sample(len(stays.asked) / seconds, _at(cycles, 0.5), _at(cycles, 0.99), overlaps([stays]), len(stays.asked))
+    return Sample(
+        len(stays.asked) / seconds,
+        _at(cycles, 0.5),
+        _at(cycles, 0.99),
+        overlaps([stays]),
+        len(stays.asked),
+    )
 
 
 def many_locks(clients: Sequence[Stays], seconds: float) -> Sample:
     """Each client has a lock of its own: all their cycles together."""
     cycles = sorted(after - before for stays in clients for before, after in pairwise(stays.asked))
     total = sum(len(stays.asked) for stays in clients)
-    return Sample(total / seconds, _at(cycles, 0.5), _at(cycles, 0.99), sum(overlaps([stays]) for stays in clients), total)
+    return Sample(
+        total / seconds,
+        _at(cycles, 0.5),
+        _at(cycles, 0.99),
+        sum(overlaps([stays]) for stays in clients),
+        total,
+    )
 
 
 def contended(clients: Sequence[Stays], end_ns: int, seconds: float) -> Sample:
-    """Hand-overs: grants that went to another client than the one before; and how long that one had waited.
+    """Hand-overs: grants that went to another client than the one before; and how long that one had
+    waited.
 
-    Who takes the lock again before anybody else gets it has not waited for anybody, and would hide how long the others did.
+    Who takes the lock again before anybody else gets it has not waited for anybody, and would hide
+    how long the others did.
     """
     order = sorted(
         (began, client, began - asked)
         for client, stays in enumerate(clients)
         for asked, began in zip(stays.asked, stays.began, strict=True)
     )
-    waits = sorted(wait for (_, before, _), (began, after, wait) in pairwise(order) if before != after and began < end_ns)
-    return Sample(len(waits) / seconds, _at(waits, 0.5), _at(waits, 0.99), overlaps(clients), len(order))
+    waits = sorted(
+        wait
+        for (_, before, _), (began, after, wait) in pairwise(order)
+        if before != after and began < end_ns
+    )
+    return Sample(
+        len(waits) / seconds, _at(waits, 0.5), _at(waits, 0.99), overlaps(clients), len(order)
+    )
 
 
 def overlaps(clients: Sequence[Stays]) -> int:
     """Stays that began while another one lasted."""
     found, last = 0, 0
-    for began, ended in sorted((began, ended) for stays in clients for began, ended in zip(stays.began, stays.ended, strict=True)):
+    for began, ended in sorted(
+        (began, ended)
+        for stays in clients
+        for began, ended in zip(stays.began, stays.ended, strict=True)
+    ):
         found += began < last
         last = max(last, ended)
     return found
@@ -59,7 +85,11 @@ def overlaps(clients: Sequence[Stays]) -> int:
 
 def _at(ordered: Sequence[int], part: float) -> float:
     """A quantile, in microseconds; where there is nothing, nobody was let in twice."""
-    return ordered[min(len(ordered) - 1, int(len(ordered) * part))] / 1_000 if ordered else float("inf")
+    return (
+        ordered[min(len(ordered) - 1, int(len(ordered) * part))] / 1_000
+        if ordered
+        else float("inf")
+    )
 
 
 def typical(samples: Sequence[Sample]) -> Sample:

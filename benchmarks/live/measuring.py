@@ -1,4 +1,6 @@
-"""Contenders take turns: one short round of each, then the next round, so that a busy machine disturbs all alike."""
+"""Contenders take turns: one short round of each, then the next round, so that a busy machine
+disturbs all alike.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ LEAD_NS = 30_000_000
 """Between telling clients when to begin and that moment."""
 SETTLE_SECONDS = 0.3
 STAY_SECONDS = 0.001
-"""Inside the lock, in the round in which only the locks are judged: long enough for another one to come in if it could."""
+"""Inside the lock, in the round in which only the locks are judged: long enough for another one to
+come in if it could.
+"""
 ONE_CORE = frozenset({0})
 
 
@@ -33,7 +37,9 @@ class Blind(Exception):
 class Contender:
     name: str
     service: Service
-    doors: Callable[[], Sequence[Door]]  # one for each client process; asked for when the service is up
+    doors: Callable[
+        [], Sequence[Door]
+    ]  # one for each client process; asked for when the service is up
 
 
 class Target(NamedTuple):
@@ -50,7 +56,9 @@ class Case:
     unit: str
     contenders: Sequence[Contender]
     targets: Sequence[Target]
-    threads: int = 0  # for each client process, each with a lock of its own; 0: all clients want the same lock
+    threads: int = (
+        0  # for each client process, each with a lock of its own; 0: all clients want the same lock
+    )
     cores: frozenset[int] | None = None
 
 
@@ -69,7 +77,9 @@ class Result:
         return sum(map(self.overlaps_of, self.samples))
 
     def ratio(self, target: Target) -> float | None:
-        """The median over the rounds, in each of which both took their turns; None if one was absent."""
+        """The median over the rounds, in each of which both took their turns; None if one was
+        absent.
+        """
         if target.who not in self.samples or target.against not in self.samples:
             return None
         pairs = zip(self.samples[target.who], self.samples[target.against], strict=True)
@@ -89,7 +99,9 @@ def measure(case: Case, rounds: int, seconds: float) -> Result:
                 pids = [*service.pids(), *(worker.pid for worker in workers)]
                 before = spent_ns(pids)
                 sample = _round(case, workers, seconds, stay=0.0 if number else STAY_SECONDS)
-                sample = sample._replace(cpu_us=(spent_ns(pids) - before) / 1_000 / max(sample.stays, 1))
+                sample = sample._replace(
+                    cpu_us=(spent_ns(pids) - before) / 1_000 / max(sample.stays, 1)
+                )
                 if number:
                     result.samples.setdefault(name, []).append(sample)
                 else:  # the first round warms up, and shows whether the lock locks
@@ -97,7 +109,9 @@ def measure(case: Case, rounds: int, seconds: float) -> Result:
     return result
 
 
-def _started(case: Case, result: Result, stack: ExitStack) -> dict[str, tuple[Service, list[Worker]]]:
+def _started(
+    case: Case, result: Result, stack: ExitStack
+) -> dict[str, tuple[Service, list[Worker]]]:
     up: dict[str, tuple[Service, list[Worker]]] = {}
     services = {id(each.service): each.service for each in case.contenders}
     reasons = {key: start(service, stack) for key, service in services.items()}
@@ -122,7 +136,11 @@ def _started(case: Case, result: Result, stack: ExitStack) -> dict[str, tuple[Se
 
 def start(service: Service, stack: ExitStack) -> str:
     """Starts it until the stack ends; gives the reason if it cannot be had."""
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="habemus-bench-", ignore_cleanup_errors=True)))
+    folder = Path(
+        stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="habemus-bench-", ignore_cleanup_errors=True)
+        )
+    )
     stack.callback(service.stop)
     try:
         service.start(folder)
@@ -143,7 +161,12 @@ def _round(case: Case, workers: Sequence[Worker], seconds: float, stay: float) -
     job: Any
     for number, worker in enumerate(workers):
         if case.threads:
-            job = Threads(tuple(Cycles(f"bench-{number}-{each}", begin, end, stay) for each in range(case.threads)))
+            job = Threads(
+                tuple(
+                    Cycles(f"bench-{number}-{each}", begin, end, stay)
+                    for each in range(case.threads)
+                )
+            )
         else:
             job = Cycles("bench", begin, end, stay)
         worker.begin(job)
@@ -168,5 +191,8 @@ def careless_overlaps(clients: int, seconds: float) -> int:
             worker.begin(Cycles("control", begin, begin + int(seconds * 1e9), STAY_SECONDS))
         found = judging.overlaps([worker.result() for worker in workers])
     if not found:
-        raise Blind(f"{clients} clients that give back their lock too early were not seen to overlap: whatever else is seen means nothing")
+        raise Blind(
+            f"{clients} clients that give back their lock too early were not seen to overlap:"
+            " whatever else is seen means nothing"
+        )
     return found

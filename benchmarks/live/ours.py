@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.live.rival import PATIENCE_SECONDS, Absent, Service, free_port
 
 import habemus
-from habemus.api import Cluster, HabemusError, Lease
+from habemus.client import Cluster, HabemusError, Lease
 from habemus.runtimes.compiled import is_compiled
 
 FORM = "compiled" if is_compiled() else "pure Python"
@@ -21,7 +21,9 @@ FORM = "compiled" if is_compiled() else "pure Python"
 
 
 class Habemus(Service):
-    def __init__(self, name: str, algorithm: str | None = None, size: int = 3, *, durable: bool = False) -> None:
+    def __init__(
+        self, name: str, algorithm: str | None = None, size: int = 3, *, durable: bool = False
+    ) -> None:
         """Without an algorithm: what a user gets who names none."""
         super().__init__(name)
         self._algorithm = algorithm
@@ -33,7 +35,12 @@ class Habemus(Service):
         self._folder = folder
         self._ports = {number: free_port() for number in range(1, self.size + 1)}
         memory = 'data = "data"' if self._durable else 'memory = "none"'
-        lines = [memory, 'socket = "{id}.sock"', "[nodes]", *(f'{number} = "127.0.0.1:{port}"' for number, port in self._ports.items())]
+        lines = [
+            memory,
+            'socket = "{id}.sock"',
+            "[nodes]",
+            *(f'{number} = "127.0.0.1:{port}"' for number, port in self._ports.items()),
+        ]
         if self._durable:
             (folder / "data").mkdir()
         if self._algorithm is not None:
@@ -46,7 +53,16 @@ class Habemus(Service):
 
     def start_node(self, number: int) -> None:
         """`settle` waits until it is up."""
-        command = [sys.executable, "-m", "habemus", "node", "--config", str(self.file), "--id", str(number)]
+        command = [
+            sys.executable,
+            "-m",
+            "habemus",
+            "node",
+            "--config",
+            str(self.file),
+            "--id",
+            str(number),
+        ]
         self._nodes[number] = self.spawn(command, self._folder, lambda: True)
 
     def kill_node(self, number: int) -> None:
@@ -59,9 +75,13 @@ class Habemus(Service):
         """Until every node reaches all others and, where one leads, agrees on who does."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not self._is_settled():
-            ended = [number for number, process in self._nodes.items() if process.poll() is not None]
+            ended = [
+                number for number, process in self._nodes.items() if process.poll() is not None
+            ]
             if ended or time.monotonic() > deadline:
-                raise Absent(f"node {ended[0]} has ended" if ended else "the nodes do not find each other")
+                raise Absent(
+                    f"node {ended[0]} has ended" if ended else "the nodes do not find each other"
+                )
             time.sleep(0.02)
         assert all(self._form(number) == FORM for number in self._nodes)
 
@@ -72,13 +92,19 @@ class Habemus(Service):
 
     def _is_settled(self) -> bool:
         found = [self._status(number) for number in self._nodes]
-        reach = all(status is not None and len(status["reaches"]) == self.size - 1 for status in found)
-        return reach and (self._algorithm is not None or (len(self.leaders()) == 1 and None not in self.leaders()))
+        reach = all(
+            status is not None and len(status["reaches"]) == self.size - 1 for status in found
+        )
+        return reach and (
+            self._algorithm is not None or (len(self.leaders()) == 1 and None not in self.leaders())
+        )
 
     def leaders(self) -> set[int | None]:
         """Whom the nodes take for the leader."""
         found = [self._status(number) for number in self._nodes]
-        return {each["leader"] for status in found if status is not None for each in status["leaders"]}
+        return {
+            each["leader"] for status in found if status is not None for each in status["leaders"]
+        }
 
     def _status(self, number: int) -> dict[str, Any] | None:
         with suppress(HabemusError), habemus.connect(self.path(number)) as cluster:
@@ -86,7 +112,9 @@ class Habemus(Service):
         return None
 
     def leader(self) -> int:
-        """The node whose process leads, where there is such a thing; else the first, where the coordinator lives, if there is one."""
+        """The node whose process leads, where there is such a thing; else the first, where the
+        coordinator lives, if there is one.
+        """
         return next(iter(self.leaders() - {None}), None) or 1
 
     def another(self) -> int:

@@ -1,7 +1,8 @@
 """What takes part: a service that has locks, and the clients that come to it.
 
-A service lives in processes that the benchmark starts and ends.  A *door* is what a client process is given: it can be sent to another
-process, and opens a connection there.  A lock is acquired and released by calls that block.
+A service lives in processes that the benchmark starts and ends.  A *door* is what a client process
+is given: it can be sent to another process, and opens a connection there.  A lock is acquired and
+released by calls that block.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class Service:
     def pids(self) -> list[int]:
         return [process.pid for process in self._processes]
 
-    def spawn(self, command: Sequence[str], folder: Path, is_up: Callable[[], bool]) -> subprocess.Popen[bytes]:
+    def spawn(
+        self, command: Sequence[str], folder: Path, is_up: Callable[[], bool]
+    ) -> subprocess.Popen[bytes]:
         """A server, as soon as it is up; `Absent` if it does not come up."""
         path = folder / f"log-{len(self._processes)}"
         with path.open("ab") as log:
@@ -79,7 +82,9 @@ class Service:
 
 def program(name: str, package: str, *places: str) -> str:
     """Where it is; Debian does not put every server on the path."""
-    found = shutil.which(name, path=os.pathsep.join([*places, os.environ.get("PATH", ""), "/usr/sbin"]))
+    found = shutil.which(
+        name, path=os.pathsep.join([*places, os.environ.get("PATH", ""), "/usr/sbin"])
+    )
     if found is None:
         raise Absent(f"there is no {name}; on Debian: apt-get install {package}")
     return found
@@ -109,7 +114,11 @@ def spent_ns(pids: Iterable[int]) -> int:
 def _spent_ns(pid: int) -> int:
     clock = ~pid << 3 | 2  # of another process: clock_getcpuclockid(3), which Python does not have
     with suppress(OSError):  # it may just have ended
-        children = [int(each) for file in Path(f"/proc/{pid}/task").glob("*/children") for each in file.read_text().split()]
+        children = [
+            int(each)
+            for file in Path(f"/proc/{pid}/task").glob("*/children")
+            for each in file.read_text().split()
+        ]
         return time.clock_gettime_ns(clock) + spent_ns(children)
     return 0
 

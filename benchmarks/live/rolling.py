@@ -1,9 +1,11 @@
-"""Rolling restarts under load: every node is ended in good order and started again, one after the other, while workers take locks.
+"""Rolling restarts under load: every node is ended in good order and started again, one after the
+other, while workers take locks.
 
     python -m benchmarks.live.rolling --rounds 5 --workers 8
 
-Half of the workers are threads with the blocking client, half are tasks with the asynchronous one.  The figures are exceptions of any
-kind, grants, and the longest time that a worker waited for a lock; the exit code is 1 if there was an exception.
+Half of the workers are threads with the blocking client, half are tasks with the asynchronous one.
+The figures are exceptions of any kind, grants, and the longest time that a worker waited for a
+lock; the exit code is 1 if there was an exception.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from collections import Counter
 from pathlib import Path
 
 import habemus
-from habemus.api.aio import AsyncCluster
+from habemus.client.asynchronous import AsyncCluster
 
 NODES = 3
 LOCKS = 4
@@ -37,16 +39,31 @@ class RestartedCluster:
         self.file = folder / "cluster.toml"
         (folder / "data").mkdir()
         sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(size)]
-        addresses = [f'{number} = "127.0.0.1:{each.getsockname()[1]}"' for number, each in enumerate(sockets, 1)]
+        addresses = [
+            f'{number} = "127.0.0.1:{each.getsockname()[1]}"'
+            for number, each in enumerate(sockets, 1)
+        ]
         for each in sockets:
             each.close()
-        self.file.write_text("\n".join(['cluster = "rolling"', 'data = "data"', "[nodes]", *addresses]) + "\n")
+        self.file.write_text(
+            "\n".join(['cluster = "rolling"', 'data = "data"', "[nodes]", *addresses]) + "\n"
+        )
         self._log = (folder / "log").open("ab")
         self._processes = {number: self._started(number) for number in range(1, size + 1)}
         self.wait_until_well()
 
     def _started(self, number: int) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "habemus", "node", "--config", str(self.file), "--id", str(number), "--with-stdin"]
+        command = [
+            sys.executable,
+            "-m",
+            "habemus",
+            "node",
+            "--config",
+            str(self.file),
+            "--id",
+            str(number),
+            "--with-stdin",
+        ]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=self._log)
 
     def restart(self, number: int) -> None:
@@ -84,8 +101,12 @@ class Workers:
         self._cluster = cluster
         self._is_over = threading.Event()
         tasks = count // 2
-        self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(count - tasks)]
-        self._threads.append(threading.Thread(target=lambda: asyncio.run(self._work_in_tasks(tasks))))
+        self._threads = [
+            threading.Thread(target=self._work, args=(number,)) for number in range(count - tasks)
+        ]
+        self._threads.append(
+            threading.Thread(target=lambda: asyncio.run(self._work_in_tasks(tasks)))
+        )
         for each in self._threads:
             each.start()
 
@@ -106,7 +127,10 @@ class Workers:
                     self.errors[f"{type(error).__name__}: {error}"] += 1
 
     async def _work_in_tasks(self, count: int) -> None:
-        async with habemus.connect(self._cluster, name="tasks") as cluster, asyncio.TaskGroup() as group:
+        async with (
+            habemus.connect(self._cluster, name="tasks") as cluster,
+            asyncio.TaskGroup() as group,
+        ):
             for _ in range(count):
                 group.create_task(self._work_in_task(cluster))
 
@@ -139,8 +163,22 @@ def main() -> int:
             cluster.close()
         tracebacks = cluster.log().count("Traceback")
     longest = sorted(workers.waits)[-3:]
-    figures = {"rounds": given.rounds, "workers": given.workers, "grants": len(workers.waits), "errors": dict(workers.errors)}
-    print(json.dumps({**figures, "longest_waits_s": longest, "tracebacks": tracebacks, "seconds": time.monotonic() - began}))
+    figures = {
+        "rounds": given.rounds,
+        "workers": given.workers,
+        "grants": len(workers.waits),
+        "errors": dict(workers.errors),
+    }
+    print(
+        json.dumps(
+            {
+                **figures,
+                "longest_waits_s": longest,
+                "tracebacks": tracebacks,
+                "seconds": time.monotonic() - began,
+            }
+        )
+    )
     return 1 if workers.errors or tracebacks else 0
 
 

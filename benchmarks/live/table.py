@@ -15,7 +15,13 @@ WIDTH = 50
 def show(result: Result) -> str:
     case = result.case
     column = "wait" if case.unit == "hand-overs" else "cycle"
-    lines = [case.title, f"    {'':{WIDTH}} {case.unit + '/s':>14} {column + ' p50':>12} {'p99':>12} {'CPU each':>10}"]
+    lines = [
+        case.title,
+        (
+            f"    {'':{WIDTH}} {case.unit + '/s':>14} {column + ' p50':>12} {'p99':>12}"
+            f" {'CPU each':>10}"
+        ),
+    ]
     for name, samples in result.samples.items():
         found = judging.typical(samples)
         times = f"{_time(found.p50_us):>12} {_time(found.p99_us):>12} {found.cpu_us:7,.0f} us"
@@ -25,7 +31,8 @@ def show(result: Result) -> str:
     for target in case.targets:
         ratio = result.ratio(target)
         lines.append(
-            f"    {_verdict(None if ratio is None else ratio >= target.least)} {_shown(target)}: {_number(ratio)}, target {target.least:g}"
+            f"    {_verdict(None if ratio is None else ratio >= target.least)} {_shown(target)}:"
+            f" {_number(ratio)}, target {target.least:g}"
         )
     return "\n".join(lines)
 
@@ -34,13 +41,18 @@ def show_delays(delays: Delays) -> str:
     lines = [delays.title]
     for who, found in delays.found.items():
         spread = f"{_time(min(found) * 1_000)} to {_time(max(found) * 1_000)}"
-        lines.append(f"    {who:{WIDTH}} {_time(median(found) * 1_000):>14}   {spread}, median of {len(found)}")
+        lines.append(
+            f"    {who:{WIDTH}} {_time(median(found) * 1_000):>14}   {spread}, median of"
+            f" {len(found)}"
+        )
     lines += _absent(delays.absent)
     for limit in delays.limits:
         reached = delays.reached(limit)
         beside = f" / {limit.against}" if limit.against is not None else ", ms"
         verdict = _verdict(None if reached is None else reached <= limit.most)
-        lines.append(f"    {verdict} {limit.who}{beside}: {_number(reached)}, at most {limit.most:g}")
+        lines.append(
+            f"    {verdict} {limit.who}{beside}: {_number(reached)}, at most {limit.most:g}"
+        )
     return "\n".join(lines)
 
 
@@ -83,7 +95,10 @@ def plain_delays(delays: Delays) -> dict[str, Any]:
     return {
         "case": delays.name,
         "title": delays.title,
-        "ms": {who: {"median": round(median(found), 3), "all": [round(each, 3) for each in found]} for who, found in delays.found.items()},
+        "ms": {
+            who: {"median": round(median(found), 3), "all": [round(each, 3) for each in found]}
+            for who, found in delays.found.items()
+        },
         "absent": delays.absent,
         "limits": [
             {
@@ -119,4 +134,6 @@ def _number(found: float | None) -> str:
 
 
 def _time(microseconds: float) -> str:
-    return f"{microseconds / 1_000:,.1f} ms" if microseconds >= 10_000 else f"{microseconds:,.0f} us"
+    return (
+        f"{microseconds / 1_000:,.1f} ms" if microseconds >= 10_000 else f"{microseconds:,.0f} us"
+    )

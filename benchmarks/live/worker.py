@@ -86,7 +86,9 @@ def _nothing(_: Client) -> None:
 
 @dataclass
 class Stays:
-    """What one client saw, on the clock that all processes of the machine share: when it asked, was let in and left, in ns."""
+    """What one client saw, on the clock that all processes of the machine share: when it asked, was
+    let in and left, in ns.
+    """
 
     asked: array[int] = field(default_factory=lambda: array("q"))
     began: array[int] = field(default_factory=lambda: array("q"))
@@ -104,7 +106,13 @@ class Cycles:
 
     def __call__(self, client: Client) -> Stays:
         lock = client.lock(self.name)
-        acquire, release, now, end, stay = lock.acquire, lock.release, time.monotonic_ns, self.end_ns, self.stay_seconds
+        acquire, release, now, end, stay = (
+            lock.acquire,
+            lock.release,
+            time.monotonic_ns,
+            self.end_ns,
+            self.stay_seconds,
+        )
         stays = Stays()
         asked_at, began_at, ended_at = stays.asked.append, stays.began.append, stays.ended.append
         time.sleep(max(0, self.begin_ns - now()) / 1e9)
@@ -130,7 +138,9 @@ class Threads:
     def __call__(self, client: Client) -> list[Stays]:
         found: dict[int, Stays] = {}
         threads = [
-            threading.Thread(target=lambda place, each: found.__setitem__(place, each(client)), args=given)
+            threading.Thread(
+                target=lambda place, each: found.__setitem__(place, each(client)), args=given
+            )
             for given in enumerate(self.cycles)
         ]
         for thread in threads:

@@ -1,9 +1,10 @@
-"""Delivered messages per second: our simulator with the real algorithm files, beside SimPy, in one run.
+"""Delivered messages per second: our simulator with the real algorithm files, beside SimPy, in one
+run.
 
     python benchmarks/sim/bench.py [--quick] [--json]
 
-CPU time is counted, the rivals take turns, and the best of several rounds counts, so that a busy machine disturbs
-all alike.  What matters are the ratios; the rates are those of the machine.
+CPU time is counted, the rivals take turns, and the best of several rounds counts, so that a busy
+machine disturbs all alike.  What matters are the ratios; the rates are those of the machine.
 """
 
 from __future__ import annotations
@@ -31,9 +32,17 @@ GENERAL = "habemus, FIFO, delays drawn"
 FUZZING = "habemus, fresh runs"
 
 
-def ours(size: int, rounds: int, record: Record = Record.NOTHING, network: Network | None = None) -> Callable[[], int]:
+def ours(
+    size: int, rounds: int, record: Record = Record.NOTHING, network: Network | None = None
+) -> Callable[[], int]:
     system = RicartAgrawala.system(size)
-    return lambda: Simulation(system, workload=Clients(rounds, think=(0, 1_000)), record=record, network=network).run().sent
+    return lambda: (
+        Simulation(
+            system, workload=Clients(rounds, think=(0, 1_000)), record=record, network=network
+        )
+        .run()
+        .sent
+    )
 
 
 def our_ring(size: int, hops: int) -> Callable[[], int]:
@@ -45,7 +54,9 @@ def fuzzing(runs: int) -> Callable[[], int]:
     """Fresh runs of three processes, one request each, every one with its own seed."""
 
     def loop() -> int:
-        simulation = Simulation(RicartAgrawala.system(3), workload=Clients(1), record=Record.REQUESTS)
+        simulation = Simulation(
+            RicartAgrawala.system(3), workload=Clients(1), record=Record.REQUESTS
+        )
         for seed in range(runs):
             simulation.reset(seed)
             simulation.run()
@@ -68,7 +79,9 @@ def best_rates(contenders: dict[str, Callable[[], int]], rounds: int) -> dict[st
 class Case(NamedTuple):
     title: str
     contenders: dict[str, Callable[[], int]]
-    targets: tuple[tuple[str, str, float], ...]  # who, against whom, and the least ratio of their rates
+    targets: tuple[
+        tuple[str, str, float], ...
+    ]  # who, against whom, and the least ratio of their rates
     rounds: int
 
 
@@ -102,11 +115,15 @@ def cases(quick: bool) -> list[Case]:
         ),
         Case(
             "Token ring, N = 10,000",
-            {IDIOM: lambda: idiom_ring(10_000, 100_000 * scale), OURS: our_ring(10_000, 100_000 * scale)},
+            {
+                IDIOM: lambda: idiom_ring(10_000, 100_000 * scale),
+                OURS: our_ring(10_000, 100_000 * scale),
+            },
             (),
             rounds,
         ),
-        # A run has 12 messages and as many other events.  15,000 a second where SimPy's idiom delivers 120,000 messages.
+        # A run has 12 messages and as many other events.  15,000 a second where SimPy's idiom
+        # delivers 120,000 messages.
         Case(
             "Fresh runs of 3 processes",
             {IDIOM: lambda: Idiom(10, 30 * scale, 1).run(), FUZZING: fuzzing(1_000 * scale)},
@@ -117,20 +134,33 @@ def cases(quick: bool) -> list[Case]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="smaller runs, for a first look")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the tables")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the tables"
+    )
     arguments = parser.parse_args()
     report: list[dict[str, Any]] = []
     for case in cases(arguments.quick):
         rates = best_rates(case.contenders, case.rounds)
-        ratios = [(who, against, rates[who] / rates[against], least) for who, against, least in case.targets]
+        ratios = [
+            (who, against, rates[who] / rates[against], least)
+            for who, against, least in case.targets
+        ]
         report.append(
             {
                 "case": case.title,
                 "per_second": {who: round(rate) for who, rate in rates.items()},
                 "ratios": [
-                    {"who": who, "against": against, "ratio": round(ratio, 3), "target": least, "met": ratio >= least}
+                    {
+                        "who": who,
+                        "against": against,
+                        "ratio": round(ratio, 3),
+                        "target": least,
+                        "met": ratio >= least,
+                    }
                     for who, against, ratio, least in ratios
                 ],
             }
@@ -140,7 +170,10 @@ def main() -> None:
             for who, rate in rates.items():
                 print(f"    {who:30} {rate:12,.0f}/s {rate / rates[IDIOM]:8.2f}x")
             for who, against, ratio, least in ratios:
-                print(f"    {'met   ' if ratio >= least else 'MISSED'} {who} / {against}: {ratio:.3g}, target {least:g}")
+                print(
+                    f"    {'met   ' if ratio >= least else 'MISSED'} {who} / {against}:"
+                    f" {ratio:.3g}, target {least:g}"
+                )
             print(flush=True)
     if arguments.json:
         print(json.dumps(report, indent=2))

@@ -1,9 +1,9 @@
 """Ricart-Agrawala and a token ring in SimPy, in the two ways people write message passing with it.
 
-`idiom` is SimPy's documented one: a Store per process and a process per message under way.  `callbacks` uses
-SimPy as a bare queue: one Timeout per message, whose callback is the handler.  Both run the same algorithm
-with the same workload as ours: each process asks R times, stays inside for one message time and thinks for up
-to one.
+`idiom` is SimPy's documented one: a Store per process and a process per message under way.
+`callbacks` uses SimPy as a bare queue: one Timeout per message, whose callback is the handler.
+Both run the same algorithm with the same workload as ours: each process asks R times, stays inside
+for one message time and thinks for up to one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class Peer:
     def handle(self, sender: int, kind: str, stamp: int) -> None:
         self.clock = max(self.clock, stamp) + 1
         if kind == "request":
-            if self.state == HELD or (self.state == WANTED and (self.stamp, self.me) < (stamp, sender)):
+            if self.state == HELD or (
+                self.state == WANTED and (self.stamp, self.me) < (stamp, sender)
+            ):
                 self.deferred.append(sender)
             else:
                 self.group.send(self.me, sender, ("reply", self.clock))

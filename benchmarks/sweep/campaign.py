@@ -1,9 +1,11 @@
-"""A sweep that is killed and resumed, and the same on a Dask cluster that loses a worker: are the rows identical?
+"""A sweep that is killed and resumed, and the same on a Dask cluster that loses a worker: are the
+rows identical?
 
     python benchmarks/sweep/campaign.py GRID.toml [--folder FOLDER] [--jobs N]
 
-The sweep is ended by a real `kill -9` when half of its rows are made, and then goes on.  The cluster has two worker processes, of which
-one is ended by a real `kill -9` when half of the rows are made.  The two files of results must be the same, byte by byte.
+The sweep is ended by a real `kill -9` when half of its rows are made, and then goes on.  The
+cluster has two worker processes, of which one is ended by a real `kill -9` when half of the rows
+are made.  The two files of results must be the same, byte by byte.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class Sweep:
     def __init__(self, grid: Path, out: Path, *arguments: str) -> None:
         self.journal = out.with_name(f"{out.name}.journal")
         command = [*HABEMUS, "sweep", str(grid), "--out", str(out), "--json", *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
 
     def rows(self) -> int:
         with suppress(FileNotFoundError):
@@ -40,18 +44,27 @@ class Sweep:
         return 0
 
     def until_half(self) -> int:
-        """Waits until half of the rows are made, and says how many there will be.  To be too late is a mistake of the campaign."""
+        """Waits until half of the rows are made, and says how many there will be.  To be too late
+        is a mistake of the campaign.
+        """
         runs: int | None = None
         while runs is None or self.rows() < runs // 2:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(LOOK_EVERY_S if runs is None or runs < 10_000 else 1)
                 raise SystemExit("the sweep ended before it could be disturbed: give it more runs")
-            with suppress(FileNotFoundError, ValueError), self.journal.open(encoding="utf-8") as journal:
+            with (
+                suppress(FileNotFoundError, ValueError),
+                self.journal.open(encoding="utf-8") as journal,
+            ):
                 runs = json.loads(journal.readline())["runs"]
         return runs
 
     def workers(self) -> list[psutil.Process]:
-        return [each for each in psutil.Process(self.process.pid).children(recursive=True) if WORKER in " ".join(each.cmdline())]
+        return [
+            each
+            for each in psutil.Process(self.process.pid).children(recursive=True)
+            if WORKER in " ".join(each.cmdline())
+        ]
 
     def outcome(self) -> dict[str, object]:
         said, _ = self.process.communicate()
@@ -70,8 +83,14 @@ def killed_and_resumed(grid: Path, out: Path, *jobs: str) -> None:
     assert not out.exists(), "there are results of a sweep that was killed"
     kept = sweep.rows()
     document = Sweep(grid, out, *jobs).outcome()
-    assert kept == document["runs_resumed"] or document["runs_resumed"] == kept - 1, (kept, document["runs_resumed"])  # or one was torn
-    print(f"  killed with {kept:,} of {runs:,} rows made, resumed with {document['runs_resumed']:,}, then complete")
+    assert kept == document["runs_resumed"] or document["runs_resumed"] == kept - 1, (
+        kept,
+        document["runs_resumed"],
+    )  # or one was torn
+    print(
+        f"  killed with {kept:,} of {runs:,} rows made, resumed with {document['runs_resumed']:,},"
+        " then complete"
+    )
 
 
 def on_a_cluster(grid: Path, out: Path, *_: str) -> None:
@@ -87,9 +106,13 @@ def on_a_cluster(grid: Path, out: Path, *_: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("grid", type=Path)
-    parser.add_argument("--folder", type=Path, help="where the results go; otherwise they are thrown away")
+    parser.add_argument(
+        "--folder", type=Path, help="where the results go; otherwise they are thrown away"
+    )
     parser.add_argument("--jobs", help="processes of the sweep that is killed")
     given = parser.parse_args()
     jobs = ("--jobs", given.jobs) if given.jobs else ()

@@ -1,8 +1,10 @@
 """Writes to the resource of server.py with the token of a lock.
 
-    habemus lock report -- python examples/fenced_http/client.py http://127.0.0.1:8080/ "what to write"
+    habemus lock report -- python examples/fenced_http/client.py http://127.0.0.1:8080/ "what to
+    write"
 
-`habemus lock` puts the token into HABEMUS_TOKEN.  Leaves with 0 if it was written, and with 1 if this holder came too late.
+`habemus lock` puts the token into HABEMUS_TOKEN.  Leaves with 0 if it was written, and with 1 if
+this holder came too late.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ PATIENCE = 10.0
 
 def put(url: str, content: bytes, token: int) -> None:
     """Raises StaleToken where the resource has accepted a newer one."""
-    request = urllib.request.Request(url, content, {"Habemus-Token": str(token), "Content-Type": "text/plain"}, method="PUT")
+    request = urllib.request.Request(
+        url, content, {"Habemus-Token": str(token), "Content-Type": "text/plain"}, method="PUT"
+    )
     try:
         urllib.request.urlopen(request, timeout=PATIENCE).close()
     except urllib.error.HTTPError as refusal:

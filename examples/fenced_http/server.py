@@ -1,4 +1,5 @@
-"""A resource on the web that refuses late writers: one document, to be read by everybody and written by whoever holds the lock.
+"""A resource on the web that refuses late writers: one document, to be read by everybody and
+written by whoever holds the lock.
 
     python examples/fenced_http/server.py report.txt 8080
 
@@ -36,11 +37,22 @@ class Document:
     def __init__(self, path: Path) -> None:
         self._file = FencedFile(path)
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
         answers = {"GET": self._get, "PUT": self._put}
         answer = answers.get(environ["REQUEST_METHOD"])
-        status, body, headers = answer(environ) if answer else ("405 Method Not Allowed", b"", [("Allow", "GET, PUT")])
-        start_response(status, [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body))), *headers])
+        status, body, headers = (
+            answer(environ) if answer else ("405 Method Not Allowed", b"", [("Allow", "GET, PUT")])
+        )
+        start_response(
+            status,
+            [
+                ("Content-Type", "text/plain; charset=utf-8"),
+                ("Content-Length", str(len(body))),
+                *headers,
+            ],
+        )
         return [body]
 
     def _get(self, environ: dict[str, Any]) -> Answer:
@@ -52,7 +64,11 @@ class Document:
     def _put(self, environ: dict[str, Any]) -> Answer:
         shown = environ.get("HTTP_HABEMUS_TOKEN")
         if shown is None:
-            return "428 Precondition Required", b"show the token of your lock in the header Habemus-Token\n", []
+            return (
+                "428 Precondition Required",
+                b"show the token of your lock in the header Habemus-Token\n",
+                [],
+            )
         length = environ.get("CONTENT_LENGTH") or ""
         if not (length.isascii() and length.isdigit()):
             return "411 Length Required", b"", []
@@ -64,7 +80,11 @@ class Document:
         try:
             self._file.write(content, token_from(shown))
         except StaleToken as refusal:
-            return "412 Precondition Failed", f"{refusal}\n".encode(), [("Habemus-Token", str(refusal.newest))]
+            return (
+                "412 Precondition Failed",
+                f"{refusal}\n".encode(),
+                [("Habemus-Token", str(refusal.newest))],
+            )
         except ValueError as mistake:
             return "400 Bad Request", f"{mistake}\n".encode(), []
         return "204 No Content", b"", []
@@ -83,7 +103,9 @@ class Handler(WSGIRequestHandler):
 
 def serve(path: Path, port: int) -> Server:
     """On the loopback device; port 0 takes a free one."""
-    return make_server("127.0.0.1", port, Document(path), server_class=Server, handler_class=Handler)
+    return make_server(
+        "127.0.0.1", port, Document(path), server_class=Server, handler_class=Handler
+    )
 
 
 if __name__ == "__main__":

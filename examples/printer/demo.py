@@ -1,8 +1,10 @@
-"""Five processes share a printer.  Their leader is killed, a holder stands still, and no page is printed twice or beside another.
+"""Five processes share a printer.  Their leader is killed, a holder stands still, and no page is
+printed twice or beside another.
 
     habemus up -n 5 --record -- python examples/printer/demo.py FOLDER
 
-Every worker is a process of its own and talks to a node of its own; the printer is a file that checks fencing tokens.
+Every worker is a process of its own and talks to a node of its own; the printer is a file that
+checks fencing tokens.
 """
 
 import os
@@ -21,8 +23,16 @@ class Worker:
     def __init__(self, number: int, cluster: Path, printer: Path) -> None:
         self.number = number
         self.name = f"worker-{number}"
-        command = [sys.executable, str(WORKER), str(cluster / f"node-{number}.sock"), self.name, str(printer)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = [
+            sys.executable,
+            str(WORKER),
+            str(cluster / f"node-{number}.sock"),
+            self.name,
+            str(printer),
+        ]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def told(self, order: str) -> None:
         assert self.process.stdin is not None
@@ -62,7 +72,10 @@ def main(folder: str) -> int:
     first.told("print a page after the leader has gone")
     print(f"  {first.name} {first.says()}, {time.monotonic() - killed:.2f} s later")
 
-    print(f"{second.name} takes the lock, and then its machine stands still: it and its node are paused for longer than the lease.")
+    print(
+        f"{second.name} takes the lock, and then its machine stands still: it and its node are"
+        " paused for longer than the lease."
+    )
     second.told("hold a page out of the past")
     print(f"  {second.name} {second.says()}")
     for paused in (second.process.pid, pids[second.number]):

@@ -1,7 +1,8 @@
-"""A worker that prints pages, one at a time, on a printer that it shares: `worker.py SOCKET NAME FILE`.
+"""A worker that prints pages, one at a time, on a printer that it shares: `worker.py SOCKET NAME
+FILE`.
 
-It reads orders from its standard input, a line each: `print TEXT`, or `hold TEXT` to take the lock, wait for one more line, and only then
-print.  For every page it says whether the printer took it.
+It reads orders from its standard input, a line each: `print TEXT`, or `hold TEXT` to take the lock,
+wait for one more line, and only then print.  For every page it says whether the printer took it.
 """
 
 import sys
@@ -21,7 +22,8 @@ def main(socket: str, name: str, file: str) -> None:
                     if order == "hold":
                         print(f"holds {lease.token}", flush=True)
                         sys.stdin.readline()
-                    # Between the last look at the lease and the write anything may happen: so the printer looks at the token.
+                    # Between the last look at the lease and the write anything may happen: so the
+                    # printer looks at the token.
                     printer.append(f"{name}: {text}\n".encode(), lease.token)
                     lease.wrote()
                     print(f"printed {lease.token}", flush=True)

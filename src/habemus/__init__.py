@@ -9,12 +9,12 @@
     habemus.simulate("ricart-agrawala", n=5, seed=7)    # one run, judged
     habemus.check("maekawa", n=3)                       # every interleaving
 
-`habemus.algorithm` has what the author of an algorithm imports, `habemus.faults` the faults of runs,
-`habemus.fencing` the guards of resources, `habemus.testing` the conformance suite.  Every other module
-is internal.
+`habemus.algorithm` has what the author of an algorithm imports, `habemus.faults` the faults of
+runs, `habemus.fencing` the guards of resources, `habemus.testing` the conformance suite.  Every
+other module is internal.
 
-Names are loaded when they are first used: a search needs no socket, and `habemus lock` has to start as
-fast as Python does.
+Names are loaded when they are first used: a search needs no socket, and `habemus lock` has to start
+as fast as Python does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TYPE_CHECKING = False  # importing `typing` would take as long as the rest of a 
 if TYPE_CHECKING:
     from typing import Any
 
-    from habemus.api import (
+    from habemus.client import (
         Cluster,
         HabemusError,
         Lease,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
         Unreachable,
         connect,
     )
-    from habemus.api.aio import AsyncCluster
-    from habemus.api.embedded import embedded
+    from habemus.client.asynchronous import AsyncCluster
+    from habemus.client.embedded import embedded
     from habemus.core.properties import Verdict
     from habemus.experiments import (
         CheckResult,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         scenario,
         simulate,
     )
-    from habemus.runtimes.live.node import Node
+    from habemus.runtimes.live.hosting.node import Node
     from habemus.traces import Trace
 
 __all__ = [
@@ -88,10 +88,10 @@ _MODULES = {
         "scenario",
         "simulate",
     ),
-    "habemus.api.aio": ("AsyncCluster",),
-    "habemus.api.embedded": ("embedded",),
+    "habemus.client.asynchronous": ("AsyncCluster",),
+    "habemus.client.embedded": ("embedded",),
     "habemus.core.properties": ("Verdict",),
-    "habemus.runtimes.live.node": ("Node",),
+    "habemus.runtimes.live.hosting.node": ("Node",),
     "habemus.traces": ("Trace",),
 }
 """Where names are defined that do not come from the client."""
@@ -102,7 +102,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'habemus' has no attribute {name!r}")
     import importlib
 
-    home = next((module for module, names in _MODULES.items() if name in names), "habemus.api")
+    home = next((module for module, names in _MODULES.items() if name in names), "habemus.client")
     return getattr(importlib.import_module(home), name)
 
 

@@ -2,8 +2,8 @@
 
     from habemus.algorithm import Const, Message, Mutex, ProcessId, upon, whenever
 
-A class that derives from `Mutex`, `Election` or `Detector` declares its variables and handles events.
-The same file is then simulated, searched, drawn and run between real processes.
+A class that derives from `Mutex`, `Election` or `Detector` declares its variables and handles
+events. The same file is then simulated, searched, drawn and run between real processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""That mypyc can compile what is said to be compiled, and would not misread it.  Only its front end runs here: no C compiler.
+"""That mypyc can compile what is said to be compiled, and would not misread it.  Only its front end
+runs here: no C compiler.
 
 `make test-compiled` compiles, and runs the tests of the live side on the result.
 """
@@ -32,20 +33,31 @@ WORD_OF_C = re.compile(
 
 
 def read_by_mypyc(folder: Path, source: Path, *files: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", FRONT_END, str(folder), str(SOURCE.parent / "pyproject.toml"), *files]
+    command = [
+        sys.executable,
+        "-c",
+        FRONT_END,
+        str(folder),
+        str(SOURCE.parent / "pyproject.toml"),
+        *files,
+    ]
     return subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
 
 
 def misread(tree: ast.AST) -> list[str]:
     """What the front end takes, and gets wrong.
 
-    The keywords of a class get lost; `_` before an attribute may make it a word of C; and a tuple is not the same one after a call, so
-    nothing may depend on which one it is.
+    The keywords of a class get lost; `_` before an attribute may make it a word of C; and a tuple
+    is not the same one after a call, so nothing may depend on which one it is.
     """
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            found += [f"line {node.lineno}: {node.name} has {each.arg}=" for each in node.keywords if each.arg != "metaclass"]
+            found += [
+                f"line {node.lineno}: {node.name} has {each.arg}="
+                for each in node.keywords
+                if each.arg != "metaclass"
+            ]
         if isinstance(node, ast.Attribute) and WORD_OF_C.fullmatch(f"_{node.attr}"):
             found.append(f"line {node.lineno}: an attribute {node.attr}")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
@@ -66,7 +78,10 @@ def test_mypyc_would_say_what_it_cannot_take(tmp_path: Path) -> None:
     (tmp_path / "sinner.py").write_text("class Failed(RuntimeError):\n    pass\n")
     done = read_by_mypyc(tmp_path, tmp_path, "sinner.py")
     assert done.returncode != 0
-    assert "sinner.py:1: error: Inheriting from most builtin types is unimplemented" in done.stdout + done.stderr
+    assert (
+        "sinner.py:1: error: Inheriting from most builtin types is unimplemented"
+        in done.stdout + done.stderr
+    )
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -75,9 +90,20 @@ def test_nothing_would_be_misread(module: str) -> None:
 
 
 def test_what_would_be_misread_is_found() -> None:
-    source = "class Hello(Struct, tag='hello'):\n    def start(self):\n        self._thread = id(self.thread)\n"
-    assert sorted(misread(ast.parse(source))) == ["line 1: Hello has tag=", "line 3: an attribute _thread", "line 3: id()"]
+    source = (
+        "class Hello(Struct, tag='hello'):\n    def start(self):\n        self._thread ="
+        " id(self.thread)\n"
+    )
+    assert sorted(misread(ast.parse(source))) == [
+        "line 1: Hello has tag=",
+        "line 3: an attribute _thread",
+        "line 3: id()",
+    ]
 
 
 def test_no_algorithm_is_compiled() -> None:
-    assert [module for module in MODULES if module.startswith("habemus.algorithms") or find_spec(module) is None] == []
+    assert [
+        module
+        for module in MODULES
+        if module.startswith("habemus.algorithms") or find_spec(module) is None
+    ] == []

@@ -1,4 +1,6 @@
-"""The documents say what is true: their commands run, their code runs, and what is generated is up to date."""
+"""The documents say what is true: their commands run, their code runs, and what is generated is up
+to date.
+"""
 
 import re
 import shlex
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from habemus.analysis import faults
+from habemus.analysis.cards import crashes as faults
 from habemus.catalog.entries import SECTIONS, entries
 from habemus.scenarios import find, scenarios
 from habemus.traces.diagram import svg
@@ -24,13 +26,21 @@ def blocks(language: str) -> list[tuple[str, str]]:
     found = []
     for document in DOCUMENTS:
         text = document.read_text(encoding="utf-8")
-        found += [(document.name, block) for block in re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)]
+        found += [
+            (document.name, block)
+            for block in re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        ]
     return found
 
 
 def commands() -> list[tuple[str, str]]:
     told = [(name, block) for name, block in blocks("console") if name not in CHAPTERS]
-    lines = [(name, line[2:]) for name, block in told for line in block.splitlines() if line.startswith("$ habemus")]
+    lines = [
+        (name, line[2:])
+        for name, block in told
+        for line in block.splitlines()
+        if line.startswith("$ habemus")
+    ]
     return list(dict.fromkeys(lines))
 
 
@@ -45,13 +55,25 @@ def pictures(document: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("document", "command"), commands())
-def test_command_of_the_documents(document: str, command: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Each command is understood and ends with a verdict, whatever it is; a picture that it saves is the one that the document shows."""
+def test_command_of_the_documents(
+    document: str, command: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each command is understood and ends with a verdict, whatever it is; a picture that it saves
+    is the one that the document shows.
+    """
     for file in (ROOT / "examples").glob("*.toml"):
         shutil.copy(file, tmp_path)
     for one in re.split(r"\s+(?:&&|;)\s+", re.sub(r"\s+#.*", "", command)):
-        done = subprocess.run([sys.executable, "-m", *shlex.split(one)], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode in (0, 1) and "Traceback" not in done.stderr, f"{document}: {command}: {done.stderr}"
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(one)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode in (0, 1) and "Traceback" not in done.stderr, (
+            f"{document}: {command}: {done.stderr}"
+        )
     for name in sorted(pictures(document)):
         if (tmp_path / name).exists():
             shown = ROOT / "docs" / "images" / name
@@ -62,25 +84,43 @@ def test_command_of_the_documents(document: str, command: str, tmp_path: Path, r
 
 
 def test_the_pictures_of_the_numbers_are_made_by_the_commands_beside_them() -> None:
-    saved = {word for document, command in commands() if document == "numbers.md" for word in command.split()}
+    saved = {
+        word
+        for document, command in commands()
+        if document == "numbers.md"
+        for word in command.split()
+    }
     assert pictures("numbers.md") and pictures("numbers.md") <= saved
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.name
+)
 def test_example(example: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-W", "error", str(example)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
 
-@pytest.mark.parametrize(("document", "code"), [block for block in blocks("python") if "import" in block[1]])
+@pytest.mark.parametrize(
+    ("document", "code"), [block for block in blocks("python") if "import" in block[1]]
+)
 def test_code_of_the_documents(document: str, code: str) -> None:
     exec(compile(code, document, "exec"), {})
 
 
 def generated() -> dict[Path, str]:
     """What is made from the code and committed."""
-    pages = {ROOT / "docs" / "algorithms.md": _catalog_page(), ROOT / "docs" / "faults.md": faults.page()}
+    pages = {
+        ROOT / "docs" / "algorithms.md": _catalog_page(),
+        ROOT / "docs" / "faults.md": faults.page(),
+    }
     for name in ("central-holder-slow",):
         trace = find(name).run().report.trace
         assert trace is not None
@@ -89,7 +129,12 @@ def generated() -> dict[Path, str]:
 
 
 def _catalog_page() -> str:
-    lines = ["# The algorithms", "", "This page is generated from the files of the algorithms; `make docs` writes it anew.", ""]
+    lines = [
+        "# The algorithms",
+        "",
+        "This page is generated from the files of the algorithms; `make docs` writes it anew.",
+        "",
+    ]
     for problem in dict.fromkeys(entry.problem.title for entry in entries().values()):
         lines += [f"## {problem[0].upper()}{problem[1:]}", ""]
         for entry in entries().values():
@@ -106,10 +151,16 @@ def _catalog_page() -> str:
             if entry.unsafe:
                 lines.append(f"| **Unsafe** | see it broken: `habemus scenario {entry.unsafe}` |")
             if entry.options:
-                lines.append(f"| Options | {', '.join(f'`{name}={_cell(default)}`' for name, default in entry.options.items())} |")
+                lines.append(
+                    "| Options |"
+                    f" {', '.join(f'`{name}={_cell(default)}`' for name, default in entry.options.items())} |"
+                )
             lines.append("")
     lines += ["## Scenarios", "", "| name | what happens | outcome |", "|---|---|---|"]
-    lines += [f"| `{each.name}` | {_cell(each.title)} | {each.expected} |" for each in scenarios().values()]
+    lines += [
+        f"| `{each.name}` | {_cell(each.title)} | {each.expected} |"
+        for each in scenarios().values()
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -122,7 +173,9 @@ def test_generated_documents_are_up_to_date(request: pytest.FixtureRequest) -> N
         if request.config.getoption("--rewrite"):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-        assert file.exists() and file.read_text(encoding="utf-8") == text, f"{file.name} is out of date; run make docs"
+        assert file.exists() and file.read_text(encoding="utf-8") == text, (
+            f"{file.name} is out of date; run make docs"
+        )
 
 
 @pytest.mark.parametrize("name", [entry.unsafe for entry in entries().values() if entry.unsafe])
@@ -133,4 +186,6 @@ def test_what_is_called_unsafe_is_seen_broken(name: str) -> None:
 def test_links_of_the_documents_lead_somewhere() -> None:
     for document in [*DOCUMENTS, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
-            assert target.startswith("http") or (document.parent / target).exists(), f"{document.name}: {target}"
+            assert target.startswith("http") or (document.parent / target).exists(), (
+                f"{document.name}: {target}"
+            )

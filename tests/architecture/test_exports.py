@@ -33,7 +33,9 @@ def test_an_unknown_name_is_refused() -> None:
 
 def test_importing_habemus_loads_nothing_else() -> None:
     script = "import sys, habemus; print([name for name in sys.modules if 'habemus.' in name])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 

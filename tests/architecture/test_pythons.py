@@ -1,4 +1,6 @@
-"""`make test-pythons`: each supported version is named, and one that is absent is not counted as passed."""
+"""`make test-pythons`: each supported version is named, and one that is absent is not counted as
+passed.
+"""
 
 import re
 import subprocess
@@ -19,13 +21,21 @@ def test_every_version_that_the_package_names_is_tested() -> None:
 
 def test_an_absent_version_is_told_and_not_counted() -> None:
     command = [sys.executable, "-m", "tests.pythons", "3.13", "3.14"]
-    done = subprocess.run(command, cwd=ROOT, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
-    assert sorted(line.partition(": ")[0] for line in done.stdout.splitlines()) == ["Python 3.13", "Python 3.14"]
+    assert sorted(line.partition(": ")[0] for line in done.stdout.splitlines()) == [
+        "Python 3.13",
+        "Python 3.14",
+    ]
     assert done.stdout.count("NOT RUN: there is no python3") == 2 and "passed" not in done.stdout
 
 
 def test_a_version_that_nobody_knows_is_refused_with_one_line() -> None:
     command = [sys.executable, "-m", "tests.pythons", "2.7"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "no such version: 2.7; there are 3.12, 3.13, 3.14\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "no such version: 2.7; there are 3.12, 3.13, 3.14\n",
+    )

@@ -1,8 +1,9 @@
 """Planted bugs that an exhaustive search must find: what the galleries of mutants share.
 
-A row of a gallery says which line is broken, within which bound it is searched for, which property it violates, after how many
-steps at the earliest, and how many states were visited until then.  Both numbers are exact: a search visits the same states every
-time, so a changed number is a changed algorithm or a changed search.
+A row of a gallery says which line is broken, within which bound it is searched for, which property
+it violates, after how many steps at the earliest, and how many states were visited until then.
+Both numbers are exact: a search visits the same states every time, so a changed number is a changed
+algorithm or a changed search.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from habemus.catalog.checks import Check, CheckReport, perform
 from habemus.catalog.entries import entry_of
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
+from habemus.runs.check import Check, CheckReport, perform
 
 
 class Planted(NamedTuple):
@@ -25,11 +26,14 @@ class Planted(NamedTuple):
     broken: str
     check: Check
     steps: int  # of the shortest counterexample
-    states: int  # visited until it was found; all of them, where the search goes on after the first violation
+    # visited until it was found; all of them, where the search goes on after the first violation
+    states: int
 
 
 def within(n: int, **bound: Any) -> Check:
-    """The bound of a search, by the fields of a check; of the plain one, which visits the same states on every machine."""
+    """The bound of a search, by the fields of a check; of the plain one, which visits the same
+    states on every machine.
+    """
     return Check("mutant", n, **{"search": "breadth", **bound})
 
 
@@ -39,23 +43,31 @@ def verdict_of(report: CheckReport, name: str) -> Verdict:
 
 @cache
 def healthy_report(healthy: type[Process], check: Check) -> CheckReport:
-    """Of the healthy algorithm, looked through to the end: it may violate other properties, which are not looked for here."""
+    """Of the healthy algorithm, looked through to the end: it may violate other properties, which
+    are not looked for here.
+    """
     return perform(replace(check, every=True), entry=entry_of(healthy))
 
 
 def assert_caught(planted: Planted) -> None:
-    """The mutant violates the property as pinned, and the healthy algorithm does not within the same bound.
+    """The mutant violates the property as pinned, and the healthy algorithm does not within the
+    same bound.
 
-    Where the states have no end, the search of the healthy one is cut off by the bound's limit, and must have come deeper by then
-    than the counterexample.
+    Where the states have no end, the search of the healthy one is cut off by the bound's limit, and
+    must have come deeper by then than the counterexample.
     """
     report = perform(planted.check, entry=entry_of(planted.mutant))
     found = {name: (told.steps, report.extent.states) for name, told in report.stories.items()}
-    assert found.get(planted.broken) == (planted.steps, planted.states), f"{report.check.command()}: {found}"
+    assert found.get(planted.broken) == (
+        planted.steps,
+        planted.states,
+    ), f"{report.check.command()}: {found}"
     healthy = healthy_report(planted.healthy, planted.check)
     if healthy.extent.complete:
         assert verdict_of(healthy, planted.broken) is Verdict.HOLDS, healthy.check.command()
     else:
         assert verdict_of(healthy, planted.broken) is Verdict.UNDECIDED
         assert healthy.extent.depth is not None
-        assert healthy.extent.depth > planted.steps, "cut off before the depth of the counterexample"
+        assert healthy.extent.depth > planted.steps, (
+            "cut off before the depth of the counterexample"
+        )

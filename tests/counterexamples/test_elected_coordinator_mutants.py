@@ -1,4 +1,6 @@
-"""Planted bugs, one broken line each, in the elected coordinator: every one must be caught, and the healthy one pass the same runs."""
+"""Planted bugs, one broken line each, in the elected coordinator: every one must be caught, and the
+healthy one pass the same runs.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -16,11 +18,11 @@ from habemus.algorithms.mutex.elected_coordinator import (
 from habemus.algorithms.mutex.lending import Grant, Loan, Record, Repeat, Request, RunOut
 from habemus.algorithms.mutex.ricart_agrawala import WANTED
 from habemus.catalog.entries import entry_of
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
 from habemus.core import ProcessId
 from habemus.core.properties import Verdict
 from habemus.problems.fencing import Token
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 
 # Records.
 
@@ -34,7 +36,11 @@ class RecordsByAMinority(ElectedCoordinator):
     """Half is not more than half."""
 
     def is_recorded(self) -> bool:
-        return self.coordinator == self.me and self.lending and len(self.recorders) >= self.majority() - 1
+        return (
+            self.coordinator == self.me
+            and self.lending
+            and len(self.recorders) >= self.majority() - 1
+        )
 
 
 class AsksNobody(ElectedCoordinator):
@@ -73,7 +79,11 @@ class GoesOnWithoutAnswers(ElectedCoordinatorPlain):
     """Without records a majority knows nothing."""
 
     def knows_enough(self) -> bool:
-        return self.coordinator == self.me and not self.settled and len(self.answers) >= self.majority()
+        return (
+            self.coordinator == self.me
+            and not self.settled
+            and len(self.answers) >= self.majority()
+        )
 
 
 # Terms.
@@ -158,7 +168,13 @@ QUICK = 'election_options={"period": 10000, "patience": [30000, 60000]}'
 LEASE = "lease=60ms"
 
 
-def run(*asks: str, n: int = 5, faults: tuple[tuple[str, str], ...] = (), options: tuple[str, ...] = (), until: str = "1s") -> Setup:
+def run(
+    *asks: str,
+    n: int = 5,
+    faults: tuple[tuple[str, str], ...] = (),
+    options: tuple[str, ...] = (),
+    until: str = "1s",
+) -> Setup:
     return Setup("mutant", n, options=(QUICK, *options), asks=asks, faults=faults, until=until)
 
 
@@ -172,13 +188,26 @@ LONG_SIDES = replace(SIDES, asks=("5@10ms+170ms", "4@30ms+20ms"))
 RESTARTS = run(
     "5@10ms+150ms",
     "4@30ms+20ms",
-    faults=(APART, *((kind, f"{who}@{moment}ms") for kind, moment in (("crash", 26), ("recover", 28)) for who in (2, 3, 4)), HEALED),
+    faults=(
+        APART,
+        *(
+            (kind, f"{who}@{moment}ms")
+            for kind, moment in (("crash", 26), ("recover", 28))
+            for who in (2, 3, 4)
+        ),
+        HEALED,
+    ),
 )
-# 5 has not got its grant when the two are cut off; they reach 2 and 3 again, but hear nothing of the new coordinator.
+# 5 has not got its grant when the two are cut off; they reach 2 and 3 again, but hear nothing of
+# the new coordinator.
 LATE = run(
     "5@26ms+150ms",
     "4@30ms+150ms",
-    faults=(APART, *(("heal", f"{one}-{other}@176ms") for one in (1, 5) for other in (2, 3)), ("heal", "all@300ms")),
+    faults=(
+        APART,
+        *(("heal", f"{one}-{other}@176ms") for one in (1, 5) for other in (2, 3)),
+        ("heal", "all@300ms"),
+    ),
 )
 LEASED_SIDES = run("5@10ms+250ms", "4@30ms+100ms", faults=(APART,), options=(LEASE,))
 LONG_STAY = run("2@10ms+200ms", "3@20ms+50ms", n=3, options=(LEASE,))
@@ -187,11 +216,21 @@ LATE_GRANT = run(
     "2@10ms+20ms",
     "3@20ms+100ms",
     n=3,
-    faults=(("slow", "1>2@12500us=120ms"), ("cut", "2>1@14ms"), ("slow", "1>2@30ms=1ms"), ("heal", "all@150ms")),
+    faults=(
+        ("slow", "1>2@12500us=120ms"),
+        ("cut", "2>1@14ms"),
+        ("slow", "1>2@30ms=1ms"),
+        ("heal", "all@150ms"),
+    ),
     options=(LEASE, 'election_options={"patience": 500000}'),
 )
 # 2 is inside and can be reached by nobody; its coordinator is dead.
-UNREACHABLE = run("2@10ms+200ms", "3@30ms+50ms", faults=(("cut", "2|1,3,4,5@20ms"), ("crash", "1@22ms")), options=(LEASE,))
+UNREACHABLE = run(
+    "2@10ms+200ms",
+    "3@30ms+50ms",
+    faults=(("cut", "2|1,3,4,5@20ms"), ("crash", "1@22ms")),
+    options=(LEASE,),
+)
 LOST_REQUEST = run("3@18ms", n=3, faults=(("cut", "3>1@15ms"), ("heal", "all@24ms")))
 LOST_RELEASE = run("2@10ms+5ms", "3@30ms", n=3, faults=(("cut", "2>1@16ms"), ("heal", "all@24ms")))
 
@@ -224,14 +263,28 @@ def wrongs(algorithm: type[ElectedCoordinator], setup: Setup) -> set[str]:
     """What is violated; "tokens" if they do not grow from entry to entry."""
     report = execute(setup, entry=entry_of(algorithm))
     assert report.trace is not None
-    found = {finding.name for finding in report.findings if finding.verdict is Verdict.VIOLATED and finding.name != "ME3"}
-    granted = [event.fields()["token"] for event in report.trace.events if event.kind == "indicate" and event.name == "Granted"]
+    found = {
+        finding.name
+        for finding in report.findings
+        if finding.verdict is Verdict.VIOLATED and finding.name != "ME3"
+    }
+    granted = [
+        event.fields()["token"]
+        for event in report.trace.events
+        if event.kind == "indicate" and event.name == "Granted"
+    ]
     assert granted or algorithm.__module__ == __name__, "nobody entered"
-    return found | ({"tokens"} if any(later <= earlier for earlier, later in pairwise(granted)) else set())
+    return found | (
+        {"tokens"} if any(later <= earlier for earlier, later in pairwise(granted)) else set()
+    )
 
 
-@pytest.mark.parametrize(("mutant", "healthy", "setup", "wrong"), CASES, ids=[mutant.__name__ for mutant, *_ in CASES])
-def test_caught(mutant: type[ElectedCoordinator], healthy: type[ElectedCoordinator], setup: Setup, wrong: str) -> None:
+@pytest.mark.parametrize(
+    ("mutant", "healthy", "setup", "wrong"), CASES, ids=[mutant.__name__ for mutant, *_ in CASES]
+)
+def test_caught(
+    mutant: type[ElectedCoordinator], healthy: type[ElectedCoordinator], setup: Setup, wrong: str
+) -> None:
     caught = 0
     for one in seeds(setup, 6):
         assert not wrongs(healthy, one), f"the healthy one: {one.command()}"

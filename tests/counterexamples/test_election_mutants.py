@@ -1,6 +1,8 @@
-"""Planted bugs, one broken line each, in the elections of complete graphs and the detectors below them: each is caught.
+"""Planted bugs, one broken line each, in the elections of complete graphs and the detectors below
+them: each is caught.
 
-Every mutant is run in setups in which the healthy algorithm keeps everything, and must show there something else than that.
+Every mutant is run in setups in which the healthy algorithm keeps everything, and must show there
+something else than that.
 """
 
 from collections.abc import Callable
@@ -17,15 +19,24 @@ from habemus.algorithms.election.bully_stable import BullyStable
 from habemus.algorithms.election.omega import Omega
 from habemus.algorithms.election.omega_recovery import Heartbeat as RecoveryHeartbeat
 from habemus.algorithms.election.omega_recovery import OmegaRecovery
-from habemus.algorithms.election.terms import LEADING, SOUNDING, STANDING, Backing, Candidacy, Sounding, Terms, Vote
+from habemus.algorithms.election.terms import (
+    LEADING,
+    SOUNDING,
+    STANDING,
+    Backing,
+    Candidacy,
+    Sounding,
+    Terms,
+    Vote,
+)
 from habemus.algorithms.election.terms import Heartbeat as TermHeartbeat
 from habemus.catalog.entries import entry_of
-from habemus.catalog.runs import Report, execute
-from habemus.catalog.setup import Setup
 from habemus.core import ProcessId
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
 from habemus.problems.detector import Restored, Suspected
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute
 
 SHORT = ("timeout=5ms", "patience=15ms")
 
@@ -103,7 +114,12 @@ class ForgetsItsVote(Terms):
     voted: ProcessId | None = None
 
     def vote_once(self, sender: ProcessId, candidacy: Candidacy) -> None:
-        if self.is_current(candidacy.term) and self.voted in (None, sender) and self.stage != STANDING and self.stage != LEADING:
+        if (
+            self.is_current(candidacy.term)
+            and self.voted in (None, sender)
+            and self.stage != STANDING
+            and self.stage != LEADING
+        ):
             self.voted = sender
             self.send(Vote(self.term), to=sender)
 
@@ -169,7 +185,9 @@ class NeverGivesUp(Terms):
 
 
 class LeavesTheLeaderInTheDark(Terms):
-    """A heartbeat of an older term is dropped without an answer, and the one that drops it never follows anybody again."""
+    """A heartbeat of an older term is dropped without an answer, and the one that drops it never
+    follows anybody again.
+    """
 
     def stay_loyal(self, sender: ProcessId, heartbeat: TermHeartbeat) -> None:
         if heartbeat.term >= self.term:
@@ -268,13 +286,26 @@ class RemembersTheGone(OmegaRecovery):
 
 
 CALM = Setup("bully", 5, options=SHORT, asks=("1@1ms",))
-LEADER_DIES = Setup("bully", 5, options=SHORT, asks=("5@0", "2@15ms", "3@15ms"), faults=(("crash", "5@10ms"),))
-WINNER_DIES = Setup("bully", 5, options=SHORT, asks=("3@5ms",), faults=(("crash", "5@1ms"), ("crash", "4@8ms")))
+LEADER_DIES = Setup(
+    "bully", 5, options=SHORT, asks=("5@0", "2@15ms", "3@15ms"), faults=(("crash", "5@10ms"),)
+)
+WINNER_DIES = Setup(
+    "bully", 5, options=SHORT, asks=("3@5ms",), faults=(("crash", "5@1ms"), ("crash", "4@8ms"))
+)
 # 4 has won while 5 was away; its announcement crosses the return of 5.
-RETURN = Setup("bully", 5, options=SHORT, asks=("4@5ms",), faults=(("crash", "5@1ms"), ("recover", "5@9900us")))
-BACK = Setup("bully", 4, options=SHORT, asks=("4@0",), faults=(("crash", "2@10ms"), ("recover", "2@30ms")))
+RETURN = Setup(
+    "bully", 5, options=SHORT, asks=("4@5ms",), faults=(("crash", "5@1ms"), ("recover", "5@9900us"))
+)
+BACK = Setup(
+    "bully", 4, options=SHORT, asks=("4@0",), faults=(("crash", "2@10ms"), ("recover", "2@30ms"))
+)
 FLAPPING = Setup(
-    "bully-stable", 5, options=SHORT, asks=("5@0", "2@25ms"), faults=(("crash", "5@20ms"), ("recover", "5@50ms")), until="200ms"
+    "bully-stable",
+    5,
+    options=SHORT,
+    asks=("5@0", "2@25ms"),
+    faults=(("crash", "5@20ms"), ("recover", "5@50ms")),
+    until="200ms",
 )
 ALL_STAND = Setup("terms", 3, options=("prevote=false",), asks=("1@1ms", "2@1ms", "3@1ms"))
 # 2 votes for 1, restarts, and is then asked by 3 in the same term.
@@ -283,20 +314,36 @@ ASKED_TWICE = Setup(
     3,
     options=("prevote=false",),
     asks=("1@1ms", "3@1ms"),
-    faults=(("cut", "1-3@0"), ("slow", "3>2@0=5ms"), ("crash", "2@3ms"), ("recover", "2@4ms"), ("heal", "all@20ms")),
+    faults=(
+        ("cut", "1-3@0"),
+        ("slow", "3>2@0=5ms"),
+        ("crash", "2@3ms"),
+        ("recover", "2@4ms"),
+        ("heal", "all@20ms"),
+    ),
 )
-HALVES = Setup("terms", 4, asks=("1@1ms", "3@1ms"), faults=(("cut", "1,2|3,4@0"), ("heal", "all@500ms")))
+HALVES = Setup(
+    "terms", 4, asks=("1@1ms", "3@1ms"), faults=(("cut", "1,2|3,4@0"), ("heal", "all@500ms"))
+)
 REJOIN = Setup("terms", 5, asks=("1@1ms",), faults=(("cut", "1,2,3,4|5@300ms"), ("heal", "all@1s")))
-PARTITION = Setup("terms", 5, asks=("1@1ms",), faults=(("cut", "1,2|3,4,5@300ms"), ("heal", "all@1s")))
+PARTITION = Setup(
+    "terms", 5, asks=("1@1ms",), faults=(("cut", "1,2|3,4,5@300ms"), ("heal", "all@1s"))
+)
 # 1 stands in term 1; the vote of 2 comes when it stands in term 2 already, in which 2 votes for 3.
 LATE_VOTES = Setup(
     "terms",
     3,
     options=("prevote=false", "patience=[30000, 30000]"),
     asks=("1@1ms", "1@4ms", "3@3500us", "3@4500us"),
-    faults=(("slow", "2>1@0=4ms"), ("slow", "1>2@3ms=20ms"), ("cut", "1-3@0"), ("heal", "all@100ms")),
+    faults=(
+        ("slow", "2>1@0=4ms"),
+        ("slow", "1>2@3ms=20ms"),
+        ("cut", "1-3@0"),
+        ("heal", "all@100ms"),
+    ),
 )
-# Twice 3 is backed, and cut off before anybody hears that it stands; so 1 leads in the first term and 3 is in the second.
+# Twice 3 is backed, and cut off before anybody hears that it stands; so 1 leads in the first term
+# and 3 is in the second.
 AHEAD = Setup(
     "terms",
     3,
@@ -308,7 +355,13 @@ AHEAD = Setup(
         ("heal", "all@300ms"),
     ),
 )
-WILD = Setup("eventually-perfect", 3, delay="gst:200ms:heavy:4ms:500..1500", faults=(("crash", "3@400ms"),), until="2s")
+WILD = Setup(
+    "eventually-perfect",
+    3,
+    delay="gst:200ms:heavy:4ms:500..1500",
+    faults=(("crash", "3@400ms"),),
+    until="2s",
+)
 SLOW = Setup("eventually-perfect", 3, delay="16ms..24ms", until="3s")
 BEATS = Setup("heartbeat", 3, faults=(("crash", "3@400ms"),))
 ELECTED_WILD = Setup("omega", 3, delay="gst:200ms:heavy:4ms:500..1500", until="1500ms")
@@ -316,7 +369,11 @@ ELECTED_CRASH = Setup("omega", 3, faults=(("crash", "1@100ms"),))
 UNSTABLE = Setup(
     "omega-recovery",
     3,
-    faults=tuple(fault for turn in range(3) for fault in (("crash", f"1@{105 + 200 * turn}ms"), ("recover", f"1@{205 + 200 * turn}ms"))),
+    faults=tuple(
+        fault
+        for turn in range(3)
+        for fault in (("crash", f"1@{105 + 200 * turn}ms"), ("recover", f"1@{205 + 200 * turn}ms"))
+    ),
     until="2600ms",
 )
 RECOVERY_CRASH = Setup("omega-recovery", 3, faults=(("crash", "1@100ms"),))
@@ -344,8 +401,18 @@ CASES: list[tuple[type[Process], type[Process], Setup, tuple[str, ...]]] = [
     (NeverRestores, EventuallyPerfect, WILD, ("accuracy",)),
     (ForgetsToWait, Heartbeat, BEATS, ("accuracy",)),
     (SuspectsInSilence, Heartbeat, BEATS, ("completeness",)),
-    (ExpectsTheLastOne, Adaptive, Setup("adaptive", 3, options=("margin=3", "step=0"), until="2s"), ("accuracy",)),
-    (WaitsForTheImpossible, PhiAccrual, Setup("phi-accrual", 3, faults=(("crash", "3@400ms"),)), ("completeness",)),
+    (
+        ExpectsTheLastOne,
+        Adaptive,
+        Setup("adaptive", 3, options=("margin=3", "step=0"), until="2s"),
+        ("accuracy",),
+    ),
+    (
+        WaitsForTheImpossible,
+        PhiAccrual,
+        Setup("phi-accrual", 3, faults=(("crash", "3@400ms"),)),
+        ("completeness",),
+    ),
     (NeverTrustsAgain, Omega, ELECTED_WILD, ("E1", "E3")),
     (TrustsTheDead, Omega, ELECTED_CRASH, ("E3",)),
     (OnlyReplaces, OmegaRecovery, RECOVERY_CRASH, ("E1", "E3")),
@@ -356,28 +423,52 @@ CASES: list[tuple[type[Process], type[Process], Setup, tuple[str, ...]]] = [
 
 def runs(algorithm: type[Process], setup: Setup, seeds: int = 5) -> list[Report]:
     entry = entry_of(algorithm)
-    if setup.until is None and entry.problem.name == "election" and getattr(algorithm, "duration", None) is None:
+    if (
+        setup.until is None
+        and entry.problem.name == "election"
+        and getattr(algorithm, "duration", None) is None
+    ):
         setup = replace(setup, until="500ms")  # a mutant may never come to rest
-    return [execute(Setup.from_plain({**setup.plain(), "seed": seed}), entry=entry) for seed in range(seeds)]
+    return [
+        execute(Setup.from_plain({**setup.plain(), "seed": seed}), entry=entry)
+        for seed in range(seeds)
+    ]
 
 
-@pytest.mark.parametrize(("mutant", "healthy", "setup", "caught"), CASES, ids=[case[0].__name__ for case in CASES])
-def test_mutant_is_caught(mutant: type[Process], healthy: type[Process], setup: Setup, caught: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("mutant", "healthy", "setup", "caught"), CASES, ids=[case[0].__name__ for case in CASES]
+)
+def test_mutant_is_caught(
+    mutant: type[Process], healthy: type[Process], setup: Setup, caught: tuple[str, ...]
+) -> None:
     for report in runs(healthy, setup):
-        spoilt = [finding for finding in report.findings if finding.name in caught and finding.verdict is not Verdict.HOLDS]
+        spoilt = [
+            finding
+            for finding in report.findings
+            if finding.name in caught and finding.verdict is not Verdict.HOLDS
+        ]
         assert spoilt == [], "the healthy algorithm must keep what the mutant breaks"
-    shown = {finding.name for report in runs(mutant, setup) for finding in report.findings if finding.verdict is not Verdict.HOLDS}
+    shown = {
+        finding.name
+        for report in runs(mutant, setup)
+        for finding in report.findings
+        if finding.verdict is not Verdict.HOLDS
+    }
     assert shown >= set(caught), f"shown: {sorted(shown)}"
 
 
 def test_the_unstable_process_leads_without_incarnations() -> None:
-    leaders: Callable[[type[Process]], set[int]] = lambda algorithm: {report.costs["leader"] for report in runs(algorithm, UNSTABLE)}  # noqa: E731
+    leaders: Callable[[type[Process]], set[int]] = lambda algorithm: {  # noqa: E731
+        report.costs["leader"] for report in runs(algorithm, UNSTABLE)
+    }
     assert leaders(OmegaRecovery) == {2}
     assert leaders(CountsNoIncarnation) == {1}
 
 
 def test_messages_that_cross_multiply_without_the_fresh_leader() -> None:
     setup = Setup("bully", 8, workload="in-turn", until="200ms")
-    healthy, mutant = (execute(setup, entry=entry_of(each), keep=False) for each in (Bully, DoubtsAtOnce))
+    healthy, mutant = (
+        execute(setup, entry=entry_of(each), keep=False) for each in (Bully, DoubtsAtOnce)
+    )
     assert healthy.costs["messages"] == healthy.costs["formula"]["messages"]
     assert mutant.costs["messages"] > 2 * healthy.costs["messages"]

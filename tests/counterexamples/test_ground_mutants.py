@@ -1,7 +1,8 @@
-"""Planted bugs, one broken line each, in the first algorithms: the monitors must find every one of them.
+"""Planted bugs, one broken line each, in the first algorithms: the monitors must find every one of
+them.
 
-A check that lets a mutant pass is worth nothing, so each mutant is caught within a bounded number of seeds, by the named
-property, and the healthy algorithm passes the very same runs.
+A check that lets a mutant pass is worth nothing, so each mutant is caught within a bounded number
+of seeds, by the named property, and the healthy algorithm passes the very same runs.
 """
 
 from collections.abc import Iterator
@@ -14,10 +15,10 @@ from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Rep
 from habemus.algorithms.mutex.ricart_agrawala import Request as Ask
 from habemus.algorithms.mutex.token_ring import Token, TokenRing
 from habemus.catalog.entries import entry_of
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
 from habemus.core import MistakeInAlgorithm, ProcessId
 from habemus.problems.mutex import Mutex
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 from habemus.testing import CHECKS
 
 SEEDS = 60
@@ -77,10 +78,14 @@ class ForgetsTheDeferred(RicartAgrawala):
 
 
 class StampsWithoutReceiving(RicartAgrawala):
-    """The clock only counts its own requests, so a later request can carry an earlier stamp: ME3 goes."""
+    """The clock only counts its own requests, so a later request can carry an earlier stamp: ME3
+    goes.
+    """
 
     def reply_or_defer(self, sender: ProcessId, request: Ask) -> None:
-        if self.state == HELD or (self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)):
+        if self.state == HELD or (
+            self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)
+        ):
             self.deferred.add(sender)
         else:
             self.send(Reply(0), to=sender)
@@ -116,7 +121,16 @@ def runs(crash: bool = False) -> Iterator[Setup]:
     for seed in range(SEEDS):
         faults = (("crash", "1@Granted#1"),) if crash else ()
         workload = "burst" if seed % 2 else "steady"
-        yield Setup("mutant", 3, seed=seed, workload=workload, requests=3, delay="exp:1ms", faults=faults, until="1s")
+        yield Setup(
+            "mutant",
+            3,
+            seed=seed,
+            workload=workload,
+            requests=3,
+            delay="exp:1ms",
+            faults=faults,
+            until="1s",
+        )
 
 
 def violations(algorithm: type[Mutex], crash: bool = False) -> dict[str, int]:
@@ -165,5 +179,7 @@ def test_entry_that_nobody_asked_for_is_caught() -> None:
 
 
 def test_grant_is_not_a_release() -> None:
-    """Values of different types are different, even without fields: a set of messages would lose one otherwise."""
+    """Values of different types are different, even without fields: a set of messages would lose
+    one otherwise.
+    """
     assert len({Grant(), Release(), Request()}) == 3

@@ -1,17 +1,25 @@
-"""Planted bugs, one broken line each, in SWIM and in the probabilistic election: each is caught where the healthy one keeps all."""
+"""Planted bugs, one broken line each, in SWIM and in the probabilistic election: each is caught
+where the healthy one keeps all.
+"""
 
 from dataclasses import replace
 
 import pytest
 
 from habemus.algorithms.detectors.swim import ALIVE, Answer, Grace, News, NoAnswer, PingForMe, Swim
-from habemus.algorithms.election.probabilistic import Candidate, Patience, Probabilistic, Rumour, mixed
+from habemus.algorithms.election.probabilistic import (
+    Candidate,
+    Patience,
+    Probabilistic,
+    Rumour,
+    mixed,
+)
 from habemus.catalog.entries import entry_of
-from habemus.catalog.runs import Report, execute
-from habemus.catalog.setup import Setup
 from habemus.core import ProcessId
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute
 
 
 class AsksNobody(Swim):
@@ -140,13 +148,29 @@ CASES: list[tuple[type[Process], type[Process], Setup, tuple[str, ...]]] = [
 
 
 def runs(algorithm: type[Process], setup: Setup, seeds: int = 5) -> list[Report]:
-    return [execute(replace(setup, seed=seed, events=20_000), entry=entry_of(algorithm), keep=False) for seed in range(seeds)]
+    return [
+        execute(replace(setup, seed=seed, events=20_000), entry=entry_of(algorithm), keep=False)
+        for seed in range(seeds)
+    ]
 
 
-@pytest.mark.parametrize(("mutant", "healthy", "setup", "caught"), CASES, ids=[case[0].__name__ for case in CASES])
-def test_mutant_is_caught(mutant: type[Process], healthy: type[Process], setup: Setup, caught: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("mutant", "healthy", "setup", "caught"), CASES, ids=[case[0].__name__ for case in CASES]
+)
+def test_mutant_is_caught(
+    mutant: type[Process], healthy: type[Process], setup: Setup, caught: tuple[str, ...]
+) -> None:
     for report in runs(healthy, setup):
-        spoilt = [finding for finding in report.findings if finding.name in caught and finding.verdict is not Verdict.HOLDS]
+        spoilt = [
+            finding
+            for finding in report.findings
+            if finding.name in caught and finding.verdict is not Verdict.HOLDS
+        ]
         assert spoilt == [], "the healthy algorithm must keep what the mutant breaks"
-    shown = {finding.name for report in runs(mutant, setup) for finding in report.findings if finding.verdict is not Verdict.HOLDS}
+    shown = {
+        finding.name
+        for report in runs(mutant, setup)
+        for finding in report.findings
+        if finding.verdict is not Verdict.HOLDS
+    }
     assert shown >= set(caught), f"shown: {sorted(shown)}"

@@ -1,7 +1,9 @@
-"""Planted bugs, one broken line each, in the quorum mutexes and in Maekawa's: the monitors must find every one of them.
+"""Planted bugs, one broken line each, in the quorum mutexes and in Maekawa's: the monitors must
+find every one of them.
 
-Each mutant is caught within a bounded number of seeds, by the named property, and the healthy algorithm passes the very
-same runs as far as its card, or what is said next to the mutant, promises.
+Each mutant is caught within a bounded number of seeds, by the named property, and the healthy
+algorithm passes the very same runs as far as its card, or what is said next to the mutant,
+promises.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,17 +15,24 @@ import pytest
 from habemus.algorithms.mutex.maekawa import Maekawa
 from habemus.algorithms.mutex.maekawa_sanders import Failed, Inquire, MaekawaSanders, Yield
 from habemus.algorithms.mutex.maekawa_sanders import Request as StampedRequest
-from habemus.algorithms.mutex.quorum import Claim, Grant, Quorum, QuorumDurable, QuorumRetry, Recovered
+from habemus.algorithms.mutex.quorum import (
+    Claim,
+    Grant,
+    Quorum,
+    QuorumDurable,
+    QuorumRetry,
+    Recovered,
+)
 from habemus.algorithms.mutex.quorum import Release as NumberedRelease
 from habemus.algorithms.mutex.quorum import Request as NumberedRequest
 from habemus.algorithms.mutex.quorum_yield import QuorumYield
 from habemus.algorithms.mutex.ricart_agrawala import RELEASED, WANTED
 from habemus.catalog.entries import entry_of
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
 from habemus.core import ProcessId
 from habemus.core.properties import Verdict
 from habemus.problems.mutex import Mutex
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 
 # Of the quorum.
 
@@ -51,7 +60,9 @@ class AnybodyFrees(Quorum):
 
 
 class KeepsWhoHasLeft(Quorum):
-    """A release from one who waits does not take it out of the queue, so the grant goes to one who never gives it back."""
+    """A release from one who waits does not take it out of the queue, so the grant goes to one who
+    never gives it back.
+    """
 
     def vacate(self, sender: ProcessId, release: NumberedRelease) -> None:
         if self.holder == (sender, release.number):
@@ -99,7 +110,9 @@ class AsksNobodyAgain(QuorumDurable):
 
 
 class DoesNotStoreNumbers(QuorumDurable):
-    """A participant that restarts numbers its requests from 1 again, and late messages of old requests count for new ones."""
+    """A participant that restarts numbers its requests from 1 again, and late messages of old
+    requests count for new ones.
+    """
 
     number: int = 0
 
@@ -165,7 +178,9 @@ class YieldsBeforeTheVote(MaekawaSanders):
 
 
 class AnswersLateInquiries(MaekawaSanders):
-    """Takes an INQUIRE of an earlier vote for one of the vote that it has now, gives that back, and the voter does not take it."""
+    """Takes an INQUIRE of an earlier vote for one of the vote that it has now, gives that back, and
+    the voter does not take it.
+    """
 
     def wanted_back(self) -> list[ProcessId]:
         return [voter for voter in sorted(self.votes) if voter in self.inquiries]
@@ -211,17 +226,37 @@ class KeepsOldVotes(Maekawa):
 # The runs.
 
 
-def crowd(n: int = 3, requests: int = 4, options: tuple[str, ...] = (), hold: str = "1ms", delay: str = "exp:1ms") -> Iterator[Setup]:
+def crowd(
+    n: int = 3,
+    requests: int = 4,
+    options: tuple[str, ...] = (),
+    hold: str = "1ms",
+    delay: str = "exp:1ms",
+) -> Iterator[Setup]:
     """Everybody wants in, at once or a little apart, over links that reorder."""
     for seed in range(SEEDS):
         workload = "burst" if seed % 2 else "steady"
-        yield Setup("mutant", n, seed, options, workload=workload, requests=requests, hold=hold, delay=delay, until="20s")
+        yield Setup(
+            "mutant",
+            n,
+            seed,
+            options,
+            workload=workload,
+            requests=requests,
+            hold=hold,
+            delay=delay,
+            until="20s",
+        )
 
 
 def pairs() -> Iterator[Setup]:
-    """Two of three ask at a time.  Two cannot split three grants so that both lack one, so everybody gets in."""
+    """Two of three ask at a time.  Two cannot split three grants so that both lack one, so
+    everybody gets in.
+    """
     asking = [(1, 2), (2, 3), (2, 3), (1, 3), (1, 2), (2, 3), (1, 3), (1, 2)]
-    asks = tuple(f"{one}@{50 * turn + 1}ms+100us" for turn, both in enumerate(asking) for one in both)
+    asks = tuple(
+        f"{one}@{50 * turn + 1}ms+100us" for turn, both in enumerate(asking) for one in both
+    )
     for seed in range(SEEDS):
         yield Setup("mutant", 3, seed, asks=asks, delay="exp:1ms", until="20s")
 
@@ -234,11 +269,30 @@ def restarts(n: int = 2, victims: tuple[ProcessId, ...] = (101, 102, 103)) -> It
         for _ in range(4):
             victim, moment = draw.choice(victims), draw.randrange(500, 20_000)
             if seed % 2:
-                faults += [("crash", f"{victim}@{moment}us"), ("recover", f"{victim}@{moment + draw.randrange(100, 3_000)}us")]
+                faults += [
+                    ("crash", f"{victim}@{moment}us"),
+                    ("recover", f"{victim}@{moment + draw.randrange(100, 3_000)}us"),
+                ]
             else:
-                faults += [("crash", f"{victim}@send#{draw.randrange(1, 12)}"), ("recover", f"{victim}@{moment}us")]
-        faults += [("recover", f"{victim}@{moment}ms") for victim in victims for moment in (30, 60, 100, 200, 500)]
-        yield Setup("mutant", n, seed, requests=5, hold="6ms", delay="exp:1ms", faults=tuple(faults), until="20s")
+                faults += [
+                    ("crash", f"{victim}@send#{draw.randrange(1, 12)}"),
+                    ("recover", f"{victim}@{moment}us"),
+                ]
+        faults += [
+            ("recover", f"{victim}@{moment}ms")
+            for victim in victims
+            for moment in (30, 60, 100, 200, 500)
+        ]
+        yield Setup(
+            "mutant",
+            n,
+            seed,
+            requests=5,
+            hold="6ms",
+            delay="exp:1ms",
+            faults=tuple(faults),
+            until="20s",
+        )
 
 
 SEEDS = 60
@@ -257,7 +311,9 @@ RUNS: dict[str, Callable[[], Iterator[Setup]]] = {
 
 
 def first_violations(algorithm: type[Mutex], runs: str, until: str = "") -> dict[str, str]:
-    """Which properties are violated, with the first run that shows it; stops at the one that is looked for."""
+    """Which properties are violated, with the first run that shows it; stops at the one that is
+    looked for.
+    """
     found: dict[str, str] = {}
     for setup in RUNS[runs]():
         for finding in execute(setup, entry=entry_of(algorithm), keep=False).findings:
@@ -309,9 +365,17 @@ def test_mutant_is_caught(mutant: type[Mutex], runs: str, caught_by: str) -> Non
 
 
 def test_the_omission_that_sanders_found_deadlocks_in_the_shortest_run() -> None:
-    """2 has hopes at voter 3 until 1 comes, is not told, and so keeps its own vote, which 1 needs, for ever."""
+    """2 has hopes at voter 3 until 1 comes, is not told, and so keeps its own vote, which 1 needs,
+    for ever.
+    """
     asks = ("1@1ms", "2@1ms", "3@1ms")
-    setup = Setup("mutant", 3, options=("sets=[[1,2,3],[2,3],[1,3]]",), asks=asks, faults=(("slow", "1>3@0=1200us"),))
+    setup = Setup(
+        "mutant",
+        3,
+        options=("sets=[[1,2,3],[2,3],[1,3]]",),
+        asks=asks,
+        faults=(("slow", "1>3@0=1200us"),),
+    )
     report = execute(setup, entry=entry_of(TellsOnlyNewcomers))
     assert report.violated == ["ME2-deadlock"]
     assert "cycle 1 -> 2 -> 1" in report.why or "cycle 1 -> 2 -> 3 -> 1" in report.why

@@ -1,6 +1,8 @@
-"""Planted bugs, one broken line each, in Lamport's algorithm and the variants of Ricart and Agrawala: the monitors find each of them.
+"""Planted bugs, one broken line each, in Lamport's algorithm and the variants of Ricart and
+Agrawala: the monitors find each of them.
 
-Each mutant is caught within a bounded number of seeds by the named property, and the healthy algorithm passes the very same runs.
+Each mutant is caught within a bounded number of seeds by the named property, and the healthy
+algorithm passes the very same runs.
 """
 
 from functools import cache
@@ -19,12 +21,12 @@ from habemus.algorithms.mutex.ra_reliable import RicartAgrawalaReliable
 from habemus.algorithms.mutex.ricart_agrawala import HELD, WANTED, Reply, Request, RicartAgrawala
 from habemus.algorithms.mutex.roucairol_carvalho import RoucairolCarvalho
 from habemus.catalog.entries import entry_of
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
 from habemus.core import ProcessId, System
 from habemus.core.system import complete
 from habemus.problems.link import Link
 from habemus.problems.mutex import Mutex
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 
 SEEDS = 200
 
@@ -47,7 +49,9 @@ class ComparesWithItsClock(RicartAgrawala):
 
     def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
         self.clock = max(self.clock, request.stamp) + 1
-        if self.state == HELD or (self.state == WANTED and (self.clock, self.me) < (request.stamp, sender)):
+        if self.state == HELD or (
+            self.state == WANTED and (self.clock, self.me) < (request.stamp, sender)
+        ):
             self.deferred.add(sender)
         else:
             self.send(Reply(self.clock), to=sender)
@@ -79,7 +83,9 @@ class ExpectsOneReplyFewer(RicartAgrawala):
 
 
 class RepliesTwice(RicartAgrawala):
-    """Does not forget whom it has replied to, so a second release replies once more, to a request that it has not seen."""
+    """Does not forget whom it has replied to, so a second release replies once more, to a request
+    that it has not seen.
+    """
 
     def release(self) -> None:
         deferred = set(self.deferred)
@@ -113,7 +119,9 @@ class PutsItselfFirst(Lamport):
     """Among equal stamps everybody takes itself for the first."""
 
     def first(self) -> ProcessId:
-        return min((stamp, process != self.me, process) for process, stamp in sorted(self.queue.items()))[2]
+        return min(
+            (stamp, process != self.me, process) for process, stamp in sorted(self.queue.items())
+        )[2]
 
 
 class AcknowledgesTheStamp(Lamport):
@@ -133,7 +141,9 @@ class DoesNotAskAgain(RoucairolCarvalho):
 
     def permit_or_defer(self, sender: ProcessId, request: Request) -> None:
         self.clock = max(self.clock, request.stamp) + 1
-        if self.state == HELD or (self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)):
+        if self.state == HELD or (
+            self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)
+        ):
             self.deferred.add(sender)
         else:
             self.permit(sender)
@@ -194,7 +204,9 @@ class ForgetsReleases(RicartAgrawalaMajority):
 
 
 class OnlyComparesDifferently(RicartAgrawalaPriority):
-    """As the lecture notes have it: who has replied and then asks with a higher priority is not asked again."""
+    """As the lecture notes have it: who has replied and then asks with a higher priority is not
+    asked again.
+    """
 
     def ask_again(self, process: ProcessId) -> None:
         pass
@@ -213,7 +225,9 @@ class HandicapsOnlyItself(RicartAgrawalaPriorityAging):
 
 
 class AsksAgainWithoutPriority(RicartAgrawalaPriority):
-    """The second request looks more urgent than the first: the asked one gives way to somebody who does not go first."""
+    """The second request looks more urgent than the first: the asked one gives way to somebody who
+    does not go first.
+    """
 
     def ask_again(self, process: ProcessId) -> None:
         self.missing.add(process)
@@ -251,14 +265,20 @@ class Repetitive(RicartAgrawalaReliable):
 
 def over(links: Link, size: int) -> System:
     everybody = range(1, size + 1)
-    return System(dict.fromkeys(everybody, RicartAgrawala().over(links)), complete(everybody), tuple(everybody))
+    return System(
+        dict.fromkeys(everybody, RicartAgrawala().over(links)),
+        complete(everybody),
+        tuple(everybody),
+    )
 
 
 DELAYS = ("exp:1ms", "heavy:1ms", "100..9000", "heavy:200")
 
 
 def setup_of(healthy: type[Mutex], seed: int) -> Setup:
-    """Three or four, calm or crowded, their clocks apart; with priorities or on a bad network where that is what the algorithm is for."""
+    """Three or four, calm or crowded, their clocks apart; with priorities or on a bad network where
+    that is what the algorithm is for.
+    """
     size = 3 + seed % 2
     everybody = range(1, size + 1)
     plain = {
@@ -314,11 +334,15 @@ def violations(algorithm: type[Mutex], healthy: type[Mutex], seed: int) -> tuple
     ],
 )
 def test_mutant_is_caught(mutant: type[Mutex], healthy: type[Mutex], caught_by: str) -> None:
-    first = next((seed for seed in range(SEEDS) if caught_by in violations(mutant, healthy, seed)), None)
+    first = next(
+        (seed for seed in range(SEEDS) if caught_by in violations(mutant, healthy, seed)), None
+    )
     assert first is not None, f"{mutant.__name__} passes {SEEDS} runs"
     claimed = entry_of(healthy).box.ensures
     for seed in range(max(first + 1, 20)):
-        assert not [name for name in violations(healthy, healthy, seed) if name.partition("-")[0] in claimed]
+        assert not [
+            name for name in violations(healthy, healthy, seed) if name.partition("-")[0] in claimed
+        ]
 
 
 # Bugs that chance hardly finds: each has a run of its own.
@@ -329,29 +353,47 @@ def broken_by(setup: Setup, algorithm: type[Mutex]) -> list[str]:
 
 
 def test_a_vote_that_was_given_back_before_it_came_does_not_count() -> None:
-    """The request of 1 goes first.  It reaches 3 after that of 2, so 3 asks 2 for its vote back, and that inquiry overtakes the vote."""
-    faults = (("slow", "2>3@0=200us"), ("slow", "1>2@0=20ms"), ("slow", "3>2@0=10ms"), ("slow", "3>2@1500us=1ms"))
+    """The request of 1 goes first.  It reaches 3 after that of 2, so 3 asks 2 for its vote back,
+    and that inquiry overtakes the vote.
+    """
+    faults = (
+        ("slow", "2>3@0=200us"),
+        ("slow", "1>2@0=20ms"),
+        ("slow", "3>2@0=10ms"),
+        ("slow", "3>2@1500us=1ms"),
+    )
     setup = Setup("mutant", 3, asks=("1@1ms+10ms", "2@1ms+10ms"), faults=faults)
     assert broken_by(setup, YieldsWhatHasNotCome) == ["ME1"]
     assert broken_by(setup, RicartAgrawalaMajority) == []
 
 
 def test_a_release_that_overtakes_its_request_is_remembered() -> None:
-    """1 enters with the votes of 1 and 2; its release reaches 3 before its request.  Later 3 is needed for a majority."""
+    """1 enters with the votes of 1 and 2; its release reaches 3 before its request.  Later 3 is
+    needed for a majority.
+    """
     faults = (("slow", "1>3@0=20ms"), ("slow", "1>3@2ms=1ms"), ("crash", "1@10ms"))
     setup = Setup("mutant", 3, asks=("1@1ms", "2@30ms"), faults=faults)
     assert broken_by(setup, ForgetsReleases) == ["ME2-deadlock"]
     assert broken_by(setup, RicartAgrawalaMajority) == []
 
 
-@pytest.mark.parametrize("algorithm", [Lamport, RicartAgrawalaPriority, RicartAgrawalaPriorityAging])
+@pytest.mark.parametrize(
+    "algorithm", [Lamport, RicartAgrawalaPriority, RicartAgrawalaPriorityAging]
+)
 def test_the_need_for_order_is_real(algorithm: type[Mutex]) -> None:
     """An algorithm that says that it needs FIFO links breaks without them."""
     assert algorithm.needs_fifo
-    setups = (Setup.from_plain({**setup_of(algorithm, seed).plain(), "fifo": False}) for seed in range(SEEDS))
-    assert any("ME1" in execute(setup, entry=entry_of(algorithm), keep=False).violated for setup in setups)
+    setups = (
+        Setup.from_plain({**setup_of(algorithm, seed).plain(), "fifo": False})
+        for seed in range(SEEDS)
+    )
+    assert any(
+        "ME1" in execute(setup, entry=entry_of(algorithm), keep=False).violated for setup in setups
+    )
 
 
-@pytest.mark.parametrize("algorithm", [RicartAgrawala, RicartAgrawalaMajority, RoucairolCarvalho, RicartAgrawalaReliable])
+@pytest.mark.parametrize(
+    "algorithm", [RicartAgrawala, RicartAgrawalaMajority, RoucairolCarvalho, RicartAgrawalaReliable]
+)
 def test_no_other_needs_order(algorithm: type[Mutex]) -> None:
     assert not algorithm.needs_fifo

@@ -1,8 +1,9 @@
-"""Planted bugs, one broken rule each, in the elections on rings and graphs: every one of them must be noticed.
+"""Planted bugs, one broken rule each, in the elections on rings and graphs: every one of them must
+be noticed.
 
-A bug shows as a violated property, as a wrong winner (the monitors do not know who ought to win), as a run that does not come
-to rest, or as a number of messages that differs from what the algorithm is known to send.  The healthy algorithm passes the
-very same runs.
+A bug shows as a violated property, as a wrong winner (the monitors do not know who ought to win),
+as a run that does not come to rest, or as a number of messages that differs from what the algorithm
+is known to send.  The healthy algorithm passes the very same runs.
 """
 
 from collections.abc import Iterator
@@ -10,20 +11,35 @@ from dataclasses import replace
 
 import pytest
 
-from habemus.algorithms.election import chang_roberts, franklin, hirschberg_sinclair, itai_rodeh, peterson, ring_anonymous, ring_list, yo_yo
+from habemus.algorithms.election import (
+    chang_roberts,
+    franklin,
+    hirschberg_sinclair,
+    itai_rodeh,
+    peterson,
+    ring_anonymous,
+    ring_list,
+    yo_yo,
+)
 from habemus.algorithms.election.chang_roberts import ChangRoberts
 from habemus.algorithms.election.franklin import ASLEEP, PASSIVE, Franklin
 from habemus.algorithms.election.hirschberg_sinclair import HirschbergSinclair
 from habemus.algorithms.election.itai_rodeh import ItaiRodeh
 from habemus.algorithms.election.peterson import Peterson
-from habemus.algorithms.election.ring_anonymous import CANDIDATE, ELECTED, FOLLOWER, IN_OFFICE, RingAnonymous
+from habemus.algorithms.election.ring_anonymous import (
+    CANDIDATE,
+    ELECTED,
+    FOLLOWER,
+    IN_OFFICE,
+    RingAnonymous,
+)
 from habemus.algorithms.election.ring_list import RingList
 from habemus.algorithms.election.yo_yo import LEAVE, NO, PRUNE, YES, YoYo
 from habemus.catalog.entries import entry_of
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
 from habemus.core import Message, MistakeInAlgorithm, ProcessId, upon
 from habemus.problems.election import Election, Leader
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 
 RUNS = 40
 
@@ -60,7 +76,9 @@ class LetsSmallerPass(ItaiRodeh):
         if token.hops == self.n:
             super().compare(sender, token)
         else:
-            self.send(itai_rodeh.Token(token.round, token.id, token.hops + 1, token.alone), to=self.right)
+            self.send(
+                itai_rodeh.Token(token.round, token.id, token.hops + 1, token.alone), to=self.right
+            )
 
 
 # One-way rings.
@@ -70,7 +88,9 @@ class ChoosesTheFirst(RingList):
     """The caller takes the first of the list, which is itself."""
 
     def add_or_choose(self, sender: ProcessId, collect: ring_list.Collect) -> None:
-        super().add_or_choose(sender, collect if self.me not in collect.ids else ring_list.Collect((self.me,)))
+        super().add_or_choose(
+            sender, collect if self.me not in collect.ids else ring_list.Collect((self.me,))
+        )
 
 
 class DoesNotAnnounce(RingList):
@@ -157,7 +177,9 @@ class IgnoresRounds(Franklin):
     """Takes an id of the next round for one of this."""
 
     def take(self, nominee: franklin.Nominee) -> None:
-        super().take(franklin.Nominee(nominee.process, min(nominee.round, self.round), nominee.rightwards))
+        super().take(
+            franklin.Nominee(nominee.process, min(nominee.round, self.round), nominee.rightwards)
+        )
 
 
 class LosesWhatCameEarly(Franklin):
@@ -188,7 +210,10 @@ class ProbesPassSmaller(HirschbergSinclair):
     def examine(self, sender: ProcessId, probe: hirschberg_sinclair.Probe) -> None:
         if probe.process < self.me:
             self.wake()
-            self.send(hirschberg_sinclair.Reply(probe.process, probe.phase, not probe.rightwards), to=sender)
+            self.send(
+                hirschberg_sinclair.Reply(probe.process, probe.phase, not probe.rightwards),
+                to=sender,
+            )
         else:
             super().examine(sender, probe)
 
@@ -247,7 +272,9 @@ class PassesTheLargestDown(YoYo):
 
 
 class OneYesIsEnough(YoYo):
-    """As the notes have it: one yes from below outweighs a no, so a source that has lost may go on for another stage."""
+    """As the notes have it: one yes from below outweighs a no, so a source that has lost may go on
+    for another stage.
+    """
 
     agreed: bool = False
 
@@ -266,7 +293,9 @@ class LosingPrune(Message):
 
 
 class PruningCountsAsNo(YoYo):
-    """A pruned link that brought a losing value also says no: the one above may become a source again, for another stage."""
+    """A pruned link that brought a losing value also says no: the one above may become a source
+    again, for another stage.
+    """
 
     def answer(self, answer: yo_yo.Answer, neighbour: ProcessId) -> None:
         if answer == PRUNE and not (self.unanimous and self.brought[neighbour] == self.smallest()):
@@ -294,12 +323,21 @@ def runs(algorithm: type[Election]) -> Iterator[Setup]:
     """Many callers or one, calm or wild delays; several orders and topologies."""
     options = entry_of(algorithm).options
     for number in range(RUNS):
-        setup = Setup("mutant", 3 + number % 7, seed=number, workload="burst" if number % 2 else "steady", until="2s", events=4_000)
+        setup = Setup(
+            "mutant",
+            3 + number % 7,
+            seed=number,
+            workload="burst" if number % 2 else "steady",
+            until="2s",
+            events=4_000,
+        )
         if "arrangement" in options:
             setup = replace(setup, options=(f"arrangement={number}",))
         if "topology" in options:
             topology = ("tree", "ring", "random", "grid")[number // 4 % 4]
-            setup = replace(setup, n=3 + 7 * number % 29, options=(*setup.options, f"topology={topology}"))
+            setup = replace(
+                setup, n=3 + 7 * number % 29, options=(*setup.options, f"topology={topology}")
+            )
         yield replace(setup, delay="exp:1ms" if number % 4 < 2 else "1ms")
 
 
@@ -310,14 +348,18 @@ def winner(algorithm: type[Election], size: int) -> ProcessId | None:
 
 
 def troubles(algorithm: type[Election], healthy: type[Election]) -> Iterator[str]:
-    """What goes wrong in the runs; messages are compared with those of the healthy one where they do not depend on chance."""
+    """What goes wrong in the runs; messages are compared with those of the healthy one where they
+    do not depend on chance.
+    """
     for setup in runs(algorithm):
         try:
             report = execute(setup, entry=entry_of(algorithm), keep=False)
         except MistakeInAlgorithm:
             yield "mistake"
             continue
-        yield from (finding.name for finding in report.findings if finding.verdict.value == "violated")
+        yield from (
+            finding.name for finding in report.findings if finding.verdict.value == "violated"
+        )
         wanted = winner(algorithm, setup.n)
         if wanted is not None and report.costs["leader"] not in (None, wanted):
             yield "winner"
@@ -371,6 +413,18 @@ def test_mutant_is_caught(mutant: type[Election], healthy: type[Election], caugh
     assert caught_by in troubles(mutant, healthy)
 
 
-@pytest.mark.parametrize("healthy", [RingAnonymous, ItaiRodeh, RingList, ChangRoberts, Peterson, Franklin, HirschbergSinclair, YoYo])
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        RingAnonymous,
+        ItaiRodeh,
+        RingList,
+        ChangRoberts,
+        Peterson,
+        Franklin,
+        HirschbergSinclair,
+        YoYo,
+    ],
+)
 def test_the_healthy_one_passes_the_same_runs(healthy: type[Election]) -> None:
     assert set(troubles(healthy, healthy)) == HEALTHY.get(healthy, set())

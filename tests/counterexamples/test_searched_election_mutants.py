@@ -1,6 +1,8 @@
-"""Planted bugs, one broken line each, in every family of elections: the exhaustive search finds each of them, by the shortest way.
+"""Planted bugs, one broken line each, in every family of elections: the exhaustive search finds
+each of them, by the shortest way.
 
-The elections over failure detectors are missing: their states have no end, and what they promise is about the end of a run.
+The elections over failure detectors are missing: their states have no end, and what they promise is
+about the end of a run.
 """
 
 from typing import Any
@@ -56,7 +58,9 @@ class RelaysNothing(Franklin):
 
 
 class NeverEnds(ring.NoPruning):
-    """Nobody leaves and no link is dropped, as the notes have it; stages are not counted, so that the run can repeat itself."""
+    """Nobody leaves and no link is dropped, as the notes have it; stages are not counted, so that
+    the run can repeat itself.
+    """
 
     def pass_smallest_down(self) -> None:
         super().pass_smallest_down()
@@ -117,23 +121,76 @@ GALLERY = [
     Planted(ring.KeepsEqualLinks, YoYo, "E2", within(3, options=TRIANGLE), 15, 694),
     Planted(ring.ForgetsItsChildren, YoYo, "E2", within(3, options=STAR), 10, 198),
     Planted(complete.TellsNobody, Bully, "E2", within(2, **IN_TIME), 3, 17),
-    Planted(complete.ForgetsItsRestarts, BullyStable, "E4", within(2, **IN_TIME, faults=faults(crash=1, recover=1), every=True), 9, 1_475),
-    Planted(complete.VotesTwice, Terms, "E1", within(3, options=AT_ONCE, timeouts=2, limit=300_000), 6, 538),
+    Planted(
+        complete.ForgetsItsRestarts,
+        BullyStable,
+        "E4",
+        within(2, **IN_TIME, faults=faults(crash=1, recover=1), every=True),
+        9,
+        1_475,
+    ),
+    Planted(
+        complete.VotesTwice,
+        Terms,
+        "E1",
+        within(3, options=AT_ONCE, timeouts=2, limit=300_000),
+        6,
+        538,
+    ),
     Planted(complete.HalfIsEnough, Terms, "E1", within(2, options=AT_ONCE, timeouts=2), 2, 6),
-    Planted(complete.KeepsOldSupporters, Terms, "E1", within(3, timeouts=2, network="fifo", limit=300_000), 6, 321),
-    Planted(complete.ForgetsItsVote, Terms, "E1", within(3, options=AT_ONCE, timeouts=2, faults=faults(crash=1, recover=1)), 8, 15_962),
-    Planted(complete.CountsOldVotes, Terms, "E1", within(3, options=AT_ONCE, timeouts=4, network="fifo", limit=60_000), 7, 2_045),
-    Planted(complete.ForgetsItsTerm, Terms, "E1", within(3, options=AT_ONCE, timeouts=2, faults=faults(crash=1, recover=1)), 8, 16_005),
+    Planted(
+        complete.KeepsOldSupporters,
+        Terms,
+        "E1",
+        within(3, timeouts=2, network="fifo", limit=300_000),
+        6,
+        321,
+    ),
+    Planted(
+        complete.ForgetsItsVote,
+        Terms,
+        "E1",
+        within(3, options=AT_ONCE, timeouts=2, faults=faults(crash=1, recover=1)),
+        8,
+        15_962,
+    ),
+    Planted(
+        complete.CountsOldVotes,
+        Terms,
+        "E1",
+        within(3, options=AT_ONCE, timeouts=4, network="fifo", limit=60_000),
+        7,
+        2_045,
+    ),
+    Planted(
+        complete.ForgetsItsTerm,
+        Terms,
+        "E1",
+        within(3, options=AT_ONCE, timeouts=2, faults=faults(crash=1, recover=1)),
+        8,
+        16_005,
+    ),
     Planted(complete.BacksAnybody, Terms, "E4", within(2, timeouts=2, network="fifo"), 11, 96),
     Planted(complete.AnswersAndRests, Bully, "E2", within(2, **IN_TIME), 5, 42),
-    Planted(complete.IgnoresOk, Bully, "E1", within(3, **IN_TIME, faults=faults(crash=1), every=True), 7, 10_397),
+    Planted(
+        complete.IgnoresOk,
+        Bully,
+        "E1",
+        within(3, **IN_TIME, faults=faults(crash=1), every=True),
+        7,
+        10_397,
+    ),
     Planted(SwallowsTheNews, ChangRoberts, "E2", within(3), 5, 84),
     Planted(KeepsReplies, HirschbergSinclair, "E2", within(3), 16, 3_368),
     Planted(TurnsNoLinks, YoYo, "E2", within(3, options=("edges=[[1,3],[2,3]]",)), 13, 231),
-    Planted(NamesOnlyItself, OmegaRecovery, "E2", within(2, options=("step=0",), merging=True), 6, 44),
+    Planted(
+        NamesOnlyItself, OmegaRecovery, "E2", within(2, options=("step=0",), merging=True), 6, 44
+    ),
 ]
 
 
-@pytest.mark.parametrize("planted", GALLERY, ids=[f"{each.mutant.__name__}-{each.check.n}" for each in GALLERY])
+@pytest.mark.parametrize(
+    "planted", GALLERY, ids=[f"{each.mutant.__name__}-{each.check.n}" for each in GALLERY]
+)
 def test_found(planted: Planted) -> None:
     assert_caught(planted)

@@ -1,4 +1,6 @@
-"""Planted bugs, one broken line each, in every family of mutexes: the exhaustive search finds each of them, by the shortest way."""
+"""Planted bugs, one broken line each, in every family of mutexes: the exhaustive search finds each
+of them, by the shortest way.
+"""
 
 from typing import Any
 
@@ -116,7 +118,9 @@ def faults(**counts: int) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items()))
 
 
-NO_PREVOTE = ('election_options={"prevote": false}',)  # so that one timeout is enough for a take-over
+NO_PREVOTE = (
+    'election_options={"prevote": false}',
+)  # so that one timeout is enough for a take-over
 LOW: dict[str, Any] = {"initial": ("1.priority=1",)}
 DEADLOCK, STARVATION = "ME2-deadlock", "ME2-starvation"
 
@@ -135,7 +139,9 @@ GALLERY = [
     Planted(ra.RepliesWhileHeld, RicartAgrawala, "ME1", within(2), 6, 31),
     Planted(ground.ForgetsTheDeferred, RicartAgrawala, DEADLOCK, within(2), 6, 41),
     Planted(ra.ForgetsTheDeferral, RicartAgrawala, DEADLOCK, within(3), 14, 27_198),
-    Planted(ground.StampsWithoutReceiving, RicartAgrawala, "ME3", within(2, order=True), 5, 35),  # goes on: the mutant claims no ME3
+    Planted(
+        ground.StampsWithoutReceiving, RicartAgrawala, "ME3", within(2, order=True), 5, 35
+    ),  # goes on: the mutant claims no ME3
     Planted(ra.ExpectsOneReplyFewer, RicartAgrawala, "ME1", within(2), 2, 5),
     Planted(EntersOnTheFirstReply, RicartAgrawala, "ME1", within(3), 6, 349),
     Planted(ra.RepliesTwice, RicartAgrawala, "ME1", within(2, entries=3), 17, 2_316),
@@ -155,9 +161,30 @@ GALLERY = [
     Planted(ra.YieldsWhatHasNotCome, RicartAgrawalaMajority, "ME1", within(2), 14, 759),
     Planted(ra.OnlyComparesDifferently, RicartAgrawalaPriority, "ME1", within(3, **LOW), 10, 2_734),
     Planted(ra.WaitsWithoutAsking, RicartAgrawalaPriority, DEADLOCK, within(3, **LOW), 11, 6_204),
-    Planted(ra.HandicapsOnlyItself, RicartAgrawalaPriorityAging, DEADLOCK, within(2, initial=("1.priority=1", "2.priority=2")), 4, 21),
-    Planted(ra.Unreliable, RicartAgrawalaReliable, DEADLOCK, within(2, faults=faults(lose=1), merging=True), 2, 22),
-    Planted(ra.Repetitive, RicartAgrawalaReliable, "ME1", within(2, entries=2, network="duplicating", timeouts=1, limit=35_000), 9, 14_303),
+    Planted(
+        ra.HandicapsOnlyItself,
+        RicartAgrawalaPriorityAging,
+        DEADLOCK,
+        within(2, initial=("1.priority=1", "2.priority=2")),
+        4,
+        21,
+    ),
+    Planted(
+        ra.Unreliable,
+        RicartAgrawalaReliable,
+        DEADLOCK,
+        within(2, faults=faults(lose=1), merging=True),
+        2,
+        22,
+    ),
+    Planted(
+        ra.Repetitive,
+        RicartAgrawalaReliable,
+        "ME1",
+        within(2, entries=2, network="duplicating", timeouts=1, limit=35_000),
+        9,
+        14_303,
+    ),
     Planted(token.SendsTwoTokens, SuzukiKasami, "ME1", within(3), 8, 308),
     Planted(token.LendsTheTokenWhileInside, SuzukiKasami, "ME1", within(2), 4, 12),
     Planted(token.ForgetsWhomItServed, SuzukiKasami, DEADLOCK, within(2, entries=2), 10, 86),
@@ -172,8 +199,22 @@ GALLERY = [
     Planted(token.NeverBecomesTheRoot, NaimiTrehel, DEADLOCK, within(2, entries=2), 10, 289),
     Planted(quorum.HalfIsEnough, Quorum, "ME1", within(2, options=("coordinators=2",)), 6, 87),
     Planted(GrantsTwice, Quorum, "ME1", within(2, options=("coordinators=2",)), 10, 243),
-    Planted(quorum.AnybodyFrees, Quorum, "ME1", within(2, entries=2, network="fifo", limit=100_000), 21, 48_385),
-    Planted(quorum.CountsOldGrants, Quorum, "ME1", within(2, entries=2, network="fifo", limit=100_000), 19, 30_081),
+    Planted(
+        quorum.AnybodyFrees,
+        Quorum,
+        "ME1",
+        within(2, entries=2, network="fifo", limit=100_000),
+        21,
+        48_385,
+    ),
+    Planted(
+        quorum.CountsOldGrants,
+        Quorum,
+        "ME1",
+        within(2, entries=2, network="fifo", limit=100_000),
+        19,
+        30_081,
+    ),
     Planted(
         quorum.DoesNotStoreGrants,
         QuorumDurable,
@@ -182,7 +223,14 @@ GALLERY = [
         8,
         1_255,
     ),
-    Planted(quorum.NeverGivesUp, QuorumRetry, DEADLOCK, within(2, options=("coordinators=2",), network="fifo", limit=150_000), 10, 429),
+    Planted(
+        quorum.NeverGivesUp,
+        QuorumRetry,
+        DEADLOCK,
+        within(2, options=("coordinators=2",), network="fifo", limit=150_000),
+        10,
+        429,
+    ),
     Planted(
         quorum.DoesNotStoreVotes,
         QuorumYield,
@@ -193,10 +241,19 @@ GALLERY = [
     ),
     Planted(quorum.OneVoteLess, Maekawa, "ME1", within(2), 6, 91),
     Planted(quorum.VotesTwice, Maekawa, "ME1", within(2), 10, 250),
-    Planted(quorum.KeepsOldVotes, Maekawa, "ME1", within(2, entries=2, network="fifo", every=True), 14, 7_949),
+    Planted(
+        quorum.KeepsOldVotes,
+        Maekawa,
+        "ME1",
+        within(2, entries=2, network="fifo", every=True),
+        14,
+        7_949,
+    ),
     Planted(quorum.IgnoresInquiries, MaekawaSanders, DEADLOCK, within(2), 10, 892),
     Planted(quorum.TellsNobody, MaekawaSanders, DEADLOCK, within(2), 9, 482),
-    Planted(quorum.TellsOnlyNewcomers, MaekawaSanders, DEADLOCK, within(3, network="fifo"), 18, 67_323),
+    Planted(
+        quorum.TellsOnlyNewcomers, MaekawaSanders, DEADLOCK, within(3, network="fifo"), 18, 67_323
+    ),
     Planted(quorum.YieldsInside, MaekawaSanders, "ME1", within(2), 14, 1_765),
     Planted(quorum.YieldsBeforeTheVote, MaekawaSanders, "ME1", within(2), 14, 2_104),
     Planted(
@@ -207,9 +264,25 @@ GALLERY = [
         5,
         371,
     ),
-    Planted(token.StopsNoInquiry, TokenRingRepair, "ME1", within(2, timing="synchronous", limit=20_000), 8, 302),
-    Planted(LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 17, 5_662),
-    Planted(LendsUnsettled, ElectedCoordinatorPlain, "ME1", within(2, network="fifo", timeouts=1, options=NO_PREVOTE), 13, 7_325),
+    Planted(
+        token.StopsNoInquiry,
+        TokenRingRepair,
+        "ME1",
+        within(2, timing="synchronous", limit=20_000),
+        8,
+        302,
+    ),
+    Planted(
+        LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 17, 5_662
+    ),
+    Planted(
+        LendsUnsettled,
+        ElectedCoordinatorPlain,
+        "ME1",
+        within(2, network="fifo", timeouts=1, options=NO_PREVOTE),
+        13,
+        7_325,
+    ),
     Planted(
         elected.TakesTheLockFromTheBorrower,
         ElectedCoordinator,
@@ -221,6 +294,8 @@ GALLERY = [
 ]
 
 
-@pytest.mark.parametrize("planted", GALLERY, ids=[f"{each.mutant.__name__}-{each.check.n}" for each in GALLERY])
+@pytest.mark.parametrize(
+    "planted", GALLERY, ids=[f"{each.mutant.__name__}-{each.check.n}" for each in GALLERY]
+)
 def test_found(planted: Planted) -> None:
     assert_caught(planted)

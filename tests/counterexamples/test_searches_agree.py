@@ -1,13 +1,14 @@
-"""All ways to search come to the same verdicts, on every algorithm of the catalog at small sizes: with and without numpy, depth first,
-among sets of states, with symmetry and with reduction.  What is reduced must have fewer states, somewhere, or it shows nothing."""
+"""All ways to search come to the same verdicts, on every algorithm of the catalog at small sizes:
+with and without numpy, depth first, among sets of states, with symmetry and with reduction.  What
+is reduced must have fewer states, somewhere, or it shows nothing."""
 
 import contextlib
 
 import pytest
 
-from habemus.catalog.checks import Check
 from habemus.catalog.entries import entries
-from habemus.catalog.runs import system_of
+from habemus.runs.check import Check
+from habemus.runs.simulate import system_of
 from habemus.runtimes.checker.depth_first import DepthFirstSearch
 from habemus.runtimes.checker.reduction import ReducedSearch
 from habemus.runtimes.checker.search import Search, Wrong
@@ -69,13 +70,22 @@ def compare(check: Check, limit: int = LIMIT) -> bool:
     if not expected.extent.complete:
         return False
     depths = {name: wrong.depth for name, wrong in expected.wrong.items()}
-    vectorised, down, sets = made(VectorisedSearch, check), made(DepthFirstSearch, check), made(SymbolicSearch, check)
+    vectorised, down, sets = (
+        made(VectorisedSearch, check),
+        made(DepthFirstSearch, check),
+        made(SymbolicSearch, check),
+    )
     for search in (vectorised, down, sets):
         search.run(stop_at_first=False)
-        assert (search.extent.states, search.extent.transitions) == (expected.extent.states, expected.extent.transitions)
+        assert (search.extent.states, search.extent.transitions) == (
+            expected.extent.states,
+            expected.extent.transitions,
+        )
         assert search.wrong.keys() == depths.keys()
         assert search.resting == expected.resting
-    assert {name: wrong.depth for name, wrong in vectorised.wrong.items()} == depths, "breadth first too, so the ways are as short"
+    assert {name: wrong.depth for name, wrong in vectorised.wrong.items()} == depths, (
+        "breadth first too, so the ways are as short"
+    )
     merging: list[Search] = [made(ReducedSearch, check)]
     with contextlib.suppress(NotSymmetric):
         merging.append(made(SymmetricSearch, check))
@@ -95,7 +105,18 @@ def test_the_searches_agree(name: str) -> None:
     assert compared, "nothing was small enough to compare"
 
 
-@pytest.mark.parametrize("name", ["central", "token-ring", "ricart-agrawala", "suzuki-kasami", "raymond", "naimi-trehel", "maekawa"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "central",
+        "token-ring",
+        "ricart-agrawala",
+        "suzuki-kasami",
+        "raymond",
+        "naimi-trehel",
+        "maekawa",
+    ],
+)
 def test_the_searches_agree_on_three(name: str) -> None:
     options = ("tick=0",) if name == "ricart-agrawala" else ()
     assert compare(Check(name, 3, options=options, network="fifo"), 10_000)
@@ -108,9 +129,15 @@ def test_the_searches_agree_on_quorums(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "options", "states", "reduced"),
-    [("central", (), 180, 129), ("ricart-agrawala", ("tick=0",), 2_101, 270), ("suzuki-kasami", (), 589, 115)],
+    [
+        ("central", (), 180, 129),
+        ("ricart-agrawala", ("tick=0",), 2_101, 270),
+        ("suzuki-kasami", (), 589, 115),
+    ],
 )
-def test_reduction_leaves_out_what_it_says(name: str, options: tuple[str, ...], states: int, reduced: int) -> None:
+def test_reduction_leaves_out_what_it_says(
+    name: str, options: tuple[str, ...], states: int, reduced: int
+) -> None:
     check = Check(name, 3, options=options, network="fifo")
     searches = [made(kind, check) for kind in (Search, ReducedSearch)]
     for search in searches:
@@ -118,7 +145,9 @@ def test_reduction_leaves_out_what_it_says(name: str, options: tuple[str, ...], 
     assert [search.extent.states for search in searches] == [states, reduced]
 
 
-@pytest.mark.parametrize(("name", "n", "states", "merged"), [("central", 3, 180, 40), ("quorum", 2, 6_520, 658)])
+@pytest.mark.parametrize(
+    ("name", "n", "states", "merged"), [("central", 3, 180, 40), ("quorum", 2, 6_520, 658)]
+)
 def test_symmetry_merges_what_differs_in_names(name: str, n: int, states: int, merged: int) -> None:
     searches = [made(kind, Check(name, n)) for kind in (Search, SymmetricSearch)]
     for search in searches:
@@ -126,8 +155,12 @@ def test_symmetry_merges_what_differs_in_names(name: str, n: int, states: int, m
     assert [search.extent.states for search in searches] == [states, merged]
 
 
-@pytest.mark.parametrize("kind", [Search, VectorisedSearch, SymbolicSearch, DepthFirstSearch, ReducedSearch])
-def test_a_search_that_is_watched_goes_to_its_end(kind: type[Search], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "kind", [Search, VectorisedSearch, SymbolicSearch, DepthFirstSearch, ReducedSearch]
+)
+def test_a_search_that_is_watched_goes_to_its_end(
+    kind: type[Search], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in ("search", "depth_first"):
         monkeypatch.setattr(f"habemus.runtimes.checker.{module}.CHUNK", 10)
     monkeypatch.setattr("habemus.runtimes.checker.symbolic.EDGES_BETWEEN_LOOKS", 10)
@@ -157,10 +190,15 @@ def test_what_no_search_with_symmetry_can_do() -> None:
 
 
 def test_a_search_among_sets_ends_where_a_process_alone_has_no_end() -> None:
-    """One that asks again and again, of somebody who need not hear it, goes on for ever before there is a second state."""
+    """One that asks again and again, of somebody who need not hear it, goes on for ever before
+    there is a second state.
+    """
     search = made(SymbolicSearch, Check("quorum-retry", 2, timeouts=None))
     search.run(20_000)
-    assert "edges" in search.extent.stopped and sum(len(local.components.values) for local in search.locals) < 20_000
+    assert (
+        "edges" in search.extent.stopped
+        and sum(len(local.components.values) for local in search.locals) < 20_000
+    )
 
 
 def test_only_what_makes_the_verdict_ends_a_search() -> None:
@@ -191,8 +229,12 @@ def test_fields_that_become_too_narrow_are_widened(monkeypatch: pytest.MonkeyPat
         assert search.extent.states == plain.extent.states
 
 
-def test_states_that_are_spread_over_several_sets_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """States that recur must be found again in whichever set they are: with entries without end, all of them do."""
+def test_states_that_are_spread_over_several_sets_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """States that recur must be found again in whichever set they are: with entries without end,
+    all of them do.
+    """
     plain = made(Search, Check("central", 3, entries=None))
     plain.run(stop_at_first=False)
     monkeypatch.setattr("habemus.runtimes.checker.search.FULL_SET", 50)

@@ -1,4 +1,6 @@
-"""How many states there are: the numbers that Spin finds for the models in benchmarks/check/models, to the last one."""
+"""How many states there are: the numbers that Spin finds for the models in benchmarks/check/models,
+to the last one.
+"""
 
 import re
 from pathlib import Path
@@ -34,14 +36,23 @@ def counts(search: Search) -> tuple[int, int, int]:
     ],
     ids=["ricart-agrawala", "ricart-agrawala-ticks", "maekawa-cycle"],
 )
-def test_three_enter_once(algorithm: type[Mutex], options: dict[str, Any], expected: tuple[int, int, int], wrong: list[str]) -> None:
+def test_three_enter_once(
+    algorithm: type[Mutex],
+    options: dict[str, Any],
+    expected: tuple[int, int, int],
+    wrong: list[str],
+) -> None:
     system = algorithm.system(3, **options)
-    search = Search(system, dict.fromkeys(system.plans, MutexUse(1)), MutexObserver(), Bound(fifo=True))
+    search = Search(
+        system, dict.fromkeys(system.plans, MutexUse(1)), MutexObserver(), Bound(fifo=True)
+    )
     assert counts(search) == expected
     assert list(search.wrong) == wrong
 
 
-@pytest.mark.parametrize(("size", "expected"), [(5, (4_332, 14_315, 32)), (6, (18_344, 73_456, 41))])
+@pytest.mark.parametrize(
+    ("size", "expected"), [(5, (4_332, 14_315, 32)), (6, (18_344, 73_456, 41))]
+)
 def test_everybody_in_a_ring_calls_once(size: int, expected: tuple[int, int, int]) -> None:
     system = ChangRoberts.system(size)
     observer = ElectionObserver(tuple(system.plans), ChangRoberts.scope, called=False)

@@ -1,7 +1,9 @@
-"""Planted bugs of restarts, take-overs and leases: a sweep with crashes must see each, and the seed that sees it is pinned.
+"""Planted bugs of restarts, take-overs and leases: a sweep with crashes must see each, and the seed
+that sees it is pinned.
 
-A take-over goes wrong only if it meets somebody inside, so stays must be longer than an election; and what a restart forgets shows
-only if others rely on it meanwhile, so it must come back soon, or many restart at once.
+A take-over goes wrong only if it meets somebody inside, so stays must be longer than an election;
+and what a restart forgets shows only if others rely on it meanwhile, so it must come back soon, or
+many restart at once.
 """
 
 from dataclasses import replace
@@ -9,13 +11,16 @@ from typing import Any
 
 import pytest
 
-import habemus.analysis.sweep
+import habemus.analysis.sweeps.sweep
 from habemus.algorithms.election.terms import Terms
-from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator, ElectedCoordinatorLeased
+from habemus.algorithms.mutex.elected_coordinator import (
+    ElectedCoordinator,
+    ElectedCoordinatorLeased,
+)
 from habemus.algorithms.mutex.lending import Loan, Record
-from habemus.analysis.draws import Draw
-from habemus.analysis.ranges import Sizes
-from habemus.analysis.sweep import Piece, Tally, tally_of
+from habemus.analysis.numbers.ranges import Sizes
+from habemus.analysis.sweeps.seeded_setups import Draw
+from habemus.analysis.sweeps.sweep import Piece, Tally, tally_of
 from habemus.catalog.entries import Entry, entry_of, find
 from habemus.core import ProcessId, System
 from habemus.core.system import complete
@@ -39,7 +44,9 @@ class ForgetsItsTerm(Terms):
 
 def over(election: Terms, plan: ElectedCoordinator, size: int) -> System:
     everybody = range(1, size + 1)
-    return System(dict.fromkeys(everybody, plan.but(election=election)), complete(everybody), tuple(everybody))
+    return System(
+        dict.fromkeys(everybody, plan.but(election=election)), complete(everybody), tuple(everybody)
+    )
 
 
 class ForgetsEverything(ElectedCoordinator):
@@ -119,12 +126,19 @@ GALLERY: list[tuple[type[Terms] | type[ElectedCoordinator], int, str]] = [
 
 
 def swept(entry: Entry, seed: int, monkeypatch: pytest.MonkeyPatch) -> Tally:
-    monkeypatch.setattr(habemus.analysis.sweep, "find", lambda _: entry)
+    monkeypatch.setattr(habemus.analysis.sweeps.sweep, "find", lambda _: entry)
     return tally_of(Piece(entry.name, DRAW, seed, 1))
 
 
-@pytest.mark.parametrize(("mutant", "seed", "broken"), GALLERY, ids=[mutant.__name__ for mutant, *_ in GALLERY])
-def test_seen(mutant: type[Terms] | type[ElectedCoordinator], seed: int, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("mutant", "seed", "broken"), GALLERY, ids=[mutant.__name__ for mutant, *_ in GALLERY]
+)
+def test_seen(
+    mutant: type[Terms] | type[ElectedCoordinator],
+    seed: int,
+    broken: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     healthy = find(mutant.name)
     assert swept(healthy, seed, monkeypatch).violated == 0
     tally = swept(replace(entry_of(mutant), box=healthy.box), seed, monkeypatch)

@@ -1,4 +1,5 @@
-"""Planted bugs, one broken line each, in the algorithms with a token: every one must be caught, and the healthy ones pass the same runs.
+"""Planted bugs, one broken line each, in the algorithms with a token: every one must be caught, and
+the healthy ones pass the same runs.
 
 Where a mutant survives the properties, the comment says why, and its cost must give it away.
 """
@@ -16,12 +17,22 @@ from habemus.algorithms.mutex.raymond import Request as TreeRequest
 from habemus.algorithms.mutex.raymond import Token as TreeToken
 from habemus.algorithms.mutex.suzuki_kasami import Request, SuzukiKasami
 from habemus.algorithms.mutex.suzuki_kasami import Token as QueueToken
-from habemus.algorithms.mutex.token_ring_repair import Heard, Inquiry, NotHeard, NotTaken, Settled, Silence, Taken, Token, TokenRingRepair
+from habemus.algorithms.mutex.token_ring_repair import (
+    Heard,
+    Inquiry,
+    NotHeard,
+    NotTaken,
+    Settled,
+    Silence,
+    Taken,
+    Token,
+    TokenRingRepair,
+)
 from habemus.catalog.entries import entry_of
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
 from habemus.core import MistakeInAlgorithm, ProcessId
 from habemus.problems.mutex import Mutex
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 
 # Suzuki-Kasami.
 
@@ -33,7 +44,9 @@ class SendsTwoTokens(SuzukiKasami):
         everybody = self.queue + self.newcomers()
         self.has_token = False
         for first in everybody[:2]:
-            self.send(QueueToken(tuple(sorted(self.served.items())), tuple(everybody[2:])), to=first)
+            self.send(
+                QueueToken(tuple(sorted(self.served.items())), tuple(everybody[2:])), to=first
+            )
 
 
 class LendsTheTokenWhileInside(SuzukiKasami):
@@ -42,7 +55,9 @@ class LendsTheTokenWhileInside(SuzukiKasami):
 
 
 class ForgetsWhomItServed(SuzukiKasami):
-    """LN is not updated: the next request of a process that has been served is not LN + 1, and nobody sees it."""
+    """LN is not updated: the next request of a process that has been served is not LN + 1, and
+    nobody sees it.
+    """
 
     def release(self) -> None:
         self.inside = False
@@ -128,7 +143,9 @@ class NeverBecomesTheRoot(NaimiTrehel):
 
 
 class DoesNotReverse(NaimiTrehel):
-    """Forwards without turning its pointer round.  The old root still leads to the new one, so nothing breaks; the paths grow."""
+    """Forwards without turning its pointer round.  The old root still leads to the new one, so
+    nothing breaks; the paths grow.
+    """
 
     def serve_or_forward(self, sender: ProcessId, request: PathRequest) -> None:
         before = self.last
@@ -190,7 +207,9 @@ class AnswersTooSoon(TokenRingRepair):
 
 
 class RejoinsTooSoon(TokenRingRepair):
-    """Waits for what it sent itself, but not for the token that found it down and is about to be sent past it."""
+    """Waits for what it sent itself, but not for the token that found it down and is about to be
+    sent past it.
+    """
 
     def on_recover(self) -> None:
         super().on_recover()
@@ -214,24 +233,60 @@ class AcceptsOldTokens(TokenRingRepair):
 
 def calm(seed: int) -> Setup:
     workload = "burst" if seed % 2 else "steady"
-    return Setup("mutant", 3 + seed % 3, seed=seed, workload=workload, requests=3, delay="exp:1ms", until="2s", events=5_000)
+    return Setup(
+        "mutant",
+        3 + seed % 3,
+        seed=seed,
+        workload=workload,
+        requests=3,
+        delay="exp:1ms",
+        until="2s",
+        events=5_000,
+    )
 
 
 def wild(seed: int) -> Setup:
     """Now and then a message is very late."""
-    return Setup("mutant", 3, seed=seed, workload="burst", requests=10, hold="10us", delay="heavy:10us", until="2s", events=5_000)
+    return Setup(
+        "mutant",
+        3,
+        seed=seed,
+        workload="burst",
+        requests=10,
+        hold="10us",
+        delay="heavy:10us",
+        until="2s",
+        events=5_000,
+    )
 
 
 def crash_inside(seed: int) -> Setup:
     """One crashes inside and never comes back."""
-    return Setup("mutant", 4, seed=seed, requests=2, delay="exp:1ms", faults=(("crash", f"{1 + seed % 4}@Granted#1"),), until="2s")
+    return Setup(
+        "mutant",
+        4,
+        seed=seed,
+        requests=2,
+        delay="exp:1ms",
+        faults=(("crash", f"{1 + seed % 4}@Granted#1"),),
+        until="2s",
+    )
 
 
 def long_stays(seed: int) -> Setup:
     """Everybody asks for the token long before it can come."""
     options = ("patience=2100", "silence=700")
     return Setup(
-        "mutant", 5, seed=seed, options=options, workload="burst", requests=4, hold="3ms", delay="1..1000", until="2s", events=40_000
+        "mutant",
+        5,
+        seed=seed,
+        options=options,
+        workload="burst",
+        requests=4,
+        hold="3ms",
+        delay="1..1000",
+        until="2s",
+        events=40_000,
     )
 
 
@@ -241,7 +296,9 @@ def crowd_of_starters(seed: int) -> Setup:
 
 
 def forgotten_token(seed: int) -> Setup:
-    """1 sends the token to 2 over a slow link, crashes and is back at once, before an inquiry of 3 comes by and takes a fast link to 2."""
+    """1 sends the token to 2 over a slow link, crashes and is back at once, before an inquiry of 3
+    comes by and takes a fast link to 2.
+    """
     return Setup(
         "mutant",
         3,
@@ -254,14 +311,19 @@ def forgotten_token(seed: int) -> Setup:
             ("crash", "1@10300us"),
             ("recover", "1@10350us"),
             ("slow", "1>2@10400us=10us"),
-            ("skew", "2=+2000000"),  # so that it is not 2 that asks first, which would refuse the old token
+            (
+                "skew",
+                "2=+2000000",
+            ),  # so that it is not 2 that asks first, which would refuse the old token
         ),
         until="1s",
     )
 
 
 def token_sent_past(seed: int) -> Setup:
-    """1 is down for a moment and misses the token.  Its inquiries go round while 3 still waits before it sends the token past it to 2."""
+    """1 is down for a moment and misses the token.  Its inquiries go round while 3 still waits
+    before it sends the token past it to 2.
+    """
     return Setup(
         "mutant",
         3,
@@ -281,9 +343,11 @@ def token_sent_past(seed: int) -> Setup:
 
 
 def stormy(seed: int) -> Setup:
-    """Crashes and recoveries within what the repaired ring assumes; the last process stays up, so that the run has an end.
+    """Crashes and recoveries within what the repaired ring assumes; the last process stays up, so
+    that the run has an end.
 
-    Nobody stays inside for as long as the shortest crash lasts, so a release never comes to a process that has forgotten its entry.
+    Nobody stays inside for as long as the shortest crash lasts, so a release never comes to a
+    process that has forgotten its entry.
     """
     draw = random.Random(seed)
     size = draw.randrange(3, 5)
@@ -294,7 +358,9 @@ def stormy(seed: int) -> Setup:
         for _ in range(draw.randrange(4)):
             moment += draw.randrange(300, 6_000)
             faults.append(("crash", f"{process}@{moment}us"))
-            moment += draw.choice((draw.randrange(shortest, shortest + 1_000), draw.randrange(shortest, 6_000)))
+            moment += draw.choice(
+                (draw.randrange(shortest, shortest + 1_000), draw.randrange(shortest, 6_000))
+            )
             faults.append(("recover", f"{process}@{moment}us"))
     return Setup(
         "mutant",
@@ -321,7 +387,9 @@ def verdict(algorithm: type[Mutex], setup: Setup) -> tuple[str, ...]:
 
 
 def test_repaired_ring_weathers_the_storm() -> None:
-    """Hundreds of crashes and recoveries at random moments, and every process that is up gets in, one at a time."""
+    """Hundreds of crashes and recoveries at random moments, and every process that is up gets in,
+    one at a time.
+    """
     crashes = 0
     for seed in range(300):
         setup = stormy(seed)
@@ -358,7 +426,9 @@ def test_repaired_ring_weathers_the_storm() -> None:
         (RejoinsTooSoon, TokenRingRepair, token_sent_past, "ME1"),
     ],
 )
-def test_mutant_is_caught(mutant: type[Mutex], healthy: type[Mutex], runs: Callable[[int], Setup], caught_as: str) -> None:
+def test_mutant_is_caught(
+    mutant: type[Mutex], healthy: type[Mutex], runs: Callable[[int], Setup], caught_as: str
+) -> None:
     for seed in range(150):
         assert verdict(healthy, runs(seed)) == ()
         if caught_as in verdict(mutant, runs(seed)):
@@ -367,7 +437,9 @@ def test_mutant_is_caught(mutant: type[Mutex], healthy: type[Mutex], runs: Calla
 
 
 def last_moment_with_two_inside(algorithm: type[Mutex], seed: int) -> int:
-    """1 is paused inside for 40 ms, so there is a second token for a while: when do two stand inside for the last time?"""
+    """1 is paused inside for 40 ms, so there is a second token for a while: when do two stand
+    inside for the last time?
+    """
     setup = Setup(
         "mutant",
         4,
@@ -398,7 +470,9 @@ def last_moment_with_two_inside(algorithm: type[Mutex], seed: int) -> int:
 
 
 def test_an_old_token_dies_by_its_epoch() -> None:
-    """No timeout can keep a slow process from being taken for dead; the epoch sees to it that the mistake ends."""
+    """No timeout can keep a slow process from being taken for dead; the epoch sees to it that the
+    mistake ends.
+    """
     healthy = [last_moment_with_two_inside(TokenRingRepair, seed) for seed in range(10)]
     mutant = [last_moment_with_two_inside(AcceptsOldTokens, seed) for seed in range(10)]
     assert max(healthy) < 10_000
@@ -408,7 +482,11 @@ def test_an_old_token_dies_by_its_epoch() -> None:
 def messages_of(algorithm: type[Mutex], size: int) -> float:
     draw = random.Random(size)
     asks = tuple(f"{draw.randrange(1, size + 1)}@{100 * turn}ms+1ms" for turn in range(20 * size))
-    return float(execute(Setup("mutant", size, asks=asks), entry=entry_of(algorithm), keep=False).costs["messages_per_entry"])
+    return float(
+        execute(Setup("mutant", size, asks=asks), entry=entry_of(algorithm), keep=False).costs[
+            "messages_per_entry"
+        ]
+    )
 
 
 def test_paths_that_are_not_reversed_grow() -> None:

@@ -1,9 +1,12 @@
-"""Every verdict by search: what each algorithm keeps and what it violates, in every interleaving within a bound.
+"""Every verdict by search: what each algorithm keeps and what it violates, in every interleaving
+within a bound.
 
-A row is one search: the algorithm and its size, what holds, what is violated and after how many steps at the earliest, how many
-states there are and how deep they lie; then the bound, where it is not the usual one (one entry of each, links as the algorithm
-needs them, no faults, timers whenever they are set).  Whatever is neither kept nor violated is undecided: because timers run
-out only so many times, because there is nothing to show, or because the states have no end and the search was cut off.
+A row is one search: the algorithm and its size, what holds, what is violated and after how many
+steps at the earliest, how many states there are and how deep they lie; then the bound, where it is
+not the usual one (one entry of each, links as the algorithm needs them, no faults, timers whenever
+they are set).  Whatever is neither kept nor violated is undecided: because timers run out only so
+many times, because there is nothing to show, or because the states have no end and the search was
+cut off.
 
 What a row is not:
 - ME3 is about what happened before what, and only messages of the algorithm carry that.  With `central` and `token-ring` nobody hears of
@@ -22,9 +25,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from habemus.catalog.checks import Check, perform
 from habemus.catalog.entries import entries, find
 from habemus.core.properties import Verdict
+from habemus.runs.check import Check, perform
 from habemus.scenarios import find as find_scenario
 
 
@@ -34,12 +37,30 @@ class Row(NamedTuple):
     violated: str  # each with the steps of its shortest counterexample
     states: int
     depth: int
-    outside: str  # what the card does not allow for; empty: the row is within what the algorithm assumes
+    outside: (
+        str  # what the card does not allow for; empty: the row is within what the algorithm assumes
+    )
 
 
-def row(algorithm: str, n: int, holds: str, violated: str, states: int, depth: int, outside: str = "", **bound: Any) -> Row:
+def row(
+    algorithm: str,
+    n: int,
+    holds: str,
+    violated: str,
+    states: int,
+    depth: int,
+    outside: str = "",
+    **bound: Any,
+) -> Row:
     """Of the plain search, which visits the same states on every machine, to its end."""
-    return Row(Check(algorithm, n, **{"every": True, "search": "breadth", **bound}), holds, violated, states, depth, outside)
+    return Row(
+        Check(algorithm, n, **{"every": True, "search": "breadth", **bound}),
+        holds,
+        violated,
+        states,
+        depth,
+        outside,
+    )
 
 
 def faults(**counts: int) -> tuple[tuple[str, int], ...]:
@@ -52,7 +73,9 @@ QUICK = [
     row("central", 3, "ME1 ME2 ME3", "", 239, 15, order=True),
     row("central", 4, "ME1 ME2 ME3", "", 2_284, 20, order=True),
     row("central", 3, "ME1 ME2", "", 182, 10, entries=None),
-    row("central", 2, "ME1 ME2", "ME3:9", 327, 20, options=("coordinator=1",), entries=2, order=True),
+    row(
+        "central", 2, "ME1 ME2", "ME3:9", 327, 20, options=("coordinator=1",), entries=2, order=True
+    ),
     row("central-timeout", 2, "", "ME1:7 ME3:11", 2_839, 22, entries=2, timeouts=2, order=True),
     row("central-timeout", 3, "", "ME1:7", 836, 17, timeouts=2),
     row("token-ring", 2, "ME1 ME2 ME3", "", 100, 14, entries=2, order=True),
@@ -60,7 +83,16 @@ QUICK = [
     row("token-ring", 4, "ME1 ME2 ME3", "", 960, 18, order=True),
     row("token-ring", 3, "ME1 ME2", "", 36, 6, entries=None),
     row("lamport", 2, "ME1 ME2 ME3", "", 1_604, 20, entries=2, order=True),
-    row("lamport", 2, "ME2", "ME1:4", 337, 10, network="unordered", outside="the links do not keep the order"),
+    row(
+        "lamport",
+        2,
+        "ME2",
+        "ME1:4",
+        337,
+        10,
+        network="unordered",
+        outside="the links do not keep the order",
+    ),
     row("lamport", 3, "ME1 ME2 ME3", "", 546_463, 24, order=True),
     row("ricart-agrawala", 2, "ME1 ME2 ME3", "", 544, 16, entries=2, order=True),
     row("ricart-agrawala", 3, "ME1 ME2 ME3", "", 29_836, 18, order=True),
@@ -79,24 +111,70 @@ QUICK = [
         every=False,
         outside="only requests carry a number",
     ),
-    row("ricart-agrawala", 2, "ME1", "ME2-deadlock:2", 115, 9, faults=faults(crash=1), outside="a process crashes"),
+    row(
+        "ricart-agrawala",
+        2,
+        "ME1",
+        "ME2-deadlock:2",
+        115,
+        9,
+        faults=faults(crash=1),
+        outside="a process crashes",
+    ),
     row("ra-timeout", 2, "", "ME1:4 ME3:4", 380, 10, timeouts=2, order=True),
     row("ra-majority", 2, "ME1 ME2", "ME3:14", 27_078, 35, entries=2, order=True),
     row("ra-majority-naive", 2, "ME1 ME2 ME3", "", 47, 8, order=True),
     row("ra-majority-naive", 3, "ME2", "ME1:6", 355_059, 18),
     row("ra-priority", 2, "ME1 ME2 ME3", "", 190, 16, entries=2, order=True),
     row("ra-priority", 3, "ME1 ME2", "ME3:8", 19_468, 22, initial=("1.priority=1",), order=True),
-    row("ra-priority-aging", 3, "ME1 ME2", "ME3:8", 19_468, 22, initial=("1.priority=1",), order=True),
+    row(
+        "ra-priority-aging",
+        3,
+        "ME1 ME2",
+        "ME3:8",
+        19_468,
+        22,
+        initial=("1.priority=1",),
+        order=True,
+    ),
     row("ra-reliable", 2, "ME1 ME2", "", 36_199, 20, network="lossy", merging=True),
     row("ra-reliable", 2, "ME1", "", 18_219, 16, network="duplicating", timeouts=1),
-    row("ricart-agrawala", 2, "ME1", "ME2-deadlock:2", 78, 8, network="lossy", outside="messages are lost"),
-    row("ricart-agrawala", 2, "ME2", "ME1:9", 15_533, 18, entries=2, network="duplicating", outside="a message comes twice"),
+    row(
+        "ricart-agrawala",
+        2,
+        "ME1",
+        "ME2-deadlock:2",
+        78,
+        8,
+        network="lossy",
+        outside="messages are lost",
+    ),
+    row(
+        "ricart-agrawala",
+        2,
+        "ME2",
+        "ME1:9",
+        15_533,
+        18,
+        entries=2,
+        network="duplicating",
+        outside="a message comes twice",
+    ),
     row("roucairol-carvalho", 2, "ME1 ME2", "ME3:6", 305, 16, entries=2, order=True),
     row("roucairol-carvalho", 3, "ME1 ME2", "", 28_582, 18),
     row("quorum", 2, "ME1 ME2 ME3", "", 8_527, 21, order=True),
     row("quorum", 2, "ME1 ME2", "", 77_500, 21, network="duplicating"),
     row("quorum", 3, "ME1", "ME2-deadlock:15", 277_472, 31, network="fifo"),
-    row("quorum", 2, "", "ME1:12 ME2-deadlock:10", 133_533, 23, faults=faults(amnesia=1, crash=1), outside="a coordinator forgets"),
+    row(
+        "quorum",
+        2,
+        "",
+        "ME1:12 ME2-deadlock:10",
+        133_533,
+        23,
+        faults=faults(amnesia=1, crash=1),
+        outside="a coordinator forgets",
+    ),
     row(
         "quorum",
         2,
@@ -108,8 +186,26 @@ QUICK = [
         faults=faults(amnesia=1, crash=1),
         outside="the coordinator forgets",
     ),
-    row("quorum-durable", 2, "ME1", "ME2-deadlock:2", 1_085, 15, options=("coordinators=1",), faults=faults(crash=1, recover=1)),
-    row("quorum-durable", 2, "ME1", "ME2-deadlock:10", 406_258, 26, faults=faults(crash=1, recover=1), network="fifo"),
+    row(
+        "quorum-durable",
+        2,
+        "ME1",
+        "ME2-deadlock:2",
+        1_085,
+        15,
+        options=("coordinators=1",),
+        faults=faults(crash=1, recover=1),
+    ),
+    row(
+        "quorum-durable",
+        2,
+        "ME1",
+        "ME2-deadlock:10",
+        406_258,
+        26,
+        faults=faults(crash=1, recover=1),
+        network="fifo",
+    ),
     row(
         "quorum-durable",
         2,
@@ -151,12 +247,50 @@ QUICK = [
     row("suzuki-kasami", 3, "ME1 ME2", "ME3:5", 1_779, 15, order=True),
     row("suzuki-kasami", 4, "ME1 ME2", "", 126_799, 24),
     row("token-ring-repair", 2, "", "", 26_680, 15, timing="synchronous", limit=20_000),
-    row("token-ring-repair", 2, "", "ME1:4", 113, 3, every=False, outside="messages may take longer than `patience`"),
+    row(
+        "token-ring-repair",
+        2,
+        "",
+        "ME1:4",
+        113,
+        3,
+        every=False,
+        outside="messages may take longer than `patience`",
+    ),
     row("elected-coordinator", 2, "ME1 FENCE TOKEN", "", 10_457, 36, timeouts=1, network="fifo"),
-    row("elected-coordinator-plain", 2, "ME1 FENCE TOKEN", "", 7_519, 28, timeouts=1, network="fifo"),
-    row("elected-coordinator-leased", 2, "FENCE TOKEN", "ME1:18", 14_010, 34, timeouts=1, network="fifo"),
-    row("elected-coordinator-unrecorded", 2, "FENCE TOKEN", "ME1:14", 11_119, 28, timeouts=1, network="fifo"),
-    row("elected-coordinator-bully", 2, "FENCE TOKEN", "ME1:12", 13_449, 28, timeouts=1, network="fifo"),
+    row(
+        "elected-coordinator-plain", 2, "ME1 FENCE TOKEN", "", 7_519, 28, timeouts=1, network="fifo"
+    ),
+    row(
+        "elected-coordinator-leased",
+        2,
+        "FENCE TOKEN",
+        "ME1:18",
+        14_010,
+        34,
+        timeouts=1,
+        network="fifo",
+    ),
+    row(
+        "elected-coordinator-unrecorded",
+        2,
+        "FENCE TOKEN",
+        "ME1:14",
+        11_119,
+        28,
+        timeouts=1,
+        network="fifo",
+    ),
+    row(
+        "elected-coordinator-bully",
+        2,
+        "FENCE TOKEN",
+        "ME1:12",
+        13_449,
+        28,
+        timeouts=1,
+        network="fifo",
+    ),
     # Elections: spec, section 3.
     row("bully", 2, "E1 E2 E3 E4", "", 53, 9, timing="synchronous"),
     row("bully", 3, "E1 E2 E3 E4", "", 5_249, 19, timing="synchronous"),
@@ -169,9 +303,20 @@ QUICK = [
         12,
         timing="synchronous",
         faults=faults(crash=1, recover=1),
-        outside="nobody need call when the leader is gone; one comes back in the middle of an election",
+        outside=(
+            "nobody need call when the leader is gone; one comes back in the middle of an election"
+        ),
     ),
-    row("bully", 3, "", "E1:3", 19, 2, every=False, outside="a round trip may be longer than `timeout`"),
+    row(
+        "bully",
+        3,
+        "",
+        "E1:3",
+        19,
+        2,
+        every=False,
+        outside="a round trip may be longer than `timeout`",
+    ),
     row("bully-stable", 2, "E1 E2 E3 E4", "", 94, 14, timing="synchronous"),
     row("bully-stable", 3, "E1 E2 E3 E4", "", 16_685, 31, timing="synchronous"),
     row(
@@ -205,14 +350,42 @@ QUICK = [
     row("peterson", 2, "E1 E2 E3 E4", "", 32, 10),
     row("peterson", 3, "E1 E2 E3 E4", "", 149, 15),
     row("peterson", 4, "E1 E2 E3 E4", "", 676, 20),
-    row("peterson", 3, "E1 E3 E4", "E2:6", 914, 18, network="unordered", outside="the links do not keep the order"),
+    row(
+        "peterson",
+        3,
+        "E1 E3 E4",
+        "E2:6",
+        914,
+        18,
+        network="unordered",
+        outside="the links do not keep the order",
+    ),
     row("itai-rodeh", 2, "", "", 20_011, 447, limit=20_000),
     row("yo-yo", 2, "E1 E2 E3 E4", "", 22, 7),
     row("yo-yo", 3, "E1 E2 E3 E4", "", 730, 17),
     row("terms", 2, "E1 E4", "", 171, 13, timeouts=2),
-    row("terms", 2, "", "E4:12", 21_495, 11, every=False, outside="heartbeats may take longer than the shortest timeout"),
+    row(
+        "terms",
+        2,
+        "",
+        "E4:12",
+        21_495,
+        11,
+        every=False,
+        outside="heartbeats may take longer than the shortest timeout",
+    ),
     row("terms", 3, "E1 E4", "", 5_227, 12, timeouts=1, faults=faults(crash=1, recover=1)),
-    row("terms", 3, "E1", "E4:8", 10_609, 14, timeouts=2, options=("prevote=false",), outside="without the pre-vote E4 is not kept"),
+    row(
+        "terms",
+        3,
+        "E1",
+        "E4:8",
+        10_609,
+        14,
+        timeouts=2,
+        options=("prevote=false",),
+        outside="without the pre-vote E4 is not kept",
+    ),
     row(
         "terms",
         3,
@@ -231,7 +404,15 @@ QUICK = [
 # Only with --times 10 or more.
 LONG = [
     row("ricart-agrawala", 4, "ME1 ME2", "", 1_412_505, 32, options=("tick=0",), network="fifo"),
-    row("quorum-durable", 2, "ME1", "ME2-deadlock:10", 852_674, 25, faults=faults(crash=1, recover=1)),
+    row(
+        "quorum-durable",
+        2,
+        "ME1",
+        "ME2-deadlock:10",
+        852_674,
+        25,
+        faults=faults(crash=1, recover=1),
+    ),
     row("elected-coordinator", 2, "ME1 FENCE TOKEN", "", 113_745, 45, timeouts=2, network="fifo"),
     row("chang-roberts", 5, "E1 E2 E3 E4", "", 147_906, 60),
     row("yo-yo", 4, "E1 E2 E3 E4", "", 103_869, 31),
@@ -256,21 +437,37 @@ LEFT_OUT = {"omega", "omega-recovery", "probabilistic"}
 
 def names_of(properties: str) -> list[str]:
     """ME2 stands for its two parts."""
-    return properties.replace("ME2 ", "ME2-deadlock ME2-starvation ").split() if "ME2 " in f"{properties} " else properties.split()
+    return (
+        properties.replace("ME2 ", "ME2-deadlock ME2-starvation ").split()
+        if "ME2 " in f"{properties} "
+        else properties.split()
+    )
 
 
 def make(one: Row) -> None:
     report = perform(one.check)
     verdicts = {finding.name: finding.verdict for finding in report.findings}
     violated = {name: told.steps for name, told in report.stories.items()}
-    assert [name for name, verdict in verdicts.items() if verdict is Verdict.HOLDS] == names_of(f"{one.holds} ")
-    assert violated == {name: int(steps) for name, _, steps in (each.partition(":") for each in one.violated.split())}
-    assert violated.keys() == {name for name, verdict in verdicts.items() if verdict is Verdict.VIOLATED}
+    assert [name for name, verdict in verdicts.items() if verdict is Verdict.HOLDS] == names_of(
+        f"{one.holds} "
+    )
+    assert violated == {
+        name: int(steps)
+        for name, _, steps in (each.partition(":") for each in one.violated.split())
+    }
+    assert violated.keys() == {
+        name for name, verdict in verdicts.items() if verdict is Verdict.VIOLATED
+    }
     assert (report.extent.states, report.extent.depth) == (one.states, one.depth)
 
 
 def told(one: Row) -> str:
-    return one.check.command().removeprefix("habemus check ").replace(" --every", "").replace(" --search breadth", "")
+    return (
+        one.check.command()
+        .removeprefix("habemus check ")
+        .replace(" --every", "")
+        .replace(" --search breadth", "")
+    )
 
 
 @pytest.mark.parametrize("one", QUICK, ids=map(told, QUICK))
@@ -287,23 +484,34 @@ def test_verdict_of_a_long_search(one: Row, times: int) -> None:
 
 @pytest.mark.parametrize("one", [*QUICK, *LONG], ids=map(told, [*QUICK, *LONG]))
 def test_verdict_agrees_with_the_card(one: Row) -> None:
-    """Within what it assumes, nothing is violated that the card ensures; the way out is to say what is outside of that."""
+    """Within what it assumes, nothing is violated that the card ensures; the way out is to say what
+    is outside of that.
+    """
     ensured = find(one.check.algorithm).box.ensures
-    broken = [name for name in one.violated.split() if name.partition(":")[0] in ensured or name.partition("-")[0] in ensured]
+    broken = [
+        name
+        for name in one.violated.split()
+        if name.partition(":")[0] in ensured or name.partition("-")[0] in ensured
+    ]
     assert bool(broken) == bool(one.outside)
 
 
 def test_no_algorithm_is_forgotten() -> None:
     searched = {one.check.algorithm for one in QUICK}
-    assert searched | LEFT_OUT == {name for name, entry in entries().items() if entry.problem.model is not None}
+    assert searched | LEFT_OUT == {
+        name for name, entry in entries().items() if entry.problem.model is not None
+    }
     assert not searched & LEFT_OUT
 
 
-# The shortest way to break what is there to be broken: no longer than that of the person who wrote the scenario.
+# The shortest way to break what is there to be broken: no longer than that of the person who wrote
+# the scenario.
 
 
 class Shown(NamedTuple):
-    """A scenario that violates a property, and the same by search: with as many processes, or fewer."""
+    """A scenario that violates a property, and the same by search: with as many processes, or
+    fewer.
+    """
 
     scenario: str
     name: str
@@ -312,30 +520,50 @@ class Shown(NamedTuple):
     check: Check
 
 
-def shown(scenario: str, name: str, by_hand: int, searched: int, algorithm: str, n: int, **bound: Any) -> Shown:
-    return Shown(scenario, name, by_hand, searched, Check(algorithm, n, **{"search": "breadth", **bound}))
+def shown(
+    scenario: str, name: str, by_hand: int, searched: int, algorithm: str, n: int, **bound: Any
+) -> Shown:
+    return Shown(
+        scenario, name, by_hand, searched, Check(algorithm, n, **{"search": "breadth", **bound})
+    )
 
 
 CYCLE = ("sets=[[1,2],[2,3],[3,1]]",)
 SHOWN = [
-    # By hand two more messages arrive than are needed.  The search goes on after a deadlock, which is closer: nobody comes back.
-    shown("quorum-amnesia-3", "ME1", 14, 12, "quorum", 2, faults=faults(crash=1, amnesia=1), every=True),
-    # Each asks the third, which replies to both: two requests, two receipts there, two replies.  By hand they also ask each other.
+    # By hand two more messages arrive than are needed.  The search goes on after a deadlock, which
+    # is closer: nobody comes back.
+    shown(
+        "quorum-amnesia-3",
+        "ME1",
+        14,
+        12,
+        "quorum",
+        2,
+        faults=faults(crash=1, amnesia=1),
+        every=True,
+    ),
+    # Each asks the third, which replies to both: two requests, two receipts there, two replies.  By
+    # hand they also ask each other.
     shown("ra-majority-naive", "ME1", 8, 6, "ra-majority-naive", 3),
-    # Both ask, and both lose their patience before anything has arrived.  By hand the first gets in by replies.
+    # Both ask, and both lose their patience before anything has arrived.  By hand the first gets in
+    # by replies.
     shown("ra-timeout-slow", "ME1", 9, 4, "ra-timeout", 3),
-    # The first asks, is heard, gets the grant; the second asks, is heard; the timer; its grant.  By hand there is one entry before.
+    # The first asks, is heard, gets the grant; the second asks, is heard; the timer; its grant.  By
+    # hand there is one entry before.
     shown("central-holder-slow", "ME1", 12, 7, "central-timeout", 3),
-    # Both ask; 1 acknowledges and enters, and its acknowledgement overtakes its request.  As short as by hand.
+    # Both ask; 1 acknowledges and enters, and its acknowledgement overtakes its request.  As short
+    # as by hand.
     shown("lamport-not-fifo", "ME1", 4, 4, "lamport", 2, network="unordered"),
-    # Each asks itself and the next, and every one of these six messages and three votes arrives: there is no shorter way to rest.
+    # Each asks itself and the next, and every one of these six messages and three votes arrives:
+    # there is no shorter way to rest.
     shown("maekawa-cycle", "ME2-deadlock", 12, 12, "maekawa", 3, options=CYCLE),
     # Three requests, nine receipts, three grants: all that can happen, so every split is as long.
     shown("quorum-split", "ME2-deadlock", 15, 15, "quorum", 3, network="fifo"),
     shown("ring-anonymous-two", "E1", 6, 6, "ring-anonymous", 2),
     # One call, one receipt: dropped.
     shown("chang-roberts-lone", "E2", 2, 2, "chang-roberts-plain", 3),
-    # The largest calls and leads at once, another one calls, and its timer runs out before any message has arrived.
+    # The largest calls and leads at once, another one calls, and its timer runs out before any
+    # message has arrived.
     shown("bully-impatient", "E1", 3, 3, "bully", 3),
 ]
 
@@ -343,7 +571,9 @@ STEPS = ("request", "receive", "timer", "crash", "recover")
 
 
 def steps_by_hand(scenario: str, name: str) -> int:
-    """Events of processes in the scenario, up to the entry or the claim that is one too many; all, where it is about the end."""
+    """Events of processes in the scenario, up to the entry or the claim that is one too many; all,
+    where it is about the end.
+    """
     report = find_scenario(scenario).run().report
     assert report.trace is not None
     finding = next(each for each in report.findings if each.name == name)
@@ -351,7 +581,10 @@ def steps_by_hand(scenario: str, name: str) -> int:
     steps = 0
     for event in report.trace.events:
         steps += event.kind in STEPS
-        is_it = event.kind == "indicate" and (event.time, event.process) == (finding.time, finding.processes[-1])
+        is_it = event.kind == "indicate" and (event.time, event.process) == (
+            finding.time,
+            finding.processes[-1],
+        )
         if is_it and name in ("ME1", "E1"):
             break
     return steps

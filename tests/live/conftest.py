@@ -27,7 +27,10 @@ class Participant:
         self.number = number
         self.errors = (file.parent / f"errors-{number}.txt").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, str(PARTICIPANT), str(file), str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors
+            [sys.executable, str(PARTICIPANT), str(file), str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
         )
         self._said: queue.Queue[dict[str, Any]] = queue.Queue()
         self._listening = threading.Thread(target=self._listen, daemon=True)
@@ -46,12 +49,16 @@ class Participant:
         self.process.stdin.flush()
 
     def hear(self, key: str) -> Any:
-        """The value of the next thing said that has this key; what is said in between is not for this test."""
+        """The value of the next thing said that has this key; what is said in between is not for
+        this test.
+        """
         while True:
             try:
                 said = self._said.get(timeout=PATIENCE)
             except queue.Empty:
-                raise AssertionError(f"node {self.number} did not say {key!r} in {PATIENCE} s") from None
+                raise AssertionError(
+                    f"node {self.number} did not say {key!r} in {PATIENCE} s"
+                ) from None
             if key in said:
                 return said[key]
             assert "gone" not in said, f"node {self.number} has ended: {self.complaints()}"
@@ -74,7 +81,13 @@ class Participant:
 class Processes:
     """A cluster of them, from a file that is written here."""
 
-    def __init__(self, folder: Path, services: Mapping[str, tuple[str, Sequence[str], str]], size: int = 3, head: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        services: Mapping[str, tuple[str, Sequence[str], str]],
+        size: int = 3,
+        head: str = "",
+    ) -> None:
         self.folder = folder
         self.file = folder / "cluster.toml"
         (folder / "data").mkdir()
@@ -83,7 +96,9 @@ class Processes:
         lines += [f'{number} = "127.0.0.1:{port}"' for number, port in enumerate(self.ports, 1)]
         for name, (algorithm, options, over) in services.items():
             lines += [f"[services.{name}]", f'algorithm = "{algorithm}"', f'over = "{over}"']
-            lines += [f"options = {{ {', '.join('{} = {}'.format(*_option(each)) for each in options)} }}"]
+            lines += [
+                f"options = {{ {', '.join('{} = {}'.format(*_option(each)) for each in options)} }}"
+            ]
         self.file.write_text("\n".join(lines) + "\n")
         self.nodes = {number: Participant(self.file, number) for number in range(1, size + 1)}
         for node in self.nodes.values():

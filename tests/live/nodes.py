@@ -13,30 +13,41 @@ from tests.ports import reserved_ports
 
 
 def leased(lease: str) -> str:
-    """Return the default service with leases of this length, and elections that do not keep a test waiting."""
+    """Return the default service with leases of this length, and elections that do not keep a test
+    waiting.
+    """
     election = "election_options = { patience = [200000, 400000], period = 50000 }"
-    return f'''\
+    return f"""\
 [services.locks]
 algorithm = "elected-coordinator-leased"
 options = {{ lease = "{lease}", patience = "300ms", {election} }}
-'''
+"""
 
 
 DEFAULT = leased("30s")
 """Far longer than any stall: nobody loses a lock unless the test takes it away."""
 SOON = 15.0
-"""Seconds: far longer than any stall, and far shorter than a lease.  What is there so soon did not wait for a lease to expire."""
+"""Seconds: far longer than any stall, and far shorter than a lease.  What is there so soon did not
+wait for a lease to expire.
+"""
 LAPSING = leased("3s")
 """For tests that wait until a lease has expired."""
 
 
 class Nodes:
-    def __init__(self, folder: Path, services: str = DEFAULT, size: int = 3, head: str = "") -> None:
+    def __init__(
+        self, folder: Path, services: str = DEFAULT, size: int = 3, head: str = ""
+    ) -> None:
         self.folder = folder
         self.file = folder / "cluster.toml"
         (folder / "data").mkdir()
-        addresses = "\n".join(f'{number} = "127.0.0.1:{port}"' for number, port in enumerate(reserved_ports(size), 1))
-        self.file.write_text(f'cluster = "office"\ndata = "data"\nsocket = "{{id}}.sock"\n{head}\n[nodes]\n{addresses}\n{services}')
+        addresses = "\n".join(
+            f'{number} = "127.0.0.1:{port}"' for number, port in enumerate(reserved_ports(size), 1)
+        )
+        self.file.write_text(
+            'cluster = "office"\ndata = "data"\nsocket ='
+            f' "{{id}}.sock"\n{head}\n[nodes]\n{addresses}\n{services}'
+        )
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         for number in range(1, size + 1):
             self.start(number, wait=False)
@@ -52,9 +63,25 @@ class Nodes:
 
     def start(self, number: int, *flags: str, wait: bool = True) -> None:
         with (self.folder / f"{number}.log").open("ab") as log:
-            command = [sys.executable, "-m", "habemus", "node", "--config", str(self.file), "--id", str(number), "--json", *flags]
+            command = [
+                sys.executable,
+                "-m",
+                "habemus",
+                "node",
+                "--config",
+                str(self.file),
+                "--id",
+                str(number),
+                "--json",
+                *flags,
+            ]
             # With an input that ends with the test, however that ends.
-            self.processes[number] = subprocess.Popen([*command, "--with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+            self.processes[number] = subprocess.Popen(
+                [*command, "--with-stdin"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
         if wait:
             _wait_until_up(self.processes[number])
 

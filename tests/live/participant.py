@@ -1,4 +1,5 @@
-"""One node of a cluster as an operating system process, with a client inside that does what it is told on its standard input.
+"""One node of a cluster as an operating system process, with a client inside that does what it is
+told on its standard input.
 
     participant.py CLUSTER.toml ID
 
@@ -23,12 +24,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from habemus.catalog.live import all_services
 from habemus.core.process import ProcessId
 from habemus.core.shapes import plain_of
 from habemus.core.values import Indication, to_plain
+from habemus.deployment.services import all_services
 from habemus.runtimes.live.config import load
-from habemus.runtimes.live.node import Node
+from habemus.runtimes.live.hosting.node import Node
 
 
 def say(**what: Any) -> None:
@@ -65,18 +66,30 @@ def obey(node: Node, command: dict[str, Any]) -> asyncio.Task[None] | None:
     service, name = command.get("on", ("", ""))
     match command["do"]:
         case "visit":
-            return asyncio.get_running_loop().create_task(visit(node, service, name, command["rounds"]))
+            return asyncio.get_running_loop().create_task(
+                visit(node, service, name, command["rounds"])
+            )
         case "ask":
             node.ask(service, name, command["request"])
         case "open":
             node.open(service, name)
             say(done=[service, name])
         case "hear":
-            node.subscribe(service, name, lambda process, each: say(heard=type(each).__name__, process=process, fields=to_plain(each)))
+            node.subscribe(
+                service,
+                name,
+                lambda process, each: say(
+                    heard=type(each).__name__, process=process, fields=to_plain(each)
+                ),
+            )
         case "state":
             say(state=plain_of(node.open(service, name).processes[node.me].pure.capture()))
         case "counts":
-            say(counts=dict(node.counts), kilobytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, instances=len(node.instances()))
+            say(
+                counts=dict(node.counts),
+                kilobytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+                instances=len(node.instances()),
+            )
     return None
 
 
@@ -86,7 +99,9 @@ async def main(file: str, number: int) -> None:
     await node.start()
     say(ready=node.me)
     reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
     tasks = []
     while line := await reader.readline():
         command = json.loads(line)

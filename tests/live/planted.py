@@ -1,6 +1,8 @@
-"""Locks with one bug each, which torture has to catch: `habemus torture tests/live/planted.py:ForgetsAll`.
+"""Locks with one bug each, which torture has to catch: `habemus torture
+tests/live/planted.py:ForgetsAll`.
 
-Each is a correct algorithm of the catalog with one method changed.  Each claims what the correct one claims.
+Each is a correct algorithm of the catalog with one method changed.  Each claims what the correct
+one claims.
 """
 
 from __future__ import annotations
@@ -9,7 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from habemus.algorithms.election.terms import Terms
-from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator, ElectedCoordinatorLeased
+from habemus.algorithms.mutex.elected_coordinator import (
+    ElectedCoordinator,
+    ElectedCoordinatorLeased,
+)
 from habemus.algorithms.mutex.maekawa_sanders import Release
 from habemus.algorithms.mutex.quorum_yield import QuorumYield
 from habemus.core import System

@@ -25,11 +25,11 @@ from tests.live.conftest import PATIENCE
 from tests.live.nodes import DEFAULT, LAPSING, SOON, Nodes
 
 import habemus
-from habemus.api import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
-from habemus.api.aio import AsyncCluster
-from habemus.api.cluster import opened
-from habemus.api.session import Session
-from habemus.api.wire import Wire
+from habemus.client import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus.client.asynchronous import AsyncCluster
+from habemus.client.blocking import opened
+from habemus.client.connection import Wire
+from habemus.client.session import Session
 
 SOURCE = Path(habemus.__file__).parent
 
@@ -74,8 +74,13 @@ class Script:
     """A client in a process of its own, which says lines and is told to go on."""
 
     def __init__(self, address: str, text: str) -> None:
-        program = f"import sys, time, habemus\ncluster = habemus.connect({address!r}, name='script')\n{text}"
-        self.process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        program = (
+            f"import sys, time, habemus\ncluster = habemus.connect({address!r},"
+            f" name='script')\n{text}"
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def hear(self) -> str:
         assert self.process.stdout is not None
@@ -107,12 +112,17 @@ def wait_for_renewal(lease: Lease) -> None:
 # Traps.
 
 
-def test_a_lock_that_comes_after_ones_own_lease_ran_out_while_queueing(nodes: Nodes, cluster: Cluster, other: Cluster) -> None:
-    """A client that stood still in the queue does not take what was granted to it in its sleep for its own."""
+def test_a_lock_that_comes_after_ones_own_lease_ran_out_while_queueing(
+    nodes: Nodes, cluster: Cluster, other: Cluster
+) -> None:
+    """A client that stood still in the queue does not take what was granted to it in its sleep for
+    its own.
+    """
     with cluster.lock("trap-1") as held:
         script = Script(
             nodes.socket(2),
-            "with cluster.lock('trap-1', lease=2) as lease:\n    lease.check(); print(lease.token, flush=True)\nsys.stdin.readline()",
+            "with cluster.lock('trap-1', lease=2) as lease:\n    lease.check(); print(lease.token,"
+            " flush=True)\nsys.stdin.readline()",
         )
         until(lambda: next(cluster.watch("trap-1")).waiting == 1)
         script.process.send_signal(signal.SIGSTOP)
@@ -126,7 +136,9 @@ def test_a_lock_that_comes_after_ones_own_lease_ran_out_while_queueing(nodes: No
     assert lease.token is not None
     assert lease.token > held.token + 1
     script.process.send_signal(signal.SIGCONT)
-    until(lambda: next(cluster.watch("trap-1")).waiting == 1)  # it has heard "granted", did not believe it, and asks again
+    until(
+        lambda: next(cluster.watch("trap-1")).waiting == 1
+    )  # it has heard "granted", did not believe it, and asks again
     lease.check()
     other.release(lease)
     assert int(script.hear()) > lease.token
@@ -149,7 +161,9 @@ def test_an_object_that_is_held_after_the_session_was_lost(tmp_path: Path, start
             cluster.lock("printer", timeout=1).acquire()
 
 
-def test_a_node_that_stands_still_takes_its_clients_locks_with_it(tmp_path: Path, start: Start) -> None:
+def test_a_node_that_stands_still_takes_its_clients_locks_with_it(
+    tmp_path: Path, start: Start
+) -> None:
     """The client knows by its own clock that its lease has run out, although nobody tells it."""
     nodes = start(tmp_path, LAPSING)
     with habemus.connect(nodes.socket(3)) as cluster, habemus.connect(nodes.socket(1)) as other:
@@ -191,7 +205,9 @@ def test_a_cancelled_acquire_leaves_no_orphan(nodes: Nodes, cluster: Cluster) ->
         pass
 
 
-def test_a_cancelled_connect_leaves_no_connection(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_connect_leaves_no_connection(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def run() -> None:
         greeted = asyncio.get_running_loop().create_future()
 
@@ -199,7 +215,7 @@ def test_a_cancelled_connect_leaves_no_connection(nodes: Nodes, monkeypatch: pyt
             greeted.set_result(lines.transport)
             await asyncio.sleep(PATIENCE)
 
-        monkeypatch.setattr("habemus.api.aio._greet", says_nothing)
+        monkeypatch.setattr("habemus.client.asynchronous._greet", says_nothing)
         connecting = asyncio.create_task(habemus.connect(nodes.socket(1)).__aenter__())
         transport = await greeted
         connecting.cancel()
@@ -210,7 +226,9 @@ def test_a_cancelled_connect_leaves_no_connection(nodes: Nodes, monkeypatch: pyt
     asyncio.run(run())
 
 
-def test_a_connect_that_is_cancelled_in_its_thread_leaves_no_session(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connect_that_is_cancelled_in_its_thread_leaves_no_session(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     is_called, goes_on = threading.Event(), threading.Event()
     sessions = []
 
@@ -228,7 +246,7 @@ def test_a_connect_that_is_cancelled_in_its_thread_leaves_no_session(nodes: Node
             await connecting
         goes_on.set()
 
-    monkeypatch.setattr("habemus.api.aio.opened", slowly)
+    monkeypatch.setattr("habemus.client.asynchronous.opened", slowly)
     asyncio.run(run())
     assert len(sessions) == 1 and sessions[0].over
 
@@ -260,7 +278,9 @@ def test_a_failed_try_leaves_no_contender(cluster: Cluster, other: Cluster) -> N
     with cluster.lock("trap-4", timeout=SOON) as again:
         assert lease.token is not None and again.token is not None
         has_other_leader = again.token >> 32 > lease.token >> 32
-        assert has_other_leader or again.token == lease.token + 1  # nobody was granted it in between
+        assert (
+            has_other_leader or again.token == lease.token + 1
+        )  # nobody was granted it in between
 
 
 def test_two_tasks_that_share_a_session_do_not_both_hold_it(nodes: Nodes) -> None:
@@ -304,7 +324,9 @@ def test_threads_that_share_a_session_do_not_both_hold_it(cluster: Cluster) -> N
     assert max(most) == 1
 
 
-def test_a_session_that_ends_while_its_keeper_connects_leaves_no_connection(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_ends_while_its_keeper_connects_leaves_no_connection(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with habemus.connect(nodes.socket(1)) as cluster:
         session = cluster.session()
 
@@ -313,7 +335,7 @@ def test_a_session_that_ends_while_its_keeper_connects_leaves_no_connection(node
                 super().__init__(*given)
                 session.close()
 
-        monkeypatch.setattr("habemus.api.session.Wire", Late)
+        monkeypatch.setattr("habemus.client.session.Wire", Late)
         wire = session._connect_keeper()
         with pytest.raises(OSError, match="is closed"):
             wire.say("alive", 0)
@@ -325,7 +347,10 @@ def test_not_everybody_gets_the_lock_at_a_cold_start(tmp_path: Path, start: Star
     spans: list[tuple[float, float, int]] = []
 
     def visit(number: int) -> None:
-        with habemus.connect(nodes.socket(number)) as mine, mine.lock("cold", timeout=PATIENCE) as lease:
+        with (
+            habemus.connect(nodes.socket(number)) as mine,
+            mine.lock("cold", timeout=PATIENCE) as lease,
+        ):
             begin = time.monotonic()
             time.sleep(0.02)
             assert lease.token is not None
@@ -345,25 +370,40 @@ def test_renewal_is_not_starved_by_code_that_blocks(nodes: Nodes) -> None:
     async def run() -> None:
         async with habemus.connect(nodes.socket(1)) as mine, mine.lock("trap-9", lease=4) as lease:
             first = lease._until
-            until(lambda: lease._until > first + 4)  # it is renewed, although the event loop is blocked
+            until(
+                lambda: lease._until > first + 4
+            )  # it is renewed, although the event loop is blocked
             lease.check()
 
     asyncio.run(run())
 
 
 def test_no_wall_clock(nodes: Nodes) -> None:
-    """What is replicated, stored, or decides about a lease never comes from a clock that can be set."""
+    """What is replicated, stored, or decides about a lease never comes from a clock that can be
+    set.
+    """
     found = []
-    for file in [*(SOURCE / "runtimes" / "live").glob("*.py"), *(SOURCE / "api").glob("*.py")]:
+    for file in [*(SOURCE / "runtimes" / "live").rglob("*.py"), *(SOURCE / "client").glob("*.py")]:
         if file.name == "certificates.py":
             continue  # these are valid until a date
         if file.name == "codec.py":
-            continue  # what no cluster can have reached by now is refused; nothing that is taken depends on it
+            # what no cluster can have reached by now is refused; nothing that is taken depends on
+            # it
+            continue
         for node in ast.walk(ast.parse(file.read_text())):
-            if ast.unparse(node) in ("time.time", "time.time_ns", "datetime.now", "datetime.utcnow"):
+            if ast.unparse(node) in (
+                "time.time",
+                "time.time_ns",
+                "datetime.now",
+                "datetime.utcnow",
+            ):
                 found.append(f"{file.name}: {ast.unparse(node)}")
             if isinstance(node, ast.ImportFrom) and node.module == "time":
-                found += [f"{file.name}: {each.name}" for each in node.names if not each.name.startswith(("monotonic", "sleep"))]
+                found += [
+                    f"{file.name}: {each.name}"
+                    for each in node.names
+                    if not each.name.startswith(("monotonic", "sleep"))
+                ]
     assert found == []
 
 
@@ -387,7 +427,11 @@ def test_tokens_grow_and_a_lease_is_renewed(cluster: Cluster, other: Cluster) ->
 
 
 def test_a_client_that_dies_releases_at_once(nodes: Nodes, cluster: Cluster) -> None:
-    script = Script(nodes.socket(2), "lease = cluster.lock('dying').acquire(); print(lease.token, flush=True); sys.stdin.readline()")
+    script = Script(
+        nodes.socket(2),
+        "lease = cluster.lock('dying').acquire(); print(lease.token, flush=True);"
+        " sys.stdin.readline()",
+    )
     token = int(script.hear())
     assert cluster.try_lock("dying") is None
     script.end()
@@ -399,9 +443,9 @@ def test_a_client_that_dies_releases_at_once(nodes: Nodes, cluster: Cluster) -> 
 def test_a_client_that_hangs_loses_its_lease(nodes: Nodes, cluster: Cluster) -> None:
     script = Script(
         nodes.socket(2),
-        "lease = cluster.lock('hanging', lease=3).acquire(); print(lease.token, flush=True); sys.stdin.readline()\n"
-        "try:\n    lease.check(); print('held', flush=True)\n"
-        "except habemus.LockLost:\n    print('lost', flush=True)\nsys.stdin.readline()",
+        "lease = cluster.lock('hanging', lease=3).acquire(); print(lease.token, flush=True);"
+        " sys.stdin.readline()\ntry:\n    lease.check(); print('held', flush=True)\nexcept"
+        " habemus.LockLost:\n    print('lost', flush=True)\nsys.stdin.readline()",
     )
     token = int(script.hear())
     script.process.send_signal(signal.SIGSTOP)
@@ -450,7 +494,11 @@ def test_only_who_asks_for_it_may_enter_twice(cluster: Cluster) -> None:
             cluster.lock("twice", timeout=0.1).acquire()
         lease.check()
     lock = cluster.lock("twice", timeout=SOON, reentrant=True)
-    with lock as outer, lock as inner, cluster.lock("twice", timeout=SOON, reentrant=True) as innermost:
+    with (
+        lock as outer,
+        lock as inner,
+        cluster.lock("twice", timeout=SOON, reentrant=True) as innermost,
+    ):
         assert outer is inner is innermost
         refused: list[str] = []
 
@@ -472,12 +520,11 @@ def test_only_who_asks_for_it_may_enter_twice(cluster: Cluster) -> None:
 def test_a_child_of_fork_does_not_have_its_parents_locks(cluster: Cluster, nodes: Nodes) -> None:
     script = Script(
         nodes.socket(2),
-        "import os\nlease = cluster.lock('forked').acquire()\nchild = os.fork()\n"
-        "if not child:\n"
-        "    try:\n        lease.check(); print('child holds', flush=True)\n"
-        "    except habemus.LockLost:\n        print('child does not hold', flush=True)\n"
-        "    sys.stdin.readline(); os._exit(0)\n"
-        "os.waitpid(child, 0)\nlease.check(); print('parent holds', flush=True); sys.stdin.readline()",
+        "import os\nlease = cluster.lock('forked').acquire()\nchild = os.fork()\nif not child:\n   "
+        " try:\n        lease.check(); print('child holds', flush=True)\n    except"
+        " habemus.LockLost:\n        print('child does not hold', flush=True)\n   "
+        " sys.stdin.readline(); os._exit(0)\nos.waitpid(child, 0)\nlease.check(); print('parent"
+        " holds', flush=True); sys.stdin.readline()",
     )
     assert script.hear() == "child does not hold"
     assert cluster.try_lock("forked") is None
@@ -487,23 +534,30 @@ def test_a_child_of_fork_does_not_have_its_parents_locks(cluster: Cluster, nodes
 
 
 @pytest.mark.parametrize("how", ["reentrant", "keep"])
-def test_a_child_of_fork_does_not_take_again_what_its_parent_has(tmp_path: Path, start: Start, how: str) -> None:
+def test_a_child_of_fork_does_not_take_again_what_its_parent_has(
+    tmp_path: Path, start: Start, how: str
+) -> None:
     """Neither what the thread holds already, nor what the process keeps: it has to ask, and waits."""
-    nodes = start(tmp_path, '[services.locks]\nalgorithm = "ricart-agrawala"\n') if how == "keep" else start(tmp_path)
+    nodes = (
+        start(tmp_path, '[services.locks]\nalgorithm = "ricart-agrawala"\n')
+        if how == "keep"
+        else start(tmp_path)
+    )
     script = Script(
         nodes.socket(1),
-        f"import os\nlock = cluster.lock('forked', timeout={PATIENCE}, {how}=True)\nlease = lock.acquire()\n"
-        "if not os.fork():\n    lock._timeout = 0.5\n"
-        "    try:\n        lock.acquire(); print('child has it', flush=True)\n"
-        "    except habemus.LockTimeout:\n        print('child waits', flush=True)\n"
-        "    os._exit(0)\n"
-        "os.wait(); lease.check(); print('parent has it', flush=True); sys.stdin.readline()",
+        f"import os\nlock = cluster.lock('forked', timeout={PATIENCE}, {how}=True)\nlease ="
+        " lock.acquire()\nif not os.fork():\n    lock._timeout = 0.5\n    try:\n       "
+        " lock.acquire(); print('child has it', flush=True)\n    except habemus.LockTimeout:\n    "
+        "    print('child waits', flush=True)\n    os._exit(0)\nos.wait(); lease.check();"
+        " print('parent has it', flush=True); sys.stdin.readline()",
     )
     assert [script.hear(), script.hear()] == ["child waits", "parent has it"]
     script.end()
 
 
-def test_what_was_granted_in_a_session_that_is_over_is_not_released_in_the_next(cluster: Cluster, nodes: Nodes) -> None:
+def test_what_was_granted_in_a_session_that_is_over_is_not_released_in_the_next(
+    cluster: Cluster, nodes: Nodes
+) -> None:
     """The ids of two sessions are the same, and belong to different locks."""
     mine = habemus.connect(nodes.socket(2))
     asked = cluster.lock("first").acquire()
@@ -530,7 +584,9 @@ def test_what_was_granted_in_a_session_that_is_over_is_not_released_in_the_next(
     mine.close()
 
 
-def test_a_node_that_has_gone_is_left_for_another_whatever_connections_there_are(tmp_path: Path, start: Start) -> None:
+def test_a_node_that_has_gone_is_left_for_another_whatever_connections_there_are(
+    tmp_path: Path, start: Start
+) -> None:
     nodes = start(tmp_path)
     # The connection that there was is in use.
     with habemus.connect(str(nodes.folder)) as mine, pytest.raises(LockLost), mine.lock("one"):
@@ -543,12 +599,17 @@ def test_a_node_that_has_gone_is_left_for_another_whatever_connections_there_are
 
 
 def test_a_semaphore_has_so_many_places(cluster: Cluster, other: Cluster) -> None:
-    one, two = cluster.semaphore("places", 2, timeout=SOON), other.semaphore("places", 2, timeout=SOON)
+    one, two = (
+        cluster.semaphore("places", 2, timeout=SOON),
+        other.semaphore("places", 2, timeout=SOON),
+    )
     with one as first, two as second:
         assert first.name != second.name
         with pytest.raises(LockTimeout):
             cluster.semaphore("places", 2, timeout=0.1).acquire()
-        third = cluster.semaphore("places", 3, timeout=SOON).acquire()  # another size is another semaphore
+        third = cluster.semaphore(
+            "places", 3, timeout=SOON
+        ).acquire()  # another size is another semaphore
         assert third.name.startswith("semaphore/places/3/")
         cluster.release(third)
     with one:
@@ -598,7 +659,10 @@ def test_all_of_some_locks_without_a_deadlock(cluster: Cluster, other: Cluster) 
                 assert [lease.name for lease in leases] == sorted(names)
                 done.append(1)
 
-    threads = [threading.Thread(target=visit, args=each) for each in ((cluster, ["a", "b", "c"]), (other, ["c", "b", "a"]))]
+    threads = [
+        threading.Thread(target=visit, args=each)
+        for each in ((cluster, ["a", "b", "c"]), (other, ["c", "b", "a"]))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -626,19 +690,27 @@ def test_one_leads_and_the_others_see_who(cluster: Cluster, other: Cluster, node
     assert following[0].holder is None
     with theirs.lead() as later:
         assert (later.token or 0) > (term.token or 0)
-        assert next(seen for seen in observing if seen.holder is not None).holder == "two"  # first it may be seen to wait
+        assert (
+            next(seen for seen in observing if seen.holder is not None).holder == "two"
+        )  # first it may be seen to wait
 
 
 def test_leadership_is_transferred(nodes: Nodes) -> None:
     """Three wait, and the last of them, on another node, is the one who is named."""
-    with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
+    with (
+        habemus.connect(nodes.socket(1), name="a") as a,
+        habemus.connect(nodes.socket(2), name="b") as b,
+    ):
         order: list[str] = []
 
         def run(cluster: Cluster) -> None:
             with cluster.election("transferred").lead():
                 order.append(cluster.label)
 
-        with habemus.connect(nodes.socket(1), name="c") as c, habemus.connect(nodes.socket(3), name="d") as d:
+        with (
+            habemus.connect(nodes.socket(1), name="c") as c,
+            habemus.connect(nodes.socket(3), name="d") as d,
+        ):
             leading = a.election("transferred")
             leading.lead().begin()
             threads = []
@@ -663,7 +735,10 @@ async def assert_led(cluster: AsyncCluster, name: str) -> None:
 
 def test_the_same_without_blocking(nodes: Nodes) -> None:
     async def run() -> None:
-        async with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
+        async with (
+            habemus.connect(nodes.socket(1), name="a") as a,
+            habemus.connect(nodes.socket(2), name="b") as b,
+        ):
             async with a.election("async").lead() as term:
                 seen = await b.election("async").leader()
                 assert seen is not None
@@ -696,7 +771,9 @@ def test_the_same_without_blocking(nodes: Nodes) -> None:
 # Operators, and mistakes.
 
 
-def test_whoever_has_lost_its_term_does_not_resign_that_of_another(cluster: Cluster, other: Cluster) -> None:
+def test_whoever_has_lost_its_term_does_not_resign_that_of_another(
+    cluster: Cluster, other: Cluster
+) -> None:
     """One object, as two threads may have it."""
     election = cluster.election("shared")
     first, second = election.lead(), election.lead()
@@ -715,7 +792,8 @@ def test_whoever_has_lost_its_term_does_not_resign_that_of_another(cluster: Clus
 def test_an_operator_takes_a_lock_away(cluster: Cluster, other: Cluster) -> None:
     lease = cluster.lock("forced").acquire()
     assert other.force("forced") == {"taken": None, "reclaims": True}
-    lease.check()  # a node takes locks from its own clients, and the algorithm was told of a loan that is renewed
+    # a node takes locks from its own clients, and the algorithm was told of a loan that is renewed
+    lease.check()
     assert cluster.force("forced") == {"taken": "one", "reclaims": True}
     with pytest.raises(LockLost, match="operator"):
         lease.check()
@@ -739,7 +817,9 @@ def test_names_that_nothing_can_have(cluster: Cluster, nodes: Nodes) -> None:
 
 
 def test_mistakes_are_told(cluster: Cluster, nodes: Nodes) -> None:
-    with pytest.raises(RefusedByNode, match="there is no service printers with locks; there are locks"):
+    with pytest.raises(
+        RefusedByNode, match="there is no service printers with locks; there are locks"
+    ):
         cluster.lock("x", service="printers").acquire()
     with pytest.raises(RefusedByNode, match="printable"):
         cluster.lock("").acquire()
@@ -762,8 +842,12 @@ def test_mistakes_are_told(cluster: Cluster, nodes: Nodes) -> None:
         pass
 
 
-def test_a_cluster_is_found_by_its_file_its_folder_and_its_addresses(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = next(line.split('"')[1] for line in nodes.file.read_text().splitlines() if line.startswith("2 ="))
+def test_a_cluster_is_found_by_its_file_its_folder_and_its_addresses(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = next(
+        line.split('"')[1] for line in nodes.file.read_text().splitlines() if line.startswith("2 =")
+    )
     for where in (str(nodes.file), str(nodes.folder), address, f"127.0.0.1:1,{address}"):
         with habemus.connect(where) as cluster, cluster.lock("found", timeout=SOON):
             pass
@@ -772,12 +856,18 @@ def test_a_cluster_is_found_by_its_file_its_folder_and_its_addresses(nodes: Node
         assert cluster.status()["node"] == 2
 
 
-def test_nodes_lead_in_a_service_of_elections_and_paths_may_be_long(tmp_path: Path, start: Start) -> None:
+def test_nodes_lead_in_a_service_of_elections_and_paths_may_be_long(
+    tmp_path: Path, start: Start
+) -> None:
     folder = tmp_path / ("a" * 100) / ("b" * 100)
     folder.mkdir(parents=True)
     nodes = start(folder, '[services.elections]\nalgorithm = "terms"\n')
     with habemus.connect(nodes.socket(1)) as cluster:
-        seen = next(standing for standing in cluster.watch("x", service="elections") if standing.node is not None)
+        seen = next(
+            standing
+            for standing in cluster.watch("x", service="elections")
+            if standing.node is not None
+        )
         assert seen.holder == f"node {seen.node}"
         assert (seen.token or 0) >= 1
         with pytest.raises(RefusedByNode, match="with locks; there are none"):
@@ -785,12 +875,17 @@ def test_nodes_lead_in_a_service_of_elections_and_paths_may_be_long(tmp_path: Pa
 
 
 def test_a_program_can_be_a_node(tmp_path: Path, start: Start) -> None:
-    nodes = start(tmp_path, LAPSING)  # a node that was killed takes part again when its leases have expired
+    nodes = start(
+        tmp_path, LAPSING
+    )  # a node that was killed takes part again when its leases have expired
     nodes.kill(3)
 
     async def run() -> None:
         async with habemus.embedded(nodes.file, 3) as node:
-            async with habemus.connect(str(node.address), name="inside") as mine, mine.lock("x", timeout=PATIENCE) as lease:
+            async with (
+                habemus.connect(str(node.address), name="inside") as mine,
+                mine.lock("x", timeout=PATIENCE) as lease,
+            ):
                 lease.check()
                 with pytest.raises(LockTimeout):
                     await asyncio.to_thread(other_tries)
@@ -809,7 +904,21 @@ def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
     delays = list(cluster.round_trips(50, pause=0))
     assert len(delays) == 50
     assert all(delay > 0 for delay in delays)
-    command = [sys.executable, "-m", "habemus", "numbers", "timeout", "--live", nodes.socket(1), "--draws", "40", "-C", "100", "-E", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "habemus",
+        "numbers",
+        "timeout",
+        "--live",
+        nodes.socket(1),
+        "--draws",
+        "40",
+        "-C",
+        "100",
+        "-E",
+        "1",
+    ]
     done = subprocess.run([*command, "--no-detectors", "--json"], capture_output=True, check=True)
     told = json.loads(done.stdout)
     assert told["delays"] == 40
@@ -818,14 +927,40 @@ def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
 
 
 def test_over_the_network_a_client_shows_who_it_is(tmp_path: Path, start: Start) -> None:
-    """With certificates and a secret: whoever has both is let in, whoever lacks one or has another's is not."""
+    """With certificates and a secret: whoever has both is let in, whoever lacks one or has
+    another's is not.
+    """
     for folder, name in (("papers", "alice"), ("others", "mallory")):
-        command = ["certs", folder, "--cluster", "office", "--nodes", "3", "--clients", name, "--secret", f"{folder}/secret"]
-        subprocess.run([sys.executable, "-m", "habemus", *command], cwd=tmp_path, check=True, capture_output=True)
-    tls = '[tls]\nca = "papers/ca.pem"\ncertificate = "papers/node-{id}.pem"\nkey = "papers/node-{id}.key"\n'
+        command = [
+            "certs",
+            folder,
+            "--cluster",
+            "office",
+            "--nodes",
+            "3",
+            "--clients",
+            name,
+            "--secret",
+            f"{folder}/secret",
+        ]
+        subprocess.run(
+            [sys.executable, "-m", "habemus", *command],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+        )
+    tls = (
+        '[tls]\nca = "papers/ca.pem"\ncertificate = "papers/node-{id}.pem"\nkey ='
+        ' "papers/node-{id}.key"\n'
+    )
     nodes = start(tmp_path, DEFAULT + tls, head='secret_file = "papers/secret"')
-    address = next(line.split('"')[1] for line in nodes.file.read_text().splitlines() if line.startswith("1 ="))
-    ca, certificate, key = (str(tmp_path / "papers" / file) for file in ("ca.pem", "client-alice.pem", "client-alice.key"))
+    address = next(
+        line.split('"')[1] for line in nodes.file.read_text().splitlines() if line.startswith("1 =")
+    )
+    ca, certificate, key = (
+        str(tmp_path / "papers" / file)
+        for file in ("ca.pem", "client-alice.pem", "client-alice.key")
+    )
     secret = (tmp_path / "papers" / "secret").read_bytes().strip()
     right: dict[str, Any] = {"ca": ca, "certificate": certificate, "key": key, "secret": secret}
     with habemus.connect(address, **right) as cluster, cluster.lock("x", timeout=PATIENCE) as lease:
@@ -833,22 +968,44 @@ def test_over_the_network_a_client_shows_who_it_is(tmp_path: Path, start: Start)
         lease.check()
 
     async def run() -> None:
-        async with habemus.connect(address, **right) as cluster, cluster.lock("x", timeout=PATIENCE) as lease:
+        async with (
+            habemus.connect(address, **right) as cluster,
+            cluster.lock("x", timeout=PATIENCE) as lease,
+        ):
             assert lease.token
 
     asyncio.run(run())
-    said = {"ca": ca, "certificate": certificate, "key": key, "secret-file": str(tmp_path / "papers" / "secret")}
+    said = {
+        "ca": ca,
+        "certificate": certificate,
+        "key": key,
+        "secret-file": str(tmp_path / "papers" / "secret"),
+    }
     options = [word for name, file in said.items() for word in (f"--{name}", file)]
     variables = {f"HABEMUS_{name.replace('-', '_').upper()}": file for name, file in said.items()}
     commands = (["status"], ["lock", "x", "--", "true"])
     for command in commands:
         for given, environment, code in ((options, {}, 0), ([], variables, 0), ([], {}, 125)):
-            line = [sys.executable, "-m", "habemus", command[0], "--cluster", address, *given, *command[1:]]
-            done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+            line = [
+                sys.executable,
+                "-m",
+                "habemus",
+                command[0],
+                "--cluster",
+                address,
+                *given,
+                *command[1:],
+            ]
+            done = subprocess.run(
+                line, capture_output=True, text=True, env={**os.environ, **environment}, check=False
+            )
             assert done.returncode == code, done.stderr
     with habemus.connect(nodes.socket(1)) as cluster, cluster.lock("x", timeout=PATIENCE):
         pass  # a client of the same user on the same machine needs neither
-    theirs = {"certificate": str(tmp_path / "others/client-mallory.pem"), "key": str(tmp_path / "others/client-mallory.key")}
+    theirs = {
+        "certificate": str(tmp_path / "others/client-mallory.pem"),
+        "key": str(tmp_path / "others/client-mallory.key"),
+    }
     wrong: list[dict[str, Any]] = [
         {**right, "secret": (tmp_path / "others" / "secret").read_bytes().strip()},
         {**right, "secret": None},
@@ -859,7 +1016,9 @@ def test_over_the_network_a_client_shows_who_it_is(tmp_path: Path, start: Start)
     ]
     for each in wrong:
         with pytest.raises((RefusedByNode, Unreachable)):
-            habemus.connect(address, **each).lock("x").acquire()  # at once: no node has ever answered
+            habemus.connect(address, **each).lock(
+                "x"
+            ).acquire()  # at once: no node has ever answered
     with habemus.connect(nodes.socket(1)) as cluster:
         assert cluster.status()["locks"] == []
 
@@ -871,8 +1030,16 @@ def test_noise_on_the_clients_socket(nodes: Nodes, cluster: Cluster) -> None:
 
     chance = random.Random(7)
     noises = [b"[" + chance.randbytes(chance.randrange(60)) + b"\n" for _ in range(300)]
-    noises += [b'["acquire",1,"locks",["x"],null,null,1]\n', b'["hello",9,"x"]\n', b'["hello",1,"x","no such session"]\n', b"[" * 20_000]
-    noises += [b'["hello",1,"x"]\n["acquire",1,"locks",[],null,null,1]\n', b'["hello",1,"x"]\n["alive",' + b"9" * 400 + b"]\n"]
+    noises += [
+        b'["acquire",1,"locks",["x"],null,null,1]\n',
+        b'["hello",9,"x"]\n',
+        b'["hello",1,"x","no such session"]\n',
+        b"[" * 20_000,
+    ]
+    noises += [
+        b'["hello",1,"x"]\n["acquire",1,"locks",[],null,null,1]\n',
+        b'["hello",1,"x"]\n["alive",' + b"9" * 400 + b"]\n",
+    ]
     with cluster.lock("noise") as lease:
         for noise in noises:
             with socket.socket(socket.AF_UNIX) as made:
@@ -900,9 +1067,15 @@ def test_whoever_does_not_read_what_it_asked_for_is_cut_off(nodes: Nodes, cluste
 
 
 def test_a_lock_that_is_kept_until_somebody_wants_it(tmp_path: Path, start: Start) -> None:
-    services = '[services.locks]\nalgorithm = "roucairol-carvalho"\n[services.deaf]\nalgorithm = "central"\n'
+    services = (
+        '[services.locks]\nalgorithm = "roucairol-carvalho"\n[services.deaf]\nalgorithm ='
+        ' "central"\n'
+    )
     nodes = start(tmp_path, services)
-    with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
+    with (
+        habemus.connect(nodes.socket(1), name="a") as a,
+        habemus.connect(nodes.socket(2), name="b") as b,
+    ):
         kept = a.lock("x", keep=True, timeout=PATIENCE)
         with kept as first:
             pass
@@ -919,7 +1092,10 @@ def test_a_lock_that_is_kept_until_somebody_wants_it(tmp_path: Path, start: Star
                     time.sleep(0.001)
                     spans.append((begin, time.monotonic()))
 
-        threads = [threading.Thread(target=visit, args=each) for each in ((a, True), (a, False), (b, True), (b, False))]
+        threads = [
+            threading.Thread(target=visit, args=each)
+            for each in ((a, True), (a, False), (b, True), (b, False))
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -936,9 +1112,14 @@ def test_a_lock_that_is_kept_until_somebody_wants_it(tmp_path: Path, start: Star
 
 
 def test_algorithms_without_leases_and_tokens(tmp_path: Path, start: Start) -> None:
-    services = '[services.locks]\nalgorithm = "ricart-agrawala"\n[services.one]\nalgorithm = "central"\n'
+    services = (
+        '[services.locks]\nalgorithm = "ricart-agrawala"\n[services.one]\nalgorithm = "central"\n'
+    )
     nodes = start(tmp_path, services)
-    with habemus.connect(nodes.socket(1), name="a") as a, habemus.connect(nodes.socket(2), name="b") as b:
+    with (
+        habemus.connect(nodes.socket(1), name="a") as a,
+        habemus.connect(nodes.socket(2), name="b") as b,
+    ):
         for service in ("locks", "one"):
             with a.lock("x", service=service) as lease:
                 assert lease.token is None
@@ -952,7 +1133,9 @@ def test_algorithms_without_leases_and_tokens(tmp_path: Path, start: Start) -> N
                 pass
 
 
-def test_a_node_that_has_lost_its_folder_takes_part_only_by_the_word_of_an_operator(tmp_path: Path, start: Start) -> None:
+def test_a_node_that_has_lost_its_folder_takes_part_only_by_the_word_of_an_operator(
+    tmp_path: Path, start: Start
+) -> None:
     nodes = start(tmp_path, LAPSING)
     with habemus.connect(nodes.socket(2)) as cluster, cluster.lock("x", timeout=PATIENCE) as lease:
         before = lease.token or 0

@@ -1,7 +1,8 @@
-"""The commands of the live side, as programs that somebody types: `habemus up` has started the cluster for them.
+"""The commands of the live side, as programs that somebody types: `habemus up` has started the
+cluster for them.
 
-What must not happen at the same time is told by what the commands themselves write down, with the time on the monotonic clock, which
-is the same for all processes of a machine.
+What must not happen at the same time is told by what the commands themselves write down, with the
+time on the monotonic clock, which is the same for all processes of a machine.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import pytest
 from tests.live.conftest import PATIENCE
 
-from habemus.runtimes.live.nearby import last_file
+from habemus.runtimes.live.default_cluster import last_file
 
 HABEMUS = (sys.executable, "-m", "habemus")
 
@@ -49,13 +50,22 @@ with open(file, "a", buffering=1) as beats:
         beats.write(f"{time.monotonic_ns()}\\n")
         time.sleep(0.001)
 """
-"""A command that does not want to end, and notes down that it lives; so do its children, every second of which has a session of its own."""
+"""A command that does not want to end, and notes down that it lives; so do its children, every
+second of which has a session of its own.
+"""
 
 
 def environment(folder: Path) -> dict[str, str]:
     """Of commands that know of no cluster, and do not compile everything anew each time."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HABEMUS_") and name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("HABEMUS_") and name != "PYTHONDONTWRITEBYTECODE"
+    }
+    return kept | {
+        "XDG_STATE_HOME": str(folder / "state"),
+        "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled"),
+    }
 
 
 class Cluster:
@@ -65,24 +75,48 @@ class Cluster:
         self.folder = folder
         self.environment = environment(folder) | {"HABEMUS_CLUSTER": str(folder / ".habemus")}
         command = [*HABEMUS, "up", "-n", str(size), "--json", *options]
-        self.process = subprocess.Popen(command, cwd=folder, env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=self.environment, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stdout is not None
-        self.told: dict[str, Any] = json.loads("".join(iter(self.process.stdout.readline, "}\n")) + "}")
+        self.told: dict[str, Any] = json.loads(
+            "".join(iter(self.process.stdout.readline, "}\n")) + "}"
+        )
 
     def socket(self, node: int) -> str:
         return str(self.folder / ".habemus" / f"node-{node}.sock")
 
     def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
-        options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-        return subprocess.Popen([*HABEMUS, *arguments], cwd=self.folder, env=self.environment, text=True, **options)
+        options: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            **more,
+        }
+        return subprocess.Popen(
+            [*HABEMUS, *arguments], cwd=self.folder, env=self.environment, text=True, **options
+        )
 
     def run(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-        settings: dict[str, Any] = {"cwd": self.folder, "env": self.environment, "stdin": None if "input" in more else subprocess.DEVNULL}
-        return subprocess.run([*HABEMUS, *arguments], **{**settings, **more}, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        settings: dict[str, Any] = {
+            "cwd": self.folder,
+            "env": self.environment,
+            "stdin": None if "input" in more else subprocess.DEVNULL,
+        }
+        return subprocess.run(
+            [*HABEMUS, *arguments],
+            **{**settings, **more},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
 
     def holder(self, name: str, *options: str) -> subprocess.Popen[str]:
         """Somebody who has the lock for sure, until its standard input ends."""
-        holder = self.start("lock", name, *options, "--", "sh", "-c", "echo in; cat", stdin=subprocess.PIPE)
+        holder = self.start(
+            "lock", name, *options, "--", "sh", "-c", "echo in; cat", stdin=subprocess.PIPE
+        )
         assert holder.stdout is not None and holder.stdout.readline() == "in\n"
         return holder
 
@@ -134,7 +168,11 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 def numbers(file: Path) -> list[int]:
     """Of each line the first; the last may have been cut off."""
-    return [int(line.split()[0]) for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return [
+        int(line.split()[0])
+        for line in file.read_text().splitlines(keepends=True)
+        if line.endswith("\n")
+    ]
 
 
 # What a command gets and gives.
@@ -150,7 +188,9 @@ def numbers(file: Path) -> list[int]:
         (["/"], 126),
     ],
 )
-def test_the_exit_code_is_that_of_the_command(cluster: Cluster, command: list[str], code: int) -> None:
+def test_the_exit_code_is_that_of_the_command(
+    cluster: Cluster, command: list[str], code: int
+) -> None:
     for name in ("plain", 'not "plain"'):  # the short way and the long one
         done = cluster.run("lock", name, "--", *command)
         assert done.returncode == code
@@ -161,21 +201,31 @@ def test_the_command_finds_a_token_that_grows(cluster: Cluster) -> None:
     shown = 'echo "$HABEMUS_TOKEN,$HABEMUS_LOCK,$HABEMUS_TERM"'
     tokens = []
     for _ in range(3):
-        token, name, term = cluster.run("lock", "tokens", "--", "sh", "-c", shown).stdout.strip().split(",")
+        token, name, term = (
+            cluster.run("lock", "tokens", "--", "sh", "-c", shown).stdout.strip().split(",")
+        )
         assert (name, term) == ("tokens", "")
         tokens.append(int(token))
     assert tokens == sorted(set(tokens))
-    token, name, term = cluster.run("lead", "tokens", "--", "sh", "-c", shown).stdout.strip().split(",")
+    token, name, term = (
+        cluster.run("lead", "tokens", "--", "sh", "-c", shown).stdout.strip().split(",")
+    )
     assert (name, term) == ("leader/tokens", token)
 
 
 def test_standard_input_is_passed_on(cluster: Cluster) -> None:
-    assert cluster.run("lock", "input", "--", "cat", input="for the command\n").stdout == "for the command\n"
+    assert (
+        cluster.run("lock", "input", "--", "cat", input="for the command\n").stdout
+        == "for the command\n"
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_are_passed_on(cluster: Cluster, number: signal.Signals) -> None:
-    trap = f"trap 'exit 9' {number.name.removeprefix('SIG')}; echo in; while :; do read line || sleep 0.01; done"
+    trap = (
+        f"trap 'exit 9' {number.name.removeprefix('SIG')}; echo in; while :; do read line || sleep"
+        " 0.01; done"
+    )
     running = cluster.start("lock", "signals", "--", "bash", "-c", trap)
     assert running.stdout is not None and running.stdout.readline() == "in\n"
     running.send_signal(number)
@@ -214,7 +264,11 @@ class Terminal:
         self.process, self._terminal = pty.fork()
         if self.process == 0:
             os.chdir(cluster.folder)
-            os.execve(sys.executable, [*HABEMUS, "lock", name, "--", "sh", "-c", script], cluster.environment)
+            os.execve(
+                sys.executable,
+                [*HABEMUS, "lock", name, "--", "sh", "-c", script],
+                cluster.environment,
+            )
         shown = b""
         while b"in\r\n" not in shown:
             shown += os.read(self._terminal, 1_024)
@@ -234,7 +288,9 @@ def test_a_terminal_that_is_closed_ends_the_command_and_releases_the_lock(cluste
     assert cluster.run("lock", "hangup", "--timeout", "30", "--", "echo", "mine").stdout == "mine\n"
 
 
-def test_a_command_that_outlives_its_terminal_is_ended_when_the_lock_is_lost(cluster: Cluster) -> None:
+def test_a_command_that_outlives_its_terminal_is_ended_when_the_lock_is_lost(
+    cluster: Cluster,
+) -> None:
     """Although there is nowhere to say so."""
     terminal = Terminal(cluster, "nohup", "trap '' HUP; echo in; sleep 1000")
     terminal.close()
@@ -245,7 +301,12 @@ def test_a_command_that_outlives_its_terminal_is_ended_when_the_lock_is_lost(clu
 def test_a_node_outlives_its_terminal(cluster: Cluster) -> None:
     pid = cluster.pid(1)
     os.kill(pid, signal.SIGHUP)
-    assert cluster.run("lock", "hung-up", "--cluster", cluster.socket(1), "--", "echo", "inside").stdout == "inside\n"
+    assert (
+        cluster.run(
+            "lock", "hung-up", "--cluster", cluster.socket(1), "--", "echo", "inside"
+        ).stdout
+        == "inside\n"
+    )
     assert cluster.pid(1) == pid
 
 
@@ -281,7 +342,21 @@ def test_two_commands_never_run_at_the_same_time(cluster: Cluster, tmp_path: Pat
     loop = 'for i in 1 2 3; do "$@" || exit; done'
     contenders = [
         subprocess.Popen(
-            ["sh", "-c", loop, "-", *HABEMUS, "lock", "one", "--cluster", cluster.socket(node), "--", sys.executable, script, notes],
+            [
+                "sh",
+                "-c",
+                loop,
+                "-",
+                *HABEMUS,
+                "lock",
+                "one",
+                "--cluster",
+                cluster.socket(node),
+                "--",
+                sys.executable,
+                script,
+                notes,
+            ],
             env=cluster.environment,
         )
         for node in (1, 1, 2, 3)
@@ -289,11 +364,17 @@ def test_two_commands_never_run_at_the_same_time(cluster: Cluster, tmp_path: Pat
     assert [each.wait(PATIENCE) for each in contenders] == [0] * 4
     stays = sorted(tuple(map(int, line.split())) for line in notes.read_text().splitlines())
     assert len(stays) == 12
-    assert all(earlier[1] < later[0] and earlier[2] < later[2] for earlier, later in pairwise(stays))
+    assert all(
+        earlier[1] < later[0] and earlier[2] < later[2] for earlier, later in pairwise(stays)
+    )
 
 
 def test_a_cluster_that_is_not_there(cluster: Cluster, tmp_path: Path) -> None:
-    for name, where in (("plain", str(tmp_path)), ("plain", str(tmp_path / "x.sock")), ('not "plain"', "127.0.0.1:1")):
+    for name, where in (
+        ("plain", str(tmp_path)),
+        ("plain", str(tmp_path / "x.sock")),
+        ('not "plain"', "127.0.0.1:1"),
+    ):
         done = cluster.run("lock", name, "--cluster", where, "--", "echo", "never")
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (125, "", 1)
     assert cluster.run("lock", "x", "--cluster", "nowhere", "--", "true").returncode == 2
@@ -304,15 +385,27 @@ def test_a_cluster_that_is_not_there(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_where_a_cluster_is_looked_for(cluster: Cluster, tmp_path: Path) -> None:
-    unnamed = {name: value for name, value in cluster.environment.items() if name != "HABEMUS_CLUSTER"}
+    unnamed = {
+        name: value for name, value in cluster.environment.items() if name != "HABEMUS_CLUSTER"
+    }
     elsewhere = {**unnamed, "XDG_STATE_HOME": str(tmp_path)}
     secret = str(cluster.folder / ".habemus" / "secret")
     places: list[tuple[dict[str, str], Path]] = [
         (unnamed, tmp_path),  # the last one that was started
         (elsewhere, cluster.folder),  # .habemus/
         ({**elsewhere, "HABEMUS_CLUSTER": cluster.socket(2)}, tmp_path),
-        ({**elsewhere, "HABEMUS_CLUSTER": cluster.told["nodes"][2]["address"], "HABEMUS_SECRET_FILE": secret}, tmp_path),
-        ({**elsewhere, "HABEMUS_CLUSTER": str(cluster.folder / ".habemus" / "cluster.toml")}, tmp_path),
+        (
+            {
+                **elsewhere,
+                "HABEMUS_CLUSTER": cluster.told["nodes"][2]["address"],
+                "HABEMUS_SECRET_FILE": secret,
+            },
+            tmp_path,
+        ),
+        (
+            {**elsewhere, "HABEMUS_CLUSTER": str(cluster.folder / ".habemus" / "cluster.toml")},
+            tmp_path,
+        ),
     ]
     for given, folder in places:
         assert cluster.run("lock", "here", "--", "true", env=given, cwd=folder).returncode == 0
@@ -348,14 +441,20 @@ def next_one(cluster: Cluster, folder: Path, name: str) -> subprocess.Popen[str]
     """Waits for the lock at another node, and notes down when it begins."""
     (folder / "notes.py").write_text(NOTES)
     notes = [str(folder / "notes.py"), str(folder / "notes")]
-    waits = cluster.start("lock", name, "--cluster", cluster.socket(2), "--", sys.executable, *notes)
+    waits = cluster.start(
+        "lock", name, "--cluster", cluster.socket(2), "--", sys.executable, *notes
+    )
     while not seen(cluster, name)["waiting"]:
         assert waits.poll() is None
     return waits
 
 
-@pytest.mark.parametrize("before", [(), ("sh", "-c", '"$@"; true', "-")], ids=["alone", "in-a-shell"])
-def test_killed_before_another_is_granted_when_the_node_dies(cluster: Cluster, tmp_path: Path, before: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "before", [(), ("sh", "-c", '"$@"; true', "-")], ids=["alone", "in-a-shell"]
+)
+def test_killed_before_another_is_granted_when_the_node_dies(
+    cluster: Cluster, tmp_path: Path, before: tuple[str, ...]
+) -> None:
     """A shell ends when it is asked to, and leaves behind what does not."""
     beating = Beating(cluster, tmp_path, "node-dies", *before)
     after = next_one(cluster, tmp_path, "node-dies")
@@ -385,14 +484,26 @@ def back(cluster: Cluster, number: int) -> subprocess.Popen[str]:
         ("elected-coordinator-leased", signal.SIGKILL, False),
         ("elected-coordinator-leased", signal.SIGTERM, False),
         ("elected-coordinator", signal.SIGKILL, False),
-        ("elected-coordinator", signal.SIGKILL, True),  # the guard has to see that the node has gone
+        (
+            "elected-coordinator",
+            signal.SIGKILL,
+            True,
+        ),  # the guard has to see that the node has gone
     ],
 )
 def test_killed_before_another_is_granted_when_the_node_is_back_at_once(
-    up: Callable[..., Cluster], tmp_path: Path, algorithm: str, how: signal.Signals, stands_still: bool
+    up: Callable[..., Cluster],
+    tmp_path: Path,
+    algorithm: str,
+    how: signal.Signals,
+    stands_still: bool,
 ) -> None:
-    """A node that recovers says that its stay is over; if it did so at once, that would be too early for a command that takes its time."""
-    cluster = up(tmp_path, "--algorithm", algorithm, *(LEASE if algorithm.endswith("leased") else ()))
+    """A node that recovers says that its stay is over; if it did so at once, that would be too
+    early for a command that takes its time.
+    """
+    cluster = up(
+        tmp_path, "--algorithm", algorithm, *(LEASE if algorithm.endswith("leased") else ())
+    )
     beating = Beating(cluster, tmp_path, "node-dies")
     after = next_one(cluster, tmp_path, "node-dies")
     if stands_still:
@@ -409,7 +520,9 @@ def test_killed_before_another_is_granted_when_the_node_is_back_at_once(
         assert ended(again)[0] == 0
 
 
-def test_killed_before_another_is_granted_when_the_node_stands_still(cluster: Cluster, tmp_path: Path) -> None:
+def test_killed_before_another_is_granted_when_the_node_stands_still(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     beating = Beating(cluster, tmp_path, "node-stops")
     after = next_one(cluster, tmp_path, "node-stops")
     node = cluster.pid(1)
@@ -422,7 +535,9 @@ def test_killed_before_another_is_granted_when_the_node_stands_still(cluster: Cl
     cluster.well()
 
 
-def test_killed_before_another_is_granted_when_habemus_lock_is_killed(cluster: Cluster, tmp_path: Path) -> None:
+def test_killed_before_another_is_granted_when_habemus_lock_is_killed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     beating = Beating(cluster, tmp_path, "we-die")
     after = next_one(cluster, tmp_path, "we-die")
     beating.process.kill()
@@ -433,7 +548,7 @@ def test_killed_before_another_is_granted_when_habemus_lock_is_killed(cluster: C
 
 HANGS_UP = """
 import os, sys, time
-from habemus.cli import ending
+from habemus.supervise import process_tree as ending
 quick = ending.children
 ending.children = lambda process: time.sleep(0.3) or quick(process)
 script = "import os, subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True); os.read(0, 1)"
@@ -443,12 +558,18 @@ sys.stdin.readline()
 os.close(guard._told)
 time.sleep(0.1)
 """
-"""A holder that ends slowly, its files first; and a guard that takes its time between stopping the command and looking for its children."""
+"""A holder that ends slowly, its files first; and a guard that takes its time between stopping the
+command and looking for its children.
+"""
 
 
 def test_the_guard_finds_the_children_of_a_command_although_the_system_hangs_up() -> None:
-    """A group that nobody looks after any more is sent SIGHUP if anybody in there is stopped; so it had better not be, by then."""
-    with subprocess.Popen([sys.executable, "-c", HANGS_UP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+    """A group that nobody looks after any more is sent SIGHUP if anybody in there is stopped; so it
+    had better not be, by then.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", HANGS_UP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdin is not None and holder.stdout is not None
         child = os.pidfd_open(int(holder.stdout.readline()))
         holder.stdin.write("end\n")
@@ -457,7 +578,9 @@ def test_the_guard_finds_the_children_of_a_command_although_the_system_hangs_up(
         os.close(child)
 
 
-def test_killed_before_another_is_granted_when_habemus_lock_stands_still(cluster: Cluster, tmp_path: Path) -> None:
+def test_killed_before_another_is_granted_when_habemus_lock_stands_still(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     beating = Beating(cluster, tmp_path, "we-stop")
     after = next_one(cluster, tmp_path, "we-stop")
     beating.process.send_signal(signal.SIGSTOP)
@@ -495,7 +618,9 @@ def test_watch(cluster: Cluster) -> None:
     assert next(lines)["holder"] is None
     watching.send_signal(signal.SIGINT)
     ended(watching)
-    leads = cluster.start("lead", "watched", "--", "sh", "-c", "echo in; cat", stdin=subprocess.PIPE)
+    leads = cluster.start(
+        "lead", "watched", "--", "sh", "-c", "echo in; cat", stdin=subprocess.PIPE
+    )
     assert leads.stdout is not None and leads.stdout.readline() == "in\n"
     line = cluster.run("watch", "watched", "--election", "--changes", "1").stdout
     assert line.startswith("watched: led by ") and f"/{leads.pid} at node " in line
@@ -520,8 +645,15 @@ def test_status(cluster: Cluster) -> None:
 
 def test_up_runs_a_command_and_leaves_with_its_code(tmp_path: Path) -> None:
     def up(*arguments: str) -> subprocess.CompletedProcess[str]:
-        settings: dict[str, Any] = {"cwd": tmp_path, "env": environment(tmp_path), "timeout": PATIENCE, "check": False}
-        return subprocess.run([*HABEMUS, "up", *arguments], capture_output=True, text=True, **settings)
+        settings: dict[str, Any] = {
+            "cwd": tmp_path,
+            "env": environment(tmp_path),
+            "timeout": PATIENCE,
+            "check": False,
+        }
+        return subprocess.run(
+            [*HABEMUS, "up", *arguments], capture_output=True, text=True, **settings
+        )
 
     holds = (*HABEMUS, "lock", "x", "--", "sh", "-c", 'echo "$HABEMUS_TOKEN"; exit 5')
     first = up("-n", "1", "--", *holds)
@@ -533,9 +665,15 @@ def test_up_runs_a_command_and_leaves_with_its_code(tmp_path: Path) -> None:
         (["--json", "--", "true"], "both want to write to stdout"),
     ):
         refused = up(*wrong)
-        assert (refused.returncode, refused.stderr.count("\n"), told in refused.stderr) == (2, 1, True)
+        assert (refused.returncode, refused.stderr.count("\n"), told in refused.stderr) == (
+            2,
+            1,
+            True,
+        )
     second = up("-n", "1", "--", *holds)
-    assert int(second.stdout) > int(first.stdout)  # whatever was refused, the cluster has not forgotten anything
+    assert int(second.stdout) > int(
+        first.stdout
+    )  # whatever was refused, the cluster has not forgotten anything
 
 
 def test_a_second_cluster_in_the_same_folder_is_refused(cluster: Cluster) -> None:

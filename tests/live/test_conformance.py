@@ -1,7 +1,8 @@
-"""Every algorithm of the catalog between three real processes, judged by the monitors that judge simulated runs, and replayed.
+"""Every algorithm of the catalog between three real processes, judged by the monitors that judge
+simulated runs, and replayed.
 
-The nodes record what they do; the records are joined, the monitors give their verdict, and the pure processes, fed with the joined
-trace, must do exactly what the live ones did.
+The nodes record what they do; the records are joined, the monitors give their verdict, and the pure
+processes, fed with the joined trace, must do exactly what the live ones did.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from habemus.catalog.entries import Entry, entries
-from habemus.catalog.live import judged, replayed
 from habemus.core.properties import Verdict
+from habemus.deployment.services import judged, replayed
 from habemus.problems.detector import Detector
 from habemus.problems.election import Election
 from habemus.problems.mutex import Mutex
 from habemus.traces import Trace
 from habemus.traces.merge import merge, read_record
 
-# A machine that runs tests is slow now and then, and nothing here is about being fast: whoever takes a late answer for none waits long.
+# A machine that runs tests is slow now and then, and nothing here is about being fast: whoever
+# takes a late answer for none waits long.
 PATIENT: dict[str, tuple[str, ...]] = {
     "central-timeout": ("timeout=20s",),
     "ra-timeout": ("timeout=20s",),
@@ -46,10 +48,14 @@ Start = Callable[..., Any]
 
 
 def of(problem: type) -> dict[str, Entry]:
-    return {name: entry for name, entry in entries().items() if issubclass(entry.algorithm, problem)}
+    return {
+        name: entry for name, entry in entries().items() if issubclass(entry.algorithm, problem)
+    }
 
 
-def services(found: Mapping[str, Entry], over: str = "") -> dict[str, tuple[str, Sequence[str], str]]:
+def services(
+    found: Mapping[str, Entry], over: str = ""
+) -> dict[str, tuple[str, Sequence[str], str]]:
     return {name: (name, PATIENT.get(name, ()), over) for name in found}
 
 
@@ -60,17 +66,28 @@ def never_rests(name: str) -> bool:
 def judge(records: list[Path], found: Mapping[str, Entry]) -> dict[str, list[str]]:
     """Which claims of its card each algorithm broke, or did not show."""
     read = [read_record(path) for path in records]
-    wrong = {name: broken_claims(merge(read, f"{name}/{NAME}"), entry) for name, entry in found.items()}
+    wrong = {
+        name: broken_claims(merge(read, f"{name}/{NAME}"), entry) for name, entry in found.items()
+    }
     return {name: reasons for name, reasons in wrong.items() if reasons}
 
 
 def broken_claims(trace: Trace, entry: Entry, but: Sequence[str] = ()) -> list[str]:
     report = judged(trace)
-    # Only where somebody was killed is there anything for completeness to be about; ME2 has two parts.
+    # Only where somebody was killed is there anything for completeness to be about; ME2 has two
+    # parts.
     killed = any(event.kind == "crash" for event in trace.events)
-    claims = [claim for claim in entry.box.ensures if claim not in but and (claim != "completeness" or killed)]
+    claims = [
+        claim
+        for claim in entry.box.ensures
+        if claim not in but and (claim != "completeness" or killed)
+    ]
     judged_by_name = {finding.name: finding for finding in report.findings}
-    wanted = [name for claim in claims for name in (("ME2-deadlock", "ME2-starvation") if claim == "ME2" else (claim,))]
+    wanted = [
+        name
+        for claim in claims
+        for name in (("ME2-deadlock", "ME2-starvation") if claim == "ME2" else (claim,))
+    ]
     broken = [f"{name} was not judged" for name in wanted if name not in judged_by_name]
     broken += [
         f"{finding.name} {finding.verdict.value}: {finding.why}"
@@ -84,7 +101,8 @@ def broken_claims(trace: Trace, entry: Entry, but: Sequence[str] = ()) -> list[s
 
 def visit(cluster: Any, found: Mapping[str, Entry]) -> None:
     for name in sorted(found, key=never_rests):
-        # Those that are here to be broken are asked by one at a time; they are broken in the scenarios.
+        # Those that are here to be broken are asked by one at a time; they are broken in the
+        # scenarios.
         at_once = [[1, 2, 3]] if found[name].unsafe is None else [[1], [2], [3]]
         for numbers in at_once:
             for number in numbers:
@@ -106,7 +124,10 @@ def test_every_mutex(processes: Start) -> None:
 
 def test_mutexes_over_perfect_links(processes: Start) -> None:
     """Their files know nothing of the links; what those keep goes through stable memory."""
-    found = {name: of(Mutex)[name] for name in ("central", "ricart-agrawala", "lamport", "maekawa-sanders", "suzuki-kasami")}
+    found = {
+        name: of(Mutex)[name]
+        for name in ("central", "ricart-agrawala", "lamport", "maekawa-sanders", "suzuki-kasami")
+    }
     cluster = processes(services(found, "perfect-fifo"))
     visit(cluster, found)
     assert judge(cluster.stop(), found) == {}
@@ -132,7 +153,9 @@ def elections(processes: Start, found: Mapping[str, Entry]) -> list[Path]:
 
 
 def test_every_detector(processes: Start) -> None:
-    """First all are there and nobody is suspected for long; then one is killed, and the others find out."""
+    """First all are there and nobody is suspected for long; then one is killed, and the others find
+    out.
+    """
     assert_in_two_attempts(of(Detector), lambda found: detections(processes, found))
 
 
@@ -154,8 +177,12 @@ def detections(processes: Start, found: Mapping[str, Entry]) -> list[Path]:
     return list(cluster.stop())
 
 
-def assert_in_two_attempts(found: Mapping[str, Entry], run: Callable[[Mapping[str, Entry]], list[Path]]) -> None:
-    """A machine that stands still for long enough makes any detector wrong; those that were get a second chance, and no third."""
+def assert_in_two_attempts(
+    found: Mapping[str, Entry], run: Callable[[Mapping[str, Entry]], list[Path]]
+) -> None:
+    """A machine that stands still for long enough makes any detector wrong; those that were get a
+    second chance, and no third.
+    """
     wrong = judge(run(found), found)
     again = {name: found[name] for name in wrong}
     if again:
@@ -172,7 +199,9 @@ def settle(cluster: Any, seconds: int) -> None:
 
 
 def test_the_judge_is_not_easily_satisfied(processes: Start) -> None:
-    """Two of three votes are taken without asking anybody: live, too, two are inside at once, and the monitor says so."""
+    """Two of three votes are taken without asking anybody: live, too, two are inside at once, and
+    the monitor says so.
+    """
     found = {"ra-majority-naive": of(Mutex)["ra-majority-naive"]}
     cluster = processes(services(found))
     [name] = found

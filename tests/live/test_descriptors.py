@@ -1,4 +1,6 @@
-"""A client over TLS whose connections are cut again and again leaves the files of its process alone."""
+"""A client over TLS whose connections are cut again and again leaves the files of its process
+alone.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,25 @@ class Files:
 
 @pytest.fixture
 def secured(tmp_path: Path) -> Iterator[Nodes]:
-    command = ["certs", "papers", "--cluster", "office", "--nodes", "3", "--clients", "alice", "--secret", "papers/secret"]
-    subprocess.run([sys.executable, "-m", "habemus", *command], cwd=tmp_path, check=True, capture_output=True)
-    tls = '[tls]\nca = "papers/ca.pem"\ncertificate = "papers/node-{id}.pem"\nkey = "papers/node-{id}.key"\n'
+    command = [
+        "certs",
+        "papers",
+        "--cluster",
+        "office",
+        "--nodes",
+        "3",
+        "--clients",
+        "alice",
+        "--secret",
+        "papers/secret",
+    ]
+    subprocess.run(
+        [sys.executable, "-m", "habemus", *command], cwd=tmp_path, check=True, capture_output=True
+    )
+    tls = (
+        '[tls]\nca = "papers/ca.pem"\ncertificate = "papers/node-{id}.pem"\nkey ='
+        ' "papers/node-{id}.key"\n'
+    )
     nodes = Nodes(tmp_path, DEFAULT + tls, head='secret_file = "papers/secret"')
     yield nodes
     nodes.close()
@@ -83,7 +101,9 @@ class Workers:
             assert self._inside.acquire(timeout=PATIENCE)
 
 
-def test_cut_connections_leave_the_files_of_the_process_alone(secured: Nodes, tmp_path: Path) -> None:
+def test_cut_connections_leave_the_files_of_the_process_alone(
+    secured: Nodes, tmp_path: Path
+) -> None:
     forwarder = Forwarder(secured.address(1))
     papers = tmp_path / "papers"
     cluster = habemus.connect(

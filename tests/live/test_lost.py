@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import select
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import Any
 
 import pytest
@@ -15,8 +20,8 @@ from tests.live.forwarder import Forwarder
 from tests.live.nodes import Nodes
 
 import habemus
-from habemus.api import Cluster, Lease, LockLost
-from habemus.api.aio import AsyncCluster
+from habemus.client import Cluster, Lease, LockLost
+from habemus.client.asynchronous import AsyncCluster
 
 NAME = "printer"
 
@@ -72,11 +77,17 @@ def arrives(descriptor: int) -> bool:
 @pytest.mark.parametrize("how", ["forced", "cut"])
 @pytest.mark.parametrize("enter", [lock, try_lock, semaphore, acquire_all, lead])
 def test_the_end_of_with_looks_at_its_connection(
-    nodes: Nodes, forwarder: Forwarder, enter: Callable[[Cluster, Listener], AbstractContextManager[Any]], how: str
+    nodes: Nodes,
+    forwarder: Forwarder,
+    enter: Callable[[Cluster, Listener], AbstractContextManager[Any]],
+    how: str,
 ) -> None:
     told: list[Lease] = []
     with habemus.connect(forwarder.address) as mine, habemus.connect(nodes.socket(1)) as operator:
-        with pytest.raises(LockLost, match="lost before it was released"), enter(mine, told.append) as lease:
+        with (
+            pytest.raises(LockLost, match="lost before it was released"),
+            enter(mine, told.append) as lease,
+        ):
             if how == "forced":
                 assert operator.force(lease.name)["taken"]
             else:
@@ -140,7 +151,9 @@ ASYNC = [async_lock, async_try_lock, async_semaphore, async_acquire_all, async_l
 
 
 @pytest.mark.parametrize("how", ["forced", "cut"])
-@pytest.mark.parametrize(("enter", "loop"), [*((enter, "asyncio") for enter in ASYNC), (async_lock, "uvloop")])
+@pytest.mark.parametrize(
+    ("enter", "loop"), [*((enter, "asyncio") for enter in ASYNC), (async_lock, "uvloop")]
+)
 def test_the_end_of_async_with_looks_at_its_connection(
     nodes: Nodes,
     forwarder: Forwarder,
@@ -160,7 +173,9 @@ def test_the_end_of_async_with_looks_at_its_connection(
                         assert operator.force(lease.name)["taken"]
                     else:
                         forwarder.cut()
-                    assert arrives(mine._lines[lease.session].transport.get_extra_info("socket").fileno())
+                    assert arrives(
+                        mine._lines[lease.session].transport.get_extra_info("socket").fileno()
+                    )
             assert told == [lease]
             task = asyncio.current_task()
             assert task is not None

@@ -20,9 +20,9 @@ from tests.live.nodes import DEFAULT, Nodes
 from tests.ports import reserved_ports
 
 import habemus
-from habemus.api import Cluster, LockLost, LockTimeout, Unreachable
-from habemus.api.aio import AsyncCluster
-from habemus.api.credentials import Credentials
+from habemus.client import Cluster, LockLost, LockTimeout, Unreachable
+from habemus.client.asynchronous import AsyncCluster
+from habemus.client.credentials import Credentials
 
 LONG = """\
 [services.locks]
@@ -131,7 +131,9 @@ def test_clients_spread_over_the_nodes(start: Start) -> None:
 
 @pytest.mark.parametrize("kind", ["blocking", "asynchronous", "command"])
 def test_a_client_that_waits_leaves_a_node_that_hangs(start: Start, kind: str) -> None:
-    nodes = start(DEFAULT)  # the node that hangs may be granted the lock, and then its lease has to expire
+    nodes = start(
+        DEFAULT
+    )  # the node that hangs may be granted the lock, and then its lease has to expire
     folder = str(nodes.folder)
 
     async def acquired() -> str:
@@ -143,10 +145,29 @@ def test_a_client_that_waits_leaves_a_node_that_hangs(start: Start, kind: str) -
             return "granted"
 
     def command() -> str:
-        line = [sys.executable, "-m", "habemus", "lock", "x", "--cluster", folder, "--", "echo", "granted"]
-        return subprocess.run(line, capture_output=True, check=True, timeout=PATIENCE).stdout.decode().strip()
+        line = [
+            sys.executable,
+            "-m",
+            "habemus",
+            "lock",
+            "x",
+            "--cluster",
+            folder,
+            "--",
+            "echo",
+            "granted",
+        ]
+        return (
+            subprocess.run(line, capture_output=True, check=True, timeout=PATIENCE)
+            .stdout.decode()
+            .strip()
+        )
 
-    ways: dict[str, Callable[[], str]] = {"blocking": blocking, "asynchronous": lambda: asyncio.run(acquired()), "command": command}
+    ways: dict[str, Callable[[], str]] = {
+        "blocking": blocking,
+        "asynchronous": lambda: asyncio.run(acquired()),
+        "command": command,
+    }
     held = {node: habemus.connect(nodes.socket(node)) for node in (1, 2, 3)}
     lease = held[1].lock("x", timeout=PATIENCE).acquire()
     waiting = Waiting(ways[kind])
@@ -167,7 +188,9 @@ def test_a_client_that_waits_leaves_a_node_that_hangs(start: Start, kind: str) -
 
 
 def cut_off(nodes: Nodes, number: int) -> None:
-    """Restart a node with a file in which its peers are elsewhere, so that it reaches nobody; clients reach it as before."""
+    """Restart a node with a file in which its peers are elsewhere, so that it reaches nobody;
+    clients reach it as before.
+    """
     nodes.kill(number)
     wrong = []
     for line in nodes.file.read_text().splitlines():
@@ -197,7 +220,9 @@ def test_status_tells_of_a_node_that_reaches_nobody(start: Start) -> None:
     command = [sys.executable, "-m", "habemus", "status", "--cluster", str(nodes.file)]
 
     def status() -> int:
-        return subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE).returncode
+        return subprocess.run(
+            command, capture_output=True, check=False, timeout=PATIENCE
+        ).returncode
 
     until(lambda: status() == 0)
     cut_off(nodes, 1)
@@ -217,7 +242,11 @@ def test_status_tells_of_a_node_with_another_configuration(start: Start) -> None
     done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
     assert done.returncode == 1
     assert b"node 3 has another configuration" in done.stdout
-    told = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=False, timeout=PATIENCE).stdout)
+    told = json.loads(
+        subprocess.run(
+            [*command, "--json"], capture_output=True, check=False, timeout=PATIENCE
+        ).stdout
+    )
     assert [node["differs"] for node in told["nodes"]] == [False, False, True]
 
 
@@ -230,7 +259,9 @@ algorithm = "quorum-yield"
 """
 
 
-def test_a_lock_is_taken_from_a_node_that_is_gone_or_the_command_says_that_it_cannot(start: Start) -> None:
+def test_a_lock_is_taken_from_a_node_that_is_gone_or_the_command_says_that_it_cannot(
+    start: Start,
+) -> None:
     nodes = start(TWO_KINDS)
     with habemus.connect(nodes.socket(3)) as gone, habemus.connect(nodes.socket(1)) as other:
         for service in ("locks", "votes"):
@@ -238,8 +269,23 @@ def test_a_lock_is_taken_from_a_node_that_is_gone_or_the_command_says_that_it_ca
         nodes.kill(3)
 
         def release(service: str) -> subprocess.CompletedProcess[bytes]:
-            command = [sys.executable, "-m", "habemus", "release", "x", "--force", "--all-nodes", "--service", service]
-            return subprocess.run([*command, "--cluster", str(nodes.file)], capture_output=True, check=False, timeout=PATIENCE)
+            command = [
+                sys.executable,
+                "-m",
+                "habemus",
+                "release",
+                "x",
+                "--force",
+                "--all-nodes",
+                "--service",
+                service,
+            ]
+            return subprocess.run(
+                [*command, "--cluster", str(nodes.file)],
+                capture_output=True,
+                check=False,
+                timeout=PATIENCE,
+            )
 
         def is_taken() -> bool:
             """A coordinator that has only just been elected cannot act on the operator's word yet."""
@@ -253,7 +299,11 @@ def test_a_lock_is_taken_from_a_node_that_is_gone_or_the_command_says_that_it_ca
 
 
 def _address(nodes: Nodes, number: int) -> str:
-    return next(line.split('"')[1] for line in nodes.file.read_text().splitlines() if line.startswith(f"{number} ="))
+    return next(
+        line.split('"')[1]
+        for line in nodes.file.read_text().splitlines()
+        if line.startswith(f"{number} =")
+    )
 
 
 # Timeouts.
@@ -309,7 +359,20 @@ def test_a_timeout_is_waited_for_while_all_nodes_are_down(start: Start, kind: st
         return "granted"
 
     def command(timeout: float) -> str:
-        line = [sys.executable, "-m", "habemus", "lock", "x", "--cluster", socket, "--timeout", str(timeout), "--", "echo", "granted"]
+        line = [
+            sys.executable,
+            "-m",
+            "habemus",
+            "lock",
+            "x",
+            "--cluster",
+            socket,
+            "--timeout",
+            str(timeout),
+            "--",
+            "echo",
+            "granted",
+        ]
         done = subprocess.run(line, capture_output=True, check=False, timeout=PATIENCE)
         if done.returncode == 125:
             raise Unreachable(done.stderr.decode())

@@ -1,4 +1,6 @@
-"""Real processes: killed and restarted, shouted at, told to end; and what they say when they cannot begin."""
+"""Real processes: killed and restarted, shouted at, told to end; and what they say when they cannot
+begin.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ from typing import Any
 import pytest
 from tests.ports import reserved_ports
 
-from habemus.catalog.live import judged, replayed
-from habemus.runtimes.live.codec import encoded
-from habemus.runtimes.live.frames import Carry, Hello, Open
+from habemus.deployment.services import judged, replayed
+from habemus.runtimes.live.peers.codec import encoded
+from habemus.runtimes.live.peers.frames import Carry, Hello, Open
 from habemus.traces.merge import merge, read_record
 
 Start = Callable[..., Any]
@@ -40,7 +42,9 @@ def all_visit(cluster: Any, numbers: tuple[int, ...] = (1, 2, 3), rounds: int = 
 
 
 def test_what_was_durable_is_back_after_a_kill(processes: Start) -> None:
-    """The coordinators of a quorum keep their grants; with one killed and back, everybody still gets in, and never two."""
+    """The coordinators of a quorum keep their grants; with one killed and back, everybody still
+    gets in, and never two.
+    """
     cluster = processes(locks("quorum-yield"))
     for number in (1, 2, 3):
         all_visit(cluster)
@@ -53,7 +57,11 @@ def test_what_was_durable_is_back_after_a_kill(processes: Start) -> None:
         assert _durable(after) >= _durable(before) > 0
     all_visit(cluster)
     trace = merge([read_record(path) for path in cluster.stop()], "locks/printer")
-    assert [event.kind for event in trace.events].count("crash") == [event.kind for event in trace.events].count("recover") == 6
+    assert (
+        [event.kind for event in trace.events].count("crash")
+        == [event.kind for event in trace.events].count("recover")
+        == 6
+    )
     report = judged(trace)
     assert report.violated == []
     assert report.costs["entries"] == 24
@@ -66,7 +74,9 @@ def _durable(state: list[list[Any]]) -> int:
 
 
 def test_kills_in_the_middle_of_everything(processes: Start) -> None:
-    """Whoever is killed while all ask is back with what it had stored; the trace replays, so no step was lost or invented."""
+    """Whoever is killed while all ask is back with what it had stored; the trace replays, so no
+    step was lost or invented.
+    """
     cluster = processes(locks("elected-coordinator"))
     all_visit(cluster, rounds=1)
     for victim in (1, 2, 3):
@@ -88,12 +98,16 @@ def test_kills_in_the_middle_of_everything(processes: Start) -> None:
 
 @pytest.mark.parametrize("algorithm", ["ricart-agrawala", "central"])
 def test_perfect_links_outlive_the_restart_of_a_peer(processes: Start, algorithm: str) -> None:
-    """A peer that is neither waiting nor inside is killed; what was sent to it while it was down arrives when it is back."""
+    """A peer that is neither waiting nor inside is killed; what was sent to it while it was down
+    arrives when it is back.
+    """
     cluster = processes(locks(algorithm, over="perfect"))
     all_visit(cluster)
     for victim in (3, 2):
         asker = cluster.nodes[1]
-        asker.tell("visit", on=ON, rounds=1)  # whoever was inside before has left, and everybody concerned knows it
+        asker.tell(
+            "visit", on=ON, rounds=1
+        )  # whoever was inside before has left, and everybody concerned knows it
         assert asker.hear("done") == ON
         cluster.kill(victim)
         asker.tell("visit", on=ON, rounds=2)
@@ -108,7 +122,9 @@ def test_perfect_links_outlive_the_restart_of_a_peer(processes: Start, algorithm
 
 
 def test_noise_on_a_live_socket(processes: Start) -> None:
-    """10,000 strings, of noise and of frames out of place: the node stays up, stays small, and works as before."""
+    """10,000 strings, of noise and of frames out of place: the node stays up, stays small, and
+    works as before.
+    """
     cluster = processes(locks("ricart-agrawala"), head='secret_file = "secret"')
     all_visit(cluster)
     node = cluster.nodes[1]
@@ -123,9 +139,15 @@ def test_noise_on_a_live_socket(processes: Start) -> None:
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     ]
     for _ in range(10_000):
-        noise = draw.randbytes(draw.randrange(1, 200)) if draw.random() < 0.5 else draw.choice(good) + draw.randbytes(draw.randrange(5))
+        noise = (
+            draw.randbytes(draw.randrange(1, 200))
+            if draw.random() < 0.5
+            else draw.choice(good) + draw.randbytes(draw.randrange(5))
+        )
         with socket.create_connection(("127.0.0.1", cluster.ports[0]), timeout=60) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+            connection.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00"
+            )
             connection.sendall(noise)
     node.tell("counts")
     after = node.hear("kilobytes")
@@ -166,7 +188,17 @@ def cluster_file(folder: Path, port: int, **more: str) -> None:
 def test_it_ends_when_told_to(tmp_path: Path, number: int) -> None:
     (tmp_path / "data").mkdir()
     cluster_file(tmp_path, reserved_ports(1)[0], data="data")
-    node = habemus("node", "--config", "cluster.toml", "--id", "1", "--record", "records", "--json", cwd=tmp_path)
+    node = habemus(
+        "node",
+        "--config",
+        "cluster.toml",
+        "--id",
+        "1",
+        "--record",
+        "records",
+        "--json",
+        cwd=tmp_path,
+    )
     assert node.stdout is not None
     said = "".join(iter(node.stdout.readline, "}\n")) + "}"
     assert json.loads(said)["pid"] == node.pid
@@ -190,7 +222,9 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         cluster_file(tmp_path, port)
-        assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in refusal(tmp_path, *node)
+        assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in refusal(
+            tmp_path, *node
+        )
     cluster_file(tmp_path, reserved_ports(1)[0], data="")
     assert 'write data = "FOLDER" for the stable memory' in refusal(tmp_path, *node)
     cluster_file(tmp_path, reserved_ports(1)[0], data="absent")
@@ -203,23 +237,34 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     cluster_file(tmp_path, reserved_ports(1)[0])
     assert "there is no node 2" in refusal(tmp_path, *node[:-1], "2")
     assert "can be reached by other machines" in refusal(tmp_path, *node, "--bind", "0.0.0.0:7400")
-    assert "unknown key 'secret'; did you mean secret_file?" in _with_line(tmp_path, 'secret = "x"', node)
-    assert "there is no algorithm riccart" in _with_line(tmp_path, '[services.x]\nalgorithm = "riccart"', node, at_end=True)
+    assert "unknown key 'secret'; did you mean secret_file?" in _with_line(
+        tmp_path, 'secret = "x"', node
+    )
+    assert "there is no algorithm riccart" in _with_line(
+        tmp_path, '[services.x]\nalgorithm = "riccart"', node, at_end=True
+    )
     memory = tmp_path / "data" / "node-1"
     memory.mkdir(parents=True)
     (memory / "memory").write_bytes(b"noise")
     cluster_file(tmp_path, reserved_ports(1)[0], data="data")
-    assert "does not begin with a whole batch (5 bytes); if it is lost for good, start the node with --replace" in refusal(tmp_path, *node)
+    assert (
+        "does not begin with a whole batch (5 bytes); if it is lost for good, start the node with"
+        " --replace" in refusal(tmp_path, *node)
+    )
     (memory / "memory").unlink()
     (memory / "memory").mkdir()
     assert f"stable memory in {memory}: Is a directory" in refusal(tmp_path, *node)
     (memory / "memory").rmdir()
     (tmp_path / "records").write_text("no folder")
-    assert f"cannot use {tmp_path}/records: File exists" in refusal(tmp_path, *node, "--record", "records")
+    assert f"cannot use {tmp_path}/records: File exists" in refusal(
+        tmp_path, *node, "--record", "records"
+    )
     running = habemus(*node, cwd=tmp_path)
     assert running.stderr is not None
     assert "listens on" in running.stderr.readline()
-    assert "is in use by another process" in refusal(tmp_path, *node, "--bind", f"127.0.0.1:{reserved_ports(1)[0]}")
+    assert "is in use by another process" in refusal(
+        tmp_path, *node, "--bind", f"127.0.0.1:{reserved_ports(1)[0]}"
+    )
     running.terminate()
     running.communicate(timeout=60)
 
@@ -231,28 +276,49 @@ def _with_line(folder: Path, line: str, node: tuple[str, ...], at_end: bool = Fa
     return refusal(folder, *node)
 
 
-def test_records_are_merged_judged_drawn_and_replayed_from_the_command_line(processes: Start, tmp_path: Path) -> None:
+def test_records_are_merged_judged_drawn_and_replayed_from_the_command_line(
+    processes: Start, tmp_path: Path
+) -> None:
     cluster = processes(locks("ricart-agrawala"))
     all_visit(cluster)
     records = [str(path) for path in cluster.stop()]
-    merged = habemus("trace", "merge", *records, "-o", "run.json", "-o", "run.svg", "--json", cwd=tmp_path)
+    merged = habemus(
+        "trace", "merge", *records, "-o", "run.json", "-o", "run.svg", "--json", cwd=tmp_path
+    )
     out, _ = merged.communicate(timeout=60)
     assert merged.returncode == 0
     report = json.loads(out)
-    assert (report["verdict"], report["entries"], report["properties"]["ME3"]) == ("holds", 6, "holds")
+    assert (report["verdict"], report["entries"], report["properties"]["ME3"]) == (
+        "holds",
+        6,
+        "holds",
+    )
     assert "<svg" in (tmp_path / "run.svg").read_text()
     again = habemus("replay", "run.json", "--json", cwd=tmp_path)
     out, _ = again.communicate(timeout=60)
     assert (again.returncode, json.loads(out)["same"]) == (0, True)
     # and a trace in which a process does what its file does not say is found out
     text = (tmp_path / "run.json").read_text().splitlines()
-    place = next(index for index, line in enumerate(text) if '"e":"send"' in line and '"name":"Reply"' in line)
+    place = next(
+        index
+        for index, line in enumerate(text)
+        if '"e":"send"' in line and '"name":"Reply"' in line
+    )
     from habemus.traces.file import read, write
 
     trace = read(tmp_path / "run.json")
     event = trace.events[place - 1]
-    events = (*trace.events[: place - 1], event._replace(value={"stamp": 77}), *trace.events[place:])
-    write(trace.__class__(trace.run, trace.processes, trace.labels, events, trace.findings, trace.title), tmp_path / "changed.json")
+    events = (
+        *trace.events[: place - 1],
+        event._replace(value={"stamp": 77}),
+        *trace.events[place:],
+    )
+    write(
+        trace.__class__(
+            trace.run, trace.processes, trace.labels, events, trace.findings, trace.title
+        ),
+        tmp_path / "changed.json",
+    )
     other = habemus("replay", "changed.json", cwd=tmp_path)
     out, _ = other.communicate(timeout=60)
     assert other.returncode == 1
@@ -264,7 +330,10 @@ def test_a_node_without_memory_says_what_that_means(tmp_path: Path) -> None:
     node = habemus("node", "--config", "cluster.toml", "--id", "1", cwd=tmp_path)
     assert node.stderr is not None
     assert "listens on" in node.stderr.readline()
-    assert 'memory = "none": this node forgets its votes and grants when it ends' in node.stderr.readline()
+    assert (
+        'memory = "none": this node forgets its votes and grants when it ends'
+        in node.stderr.readline()
+    )
     node.terminate()
     node.communicate(timeout=60)
 
@@ -279,4 +348,7 @@ def test_a_node_whose_memory_is_deleted_ends_with_one_line(tmp_path: Path, what:
     (tmp_path / "data" / what).rename(tmp_path / "away")
     _, err = node.communicate(timeout=60)
     assert (node.returncode, err.count("\n")) == (1, 1)
-    assert "data/node-1/memory was deleted or replaced while the node was running; if it is lost for good" in err
+    assert (
+        "data/node-1/memory was deleted or replaced while the node was running; if it is lost for"
+        " good" in err
+    )

@@ -1,4 +1,6 @@
-"""Torture, as short as it can be and still show something: real processes, real faults, real exit codes."""
+"""Torture, as short as it can be and still show something: real processes, real faults, real exit
+codes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,16 @@ PATIENCE = 120.0
 
 
 def torture(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    command = [sys.executable, "-m", "habemus", "torture", *arguments, "--folder", str(folder), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "habemus",
+        "torture",
+        *arguments,
+        "--folder",
+        str(folder),
+        "--json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
@@ -32,12 +43,24 @@ def torture(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
 
 def test_the_default_stands_kills_pauses_and_cuts(tmp_path: Path) -> None:
     """With the lease of the default: no process of a busy machine stands still for so long."""
-    code, report = torture(tmp_path / "run", "elected-coordinator-leased", "--nodes", "3", "--minutes", "0.15", "--seed", "3")
+    code, report = torture(
+        tmp_path / "run",
+        "elected-coordinator-leased",
+        "--nodes",
+        "3",
+        "--minutes",
+        "0.15",
+        "--seed",
+        "3",
+    )
     assert report["failures"] == []
     assert report["violated"] == [], report["why"]
     for never in ("stale_writes_accepted", "lost_updates", "token_regressions", "token_duplicates"):
         assert report[never] == 0
-    assert report["properties"]["FENCE"] in ("holds", "undecided")  # undecided if the machine was too slow for enough grants
+    assert report["properties"]["FENCE"] in (
+        "holds",
+        "undecided",
+    )  # undecided if the machine was too slow for enough grants
     assert code == {"holds": 0, "undecided": 3}[report["verdict"]]
     assert report["grants"] > 0
     assert sum(report["faults"].values()) > 0
@@ -46,12 +69,33 @@ def test_the_default_stands_kills_pauses_and_cuts(tmp_path: Path) -> None:
 
 
 def test_without_leases_nobody_is_inside_beside_another(tmp_path: Path) -> None:
-    code, report = torture(tmp_path / "run", "ricart-agrawala", "--nodes", "3", "--minutes", "0.12", "--faults", "pause,cut", "--seed", "1")
+    code, report = torture(
+        tmp_path / "run",
+        "ricart-agrawala",
+        "--nodes",
+        "3",
+        "--minutes",
+        "0.12",
+        "--faults",
+        "pause,cut",
+        "--seed",
+        "1",
+    )
     assert (report["over"], report["beyond_card"], report["failures"]) == ("perfect", [], [])
-    assert (report["violated"], report["believers_overlapping"], report["lost_updates"]) == ([], 0, 0), report["why"]
+    assert (report["violated"], report["believers_overlapping"], report["lost_updates"]) == (
+        [],
+        0,
+        0,
+    ), report["why"]
     assert code == {"holds": 0, "undecided": 3}[report["verdict"]]
     assert report["grants"] > 0
-    assert report["faults"].keys() <= {"pause-node", "pause-client", "cut", "cut-one-way", "cut-client"}
+    assert report["faults"].keys() <= {
+        "pause-node",
+        "pause-client",
+        "cut",
+        "cut-one-way",
+        "cut-client",
+    }
     assert sum(report["faults"].values()) > 0
 
 
@@ -61,7 +105,9 @@ class Ended(NamedTuple):
     err: str
 
 
-def torture_until(is_seen: Callable[[History], object], folder: Path, algorithm: str, *arguments: str) -> Ended:
+def torture_until(
+    is_seen: Callable[[History], object], folder: Path, algorithm: str, *arguments: str
+) -> Ended:
     """Torture an algorithm until that is seen in its history, then end it by Ctrl-C."""
     command = ["torture", algorithm, "--nodes", "3", "--minutes", "2", *arguments]
     running = subprocess.Popen(
@@ -73,7 +119,9 @@ def torture_until(is_seen: Callable[[History], object], folder: Path, algorithm:
     while running.poll() is None:
         with suppress(subprocess.TimeoutExpired):
             running.wait(0.5)
-        if is_seen(history_in(folder, 0, time.monotonic_ns() - 1_000_000_000)):  # by now all of it is written
+        if is_seen(
+            history_in(folder, 0, time.monotonic_ns() - 1_000_000_000)
+        ):  # by now all of it is written
             running.send_signal(signal.SIGINT)
             break
     out, err = running.communicate(timeout=PATIENCE)
@@ -94,7 +142,9 @@ PLANTED = Path(__file__).with_name("planted.py")
 def test_a_planted_bug_is_caught(tmp_path: Path, bug: str, faults: str, violated: str) -> None:
     """The other planted bugs take longer: `make torture-campaign`."""
     algorithm = f"{PLANTED}:{bug}"
-    claim = plan_of(algorithm, nodes=3, clients=6, seconds=1, seed=0, faults=faults.split(",")).claim
+    claim = plan_of(
+        algorithm, nodes=3, clients=6, seconds=1, seed=0, faults=faults.split(",")
+    ).claim
     code, report, err = torture_until(
         lambda history: violated in judge(history, claim).violated,
         *(tmp_path, algorithm, "--clients", "6", "--locks", "2", "--faults", faults),
@@ -121,7 +171,15 @@ def test_a_node_with_a_damaged_memory_does_not_go_on_and_is_replaced(tmp_path: P
 def test_a_lock_that_is_taken_back_is_caught_losing_updates(tmp_path: Path) -> None:
     code, report, err = torture_until(
         lambda history: lost_updates([each for each in history.accesses if each.kind == "write"]),
-        *(tmp_path, "central-timeout", "--no-fencing", "-o", "timeout=100ms", "--faults", "pause-client"),
+        *(
+            tmp_path,
+            "central-timeout",
+            "--no-fencing",
+            "-o",
+            "timeout=100ms",
+            "--faults",
+            "pause-client",
+        ),
     )
     assert code == 1, err
     assert "does not claim to stand pause-client" in err
@@ -131,11 +189,27 @@ def test_a_lock_that_is_taken_back_is_caught_losing_updates(tmp_path: Path) -> N
     assert report["order_of_updates"] == "violated"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process can be told to end with its parent")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere no process can be told to end with its parent"
+)
 def test_nothing_outlives_it_even_if_it_is_killed(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "habemus", "torture", "central", "--nodes", "2", "--clients", "2", "--folder", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "habemus",
+        "torture",
+        "central",
+        "--nodes",
+        "2",
+        "--clients",
+        "2",
+        "--folder",
+        str(tmp_path),
+    ]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not (children := children_of(running.pid)) or not (tmp_path / "client-2.1.jsonl").exists():
+    while (
+        not (children := children_of(running.pid)) or not (tmp_path / "client-2.1.jsonl").exists()
+    ):
         assert running.poll() is None
         time.sleep(0.05)
     assert len(children) >= 4
@@ -185,7 +259,9 @@ def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
         (["central", "--folder", str(tmp_path / "full")], "is not empty"),
     ):
         command = [sys.executable, "-m", "habemus", "torture", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
         assert (done.returncode, done.stdout) == (2, ""), done.stderr
         assert reason in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr

@@ -1,4 +1,6 @@
-"""Claims about the elected coordinator (spec: its two options and the card of each combination), one test each."""
+"""Claims about the elected coordinator (spec: its two options and the card of each combination),
+one test each.
+"""
 
 import random
 from collections import Counter
@@ -8,20 +10,22 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from habemus.catalog import entries as catalog
-from habemus.catalog import notation
-from habemus.catalog.mutex_runs import MutexJudge, workload
-from habemus.catalog.runs import Report, execute, faults_of, system_of
-from habemus.catalog.setup import Setup
 from habemus.core import MistakeInPlan
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Verdict
 from habemus.problems.fencing import Token
+from habemus.runs import notation
+from habemus.runs.mutex import MutexJudge, workload
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute, faults_of, system_of
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Simulation
 from habemus.scenarios import find
 from habemus.traces import Trace
 
-RECORDED, LEASED, PLAIN, UNRECORDED = (f"elected-coordinator{suffix}" for suffix in ("", "-leased", "-plain", "-unrecorded"))
+RECORDED, LEASED, PLAIN, UNRECORDED = (
+    f"elected-coordinator{suffix}" for suffix in ("", "-leased", "-plain", "-unrecorded")
+)
 
 
 def traced(report: Report) -> Trace:
@@ -35,16 +39,25 @@ def verdicts(report: Report) -> dict[str, Verdict]:
 
 def tokens(report: Report) -> list[tuple[int, Token]]:
     """Of all entries, in their order: who entered, with which token."""
-    return [(event.process, tuple(event.fields()["token"])) for event in traced(report).events if event.name == "Granted"]
+    return [
+        (event.process, tuple(event.fields()["token"]))
+        for event in traced(report).events
+        if event.name == "Granted"
+    ]
 
 
 def sent(report: Report) -> Counter[str]:
-    return Counter(event.name for event in traced(report).events if event.kind == "send" and event.peer != event.process and not event.part)
+    return Counter(
+        event.name
+        for event in traced(report).events
+        if event.kind == "send" and event.peer != event.process and not event.part
+    )
 
 
 def troubled(algorithm: str, seed: int, pauses: bool = True) -> Setup:
-    """Crashes at any moment and in the middle of every kind of step, recoveries, pauses, cuts of both kinds, loss, copies and wild
-    delays.  All is healed in the end, and everybody who has crashed by 1.2 s comes back."""
+    """Crashes at any moment and in the middle of every kind of step, recoveries, pauses, cuts of
+    both kinds, loss, copies and wild delays.  All is healed in the end, and everybody who has
+    crashed by 1.2 s comes back."""
     draw = random.Random(seed)
     size = draw.choice((3, 4, 5))
     faults: list[tuple[str, str]] = []
@@ -55,18 +68,40 @@ def troubled(algorithm: str, seed: int, pauses: bool = True) -> Setup:
             case "crash":
                 faults += [("crash", f"{who}@{moment}ms"), back]
             case "step":
-                step = draw.choice(("Record", "Recorded", "Inquire", "Answer", "Request", "Release", "send"))
-                faults += [("crash", f"{who}@{step}#{draw.randrange(1, 6)}"), back, ("recover", f"{who}@1200ms")]
+                step = draw.choice(
+                    ("Record", "Recorded", "Inquire", "Answer", "Request", "Release", "send")
+                )
+                faults += [
+                    ("crash", f"{who}@{step}#{draw.randrange(1, 6)}"),
+                    back,
+                    ("recover", f"{who}@1200ms"),
+                ]
             case "entry":
-                faults += [("crash", f"{who}@Granted#{draw.randrange(1, 4)}"), back, ("recover", f"{who}@1200ms")]
+                faults += [
+                    ("crash", f"{who}@Granted#{draw.randrange(1, 4)}"),
+                    back,
+                    ("recover", f"{who}@1200ms"),
+                ]
             case "pause" if pauses:
-                faults.append(("pause", f"{who}@{draw.choice((f'{moment}ms', 'Granted#1'))}+{draw.randrange(1, 500)}ms"))
+                faults.append(
+                    (
+                        "pause",
+                        (
+                            f"{who}@{draw.choice((f'{moment}ms', 'Granted#1'))}+{draw.randrange(1, 500)}ms"
+                        ),
+                    )
+                )
             case "cut":
                 everybody = list(range(1, size + 1))
                 draw.shuffle(everybody)
                 border = draw.randrange(1, size)
-                groups = "|".join(",".join(map(str, group)) for group in (everybody[:border], everybody[border:]))
-                faults += [("cut", f"{groups}@{moment}ms"), ("heal", f"all@{moment + draw.randrange(50, 600)}ms")]
+                groups = "|".join(
+                    ",".join(map(str, group)) for group in (everybody[:border], everybody[border:])
+                )
+                faults += [
+                    ("cut", f"{groups}@{moment}ms"),
+                    ("heal", f"all@{moment + draw.randrange(50, 600)}ms"),
+                ]
             case _:
                 other = draw.choice([each for each in range(1, size + 1) if each != who])
                 faults.append(("cut", f"{who}>{other}@{moment}ms"))
@@ -91,7 +126,9 @@ class Run:
 
     setup: Setup
     judge: MutexJudge
-    tokens: dict[int, list[Token]] = field(default_factory=dict)  # of each process, in the order of its entries
+    tokens: dict[int, list[Token]] = field(
+        default_factory=dict
+    )  # of each process, in the order of its entries
     down: set[int] = field(default_factory=set)  # who is down in the end
     findings: dict[str, Finding] = field(default_factory=dict)
 
@@ -113,8 +150,19 @@ def troubled_runs(algorithm: str, seeds: int) -> Iterator[Run]:
     for seed in range(seeds):
         setup = troubled(algorithm, seed)
         system = system_of(setup, entry)
-        network = Network(notation.delay(setup.delay), False, notation.chance(setup.loss), notation.chance(setup.duplicate))
-        simulation = Simulation(system, workload=workload(setup, system), network=network, faults=faults_of(setup), seed=seed)
+        network = Network(
+            notation.delay(setup.delay),
+            False,
+            notation.chance(setup.loss),
+            notation.chance(setup.duplicate),
+        )
+        simulation = Simulation(
+            system,
+            workload=workload(setup, system),
+            network=network,
+            faults=faults_of(setup),
+            seed=seed,
+        )
         run = Run(setup, MutexJudge(setup, system, network))
         simulation.observers += [run.judge.observe, run.observe]
         ending = simulation.run(5_000_000)
@@ -143,9 +191,21 @@ def test_an_unrecorded_entry_costs_three_messages(algorithm: str, size: int) -> 
 @pytest.mark.parametrize("size", [3, 5])
 def test_the_borrower_is_among_those_who_record(size: int) -> None:
     """So what it stores when it enters is stored already, and no further process is bothered."""
-    report = execute(Setup(RECORDED, size, asks=tuple(f"{process}@{50 * process}ms" for process in range(2, size + 1))))
-    records = [event for event in traced(report).events if event.kind == "send" and event.name == "Record"]
-    asked = [record.peer for record in records if record.fields()["loan"]["Loan"]["borrower"] == record.peer]
+    report = execute(
+        Setup(
+            RECORDED,
+            size,
+            asks=tuple(f"{process}@{50 * process}ms" for process in range(2, size + 1)),
+        )
+    )
+    records = [
+        event for event in traced(report).events if event.kind == "send" and event.name == "Record"
+    ]
+    asked = [
+        record.peer
+        for record in records
+        if record.fields()["loan"]["Loan"]["borrower"] == record.peer
+    ]
     assert asked == list(range(2, size + 1)) and len(records) == (size - 1) * (size // 2)
 
 
@@ -154,7 +214,9 @@ def test_the_coordinator_itself_pays_for_the_records_only() -> None:
     assert execute(Setup(PLAIN, 5, asks=("1@50ms",))).costs["messages_per_entry"] == 0
 
 
-@pytest.mark.parametrize(("algorithm", "delay"), [(RECORDED, 4), (LEASED, 4), (PLAIN, 2), (UNRECORDED, 2)])
+@pytest.mark.parametrize(
+    ("algorithm", "delay"), [(RECORDED, 4), (LEASED, 4), (PLAIN, 2), (UNRECORDED, 2)]
+)
 def test_synchronisation_delay(algorithm: str, delay: int) -> None:
     assert execute(Setup(algorithm, 5, asks=("2@50ms+20ms", "3@55ms"))).costs["sync_delay"] == delay
 
@@ -172,7 +234,9 @@ def test_a_renewal_is_recorded_like_a_grant() -> None:
     assert verdicts(report)["ME1"] is Verdict.HOLDS and len(tokens(report)) == 1
     renewals = counted["Request"] - 1
     assert renewals == 10
-    assert counted["Grant"] == 1 + renewals and counted["Record"] == counted["Recorded"] == 2 * (1 + renewals)
+    assert counted["Grant"] == 1 + renewals and counted["Record"] == counted["Recorded"] == 2 * (
+        1 + renewals
+    )
 
 
 # Safety.
@@ -228,8 +292,13 @@ def test_recorded_leases_keep_two_apart_as_long_as_nobody_stands_still() -> None
 
 def test_the_lock_moves_on_with_leases_as_long_as_a_majority_is_up() -> None:
     for seed in range(20):
-        faults = (("crash", f"{1 + seed % 5}@Granted#1"), ("crash", f"{1 + (seed + 1) % 5}@{100 + 20 * seed}ms"))
-        report = execute(Setup(LEASED, 5, seed=seed, requests=3, hold="20ms", faults=faults), keep=False)
+        faults = (
+            ("crash", f"{1 + seed % 5}@Granted#1"),
+            ("crash", f"{1 + (seed + 1) % 5}@{100 + 20 * seed}ms"),
+        )
+        report = execute(
+            Setup(LEASED, 5, seed=seed, requests=3, hold="20ms", faults=faults), keep=False
+        )
         assert verdicts(report)["ME2-deadlock"] is Verdict.HOLDS, f"{seed}: {report.why}"
 
 
@@ -246,8 +315,14 @@ def test_two_leaders_of_the_bully_give_the_same_token_twice() -> None:
 def test_the_minority_side_waits() -> None:
     outcome = find("split-brain-recorded").run()
     assert outcome.as_expected
-    entered = {event.process: event.time for event in traced(outcome.report).events if event.name == "Granted"}
-    assert entered[4] < 25_000 < entered[3] < 160_000 < entered[2], "2 is cut off from the majority from 25 to 160 ms"
+    entered = {
+        event.process: event.time
+        for event in traced(outcome.report).events
+        if event.name == "Granted"
+    }
+    assert entered[4] < 25_000 < entered[3] < 160_000 < entered[2], (
+        "2 is cut off from the majority from 25 to 160 ms"
+    )
     assert [token for _, token in tokens(outcome.report)] == [(1, 1), (2, 1), (2, 2)]
 
 
@@ -279,7 +354,13 @@ def test_one_alone() -> None:
 @pytest.mark.parametrize("election", ["terms", "bully", "bully-stable", "omega", "omega-recovery"])
 def test_over_any_election(election: str) -> None:
     report = execute(
-        Setup(RECORDED, 4, options=(f"elected_by={election}",), requests=3, faults=(("crash", "4@Granted#2"), ("recover", "4@400ms")))
+        Setup(
+            RECORDED,
+            4,
+            options=(f"elected_by={election}",),
+            requests=3,
+            faults=(("crash", "4@Granted#2"), ("recover", "4@400ms")),
+        )
     )
     assert report.verdict is Verdict.HOLDS, report.why
 
@@ -291,7 +372,11 @@ def test_options_that_make_no_sense_are_refused(option: str) -> None:
 
 
 def test_no_lease_is_granted_that_ran_out_in_the_queue() -> None:
-    """3 waits for far longer than a lease; when its turn comes the lease counts from its latest request."""
-    report = execute(Setup(LEASED, 3, options=("lease=30ms",), asks=("2@10ms+200ms", "3@20ms+100ms")))
+    """3 waits for far longer than a lease; when its turn comes the lease counts from its latest
+    request.
+    """
+    report = execute(
+        Setup(LEASED, 3, options=("lease=30ms",), asks=("2@10ms+200ms", "3@20ms+100ms"))
+    )
     assert report.verdict is Verdict.HOLDS
     assert not [event for event in traced(report).events if event.name == "LockLost"]

@@ -1,4 +1,6 @@
-"""What Maekawa and Sanders, and the lecture notes, claim of voting sets and of the algorithms on them, one test each."""
+"""What Maekawa and Sanders, and the lecture notes, claim of voting sets and of the algorithms on
+them, one test each.
+"""
 
 from collections.abc import Sequence
 from math import isqrt
@@ -10,13 +12,13 @@ from habemus.algorithms.mutex.maekawa_sanders import Failed, Inquire, MaekawaSan
 from habemus.algorithms.mutex.maekawa_sanders import Request as StampedRequest
 from habemus.algorithms.mutex.maekawa_sanders import Vote as NumberedVote
 from habemus.catalog.entries import find
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
 from habemus.core import Message, MistakeInPlan, ProcessId
 from habemus.core.node import Effect, Indicate, Node, Send, Stack
 from habemus.core.properties import Verdict
 from habemus.core.quorums import sizes_with_plane
 from habemus.problems.mutex import Mutex
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 from habemus.scenarios import find as scenario
 
 NAMES = ("maekawa", "maekawa-sanders")
@@ -30,7 +32,9 @@ def sent(effects: Sequence[Effect]) -> list[tuple[ProcessId, Message]]:
 
 def node_of(algorithm: type[Mutex], me: ProcessId, sets: Sets) -> Node:
     system = algorithm.system(len(sets), sets=sets)
-    return Node(Stack(system.plans[me]), me, system.topology.neighbours[me], lambda choices: choices[0])
+    return Node(
+        Stack(system.plans[me]), me, system.topology.neighbours[me], lambda choices: choices[0]
+    )
 
 
 # Voting sets.
@@ -83,33 +87,58 @@ def test_an_entry_costs_three_messages_for_each_voter_but_oneself(name: str) -> 
 
 
 def test_it_is_cheaper_than_asking_everybody_from_five_on() -> None:
-    """The notes say that voting needs more messages than multicast.  3 sqrt(N) and 2(N-1) cross at N = 4, where both are 6."""
-    assert [size for size in range(2, 100) if 9 * size > 4 * (size - 1) ** 2] == [2, 3]  # squared, to stay with whole numbers
+    """The notes say that voting needs more messages than multicast.  3 sqrt(N) and 2(N-1) cross at
+    N = 4, where both are 6.
+    """
+    assert [size for size in range(2, 100) if 9 * size > 4 * (size - 1) ** 2] == [
+        2,
+        3,
+    ]  # squared, to stay with whole numbers
     assert 9 * 4 == 4 * 3**2
-    totals = {size: sum(3 * (len(voters) - 1) for voters in voting_sets(size, "plane-or-grid").values()) for size in range(2, 100)}
+    totals = {
+        size: sum(3 * (len(voters) - 1) for voters in voting_sets(size, "plane-or-grid").values())
+        for size in range(2, 100)
+    }
     dearer = [size for size, total in totals.items() if total > 2 * size * (size - 1)]
     equal = [size for size, total in totals.items() if total == 2 * size * (size - 1)]
     assert (dearer, equal) == ([2], [3, 4])
-    assert execute(Setup("maekawa", 13, workload="in-turn"), keep=False).costs["messages_per_entry"] == 9
-    assert execute(Setup("ricart-agrawala", 13, workload="in-turn"), keep=False).costs["messages_per_entry"] == 24
+    assert (
+        execute(Setup("maekawa", 13, workload="in-turn"), keep=False).costs["messages_per_entry"]
+        == 9
+    )
+    assert (
+        execute(Setup("ricart-agrawala", 13, workload="in-turn"), keep=False).costs[
+            "messages_per_entry"
+        ]
+        == 24
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_next_one_enters_two_message_times_later_through_a_third_voter(name: str) -> None:
-    """1 and 5 of a square of nine have the voters 2 and 4 in common; 1 and 2 of the cycle only 2, so one message is enough."""
+    """1 and 5 of a square of nine have the voters 2 and 4 in common; 1 and 2 of the cycle only 2,
+    so one message is enough.
+    """
     costs = execute(Setup(name, 9, asks=("1@1ms+9ms", "5@3ms")), keep=False).costs
     assert costs["sync_delay"] == costs["formula"]["sync_delay"] == 2
-    costs = execute(Setup(name, 3, options=("sets=[[1,2],[2,3],[3,1]]",), asks=("1@1ms+9ms", "2@3ms")), keep=False).costs
+    costs = execute(
+        Setup(name, 3, options=("sets=[[1,2],[2,3],[3,1]]",), asks=("1@1ms+9ms", "2@3ms")),
+        keep=False,
+    ).costs
     assert costs["sync_delay"] == pytest.approx(1, abs=0.01)
     assert costs["formula"]["sync_delay"] is None
 
 
 def test_in_a_crowd_sanders_costs_at_most_twice_as_much() -> None:
-    """Each request that comes to a voter leads to one FAILED, or to one INQUIRE, YIELD and second vote: 6(K-1) on average."""
+    """Each request that comes to a voter leads to one FAILED, or to one INQUIRE, YIELD and second
+    vote: 6(K-1) on average.
+    """
     for size in (2, 3, 4, 7, 9, 13):
         sets = voting_sets(size, "plane-or-grid")
         for seed in range(10):
-            setup = Setup("maekawa-sanders", size, seed, workload="burst", requests=4, delay="exp:1ms")
+            setup = Setup(
+                "maekawa-sanders", size, seed, workload="burst", requests=4, delay="exp:1ms"
+            )
             costs = execute(setup, keep=False).costs
             assert costs["entries"] == 4 * size
             least = 4 * sum(3 * (len(voters) - 1) for voters in sets.values())
@@ -139,8 +168,12 @@ def test_three_sets_in_a_cycle_deadlock_and_the_reason_names_the_cycle() -> None
 
 def test_a_crashed_voter_blocks_whoever_needs_its_vote_and_nobody_else() -> None:
     """1 and 9 of a square of nine meet in 3 and 7; 5 is in neither set."""
-    calm = execute(Setup("maekawa", 9, asks=("1@2ms", "9@9ms"), faults=(("crash", "5@1ms"),)), keep=False)
-    blocked = execute(Setup("maekawa", 9, asks=("1@2ms", "9@9ms"), faults=(("crash", "3@1ms"),)), keep=False)
+    calm = execute(
+        Setup("maekawa", 9, asks=("1@2ms", "9@9ms"), faults=(("crash", "5@1ms"),)), keep=False
+    )
+    blocked = execute(
+        Setup("maekawa", 9, asks=("1@2ms", "9@9ms"), faults=(("crash", "3@1ms"),)), keep=False
+    )
     assert calm.verdict is Verdict.HOLDS
     assert blocked.violated == ["ME2-deadlock"]
     assert "3 (crashed)" in blocked.why
@@ -157,7 +190,9 @@ def test_the_same_cycle_is_resolved_when_votes_are_given_back() -> None:
 
 
 def test_whoever_loses_the_first_place_is_told() -> None:
-    """Sanders' correction: 2 has hopes at voter 3, whose vote 3 has, until the earlier request of 1 comes."""
+    """Sanders' correction: 2 has hopes at voter 3, whose vote 3 has, until the earlier request of 1
+    comes.
+    """
     voter = node_of(MaekawaSanders, 3, [[1, 2, 3], [2, 3], [1, 3]])
     assert sent(voter.deliver(0, 3, StampedRequest(1))) == [(3, NumberedVote(1, 2))]
     assert sent(voter.deliver(0, 2, StampedRequest(1))) == [(3, Inquire(2))]
@@ -166,14 +201,24 @@ def test_whoever_loses_the_first_place_is_told() -> None:
 
 
 def test_the_run_in_which_maekawa_deadlocks_without_that_correction() -> None:
-    """2 has voted for itself and must give that vote to 1, which has the vote of 3 that 2 had hoped for."""
+    """2 has voted for itself and must give that vote to 1, which has the vote of 3 that 2 had hoped
+    for.
+    """
     setup = Setup(
-        "maekawa-sanders", 3, options=("sets=[[1,2,3],[2,3],[1,3]]",), asks=("1@1ms", "2@1ms", "3@1ms"), faults=(("slow", "1>3@0=1200us"),)
+        "maekawa-sanders",
+        3,
+        options=("sets=[[1,2,3],[2,3],[1,3]]",),
+        asks=("1@1ms", "2@1ms", "3@1ms"),
+        faults=(("slow", "1>3@0=1200us"),),
     )
     report = execute(setup)
     assert report.verdict is Verdict.HOLDS
     assert report.trace is not None
-    told = [(event.process, event.peer) for event in report.trace.events if (event.kind, event.name) == ("send", "Failed")]
+    told = [
+        (event.process, event.peer)
+        for event in report.trace.events
+        if (event.kind, event.name) == ("send", "Failed")
+    ]
     assert (3, 2) in told
 
 
@@ -205,7 +250,9 @@ def test_an_inquiry_that_comes_after_the_release_is_ignored(two: Node) -> None:
     assert sent(two.deliver(0, 2, Inquire(4))) == []
     two.request("acquire")
     two.deliver(0, 3, Failed(7))
-    assert sent(two.deliver(0, 2, NumberedVote(7, 8))) == [], "the late inquiry was not for this vote"
+    assert sent(two.deliver(0, 2, NumberedVote(7, 8))) == [], (
+        "the late inquiry was not for this vote"
+    )
 
 
 def test_a_failed_that_comes_late_or_twice_changes_nothing(two: Node) -> None:
@@ -251,8 +298,12 @@ def test_over_many_seeds_what_is_claimed_holds(name: str) -> None:
         entered += report.costs["entries"] > 0
         for finding in report.counted:
             if finding.name.partition("-")[0] in claimed:
-                nothing_to_see = finding.name == "ME1" and not report.costs["entries"] and "ME2" not in claimed
-                assert finding.verdict is Verdict.HOLDS or nothing_to_see, f"{setup.command()}: {finding.why}"
+                nothing_to_see = (
+                    finding.name == "ME1" and not report.costs["entries"] and "ME2" not in claimed
+                )
+                assert finding.verdict is Verdict.HOLDS or nothing_to_see, (
+                    f"{setup.command()}: {finding.why}"
+                )
     assert entered > SEEDS // 2
 
 

@@ -1,14 +1,25 @@
-"""What the lecture notes compute and ask: the chance that restarts violate mutual exclusion, the timeout, and growth with N."""
+"""What the lecture notes compute and ask: the chance that restarts violate mutual exclusion, the
+timeout, and growth with N.
+"""
 
 from fractions import Fraction
 from math import comb, log
 
 import pytest
 
-from habemus.analysis.growth import Growth, lines
-from habemus.analysis.ranges import Sizes
-from habemus.analysis.timeouts import cheapest, check, costs, of_law
-from habemus.analysis.violation import Cell, Experiment, chance, contradicted, experiments, pieces, scientific, smallest_quorum
+from habemus.analysis.numbers.growth import Growth, lines
+from habemus.analysis.numbers.ranges import Sizes
+from habemus.analysis.numbers.timeouts import cheapest, check, costs, of_law
+from habemus.analysis.numbers.violation import (
+    Cell,
+    Experiment,
+    chance,
+    contradicted,
+    experiments,
+    pieces,
+    scientific,
+    smallest_quorum,
+)
 
 SOURCE = Cell(32, 24, chance("0.0001"))
 GRID = [(3, 2), (5, 3), (5, 4), (7, 4), (7, 5), (9, 6)]
@@ -19,7 +30,11 @@ def test_the_example_of_the_notes() -> None:
     """P = 0.0001, n = 32, m = 0.75 n: they say that P_v < 1e-40, and it is by far."""
     assert scientific(SOURCE.probability) == "7.35e-59"
     assert SOURCE.probability < Fraction(1, 10**40)
-    by_the_formula = sum(comb(24, k) * Fraction(1, 10**4) ** k * Fraction(9_999, 10**4) ** (24 - k) for k in range(16, 33) if k <= 24)
+    by_the_formula = sum(
+        comb(24, k) * Fraction(1, 10**4) ** k * Fraction(9_999, 10**4) ** (24 - k)
+        for k in range(16, 33)
+        if k <= 24
+    )
     assert SOURCE.probability == by_the_formula
     first_term = comb(24, 16) * Fraction(1, 10**4) ** 16 * Fraction(9_999, 10**4) ** 8
     assert 0 < SOURCE.probability / first_term - 1 < Fraction(1, 10_000)
@@ -53,7 +68,9 @@ def test_plain_runs_of_the_algorithm_agree_with_the_formula_over_a_grid() -> Non
 
 @pytest.mark.parametrize("case", ["worst", "given", "first"])
 def test_weighted_runs_agree_where_plain_ones_would_see_nothing(case: str) -> None:
-    cells = [Cell(n, m, chance(p), case) for n, m in ((5, 4), (7, 5), (7, 6)) for p in ("1e-3", "1e-6")]
+    cells = [
+        Cell(n, m, chance(p), case) for n, m in ((5, 4), (7, 5), (7, 6)) for p in ("1e-3", "1e-6")
+    ]
     made = experiments(pieces(cells, 100), 1)
     assert all(not each.is_plain and each.cell.probability * each.runs < 1 for each in made)
     assert all(0.25 < each.violations / each.runs < 0.85 for each in made)
@@ -71,8 +88,13 @@ def test_weighted_runs_reach_the_example_of_the_notes() -> None:
 
 def test_plain_and_weighted_runs_agree_with_each_other() -> None:
     cells = [Cell(5, 3, chance("0.1"), case) for case in ("worst", "given")]
-    for plain, weighted in zip(*(experiments(pieces(cells, 300, how), 1) for how in ("plain", "weighted")), strict=True):
-        assert plain.interval()[0] < weighted.interval()[1] and weighted.interval()[0] < plain.interval()[1]
+    for plain, weighted in zip(
+        *(experiments(pieces(cells, 300, how), 1) for how in ("plain", "weighted")), strict=True
+    ):
+        assert (
+            plain.interval()[0] < weighted.interval()[1]
+            and weighted.interval()[0] < plain.interval()[1]
+        )
 
 
 def test_the_timeout_for_memoryless_delays() -> None:
@@ -86,7 +108,9 @@ def test_the_timeout_for_memoryless_delays() -> None:
     assert checked is not None and checked.regret < 0.01
 
 
-def test_the_answer_to_the_question_of_the_notes_changes_where_waiting_costs_as_much_as_mistakes() -> None:
+def test_the_answer_to_the_question_of_the_notes_changes_where_waiting_costs_as_much_as_mistakes() -> (
+    None
+):
     """C p < E: with E times the mean above C, it never pays to wait for a memoryless answer."""
     sample = of_law("exp:10ms", 10_000)
     assert cheapest(sample, costs("8", "1")).timeout < 2_000

@@ -1,4 +1,6 @@
-"""Claims about election by failure detectors (lecture notes on leader election, algorithms 5.2 and 5.3), one test each."""
+"""Claims about election by failure detectors (lecture notes on leader election, algorithms 5.2 and
+5.3), one test each.
+"""
 
 import random
 from dataclasses import replace
@@ -6,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from habemus.algorithms.election.omega import DETECTORS
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
 from habemus.core.process import MistakeInPlan
 from habemus.core.properties import Verdict
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 from habemus.scenarios import find
 
 WILD = "gst:200ms:heavy:4ms:500..1500"
@@ -29,7 +31,15 @@ def test_one_leader_after_gst(algorithm: str, times: int) -> None:
 @pytest.mark.parametrize("by", sorted(DETECTORS))
 def test_any_detector_will_do(by: str) -> None:
     for seed in range(5):
-        setup = Setup("omega", 4, seed=seed, options=(f"by={by}",), delay=WILD, faults=(("crash", "1@400ms"),), until="2s")
+        setup = Setup(
+            "omega",
+            4,
+            seed=seed,
+            options=(f"by={by}",),
+            delay=WILD,
+            faults=(("crash", "1@400ms"),),
+            until="2s",
+        )
         report = execute(setup, keep=False)
         assert report.verdict is Verdict.HOLDS, f"{setup.command()}: {report.why}"
         assert report.costs["leader"] == 2
@@ -46,7 +56,12 @@ def test_the_next_smallest_leads() -> None:
 def test_another_criterion() -> None:
     setup = Setup("omega", 4, options=("order=[3, 1, 4, 2]",))
     assert execute(setup).costs["leader"] == 3
-    assert execute(Setup("omega", 4, options=setup.options, faults=(("crash", "3@100ms"),))).costs["leader"] == 1
+    assert (
+        execute(Setup("omega", 4, options=setup.options, faults=(("crash", "3@100ms"),))).costs[
+            "leader"
+        ]
+        == 1
+    )
 
 
 def test_wrong_options_are_refused() -> None:
@@ -71,14 +86,26 @@ def test_an_unstable_process_loses_to_one_that_stays_up() -> None:
     report = find("omega-unstable").run().report
     assert report.costs["leader"] == 2
     assert report.trace is not None
-    lives = [event.fields()["incarnation"] for event in report.trace.events if event.kind == "send" and event.process == 1]
+    lives = [
+        event.fields()["incarnation"]
+        for event in report.trace.events
+        if event.kind == "send" and event.process == 1
+    ]
     assert lives == sorted(lives) and set(lives) == {1, 2, 3, 4}, "counted across crashes"
-    followers = [event for event in report.trace.events if event.name == "Leader" and event.process in (3, 4) and event.time > 300_000]
-    assert not any(event.fields()["process"] == 1 for event in followers), "nobody that stays up goes back to it"
+    followers = [
+        event
+        for event in report.trace.events
+        if event.name == "Leader" and event.process in (3, 4) and event.time > 300_000
+    ]
+    assert not any(event.fields()["process"] == 1 for event in followers), (
+        "nobody that stays up goes back to it"
+    )
 
 
 def test_an_unstable_process_never_leads_after_gst(times: int) -> None:
-    """1 crashes and comes back again and again, before GST and after it; in half of the runs it stays away in the end."""
+    """1 crashes and comes back again and again, before GST and after it; in half of the runs it
+    stays away in the end.
+    """
     quarrels = 0
     for seed in range(20 * times):
         draw, moment, faults = random.Random(seed), 50, list[tuple[str, str]]()
@@ -97,26 +124,53 @@ def test_an_unstable_process_never_leads_after_gst(times: int) -> None:
 
 
 def test_fewest_incarnations_then_smallest_id() -> None:
-    faults = (("crash", "1@50ms"), ("recover", "1@90ms"), ("crash", "2@50ms"), ("recover", "2@90ms"))
+    faults = (
+        ("crash", "1@50ms"),
+        ("recover", "1@90ms"),
+        ("crash", "2@50ms"),
+        ("recover", "2@90ms"),
+    )
     assert execute(Setup("omega-recovery", 4, faults=faults)).costs["leader"] == 3
-    everybody = tuple(fault for who in range(1, 5) for fault in (("crash", f"{who}@50ms"), ("recover", f"{who}@90ms")))
+    everybody = tuple(
+        fault
+        for who in range(1, 5)
+        for fault in (("crash", f"{who}@50ms"), ("recover", f"{who}@90ms"))
+    )
     assert execute(Setup("omega-recovery", 4, faults=everybody)).costs["leader"] == 1, "equal again"
 
 
 def test_a_run_that_ends_soon_after_a_change_of_leader_is_undecided() -> None:
-    """The interval grows with every change, so a leader that is left shortly before the end may have been left for the last time."""
-    faults = (("crash", "2@160836"), ("crash", "3@429672"), ("crash", "6@37143"), ("recover", "2@236178"), ("recover", "3@602955"))
+    """The interval grows with every change, so a leader that is left shortly before the end may
+    have been left for the last time.
+    """
+    faults = (
+        ("crash", "2@160836"),
+        ("crash", "3@429672"),
+        ("crash", "6@37143"),
+        ("recover", "2@236178"),
+        ("recover", "3@602955"),
+    )
     setup = Setup("omega-recovery", 6, seed=128, delay="100..3000", faults=faults)
     report = execute(setup, keep=False)
-    assert {finding.name: finding.verdict for finding in report.findings} == dict.fromkeys(("E1", "E2", "E3", "E4"), Verdict.UNDECIDED)
+    assert {finding.name: finding.verdict for finding in report.findings} == dict.fromkeys(
+        ("E1", "E2", "E3", "E4"), Verdict.UNDECIDED
+    )
     longer = execute(replace(setup, until="6s"), keep=False)
     assert longer.verdict is Verdict.HOLDS, longer.why
 
 
 def test_a_process_that_flaps_for_ever_does_not_disturb() -> None:
     """1 comes and goes until the end of the run; the others have settled long before."""
-    faults = tuple(fault for turn in range(20) for fault in (("crash", f"1@{100 + 100 * turn}ms"), ("recover", f"1@{150 + 100 * turn}ms")))
+    faults = tuple(
+        fault
+        for turn in range(20)
+        for fault in (("crash", f"1@{100 + 100 * turn}ms"), ("recover", f"1@{150 + 100 * turn}ms"))
+    )
     report = execute(Setup("omega-recovery", 4, faults=faults, until="2200ms"))
     assert report.trace is not None
-    late = [event for event in report.trace.events if event.name == "Leader" and event.process != 1 and event.time > 600_000]
+    late = [
+        event
+        for event in report.trace.events
+        if event.name == "Leader" and event.process != 1 and event.time > 600_000
+    ]
     assert late == []

@@ -1,17 +1,29 @@
-"""Claims about the probabilistic election (Gupta, van Renesse, Birman 2000), one test each, with what is measured against the formulas."""
+"""Claims about the probabilistic election (Gupta, van Renesse, Birman 2000), one test each, with
+what is measured against the formulas.
+"""
 
 from math import exp, log
 from statistics import mean
 
 from habemus.algorithms.election.probabilistic import LOTS, mixed
 from habemus.catalog.entries import find
-from habemus.catalog.runs import Report, execute
-from habemus.catalog.setup import Setup
 from habemus.core.properties import Verdict
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute
 
 
 def run(size: int, fanout: int, seed: int, workload: str = "steady") -> Report:
-    return execute(Setup("probabilistic", size, seed=seed, options=(f"fanout={fanout}",), delay="exp:1ms", workload=workload), keep=False)
+    return execute(
+        Setup(
+            "probabilistic",
+            size,
+            seed=seed,
+            options=(f"fanout={fanout}",),
+            delay="exp:1ms",
+            workload=workload,
+        ),
+        keep=False,
+    )
 
 
 def broken(report: Report) -> set[str]:
@@ -25,14 +37,23 @@ def test_nothing_is_claimed_for_certain() -> None:
 def test_so_many_stand_on_average_and_seldom_nobody() -> None:
     """The filter: K of n on average, nobody with a probability of (1 - K/n)^n."""
     size, wanted, elections = 100, 3, 2_000
-    standing = [sum(mixed(1, 1, nonce, 0, me) * size < wanted * LOTS for me in range(1, size + 1)) for nonce in range(elections)]
+    standing = [
+        sum(mixed(1, 1, nonce, 0, me) * size < wanted * LOTS for me in range(1, size + 1))
+        for nonce in range(elections)
+    ]
     assert abs(mean(standing) - wanted) < 0.1
     nobody = standing.count(0) / elections
     assert abs(nobody - (1 - wanted / size) ** size) < 0.012
 
 
 def test_the_lot_is_the_same_for_everybody_and_another_in_each_round() -> None:
-    lots = {mixed(1, caller, nonce, turn, me) for caller in (1, 2) for nonce in range(5) for turn in range(5) for me in range(20)}
+    lots = {
+        mixed(1, caller, nonce, turn, me)
+        for caller in (1, 2)
+        for nonce in range(5)
+        for turn in range(5)
+        for me in range(20)
+    }
     assert len(lots) == 2 * 5 * 5 * 20
     assert mixed(1, 2, 3) == mixed(1, 2, 3) != mixed(3, 2, 1)
 
@@ -53,17 +74,30 @@ def test_it_is_certain_if_everybody_is_told() -> None:
 
 
 def test_the_messages_of_a_process_are_bounded_whatever_the_size() -> None:
-    """Each passes on the call and every better candidate: of K that stand, less than 1 + ln K are better than all before."""
-    loads = {size: mean(run(size, 5, seed).costs["messages"] for seed in range(8)) / size / 5 for size in (20, 40, 80, 120)}
+    """Each passes on the call and every better candidate: of K that stand, less than 1 + ln K are
+    better than all before.
+    """
+    loads = {
+        size: mean(run(size, 5, seed).costs["messages"] for seed in range(8)) / size / 5
+        for size in (20, 40, 80, 120)
+    }
     assert all(1 < load < 2 + log(5) for load in loads.values()), loads
 
 
 def test_a_round_in_which_nobody_stands_is_followed_by_another() -> None:
     rounds = []
     for seed in range(20):
-        setup = Setup("probabilistic", 8, seed=seed, options=("candidates=1", "fanout=7"), asks=("1@0",))
+        setup = Setup(
+            "probabilistic", 8, seed=seed, options=("candidates=1", "fanout=7"), asks=("1@0",)
+        )
         report = execute(setup)
         assert broken(report) == set(), report.why
         assert report.trace is not None
-        rounds.append(max(event.value.election.round for event in report.trace.events if event.name == "Rumour"))  # type: ignore[union-attr]
+        rounds.append(
+            max(
+                event.value.election.round  # type: ignore[union-attr]
+                for event in report.trace.events
+                if event.name == "Rumour"
+            )
+        )
     assert max(rounds) >= 1 and min(rounds) == 0

@@ -1,4 +1,6 @@
-"""What the lecture notes claim of quorums, and what the cards of the quorum mutexes claim, one test each."""
+"""What the lecture notes claim of quorums, and what the cards of the quorum mutexes claim, one test
+each.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,15 +12,23 @@ import pytest
 from habemus.algorithms.mutex.maekawa_sanders import Failed, Inquire, Vote, Yield
 from habemus.algorithms.mutex.maekawa_sanders import Release as StampedRelease
 from habemus.algorithms.mutex.maekawa_sanders import Request as StampedRequest
-from habemus.algorithms.mutex.quorum import Grant, Quorum, QuorumDurable, QuorumRetry, Recovered, Release, Request
+from habemus.algorithms.mutex.quorum import (
+    Grant,
+    Quorum,
+    QuorumDurable,
+    QuorumRetry,
+    Recovered,
+    Release,
+    Request,
+)
 from habemus.algorithms.mutex.quorum_yield import QuorumYield
 from habemus.catalog.entries import find
-from habemus.catalog.runs import Report, execute
-from habemus.catalog.setup import Setup
 from habemus.core import Message, MistakeInPlan, ProcessId
 from habemus.core.node import Effect, Node, Send, SetTimer, Stack
 from habemus.core.properties import Verdict
 from habemus.problems.mutex import Mutex
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute
 from habemus.scenarios import find as scenario
 
 NAMES = ("quorum", "quorum-durable", "quorum-retry", "quorum-yield")
@@ -32,7 +42,9 @@ def sent(effects: Sequence[Effect]) -> list[tuple[ProcessId, Message]]:
 
 def node_of(algorithm: type[Mutex], me: ProcessId, size: int = 3, **options: int) -> Node:
     system = algorithm.system(size, **options)
-    return Node(Stack(system.plans[me]), me, system.topology.neighbours[me], lambda choices: choices[0])
+    return Node(
+        Stack(system.plans[me]), me, system.topology.neighbours[me], lambda choices: choices[0]
+    )
 
 
 def crash(node: Node) -> None:
@@ -54,14 +66,21 @@ def test_an_entry_costs_three_messages_per_coordinator_and_two_message_times(nam
         assert costs["messages_per_entry"] == costs["formula"]["messages"] == 9
         assert costs["client_delay"] == costs["formula"]["client_delay"] == 2
     for coordinators in (1, 2, 4, 5, 7):
-        costs = execute(Setup(name, 4, options=(f"coordinators={coordinators}",), workload="in-turn"), keep=False).costs
+        costs = execute(
+            Setup(name, 4, options=(f"coordinators={coordinators}",), workload="in-turn"),
+            keep=False,
+        ).costs
         assert costs["messages_per_entry"] == costs["formula"]["messages"] == 3 * coordinators
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_with_the_participants_as_coordinators_a_message_to_oneself_costs_nothing(name: str) -> None:
+def test_with_the_participants_as_coordinators_a_message_to_oneself_costs_nothing(
+    name: str,
+) -> None:
     for size in range(2, 12):
-        costs = execute(Setup(name, size, options=("coordinators=0",), workload="in-turn"), keep=False).costs
+        costs = execute(
+            Setup(name, size, options=("coordinators=0",), workload="in-turn"), keep=False
+        ).costs
         assert costs["messages_per_entry"] == costs["formula"]["messages"] == 3 * (size - 1)
         assert costs["client_delay"] == costs["formula"]["client_delay"] == 2
 
@@ -71,9 +90,13 @@ def test_the_next_one_enters_two_message_times_later(name: str) -> None:
     assert execute(Setup(name, 2, asks=("1@1ms+9ms", "2@2ms")), keep=False).costs["sync_delay"] == 2
 
 
-def test_in_a_crowd_the_earliest_enters_two_message_times_later_and_nobody_pays_more_than_twice() -> None:
+def test_in_a_crowd_the_earliest_enters_two_message_times_later_and_nobody_pays_more_than_twice() -> (
+    None
+):
     for size in range(2, 11):
-        costs = execute(Setup("quorum-yield", size, workload="burst", hold="50ms"), keep=False).costs
+        costs = execute(
+            Setup("quorum-yield", size, workload="burst", hold="50ms"), keep=False
+        ).costs
         assert costs["sync_delay"] == costs["formula"]["sync_delay"] == 2
         assert costs["messages_per_entry"] <= 18
 
@@ -85,7 +108,11 @@ def test_two_quorums_share_2m_minus_n_coordinators_at_least() -> None:
     for coordinators in range(1, 8):
         needed = coordinators // 2 + 1
         groups = list(combinations(range(coordinators), needed))
-        assert min(len({*one} & {*other}) for one in groups for other in groups) == 2 * needed - coordinators >= 1
+        assert (
+            min(len({*one} & {*other}) for one in groups for other in groups)
+            == 2 * needed - coordinators
+            >= 1
+        )
         plan = Quorum.system(2, coordinators=coordinators).plans[1]
         assert isinstance(plan, Quorum)
         assert (plan.needed, len(plan.voters)) == (needed, coordinators)
@@ -93,12 +120,16 @@ def test_two_quorums_share_2m_minus_n_coordinators_at_least() -> None:
 
 @pytest.mark.parametrize(("coordinators", "quorum"), [(3, 1), (4, 2), (3, 4), (7, 3), (0, 1)])
 @pytest.mark.parametrize("algorithm", [Quorum, QuorumYield])
-def test_half_is_no_quorum_and_more_than_all_neither(algorithm: type[Mutex], coordinators: int, quorum: int) -> None:
+def test_half_is_no_quorum_and_more_than_all_neither(
+    algorithm: type[Mutex], coordinators: int, quorum: int
+) -> None:
     with pytest.raises(MistakeInPlan, match="more than half"):
         algorithm.system(3, coordinators=coordinators, quorum=quorum)
 
 
-@pytest.mark.parametrize("option", ["coordinators=-1", "coordinators=many", "quorum=-2", "quorum=[1]"])
+@pytest.mark.parametrize(
+    "option", ["coordinators=-1", "coordinators=many", "quorum=-2", "quorum=[1]"]
+)
 def test_what_is_no_number_is_refused(option: str) -> None:
     with pytest.raises(MistakeInPlan, match="must be numbers"):
         execute(Setup("quorum", 3, options=(option,)))
@@ -107,7 +138,14 @@ def test_what_is_no_number_is_refused(option: str) -> None:
 def test_participants_are_numbered_from_one_and_coordinators_are_told_apart() -> None:
     system = Quorum.system(3)
     assert system.clients == (1, 2, 3)
-    assert [system.label(process) for process in system.topology.processes] == ["1", "2", "3", "c1", "c2", "c3"]
+    assert [system.label(process) for process in system.topology.processes] == [
+        "1",
+        "2",
+        "3",
+        "c1",
+        "c2",
+        "c3",
+    ]
     assert sorted(Quorum.system(150).plans)[-3:] == [1001, 1002, 1003]
 
 
@@ -142,13 +180,17 @@ def test_messages_of_an_old_request_are_recognised(algorithm: type[Mutex]) -> No
     assert sent(c1.deliver(0, 1, Request(2))) == [], "a copy"
     c1.deliver(0, 2, Request(1))
     assert sent(c1.deliver(0, 1, Release(1))) == [], "late, and not of the request that was granted"
-    assert sent(c1.deliver(0, 1, Request(3))) == [(2, Grant(1))], "whoever asks anew has ended what it asked before"
+    assert sent(c1.deliver(0, 1, Request(3))) == [(2, Grant(1))], (
+        "whoever asks anew has ended what it asked before"
+    )
     one = node_of(algorithm, 1)
     one.request("acquire")
     one.deliver(0, 101, Grant(1))
     one.deliver(0, 102, Grant(1))
     one.request("release")
-    assert sent(one.request("acquire")) == [(coordinator, Request(2)) for coordinator in COORDINATORS]
+    assert sent(one.request("acquire")) == [
+        (coordinator, Request(2)) for coordinator in COORDINATORS
+    ]
     one.deliver(0, 103, Grant(1))
     assert one.deliver(0, 101, Grant(2)) == [], "a grant of the old request does not count"
     assert one.deliver(0, 102, Grant(2)) != []
@@ -162,19 +204,27 @@ def test_the_run_that_succeeds_has_the_queues_of_the_notes() -> None:
     assert trace is not None
     seen = {
         coordinator: [
-            event.peer for event in trace.events if (event.kind, event.name, event.process) == ("receive", "Request", coordinator)
+            event.peer
+            for event in trace.events
+            if (event.kind, event.name, event.process) == ("receive", "Request", coordinator)
         ]
         for coordinator in COORDINATORS
     }
     assert seen == {101: [1, 2], 102: [1, 2], 103: [2, 1]}
-    granted = [(event.process, event.peer) for event in trace.events if (event.kind, event.name) == ("send", "Grant")]
+    granted = [
+        (event.process, event.peer)
+        for event in trace.events
+        if (event.kind, event.name) == ("send", "Grant")
+    ]
     assert sorted(granted[:3]) == [(101, 1), (102, 1), (103, 2)]
     assert sorted(granted[3:]) == [(101, 2), (102, 2)]
     assert [event.process for event in trace.events if event.name == "Granted"] == [1, 2]
 
 
 @pytest.mark.parametrize("size", [3, 7])
-def test_a_coordinator_that_forgets_lets_a_second_one_in_and_one_that_stores_does_not(size: int) -> None:
+def test_a_coordinator_that_forgets_lets_a_second_one_in_and_one_that_stores_does_not(
+    size: int,
+) -> None:
     forgetting = scenario(f"quorum-amnesia-{size}").run()
     storing = scenario(f"quorum-durable-{size}").run()
     assert forgetting.report.violated == ["ME1"]
@@ -237,7 +287,9 @@ def test_whoever_is_asked_again_says_what_it_wants() -> None:
     assert sent(one.deliver(0, 101, Recovered())) == [(101, Release(1))]
 
 
-@pytest.mark.parametrize(("algorithm", "over"), [(QuorumDurable, Release(1)), (QuorumYield, StampedRelease(1))])
+@pytest.mark.parametrize(
+    ("algorithm", "over"), [(QuorumDurable, Release(1)), (QuorumYield, StampedRelease(1))]
+)
 def test_a_participant_that_comes_back_gives_back_what_it_had_and_does_not_use_its_number_again(
     algorithm: type[Mutex], over: Message
 ) -> None:
@@ -258,13 +310,17 @@ def test_whoever_gives_up_asks_anew_and_stops_its_timer_when_it_enters() -> None
     [*requests, timer] = one.request("acquire")
     assert len(requests) == 3
     assert isinstance(timer, SetTimer)
-    assert sent(one.fire(0, timer.timer)) == [(coordinator, Request(2)) for coordinator in COORDINATORS]
+    assert sent(one.fire(0, timer.timer)) == [
+        (coordinator, Request(2)) for coordinator in COORDINATORS
+    ]
     one.deliver(0, 101, Grant(2))
     assert any(type(effect).__name__ == "CancelTimer" for effect in one.deliver(0, 102, Grant(2)))
 
 
 def test_a_vote_that_is_sent_again_has_a_new_number_and_the_old_one_cannot_be_given_back() -> None:
-    """Else a YIELD that was under way during the restart would free a vote that its sender has got again."""
+    """Else a YIELD that was under way during the restart would free a vote that its sender has got
+    again.
+    """
     c1 = node_of(QuorumYield, 101)
     assert sent(c1.deliver(0, 2, StampedRequest(5))) == [(2, Vote(5, 6))]
     assert sent(c1.deliver(0, 1, StampedRequest(5))) == [(2, Inquire(6))]
@@ -301,14 +357,30 @@ def test_with_fewer_than_all_votes_needed_one_hopes_until_too_many_have_put_it_o
 
 
 def restarts(seed: int, victims: Sequence[ProcessId]) -> tuple[tuple[str, str], ...]:
-    """Some of the victims crash, between two steps or in the middle of one, and come back, at the latest in the end."""
+    """Some of the victims crash, between two steps or in the middle of one, and come back, at the
+    latest in the end.
+    """
     draw = Random(seed)
     faults: list[tuple[str, str]] = []
     for _ in range(3):
         victim = draw.choice(victims)
-        moment = f"{draw.randrange(500, 15_000)}us" if draw.randrange(2) else f"send#{draw.randrange(1, 12)}"
-        faults += [("crash", f"{victim}@{moment}"), ("recover", f"{victim}@{draw.randrange(1_000, 25_000)}us")]
-    return (*faults, *(("recover", f"{victim}@{moment}ms") for victim in victims for moment in (30, 60, 120, 250)))
+        moment = (
+            f"{draw.randrange(500, 15_000)}us"
+            if draw.randrange(2)
+            else f"send#{draw.randrange(1, 12)}"
+        )
+        faults += [
+            ("crash", f"{victim}@{moment}"),
+            ("recover", f"{victim}@{draw.randrange(1_000, 25_000)}us"),
+        ]
+    return (
+        *faults,
+        *(
+            ("recover", f"{victim}@{moment}ms")
+            for victim in victims
+            for moment in (30, 60, 120, 250)
+        ),
+    )
 
 
 def sweep(
@@ -339,7 +411,9 @@ def sweep(
         found = verdicts(report)
         entered += report.costs["entries"] > 0
         for promise in promised:
-            allowed = {Verdict.HOLDS} if promise != "ME1" else {Verdict.HOLDS, Verdict.UNDECIDED}  # Undecided: nobody entered.
+            allowed = (
+                {Verdict.HOLDS} if promise != "ME1" else {Verdict.HOLDS, Verdict.UNDECIDED}
+            )  # Undecided: nobody entered.
             assert found[promise] in allowed, f"{setup.command()}: {report.why}"
     assert entered > seeds // 2
 
@@ -373,13 +447,24 @@ def test_over_many_seeds_what_is_claimed_holds(run: partial[None]) -> None:
     ],
     ids=["quorum-durable", "quorum-durable of two", "quorum-retry", "quorum-yield"],
 )
-def test_over_many_seeds_with_restarts_of_coordinators_what_is_claimed_holds(run: partial[None]) -> None:
+def test_over_many_seeds_with_restarts_of_coordinators_what_is_claimed_holds(
+    run: partial[None],
+) -> None:
     run()
 
 
 def test_the_restarts_happen() -> None:
     for seed in range(12):
-        trace = execute(Setup("quorum-yield", 3, seed, requests=2, delay="exp:1ms", faults=restarts(seed, COORDINATORS))).trace
+        trace = execute(
+            Setup(
+                "quorum-yield",
+                3,
+                seed,
+                requests=2,
+                delay="exp:1ms",
+                faults=restarts(seed, COORDINATORS),
+            )
+        ).trace
         assert trace is not None
         kinds = {event.kind for event in trace.events}
         assert {"crash", "recover"} <= kinds
@@ -389,10 +474,16 @@ def test_over_many_seeds_with_restarts_of_everybody_nobody_is_let_in_twice() -> 
     for name in ("quorum-durable", "quorum-retry", "quorum-yield"):
         for seed in range(SEEDS // 6):
             faults = restarts(seed, (1, 2, 3, *COORDINATORS))
-            setup = Setup(name, 3, seed, requests=3, hold="4ms", delay="exp:1ms", faults=faults, until="30s")
+            setup = Setup(
+                name, 3, seed, requests=3, hold="4ms", delay="exp:1ms", faults=faults, until="30s"
+            )
             report = execute(setup, keep=False)
-            assert verdicts(report)["ME1"] is not Verdict.VIOLATED, f"{setup.command()}: {report.why}"
-            assert verdicts(report)["ME2-deadlock"] is not Verdict.VIOLATED or name == "quorum-durable", f"{setup.command()}: {report.why}"
+            assert verdicts(report)["ME1"] is not Verdict.VIOLATED, (
+                f"{setup.command()}: {report.why}"
+            )
+            assert (
+                verdicts(report)["ME2-deadlock"] is not Verdict.VIOLATED or name == "quorum-durable"
+            ), f"{setup.command()}: {report.why}"
 
 
 def test_the_cards_claim_what_was_seen() -> None:

@@ -5,9 +5,9 @@ from statistics import mean
 
 import pytest
 
-from habemus.catalog.runs import Report, execute
-from habemus.catalog.setup import Setup
 from habemus.core.properties import Verdict
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute
 from habemus.scenarios import find
 
 PERIOD = 20_000
@@ -35,19 +35,29 @@ def test_nor_does_it_when_messages_are_lost_and_a_process_is_down() -> None:
 
 
 def test_a_failed_process_is_pinged_within_one_period_and_a_half_on_average() -> None:
-    """Section 3.1: the expected time until somebody pings it is e/(e-1) = 1.58 periods, independent of the size."""
+    """Section 3.1: the expected time until somebody pings it is e/(e-1) = 1.58 periods, independent
+    of the size.
+    """
     waited = []
     for seed in range(30):
-        trace = execute(Setup("swim", 12, seed=seed, faults=(("crash", "12@90ms"),), until="400ms")).trace
+        trace = execute(
+            Setup("swim", 12, seed=seed, faults=(("crash", "12@90ms"),), until="400ms")
+        ).trace
         assert trace is not None
-        pings = [event.time for event in trace.events if event.kind == "send" and event.name == "Ping" and event.peer == 12]
+        pings = [
+            event.time
+            for event in trace.events
+            if event.kind == "send" and event.name == "Ping" and event.peer == 12
+        ]
         first = next(time for time in pings if time > 90_000)
         waited.append((first - 100_000) // PERIOD + 1)
     assert 1.58 * 0.8 < mean(waited) < 1.58 * 1.2
 
 
 def test_everybody_has_its_turn_within_2n_minus_3_periods() -> None:
-    """Section 4.3: completeness is bounded in time, because targets are not drawn again before all were."""
+    """Section 4.3: completeness is bounded in time, because targets are not drawn again before all
+    were.
+    """
     size = 6
     longest = 0
     for seed in range(5):
@@ -58,7 +68,9 @@ def test_everybody_has_its_turn_within_2n_minus_3_periods() -> None:
                 turns = [
                     event.time
                     for event in trace.events
-                    if event.kind == "send" and event.name == "Ping" and (event.process, event.peer) == (one, other)
+                    if event.kind == "send"
+                    and event.name == "Ping"
+                    and (event.process, event.peer) == (one, other)
                 ]
                 longest = max([longest, *(later - earlier for earlier, later in pairwise(turns))])
     assert size * PERIOD < longest <= (2 * size - 3) * PERIOD
@@ -69,14 +81,18 @@ def test_a_lost_direct_ping_is_saved_by_a_helper() -> None:
     assert report.costs["mistakes"] == 0
     assert report.trace is not None
     assert report.costs["messages_by_name"]["PingForMe"] >= 5
-    assert not any(each for event in report.trace.events for each in getattr(event.value, "news", ())), "nobody was even doubted"
+    assert not any(
+        each for event in report.trace.events for each in getattr(event.value, "news", ())
+    ), "nobody was even doubted"
 
 
 def test_a_doubted_process_denies_it_in_a_new_incarnation() -> None:
     report = find("swim-denied").run().report
     assert report.trace is not None
     told = {
-        (each.process, each.incarnation, each.standing.name) for event in report.trace.events for each in getattr(event.value, "news", ())
+        (each.process, each.incarnation, each.standing.name)
+        for event in report.trace.events
+        for each in getattr(event.value, "news", ())
     }
     assert told == {(2, 0, "DOUBTED"), (2, 1, "ALIVE")}
     assert report.costs["mistakes"] == 0
@@ -87,10 +103,18 @@ def test_a_crash_is_known_to_all_after_the_grace_and_the_spreading(size: int) ->
     """Section 4.2: news spread like an infection, in a logarithmic number of periods."""
     magnitude = (size - 1).bit_length()
     for seed in range(4):
-        report = execute(Setup("swim", size, seed=seed, delay="exp:1ms", faults=(("crash", f"{size}@100ms"),)), keep=False)
-        assert properties(report) == {"completeness": Verdict.HOLDS, "accuracy": Verdict.HOLDS}, report.why
+        report = execute(
+            Setup("swim", size, seed=seed, delay="exp:1ms", faults=(("crash", f"{size}@100ms"),)),
+            keep=False,
+        )
+        assert properties(report) == {
+            "completeness": Verdict.HOLDS,
+            "accuracy": Verdict.HOLDS,
+        }, report.why
         assert report.costs["mistakes"] == 0
-        assert report.costs["longest_detection_time"] <= PERIOD * (2 * magnitude + 2 * magnitude + 4)
+        assert report.costs["longest_detection_time"] <= PERIOD * (
+            2 * magnitude + 2 * magnitude + 4
+        )
 
 
 @pytest.mark.parametrize(

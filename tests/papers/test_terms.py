@@ -1,12 +1,14 @@
-"""Claims about the election by terms (Ongaro, Ousterhout 2014; Ongaro's thesis, 9.6), one test each."""
+"""Claims about the election by terms (Ongaro, Ousterhout 2014; Ongaro's thesis, 9.6), one test
+each.
+"""
 
 import random
 
 import pytest
 
-from habemus.catalog.runs import Report, execute
-from habemus.catalog.setup import Setup
 from habemus.core.properties import Verdict
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute
 from habemus.scenarios import find
 
 
@@ -15,7 +17,9 @@ def verdicts(report: Report) -> dict[str, Verdict]:
 
 
 def troubled(seed: int) -> Setup:
-    """Crashes and recoveries, pauses, cuts of both kinds, loss, duplication and wild delays; all healed in the end."""
+    """Crashes and recoveries, pauses, cuts of both kinds, loss, duplication and wild delays; all
+    healed in the end.
+    """
     draw = random.Random(seed)
     size = draw.choice((3, 4, 5))
     faults: list[tuple[str, str]] = []
@@ -23,15 +27,23 @@ def troubled(seed: int) -> Setup:
         who, moment = draw.randrange(1, size + 1), draw.randrange(0, 1_000)
         match draw.choice(("crash", "pause", "cut", "one-way")):
             case "crash":
-                faults += [("crash", f"{who}@{moment}ms"), ("recover", f"{who}@{moment + draw.randrange(1, 300)}ms")]
+                faults += [
+                    ("crash", f"{who}@{moment}ms"),
+                    ("recover", f"{who}@{moment + draw.randrange(1, 300)}ms"),
+                ]
             case "pause":
                 faults.append(("pause", f"{who}@{moment}ms+{draw.randrange(1, 400)}ms"))
             case "cut":
                 everybody = list(range(1, size + 1))
                 draw.shuffle(everybody)
                 border = draw.randrange(1, size)
-                groups = "|".join(",".join(map(str, group)) for group in (everybody[:border], everybody[border:]))
-                faults += [("cut", f"{groups}@{moment}ms"), ("heal", f"all@{moment + draw.randrange(50, 500)}ms")]
+                groups = "|".join(
+                    ",".join(map(str, group)) for group in (everybody[:border], everybody[border:])
+                )
+                faults += [
+                    ("cut", f"{groups}@{moment}ms"),
+                    ("heal", f"all@{moment + draw.randrange(50, 500)}ms"),
+                ]
             case _:
                 other = draw.choice([each for each in range(1, size + 1) if each != who])
                 faults.append(("cut", f"{who}>{other}@{moment}ms"))
@@ -54,14 +66,21 @@ def test_never_two_leaders_in_one_term_and_one_in_the_end(times: int) -> None:
     for seed in range(200 * times):
         report = execute(troubled(seed), keep=False)
         assert verdicts(report)["E1"] is Verdict.HOLDS, f"{troubled(seed).command()}: {report.why}"
-        # With heavy tails the first election may come so late that the run ends before it can be called final.
-        assert Verdict.VIOLATED not in (verdicts(report)["E2"], verdicts(report)["E3"]), f"{troubled(seed).command()}: {report.why}"
+        # With heavy tails the first election may come so late that the run ends before it can be
+        # called final.
+        assert Verdict.VIOLATED not in (verdicts(report)["E2"], verdicts(report)["E3"]), (
+            f"{troubled(seed).command()}: {report.why}"
+        )
         elections += report.costs["elections"]
-    assert elections > 250 * times, "more than one election in many of the runs, or little was shown"
+    assert elections > 250 * times, (
+        "more than one election in many of the runs, or little was shown"
+    )
 
 
 def test_a_process_that_is_ahead_of_the_leader_is_heard() -> None:
-    """Its candidacy was cut off, so it is in a newer term than the others; nobody backs it while they have a leader."""
+    """Its candidacy was cut off, so it is in a newer term than the others; nobody backs it while
+    they have a leader.
+    """
     report = execute(troubled(1902), keep=False)
     assert verdicts(report)["E2"] is Verdict.HOLDS, report.why
     assert report.costs["messages_by_name"]["Overtaken"] > 0
@@ -70,7 +89,9 @@ def test_a_process_that_is_ahead_of_the_leader_is_heard() -> None:
 @pytest.mark.parametrize(("prevote", "rounds"), [("true", 5), ("false", 3)])
 @pytest.mark.parametrize("size", [2, 3, 7])
 def test_an_undisturbed_election_is_linear(size: int, prevote: str, rounds: int) -> None:
-    report = execute(Setup("terms", size, options=(f"prevote={prevote}",), asks=("1@1ms",), until="10ms"))
+    report = execute(
+        Setup("terms", size, options=(f"prevote={prevote}",), asks=("1@1ms",), until="10ms")
+    )
     assert report.costs["leader"] == 1
     assert report.costs["messages"] == rounds * (size - 1)
     assert report.costs["turnaround"] == rounds
@@ -84,14 +105,25 @@ def test_then_one_heartbeat_to_each_per_period() -> None:
 def test_the_minority_cannot_elect_and_the_old_term_is_refused() -> None:
     report = find("terms-partition").run().report
     assert report.trace is not None
-    named = [(event.time, event.process, event.fields()) for event in report.trace.events if event.kind == "indicate"]
+    named = [
+        (event.time, event.process, event.fields())
+        for event in report.trace.events
+        if event.kind == "indicate"
+    ]
     during = [each for each in named if 300_000 < each[0] < 1_000_000]
-    assert not any(process in (1, 2) and fields["process"] in (1, 2) for _, process, fields in during), "nobody new on the minority side"
+    assert not any(
+        process in (1, 2) and fields["process"] in (1, 2) for _, process, fields in during
+    ), "nobody new on the minority side"
     winner = next(fields for _, process, fields in during if fields["process"] == process)
     assert winner["process"] in (3, 4, 5) and winner["term"] > 1
     after = [each for each in named if each[0] >= 1_000_000]
-    assert {process for _, process, fields in after if fields["process"] == winner["process"]} == {1, 2}
-    assert not any(process in (3, 4, 5) for _, process, _ in after), "the heartbeats of the old term change nothing there"
+    assert {process for _, process, fields in after if fields["process"] == winner["process"]} == {
+        1,
+        2,
+    }
+    assert not any(process in (3, 4, 5) for _, process, _ in after), (
+        "the heartbeats of the old term change nothing there"
+    )
 
 
 def test_the_prevote_keeps_a_healthy_leader() -> None:
@@ -101,7 +133,9 @@ def test_the_prevote_keeps_a_healthy_leader() -> None:
 
 
 def test_a_process_that_has_just_recovered_does_not_back_a_candidate() -> None:
-    """3 has not heard the leader yet when 2 calls: with its backing, 2 would have a majority against a healthy leader."""
+    """3 has not heard the leader yet when 2 calls: with its backing, 2 would have a majority
+    against a healthy leader.
+    """
     faults = (("crash", "3@50ms"), ("recover", "3@200ms"))
     report = execute(Setup("terms", 3, asks=("1@1ms", "2@201ms"), faults=faults))
     assert report.verdict is Verdict.HOLDS, report.why
@@ -109,7 +143,11 @@ def test_a_process_that_has_just_recovered_does_not_back_a_candidate() -> None:
 
 
 def test_after_a_recovery_of_everybody_there_is_a_leader_again() -> None:
-    faults = tuple(fault for who in (1, 2, 3) for fault in (("crash", f"{who}@50ms"), ("recover", f"{who}@60ms")))
+    faults = tuple(
+        fault
+        for who in (1, 2, 3)
+        for fault in (("crash", f"{who}@50ms"), ("recover", f"{who}@60ms"))
+    )
     for seed in range(20):
         report = execute(Setup("terms", 3, seed=seed, asks=("1@1ms",), faults=faults), keep=False)
         assert report.verdict is Verdict.HOLDS, report.why
@@ -128,10 +166,24 @@ def test_calls_and_crashes_at_any_moment_leave_a_leader_in_office(times: int) ->
         faults: list[tuple[str, str]] = []
         for who in draw.sample(range(1, size + 1), draw.randrange(1, size)):
             moment = draw.randrange(1, 800)
-            faults += [("crash", f"{who}@{moment}ms"), ("recover", f"{who}@{moment + draw.randrange(1, 300)}ms")]
-        asks = tuple(f"{draw.randrange(1, size + 1)}@{draw.randrange(1, 1_200)}ms" for _ in range(draw.randrange(1, 8)))
+            faults += [
+                ("crash", f"{who}@{moment}ms"),
+                ("recover", f"{who}@{moment + draw.randrange(1, 300)}ms"),
+            ]
+        asks = tuple(
+            f"{draw.randrange(1, size + 1)}@{draw.randrange(1, 1_200)}ms"
+            for _ in range(draw.randrange(1, 8))
+        )
         weights = [draw.randrange(1, 4) if seed % 2 else 1 for _ in range(size)]
-        setup = Setup("terms", size, seed=seed, options=(f"weights={weights}",), delay="exp:1ms", asks=asks, faults=tuple(faults))
+        setup = Setup(
+            "terms",
+            size,
+            seed=seed,
+            options=(f"weights={weights}",),
+            delay="exp:1ms",
+            asks=asks,
+            faults=tuple(faults),
+        )
         report = execute(setup, keep=False)
         assert report.verdict is not Verdict.VIOLATED, f"{setup.command()}: {report.why}"
 
@@ -143,11 +195,15 @@ def test_a_call_does_not_depose_a_healthy_leader() -> None:
 
 
 def test_more_than_half_of_the_weight() -> None:
-    """1 weighs as much as all others together: without it nobody is elected, and with one other it leads."""
+    """1 weighs as much as all others together: without it nobody is elected, and with one other it
+    leads.
+    """
     alone = Setup("terms", 4, options=("weights=[3, 1, 1, 1]",), faults=(("crash", "1@0"),))
     report = execute(alone, keep=False)
     assert report.costs["elections"] == 0 and report.violated == ["E2"]
-    two = Setup("terms", 4, options=("weights=[3, 1, 1, 1]",), faults=(("crash", "2@0"), ("crash", "3@0")))
+    two = Setup(
+        "terms", 4, options=("weights=[3, 1, 1, 1]",), faults=(("crash", "2@0"), ("crash", "3@0"))
+    )
     assert execute(two, keep=False).costs["leader"] in (1, 4)
     even = Setup("terms", 4, faults=(("cut", "1,2|3,4@0"),))
     assert execute(even, keep=False).costs["elections"] == 0, "half is not more than half"
@@ -159,7 +215,9 @@ def test_a_vote_that_is_stored_is_not_given_twice() -> None:
     assert forgetful.run().report.violated == ["E1"]
     setup = forgetful.setup
     faults = tuple(("recover" if kind == "amnesia" else kind, text) for kind, text in setup.faults)
-    careful = Setup("terms", 3, options=setup.options, asks=setup.asks, faults=faults, until=setup.until)
+    careful = Setup(
+        "terms", 3, options=setup.options, asks=setup.asks, faults=faults, until=setup.until
+    )
     assert verdicts(execute(careful))["E1"] is Verdict.HOLDS
 
 

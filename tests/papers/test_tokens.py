@@ -1,4 +1,6 @@
-"""The claims of the papers on tokens, each measured: Suzuki-Kasami, Raymond, Naimi-Trehel, and the ring that repairs itself."""
+"""The claims of the papers on tokens, each measured: Suzuki-Kasami, Raymond, Naimi-Trehel, and the
+ring that repairs itself.
+"""
 
 import math
 import random
@@ -8,10 +10,10 @@ import pytest
 
 from habemus.algorithms.mutex.raymond import Raymond
 from habemus.catalog.entries import entry_of, find
-from habemus.catalog.runs import Report, execute
-from habemus.catalog.setup import Setup
 from habemus.core import System
 from habemus.core.system import star
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute
 from habemus.scenarios import find as find_scenario
 
 SIZES = (8, 16, 32, 64)
@@ -30,13 +32,25 @@ def anybody(size: int, times: int) -> list[int]:
     return [draw.randrange(1, size + 1) for _ in range(times)]
 
 
-@pytest.mark.parametrize("algorithm", ["suzuki-kasami", "raymond", "naimi-trehel", "token-ring-repair"])
+@pytest.mark.parametrize(
+    "algorithm", ["suzuki-kasami", "raymond", "naimi-trehel", "token-ring-repair"]
+)
 def test_claims_over_many_seeds(algorithm: str) -> None:
-    """What the cards claim, on links that reorder; Raymond 1989, abstract: it operates correctly despite message overtaking."""
+    """What the cards claim, on links that reorder; Raymond 1989, abstract: it operates correctly
+    despite message overtaking.
+    """
     claimed = find(algorithm).box.ensures
     assert claimed == ("ME1", "ME2")
     for seed in range(300):
-        setup = Setup(algorithm, 2 + seed % 4, seed=seed, workload="burst", requests=3, delay="exp:1ms", until="60s")
+        setup = Setup(
+            algorithm,
+            2 + seed % 4,
+            seed=seed,
+            workload="burst",
+            requests=3,
+            delay="exp:1ms",
+            until="60s",
+        )
         report = execute(setup, keep=False)
         assert report.verdict.value == "holds", f"{setup.command()}: {report.why}"
         assert report.costs["entries"] == 3 * setup.n
@@ -47,7 +61,9 @@ def test_claims_over_many_seeds(algorithm: str) -> None:
 
 @pytest.mark.parametrize("size", [3, 5, 10])
 def test_suzuki_kasami_needs_n_messages_or_none(size: int) -> None:
-    """Abstract: at most N messages for one invocation; and none if the process has the privilege already."""
+    """Abstract: at most N messages for one invocation; and none if the process has the privilege
+    already.
+    """
     assert one_by_one("suzuki-kasami", size, [1, 1, 1]).costs["messages"] == 0
     assert one_by_one("suzuki-kasami", size, [2]).costs["messages"] == size
     assert one_by_one("suzuki-kasami", size, [2, 2, size, size, 2]).costs["messages"] == 3 * size
@@ -64,7 +80,10 @@ def test_the_token_goes_straight_to_the_next(algorithm: str) -> None:
 
 def test_suzuki_kasami_does_not_serve_in_order_of_asking() -> None:
     """The card claims no ME3: in the scenario 3 asks before 1, 1 knows it, and 1 enters first."""
-    findings = {finding.name: finding.verdict.value for finding in find_scenario("suzuki-kasami-three").run().report.findings}
+    findings = {
+        finding.name: finding.verdict.value
+        for finding in find_scenario("suzuki-kasami-three").run().report.findings
+    }
     assert findings["ME3"] == "violated"
 
 
@@ -82,9 +101,13 @@ def distance(one: int, other: int) -> int:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_raymond_needs_two_messages_for_each_edge_to_the_token(size: int) -> None:
-    """Section 4: a request goes to the token and the token comes back, so 2 messages for each edge, at most twice the diameter."""
+    """Section 4: a request goes to the token and the token comes back, so 2 messages for each edge,
+    at most twice the diameter.
+    """
     who = anybody(size, 5 * size)
-    expected = [2 * distance(holder, process) for holder, process in zip([1, *who], who, strict=False)]
+    expected = [
+        2 * distance(holder, process) for holder, process in zip([1, *who], who, strict=False)
+    ]
     assert one_by_one("raymond", size, who).costs["messages"] == sum(expected)
     assert max(expected) <= 4 * int(math.log2(size))
 
@@ -92,7 +115,9 @@ def test_raymond_needs_two_messages_for_each_edge_to_the_token(size: int) -> Non
 @pytest.mark.parametrize("size", SIZES)
 def test_raymond_is_logarithmic_under_light_demand(size: int) -> None:
     """Abstract: typically O(log N) under light demand.  Measured: 1.6 to 2.2 times log2 N."""
-    assert one_by_one("raymond", size, anybody(size, 10 * size)).costs["messages_per_entry"] < 2.4 * math.log2(size)
+    assert one_by_one("raymond", size, anybody(size, 10 * size)).costs[
+        "messages_per_entry"
+    ] < 2.4 * math.log2(size)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -110,10 +135,16 @@ class RaymondOnAStar(Raymond):
 
 
 def test_raymond_depends_on_the_tree_and_not_on_its_size() -> None:
-    """Abstract: the number of messages depends on the topology of the tree; in a star no two nodes are more than two edges apart."""
+    """Abstract: the number of messages depends on the topology of the tree; in a star no two nodes
+    are more than two edges apart.
+    """
     for size in SIZES:
-        asks = tuple(f"{process}@{1 + 100 * turn}ms" for turn, process in enumerate(anybody(size, 3 * size)))
-        report = execute(Setup("raymond", size, asks=asks), entry=entry_of(RaymondOnAStar), keep=False)
+        asks = tuple(
+            f"{process}@{1 + 100 * turn}ms" for turn, process in enumerate(anybody(size, 3 * size))
+        )
+        report = execute(
+            Setup("raymond", size, asks=asks), entry=entry_of(RaymondOnAStar), keep=False
+        )
         assert report.verdict.value == "holds"
         assert report.costs["messages_per_entry"] <= 4
     for seed in range(60):
@@ -126,8 +157,9 @@ def test_raymond_depends_on_the_tree_and_not_on_its_size() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_naimi_trehel_is_logarithmic_on_average(size: int) -> None:
-    """O(log N) messages on average.  If anybody is as likely to ask as anybody else, it is the harmonic number H(N-1)
-    (Lavault: Average-case analysis of path reversal, 1992), request and token together."""
+    """O(log N) messages on average.  If anybody is as likely to ask as anybody else, it is the
+    harmonic number H(N-1) (Lavault: Average-case analysis of path reversal, 1992), request and
+    token together."""
     measured = one_by_one("naimi-trehel", size, anybody(size, 2_000)).costs["messages_per_entry"]
     harmonic = sum(1 / k for k in range(1, size))
     assert measured == pytest.approx(harmonic, rel=0.05)
@@ -135,7 +167,9 @@ def test_naimi_trehel_is_logarithmic_on_average(size: int) -> None:
 
 
 def test_naimi_trehel_needs_n_messages_at_worst() -> None:
-    """If the pointers make a chain, a request from its end goes through all others; after that, everybody points at the same one."""
+    """If the pointers make a chain, a request from its end goes through all others; after that,
+    everybody points at the same one.
+    """
     chain = tuple(f"{process}.last={process - 1}" for process in range(2, 11))
     assert one_by_one("naimi-trehel", 10, [10], initial=chain).costs["messages"] == 10
     assert one_by_one("naimi-trehel", 10, [10, 5], initial=chain).costs["messages"] == 12
@@ -146,7 +180,9 @@ def test_naimi_trehel_needs_n_messages_at_worst() -> None:
 
 
 def test_plain_ring_dies_of_any_crash() -> None:
-    """The notes on coordination: if any process fails, the ring is broken; the repaired one lives on."""
+    """The notes on coordination: if any process fails, the ring is broken; the repaired one lives
+    on.
+    """
     for process in (1, 2, 3, 4):
         crash = (("crash", f"{process}@3500us"),)
         asks = tuple(f"{other}@5500us+2ms" for other in (1, 2, 3, 4) if other != process)
@@ -160,8 +196,12 @@ def test_plain_ring_dies_of_any_crash() -> None:
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("process", [1, 2, 3])
 def test_repaired_ring_survives_a_crash_at_every_step(process: int, back: bool) -> None:
-    """Before each single message that it sends: as a bystander, inside, with the token, with the token under way to it or from it."""
-    recovery = tuple(("recover", f"{process}@{moment}ms") for moment in (12, 24, 36, 48)) if back else ()
+    """Before each single message that it sends: as a bystander, inside, with the token, with the
+    token under way to it or from it.
+    """
+    recovery = (
+        tuple(("recover", f"{process}@{moment}ms") for moment in (12, 24, 36, 48)) if back else ()
+    )
     crashes = recoveries = 0
     for count in range(2, 22):
         setup = Setup(
@@ -186,11 +226,18 @@ def test_repaired_ring_survives_a_crash_at_every_step(process: int, back: bool) 
 
 
 def test_repaired_ring_survives_two_crashes_at_once() -> None:
-    """The holder inside and any other at the same moment, which may be the one that would have looked for the token first."""
+    """The holder inside and any other at the same moment, which may be the one that would have
+    looked for the token first.
+    """
     for first in (1, 2, 3, 4):
         for second in (1, 2, 3, 4):
             faults = (("crash", f"{first}@Granted#1"), ("crash", f"{second}@{first}.Granted#1"))
-            report = execute(Setup("token-ring-repair", 4, workload="burst", requests=2, faults=faults, until="5s"), keep=False)
+            report = execute(
+                Setup(
+                    "token-ring-repair", 4, workload="burst", requests=2, faults=faults, until="5s"
+                ),
+                keep=False,
+            )
             assert report.verdict.value == "holds", report.why
             served = report.costs["entries_by_process"]
             assert all(served[str(process)] == 2 for process in {1, 2, 3, 4} - {first, second})
@@ -204,24 +251,49 @@ def test_repaired_ring_costs_two_messages_a_step() -> None:
 
 
 def test_repaired_ring_asks_in_vain_for_a_token_that_lives() -> None:
-    """How long one waits before one asks is no matter of safety: the holder stops the inquiry, however long it stays inside."""
+    """How long one waits before one asks is no matter of safety: the holder stops the inquiry,
+    however long it stays inside.
+    """
     for seed in range(8):
         options = ("patience=2500", "silence=500")
         setup = Setup(
-            "token-ring-repair", 4, seed=seed, options=options, workload="burst", requests=2, hold="8ms", delay="1..1000", until="5s"
+            "token-ring-repair",
+            4,
+            seed=seed,
+            options=options,
+            workload="burst",
+            requests=2,
+            hold="8ms",
+            delay="1..1000",
+            until="5s",
         )
         report = execute(setup)
         assert report.verdict.value == "holds", report.why
         assert report.trace is not None
         assert sum(event.name == "Inquiry" for event in report.trace.events) > 100
-        epochs = {str(getattr(event.value, "epoch", "")) for event in report.trace.events if event.name == "Token"}
+        epochs = {
+            str(getattr(event.value, "epoch", ""))
+            for event in report.trace.events
+            if event.name == "Token"
+        }
         assert epochs == {"(0, 0)"}
 
 
 def test_repaired_ring_needs_its_bound() -> None:
-    """With a patience shorter than a message and its acknowledgement, even a run without any fault has two inside."""
+    """With a patience shorter than a message and its acknowledgement, even a run without any fault
+    has two inside.
+    """
     violated = 0
     for seed in range(20):
-        setup = Setup("token-ring-repair", 4, seed=seed, options=("patience=1500",), workload="burst", requests=5, hold="3ms", until="5s")
+        setup = Setup(
+            "token-ring-repair",
+            4,
+            seed=seed,
+            options=("patience=1500",),
+            workload="burst",
+            requests=5,
+            hold="3ms",
+            until="5s",
+        )
         violated += "ME1" in execute(setup, keep=False).violated
     assert violated > 10

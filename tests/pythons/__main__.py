@@ -3,8 +3,9 @@
     python -m tests.pythons [3.14 ...]
 
 A `python3.N` on the path is used if there is one.  Otherwise it is Pyodide, CPython compiled to
-WebAssembly, from npm under node; tests that need processes, threads or a compiled package are not run there.
-One line per version says what ran.  Exit code 1: a test failed; 2: a version could not be run.
+WebAssembly, from npm under node; tests that need processes, threads or a compiled package are not
+run there. One line per version says what ran.  Exit code 1: a test failed; 2: a version could not
+be run.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "pythons"
 PYODIDE = {"3.12": "0.27.7", "3.13": "0.29.5", "3.14": "314.0.7"}
-UNIT = ("core", "problems", "algorithms", "sim", "runtimes", "traces", "catalog")
+UNIT = (
+    "core",
+    "problems",
+    "algorithms",
+    "runtimes/sim",
+    "runtimes/checker",
+    "traces",
+    "catalog",
+    "runs",
+)
 TESTS = (*(f"tests/unit/{name}" for name in UNIT), "tests/scenarios")
 NEEDS = ("pytest", "hypothesis", "click", "rich")
 STACK = 1 << 29
@@ -83,7 +93,9 @@ def run(version: str) -> Outcome:
     options = ["-p", "no:cacheprovider", f"--junitxml={results}", *TESTS]
     with _log(version).open("w") as log:
         limit = LIMIT_SECONDS
-        subprocess.run([*command, *options], cwd=ROOT, stdout=log, stderr=log, timeout=limit, check=False)
+        subprocess.run(
+            [*command, *options], cwd=ROOT, stdout=log, stderr=log, timeout=limit, check=False
+        )
     return _outcome(version, name, results)
 
 
@@ -103,18 +115,32 @@ def _outcome(version: str, name: str, results: Path) -> Outcome:
 
 
 def _interpreter(version: str) -> str | None:
-    """The interpreter on the path, if it can be started: it may be the empty shell of a version manager."""
+    """The interpreter on the path, if it can be started: it may be the empty shell of a version
+    manager.
+    """
     found = shutil.which(f"python{version}")
     if found is None:
         return None
-    starts = subprocess.run([found, "-c", "import venv"], capture_output=True, timeout=60, check=False).returncode == 0
+    starts = (
+        subprocess.run(
+            [found, "-c", "import venv"], capture_output=True, timeout=60, check=False
+        ).returncode
+        == 0
+    )
     return found if starts else None
 
 
 def _native(python: str, version: str) -> list[str]:
     folder = BUILD / f"venv-{version}"
     _set_up(python, "-m", "venv", str(folder))
-    pip = (str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    pip = (
+        str(folder / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    )
     _set_up(*pip, "-c", "constraints.txt", "-e", ".[check,live]", *NEEDS)
     return [str(folder / "bin" / "python"), "-m", "pytest"]
 
@@ -122,12 +148,31 @@ def _native(python: str, version: str) -> list[str]:
 def _pyodide(version: str) -> tuple[list[str], str]:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
-        raise CannotRun(f"there is no python{version} on the path, and no node with npm for Pyodide")
+        raise CannotRun(
+            f"there is no python{version} on the path, and no node with npm for Pyodide"
+        )
     folder = BUILD / f"pyodide-{version}"
-    _set_up(npm, "install", "--silent", "--no-save", "--prefix", str(folder), f"pyodide@{PYODIDE[version]}")
+    _set_up(
+        npm,
+        "install",
+        "--silent",
+        "--no-save",
+        "--prefix",
+        str(folder),
+        f"pyodide@{PYODIDE[version]}",
+    )
     packages = BUILD / f"packages-{version}"
     if not packages.exists():
-        pure = ("--only-binary", ":all:", "--implementation", "py", "--abi", "none", "--platform", "any")
+        pure = (
+            "--only-binary",
+            ":all:",
+            "--implementation",
+            "py",
+            "--abi",
+            "none",
+            "--platform",
+            "any",
+        )
         pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         made = packages.with_name(f"{packages.name}.new")
         shutil.rmtree(made, ignore_errors=True)  # from an installation that was interrupted
@@ -136,7 +181,14 @@ def _pyodide(version: str) -> tuple[list[str], str]:
     stack = f"--stack-size={_raise_stack_limit() * 3 // 4 // 1024}"
     script = Path(__file__).with_name("pyodide.mjs")
     pyodide = folder / "node_modules" / "pyodide"
-    return [node, stack, str(script), str(pyodide), str(ROOT), str(packages)], f" (Pyodide {PYODIDE[version]})"
+    return [
+        node,
+        stack,
+        str(script),
+        str(pyodide),
+        str(ROOT),
+        str(packages),
+    ], f" (Pyodide {PYODIDE[version]})"
 
 
 def _raise_stack_limit() -> int:
@@ -148,9 +200,13 @@ def _raise_stack_limit() -> int:
 
 
 def _set_up(*command: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
     if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        last = (
+            done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}"
+        ).splitlines()[-1]
         raise CannotRun(f"{Path(command[0]).name} failed: {last}")
 
 

@@ -27,7 +27,9 @@ REASON = "Skipped: no processes, threads or compiled packages"
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, Any, pytest.CollectReport]:
     report = yield
     if report.failed and _is_lacking(report.call.excinfo.value):
         report.outcome, report.longrepr = "skipped", (str(collector.path), 0, REASON)
@@ -35,7 +37,9 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed and call.excinfo is not None and _is_lacking(call.excinfo.value):
         report.outcome = "skipped"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from habemus.cli.run import run, setup_of
+from habemus.cli.commands.run import run, setup_of
 from habemus.scenarios import scenarios
 from habemus.traces.table import text
 
@@ -15,11 +15,16 @@ TOLD_UP_TO = 400
 @pytest.mark.parametrize("name", scenarios())
 def test_scenario(name: str, golden: Callable[[str, str], None]) -> None:
     outcome = scenarios()[name].run()
-    assert outcome.as_expected, f"{outcome.verdict} instead of {outcome.scenario.expected}: {outcome.report.why}"
+    assert outcome.as_expected, (
+        f"{outcome.verdict} instead of {outcome.scenario.expected}: {outcome.report.why}"
+    )
     trace = outcome.report.trace
     assert trace is not None
     told = text(trace) if len(trace.events) <= TOLD_UP_TO else f"{len(trace.events)} events\n"
-    golden(f"{name}.txt", f"{outcome.scenario.setup.command()}\n\n{told}\ndigest {outcome.report.digest}\n")
+    golden(
+        f"{name}.txt",
+        f"{outcome.scenario.setup.command()}\n\n{told}\ndigest {outcome.report.digest}\n",
+    )
 
 
 @pytest.mark.parametrize("name", scenarios())

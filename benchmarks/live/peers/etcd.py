@@ -1,8 +1,9 @@
 """etcd's own lock service, called by gRPC.
 
-Of the clients on PyPI that install today, etcetra is the fastest: it calls the server's lock service, one call to acquire and one to
-release, where others (etcd3, aetcd, etcd3-py) make a lease and a transaction of their own for each lock.  Its own calls are
-asynchronous; here its stubs are called blocking, which is faster still, with one lease for the client's lifetime.
+Of the clients on PyPI that install today, etcetra is the fastest: it calls the server's lock
+service, one call to acquire and one to release, where others (etcd3, aetcd, etcd3-py) make a lease
+and a transaction of their own for each lock.  Its own calls are asynchronous; here its stubs are
+called blocking, which is faster still, with one lease for the client's lifetime.
 """
 
 from __future__ import annotations
@@ -26,8 +27,21 @@ class Etcd(Service):
         import_module("etcetra")
         self._port, peers = free_port(), f"http://127.0.0.1:{free_port()}"
         clients = f"http://127.0.0.1:{self._port}"
-        command = [program("etcd", "etcd-server"), "--data-dir", f"{folder}/data", "--listen-client-urls", clients]
-        command += ["--advertise-client-urls", clients, "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers]
+        command = [
+            program("etcd", "etcd-server"),
+            "--data-dir",
+            f"{folder}/data",
+            "--listen-client-urls",
+            clients,
+        ]
+        command += [
+            "--advertise-client-urls",
+            clients,
+            "--listen-peer-urls",
+            peers,
+            "--initial-advertise-peer-urls",
+            peers,
+        ]
         self.spawn([*command, "--initial-cluster", f"default={peers}"], folder, answers(self._port))
 
     def door(self) -> Door:
@@ -47,7 +61,9 @@ class _Client:
         self._messages = import_module("etcetra.grpc_api.rpc_pb2")
         self._leases = import_module("etcetra.grpc_api.rpc_pb2_grpc").LeaseStub(channel)
         self._locks = import_module("etcetra.grpc_api.v3lock_pb2_grpc").LockStub(channel)
-        self.lease: int = self._leases.LeaseGrant(self._messages.LeaseGrantRequest(TTL=LEASE_SECONDS), wait_for_ready=True).ID
+        self.lease: int = self._leases.LeaseGrant(
+            self._messages.LeaseGrantRequest(TTL=LEASE_SECONDS), wait_for_ready=True
+        ).ID
         threading.Thread(target=self._keep, daemon=True).start()
 
     def _keep(self) -> None:

@@ -1,4 +1,6 @@
-"""What cannot be beaten: a bare round trip, bare hand-overs, and a lock in the kernel of one machine.  And a lock that does not lock."""
+"""What cannot be beaten: a bare round trip, bare hand-overs, and a lock in the kernel of one
+machine.  And a lock that does not lock.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ class Echo(Service):
 
     def start(self, folder: Path) -> None:
         self._port, self._path = free_port(), f"{folder}/echo.sock"
-        self.spawn([sys.executable, "-I", str(SERVER), str(self._port), self._path], folder, answers(self._port))
+        self.spawn(
+            [sys.executable, "-I", str(SERVER), str(self._port), self._path],
+            folder,
+            answers(self._port),
+        )
 
     def by_tcp(self) -> EchoDoor:
         return EchoDoor(self._port, None)
@@ -65,7 +71,9 @@ class _EchoClient:
 
 
 class Passing(Service):
-    """Servers that hand one permission from client to client, and do nothing else: what a hand-over takes at least."""
+    """Servers that hand one permission from client to client, and do nothing else: what a hand-over
+    takes at least.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__(f"bare hand-overs by {size}")
@@ -74,7 +82,11 @@ class Passing(Service):
     def start(self, folder: Path) -> None:
         self._folder = folder
         for number in range(1, self._size + 1):
-            self.spawn([sys.executable, "-I", str(PASSING), str(folder), str(number), str(self._size)], folder, lambda: True)
+            self.spawn(
+                [sys.executable, "-I", str(PASSING), str(folder), str(number), str(self._size)],
+                folder,
+                lambda: True,
+            )
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not all((folder / f"{number}.sock").exists() for number in range(1, self._size + 1)):
             if time.monotonic() > deadline:
@@ -82,7 +94,9 @@ class Passing(Service):
             time.sleep(0.02)
 
     def everywhere(self, count: int) -> list[PassingDoor]:
-        return [PassingDoor(f"{self._folder}/{1 + turn % self._size}.sock") for turn in range(count)]
+        return [
+            PassingDoor(f"{self._folder}/{1 + turn % self._size}.sock") for turn in range(count)
+        ]
 
 
 @dataclass(frozen=True)
@@ -147,7 +161,9 @@ class _FlockLock:
 
 @dataclass(frozen=True)
 class CarelessDoor(FlockDoor):
-    """To a lock that is given back too early: if nobody is seen to overlap with it, the benchmark would not see it anywhere."""
+    """To a lock that is given back too early: if nobody is seen to overlap with it, the benchmark
+    would not see it anywhere.
+    """
 
     def open(self) -> CarelessDoor:
         return self

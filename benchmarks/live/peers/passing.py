@@ -1,10 +1,12 @@
-"""Servers that do nothing but hand one permission from client to client: the limit of hand-overs, by one server or by several.
+"""Servers that do nothing but hand one permission from client to client: the limit of hand-overs,
+by one server or by several.
 
     python passing.py FOLDER NUMBER COUNT
 
-Server NUMBER of COUNT listens for clients at FOLDER/NUMBER.sock.  A client says `a` to ask and `r` to leave, and hears `g` when it may go
-in.  Whoever leaves, its server hands the permission to the next server, which lets the first of its clients in: what a release must
-lead to in any algorithm without a centre, and nothing else.
+Server NUMBER of COUNT listens for clients at FOLDER/NUMBER.sock.  A client says `a` to ask and `r`
+to leave, and hears `g` when it may go in.  Whoever leaves, its server hands the permission to the
+next server, which lets the first of its clients in: what a release must lead to in any algorithm
+without a centre, and nothing else.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def main(folder: str, me: int, count: int) -> None:
     for each in (before, door):
         poll.register(each, select.EPOLLIN)
     waiting: deque[int] = deque()
-    empty = 0 if me == 1 else -1  # for how many servers nobody has wanted the permission that is here; -1: it is not here
+    empty = (
+        0 if me == 1 else -1
+    )  # for how many servers nobody has wanted the permission that is here; -1: it is not here
     while True:
         found = poll.poll(IDLE_SECONDS if empty >= count else -1)
         for file, _ in found:

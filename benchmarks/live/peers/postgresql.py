@@ -22,20 +22,49 @@ class PostgreSQL(Service):
 
     def start(self, folder: Path) -> None:
         import_module("psycopg")
-        places = [str(each) for each in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
-        initdb, postgres = program("initdb", "postgresql", *places), program("postgres", "postgresql", *places)
-        self._home = tempfile.mkdtemp(prefix="habemus-bench-")  # of another user: the server refuses to be run by root
+        places = [
+            str(each) for each in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+        ]
+        initdb, postgres = (
+            program("initdb", "postgresql", *places),
+            program("postgres", "postgresql", *places),
+        )
+        self._home = tempfile.mkdtemp(
+            prefix="habemus-bench-"
+        )  # of another user: the server refuses to be run by root
         prefix: list[str] = []
         if not os.geteuid():
             user = pwd.getpwnam("postgres")
             os.chown(self._home, user.pw_uid, user.pw_gid)
-            prefix = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+            prefix = [
+                "setpriv",
+                f"--reuid={user.pw_uid}",
+                f"--regid={user.pw_gid}",
+                "--clear-groups",
+            ]
         data = f"{self._home}/data"
-        made = [*prefix, initdb, "-D", data, "-U", "bench", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        made = [
+            *prefix,
+            initdb,
+            "-D",
+            data,
+            "-U",
+            "bench",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-locale",
+            "--no-sync",
+        ]
         self.spawn(made, folder, lambda: Path(f"{data}/global/pg_control").exists())
         self._processes.pop().wait()
         self._place = f"host={self._home} user=bench dbname=postgres"
-        self.spawn([*prefix, postgres, "-D", data, "-k", self._home, "-c", "listen_addresses="], folder, self._is_up)
+        self.spawn(
+            [*prefix, postgres, "-D", data, "-k", self._home, "-c", "listen_addresses="],
+            folder,
+            self._is_up,
+        )
 
     def _is_up(self) -> bool:
         psycopg = import_module("psycopg")
@@ -58,7 +87,9 @@ class Door:
     place: str
 
     def open(self) -> _Client:
-        connection = import_module("psycopg").connect(self.place, autocommit=True, prepare_threshold=0)
+        connection = import_module("psycopg").connect(
+            self.place, autocommit=True, prepare_threshold=0
+        )
         return _Client(connection)
 
 

@@ -23,8 +23,25 @@ class Redis(Service):
     def start(self, folder: Path) -> None:
         import_module("redis")
         self._port, self._path = free_port(), f"{folder}/redis.sock"
-        command = [program("redis-server", "redis-server"), "--bind", "127.0.0.1", "--port", f"{self._port}", "--unixsocket", self._path]
-        command += ["--dir", str(folder), "--save", "", "--appendonly", "yes" if self._durable else "no", "--appendfsync", "always"]
+        command = [
+            program("redis-server", "redis-server"),
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            f"{self._port}",
+            "--unixsocket",
+            self._path,
+        ]
+        command += [
+            "--dir",
+            str(folder),
+            "--save",
+            "",
+            "--appendonly",
+            "yes" if self._durable else "no",
+            "--appendfsync",
+            "always",
+        ]
         self.spawn(command, folder, answers(self._port))
 
     def door(self, sleep: float = SLEEP_SECONDS) -> Door:
@@ -42,7 +59,11 @@ class Door:
 
     def open(self) -> _Client:
         redis = import_module("redis")
-        made = redis.Redis(unix_socket_path=self.path) if self.port is None else redis.Redis("127.0.0.1", self.port)
+        made = (
+            redis.Redis(unix_socket_path=self.path)
+            if self.port is None
+            else redis.Redis("127.0.0.1", self.port)
+        )
         return _Client(made, self.sleep)
 
 

@@ -31,8 +31,18 @@ class ZooKeeper(Service):
             "admin.enableServer=false",
         )
         settings.write_text("\n".join(lines) + "\n")
-        command = [program("java", "default-jre-headless"), "-Xmx512m", "-Dzookeeper.admin.enableServer=false", "-cp", str(JAR)]
-        self.spawn([*command, "org.apache.zookeeper.server.ZooKeeperServerMain", str(settings)], folder, answers(self._port))
+        command = [
+            program("java", "default-jre-headless"),
+            "-Xmx512m",
+            "-Dzookeeper.admin.enableServer=false",
+            "-cp",
+            str(JAR),
+        ]
+        self.spawn(
+            [*command, "org.apache.zookeeper.server.ZooKeeperServerMain", str(settings)],
+            folder,
+            answers(self._port),
+        )
 
     def door(self) -> Door:
         return Door(self._port)

@@ -15,6 +15,6 @@ DETECTOR = Problem(
     Detector,
     PROPERTIES,
     tuple(each.name for each in PROPERTIES),
-    later("habemus.catalog.detector_runs", "workload"),
-    later("habemus.catalog.detector_runs", "DetectorJudge"),
+    later("habemus.runs.detector", "workload"),
+    later("habemus.runs.detector", "DetectorJudge"),
 )

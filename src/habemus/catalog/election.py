@@ -33,7 +33,7 @@ ELECTION = Problem(
     Election,
     PROPERTIES,
     tuple(each.name for each in PROPERTIES),
-    later("habemus.catalog.election_runs", "workload"),
-    later("habemus.catalog.election_runs", "ElectionJudge"),
+    later("habemus.runs.election", "workload"),
+    later("habemus.runs.election", "ElectionJudge"),
     model,
 )

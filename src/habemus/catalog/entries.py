@@ -1,7 +1,7 @@
 """The catalog: every algorithm that a file under `habemus.algorithms` names, found by looking.
 
-An algorithm is listed when its class has a `name`.  What the catalog says of it is read from the box in its
-module's docstring, so there is one place to write it, and it stands next to the code.
+An algorithm is listed when its class has a `name`.  What the catalog says of it is read from the
+box in its module's docstring, so there is one place to write it, and it stands next to the code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from habemus.core.system import System
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
 BASES = {"Mutex": "mutex", "Election": "election", "Detector": "detector"}
-"""The class that an algorithm derives from, and the module of the catalog that knows its problem: loaded when it is asked for."""
+"""The class that an algorithm derives from, and the module of the catalog that knows its problem:
+loaded when it is asked for.
+"""
 
 
 class UnknownAlgorithm(LookupError):
@@ -45,9 +47,13 @@ class Box:
 
     @property
     def ensures(self) -> tuple[str, ...]:
-        """The properties that the first clause of `Ensures` names.  What comes after a semicolon is explanation."""
+        """The properties that the first clause of `Ensures` names.  What comes after a semicolon is
+        explanation.
+        """
         clause = re.split(r"[;.]", self.sections.get("Ensures", ""), maxsplit=1)[0]
-        return tuple(re.findall(r"\b(?:ME[1-4]|E[1-4]|FENCE|TOKEN|completeness|accuracy)\b", clause))
+        return tuple(
+            re.findall(r"\b(?:ME[1-4]|E[1-4]|FENCE|TOKEN|completeness|accuracy)\b", clause)
+        )
 
     @classmethod
     def of(cls, docstring: str) -> Box:
@@ -85,21 +91,31 @@ class Entry:
     def options(self) -> dict[str, str]:
         """The constants that a user may set, with their defaults."""
         variables = self.algorithm.__variables__.values()
-        return {each.name: repr(each.default) for each in variables if each.kind == "const" and not _is_required(each)}
+        return {
+            each.name: repr(each.default)
+            for each in variables
+            if each.kind == "const" and not _is_required(each)
+        }
 
     def system(self, size: int, options: Mapping[str, Any]) -> System:
         known = self.options
         for name in options:
             if name not in known:
                 near = nearest(name, known)
-                hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
+                hint = (
+                    f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
+                )
                 raise MistakeInPlan(f"{self.name} has no option {name}; {hint}")
         build = self.algorithm.system  # type: ignore[attr-defined]  # every problem has it
         system: System = build(size, **options)
         return system
 
     def plain(self) -> dict[str, Any]:
-        sections = {section.lower(): text for section, text in self.box.sections.items() if section != "Ensures"}
+        sections = {
+            section.lower(): text
+            for section, text in self.box.sections.items()
+            if section != "Ensures"
+        }
         return {
             "id": self.name,
             "problem": self.problem.name,
@@ -151,9 +167,18 @@ def entries() -> dict[str, Entry]:
 
 def entry_of(cls: type[Process]) -> Entry:
     """The entry of a class, whether it is in the catalog or a user's own."""
-    base = next((each for each in cls.__mro__ if each.__module__ == f"habemus.problems.{BASES.get(each.__name__)}"), None)
+    base = next(
+        (
+            each
+            for each in cls.__mro__
+            if each.__module__ == f"habemus.problems.{BASES.get(each.__name__)}"
+        ),
+        None,
+    )
     if base is None:
-        raise MistakeInPlan(f"{cls.__name__} solves no problem that is known: derive it from {' or '.join(BASES)}")
+        raise MistakeInPlan(
+            f"{cls.__name__} solves no problem that is known: derive it from {' or '.join(BASES)}"
+        )
     module = inspect.getmodule(cls)
     # A class whose own docstring is a box has its own card: several algorithms may share a file.
     own = Box.of(cls.__dict__.get("__doc__") or cls.__name__)
@@ -162,7 +187,9 @@ def entry_of(cls: type[Process]) -> Entry:
 
 
 def find(name: str) -> Entry:
-    """The algorithm of that name, or the class of a file that a user wrote: `path/to/mine.py:MyMutex`."""
+    """The algorithm of that name, or the class of a file that a user wrote:
+    `path/to/mine.py:MyMutex`.
+    """
     path, _, cls_name = name.rpartition(":")
     if path.endswith(".py") or name.endswith(".py"):
         return load(Path(path or name), cls_name if path else "")
@@ -198,7 +225,11 @@ def _is_process(member: object) -> TypeGuard[type[Process]]:
 
 def _own_classes(module: ModuleType) -> dict[str, type[Process]]:
     """The processes that a module defines, without those that it imports."""
-    return {name: each for name, each in vars(module).items() if _is_process(each) and each.__module__ == module.__name__}
+    return {
+        name: each
+        for name, each in vars(module).items()
+        if _is_process(each) and each.__module__ == module.__name__
+    }
 
 
 class CannotLoad(LookupError):
@@ -206,7 +237,9 @@ class CannotLoad(LookupError):
 
 
 def load(path: Path, cls_name: str) -> Entry:
-    """The algorithm of a user's own file.  Its name is where it is, so that it can be found again, by other processes too."""
+    """The algorithm of a user's own file.  Its name is where it is, so that it can be found again,
+    by other processes too.
+    """
     if not path.is_file():
         raise CannotLoad(f"there is no file {path}")
     module = _module_of(path.resolve())
@@ -214,18 +247,33 @@ def load(path: Path, cls_name: str) -> Entry:
     cls = getattr(module, cls_name, None)
     if not _is_process(cls):
         near = nearest(cls_name, own) or own[:1]
-        hint = f"did you mean {path}:{near[0]}?" if near else "no class in it derives from Mutex, Election or Detector"
-        raise CannotLoad(f"{path} has no algorithm {cls_name}; {hint}" if cls_name else f"which class of {path}? {hint}")
+        hint = (
+            f"did you mean {path}:{near[0]}?"
+            if near
+            else "no class in it derives from Mutex, Election or Detector"
+        )
+        raise CannotLoad(
+            f"{path} has no algorithm {cls_name}; {hint}"
+            if cls_name
+            else f"which class of {path}? {hint}"
+        )
     lacking = sorted(getattr(cls, "__abstractmethods__", ()))
     if lacking:
-        raise CannotLoad(f"{path}: {cls_name} does not say what to do on {' and '.join(lacking)}; define {', '.join(lacking)}")
+        raise CannotLoad(
+            f"{path}: {cls_name} does not say what to do on {' and '.join(lacking)}; define"
+            f" {', '.join(lacking)}"
+        )
     return replace(entry_of(cls), name=f"{path}:{cls_name}")
 
 
 @cache
 def _module_of(path: Path) -> ModuleType:
-    """The module of a file, imported once, whatever else is called the same; files beside it can be imported by it."""
-    spec = importlib.util.spec_from_file_location(f"habemus_user_{path.stem}_{zlib.crc32(bytes(path)):08x}", path)
+    """The module of a file, imported once, whatever else is called the same; files beside it can be
+    imported by it.
+    """
+    spec = importlib.util.spec_from_file_location(
+        f"habemus_user_{path.stem}_{zlib.crc32(bytes(path)):08x}", path
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # a class looks its module up by this name
@@ -244,7 +292,13 @@ def _explained(reason: BaseException, path: Path) -> str:
     """An exception of a user's file, with the line where it came from."""
     if isinstance(reason, SyntaxError):
         return f"{type(reason).__name__}: {reason}"  # which says the line itself
-    lines = [frame.lineno for frame in traceback.extract_tb(reason.__traceback__) if frame.filename == str(path)]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(reason.__traceback__)
+        if frame.filename == str(path)
+    ]
     at = f"line {lines[-1]}: " if lines else ""
-    hint = "; import files beside it by their plain names" if "relative import" in str(reason) else ""
+    hint = (
+        "; import files beside it by their plain names" if "relative import" in str(reason) else ""
+    )
     return f"{at}{type(reason).__name__}: {reason}{hint}"

@@ -25,7 +25,7 @@ MUTEX = Problem(
     Mutex,
     (*PROPERTIES, FENCE, TOKEN),
     (ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name),
-    later("habemus.catalog.mutex_runs", "workload"),
-    later("habemus.catalog.mutex_runs", "MutexJudge"),
+    later("habemus.runs.mutex", "workload"),
+    later("habemus.runs.mutex", "MutexJudge"),
     model,
 )

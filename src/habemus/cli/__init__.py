@@ -1,6 +1,7 @@
 """The command line.  `main` is the program `habemus`.
 
-Most commands may take their time to start.  `habemus lock` may not: so nothing is imported here before it is known which one it is.
+Most commands may take their time to start.  `habemus lock` may not: so nothing is imported here
+before it is known which one it is.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the program and leaves with its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in QUICK:
-        from habemus.cli.quick import run
+        from habemus.cli.quick_lock import run
 
         run(given)  # does not return if it can do what is asked
     from habemus.cli.app import run as run_any
@@ -31,7 +32,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _leave_at_once(code: int) -> NoReturn:
-    """To free all that a search has found, piece by piece, takes a good part of the time that it took to find it."""
+    """To free all that a search has found, piece by piece, takes a good part of the time that it
+    took to find it.
+    """
     import os
 
     try:

@@ -12,8 +12,37 @@ import click
 from habemus.cli.output import Exit
 
 COMMANDS = (
-    *("algorithms", "run", "check", "scenario", "compare", "faults", "cards", "detectors", "numbers", "sweep", "report", "replay", "new"),
-    *("trace", "config", "certs", "up", "node", "status", "lock", "lead", "watch", "release", "torture", "printer", "print", "completion"),
+    *(
+        "algorithms",
+        "run",
+        "check",
+        "scenario",
+        "compare",
+        "faults",
+        "cards",
+        "detectors",
+        "numbers",
+        "sweep",
+        "report",
+        "replay",
+        "new",
+    ),
+    *(
+        "trace",
+        "config",
+        "certs",
+        "up",
+        "node",
+        "status",
+        "lock",
+        "lead",
+        "watch",
+        "release",
+        "torture",
+        "printer",
+        "print",
+        "completion",
+    ),
 )
 
 
@@ -26,12 +55,16 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        name = "print_" if cmd_name == "print" else cmd_name  # the function of Python keeps its name
-        command = getattr(importlib.import_module(f"habemus.cli.{name}"), name)
+        name = (
+            "print_" if cmd_name == "print" else cmd_name
+        )  # the function of Python keeps its name
+        command = getattr(importlib.import_module(f"habemus.cli.commands.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
@@ -48,12 +81,24 @@ def _say_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
         from habemus.runtimes.compiled import is_compiled
 
-        click.echo(f"habemus, version {version('habemus')}, {'compiled' if is_compiled() else 'pure Python'}")
+        click.echo(
+            f"habemus, version {version('habemus')},"
+            f" {'compiled' if is_compiled() else 'pure Python'}"
+        )
         ctx.exit()
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Show the version and exit.")
+@click.group(
+    cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_say_version,
+    help="Show the version and exit.",
+)
 def habemus() -> None:
     """Mutual exclusion and leader election between processes that share nothing but messages.
 
@@ -67,7 +112,9 @@ def habemus() -> None:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Runs the program and leaves with its exit code.  Mistakes of the user get one line and no traceback."""
+    """Runs the program and leaves with its exit code.  Mistakes of the user get one line and no
+    traceback.
+    """
     sys.exit(run(arguments))
 
 
@@ -81,7 +128,9 @@ def run(arguments: list[str] | None) -> int:
     except click.ClickException as mistake:
         return _fail(mistake.format_message())
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read our output has gone; that is no mistake
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # whoever read our output has gone; that is no mistake
         return Exit.AS_WANTED
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
@@ -94,7 +143,8 @@ def _user_mistakes() -> tuple[type[Exception], ...]:
     from habemus.core import MistakeInAlgorithm
     from habemus.traces.png import CannotDraw
 
-    # Every other mistake in what the user wrote is a ValueError or LookupError of ours with a message made to be read.
+    # Every other mistake in what the user wrote is a ValueError or LookupError of ours with a
+    # message made to be read.
     return (MistakeInAlgorithm, CannotDraw, ValueError, LookupError, ModuleNotFoundError)
 
 

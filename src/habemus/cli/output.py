@@ -24,14 +24,25 @@ class Exit(IntEnum):
     UNDECIDED = 3
 
 
-EXIT_OF = {Verdict.HOLDS: Exit.AS_WANTED, Verdict.VIOLATED: Exit.NOT_AS_WANTED, Verdict.UNDECIDED: Exit.UNDECIDED}
+EXIT_OF = {
+    Verdict.HOLDS: Exit.AS_WANTED,
+    Verdict.VIOLATED: Exit.NOT_AS_WANTED,
+    Verdict.UNDECIDED: Exit.UNDECIDED,
+}
 COLOURS = {Verdict.HOLDS: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
 
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout; everything else goes to stderr.")
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON document on stdout; everything else goes to stderr.",
+)
 
 
 class FiniteRange(click.FloatRange):
-    """Numbers within bounds.  Those of click let `nan` through, which is neither too small nor too large."""
+    """Numbers within bounds.  Those of click let `nan` through, which is neither too small nor too
+    large.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -53,7 +64,10 @@ def say_findings(findings: list[Finding], uncounted: list[str]) -> None:
     for finding in findings:
         padding = " " * (9 - len(finding.verdict.value))
         aside = click.style("  (not claimed)", dim=True) if finding.name in uncounted else ""
-        click.echo(f"  {finding.name:{width}}  {verdict_text(finding.verdict)}{padding}  {finding.why}{aside}")
+        click.echo(
+            f"  {finding.name:{width}}  {verdict_text(finding.verdict)}{padding} "
+            f" {finding.why}{aside}"
+        )
 
 
 @contextmanager
@@ -72,11 +86,29 @@ def progress(title: str, total: int | None = None) -> Iterator[Callable[[int, st
             if time.monotonic() - started < 1 or not sys.stderr.isatty():
                 return
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                Progress,
+                SpinnerColumn,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
 
             beside_bar = TextColumn("{task.fields[beside]}", markup=False)
-            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), beside_bar, TimeElapsedColumn()]
-            shown = Progress(*columns, *([TimeRemainingColumn()] if total else []), console=Console(stderr=True), transient=True)
+            columns = [
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                beside_bar,
+                TimeElapsedColumn(),
+            ]
+            shown = Progress(
+                *columns,
+                *([TimeRemainingColumn()] if total else []),
+                console=Console(stderr=True),
+                transient=True,
+            )
             shown.start()
             task = shown.add_task(title, total=total, beside=beside)
         shown.update(task, completed=done, beside=beside)

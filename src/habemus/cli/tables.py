@@ -17,6 +17,7 @@ def say_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
 
 def _line(cells: Sequence[str], widths: Sequence[int], left: int) -> str:
     aligned = [
-        cell.ljust(width) if column < left else cell.rjust(width) for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        cell.ljust(width) if column < left else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return "  ".join(aligned).rstrip()

@@ -1,7 +1,8 @@
 """The application above the processes: what drives a run.
 
-A workload asks the processes for something and reacts to their indications, as a user's program would.
-It is told what happens and acts through a `Drive`, so the same workload can drive any runtime.
+A workload asks the processes for something and reacts to their indications, as a user's program
+would. It is told what happens and acts through a `Drive`, so the same workload can drive any
+runtime.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ class Drive(Protocol):
     @property
     def now(self) -> int: ...
 
-    def ask(self, process: ProcessId, request: str, *arguments: Any, after: Span, lasting: bool = False) -> None:
+    def ask(
+        self, process: ProcessId, request: str, *arguments: Any, after: Span, lasting: bool = False
+    ) -> None:
         """Call a request of the process on top, later; nothing happens if it is down by then.
 
-        Unless it is lasting, nothing happens either if it has crashed in the meantime and come back: the application that
-        meant to ask has died with it.
+        Unless it is lasting, nothing happens either if it has crashed in the meantime and come
+        back: the application that meant to ask has died with it.
         """
 
 

@@ -1,4 +1,5 @@
-"""The one event format: what the simulator, the checker and live nodes record, and what monitors judge.
+"""The one event format: what the simulator, the checker and live nodes record, and what monitors
+judge.
 
 A trace is a sequence of events in an order that respects cause and effect.  The kinds:
 
@@ -30,7 +31,9 @@ class Event(NamedTuple):
     process: int  # where it happened; for cut, heal and slow the sending end
     kind: str
     name: str = ""  # of the message, timer, request or indication
-    value: Value | Mapping[str, Any] | None = None  # itself in memory, its fields when read from a file
+    value: Value | Mapping[str, Any] | None = (
+        None  # itself in memory, its fields when read from a file
+    )
     peer: int | None = None  # the other process of a message
     number: int | None = None  # of the message
     part: str = ""  # the component, ".election.detector"; empty for the part on top
@@ -39,7 +42,10 @@ class Event(NamedTuple):
     def fields(self) -> Mapping[str, Any]:
         """The fields of the value as JSON can hold them."""
         if isinstance(self.value, Value):
-            return {name: shape.to_plain(getattr(self.value, name)) for name, shape in type(self.value).__fields__.items()}
+            return {
+                name: shape.to_plain(getattr(self.value, name))
+                for name, shape in type(self.value).__fields__.items()
+            }
         return self.value or {}
 
     def line(self) -> str:
@@ -58,7 +64,11 @@ class Event(NamedTuple):
         if not self.name:
             return ""
         fields = self.fields()
-        return f"{self.name}({', '.join(_shown(each) for each in fields.values())})" if fields else self.name
+        return (
+            f"{self.name}({', '.join(_shown(each) for each in fields.values())})"
+            if fields
+            else self.name
+        )
 
 
 def _fields_text(event: Event) -> str:

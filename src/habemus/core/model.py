@@ -1,8 +1,9 @@
-"""The application and the properties of a problem, as a search needs them: finite, and without time.
+"""The application and the properties of a problem, as a search needs them: finite, and without
+time.
 
-A run has a workload that waits and draws, and a monitor that counts.  A search has neither time nor numbers: what an
-application may do next is a function of a small state of its own, and so is what has gone wrong.  Both are values, so they
-take part in the state of the search like everything else.
+A run has a workload that waits and draws, and a monitor that counts.  A search has neither time nor
+numbers: what an application may do next is a function of a small state of its own, and so is what
+has gone wrong.  Both are values, so they take part in the state of the search like everything else.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Seen(NamedTuple):
     process: ProcessId
     name: str = ""
     value: Any = None  # the arguments of a request, or the indication
-    own: int = 0  # the request itself, as one bit, where it is kept track of what happened before what
+    own: int = (
+        0  # the request itself, as one bit, where it is kept track of what happened before what
+    )
     before: int = 0  # the requests that happened before it, as a set of bits
 
 
@@ -33,7 +36,9 @@ class Asking(NamedTuple):
 
     name: str
     arguments: tuple[Any, ...] = ()
-    voluntary: bool = False  # it may as well never make it; whatever else it may do, it does in the end
+    voluntary: bool = (
+        False  # it may as well never make it; whatever else it may do, it does in the end
+    )
 
 
 class Use(Protocol):
@@ -52,7 +57,9 @@ class Use(Protocol):
 
 
 class Observer(Protocol):
-    """Watches all that can be seen.  What it remembers is a value; properties are told by their names."""
+    """Watches all that can be seen.  What it remembers is a value; properties are told by their
+    names.
+    """
 
     def first(self) -> Knowledge: ...
 
@@ -60,7 +67,9 @@ class Observer(Protocol):
         """What it knows then, and which properties that event violates."""
 
     def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
-        """Which properties are violated if nothing happens any more, but for requests that nobody is obliged to make."""
+        """Which properties are violated if nothing happens any more, but for requests that nobody
+        is obliged to make.
+        """
 
     def lacking(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
         """Who still lacks what it is owed: if that is so for ever, the property is violated."""
@@ -72,4 +81,6 @@ class Observer(Protocol):
         """The properties that are about such an event: without any, nothing was shown."""
 
     def about_the_end(self) -> Sequence[str]:
-        """The properties that are about how things are in the end, and so not decided where a run may go on for ever."""
+        """The properties that are about how things are in the end, and so not decided where a run
+        may go on for ever.
+        """

@@ -1,10 +1,12 @@
-"""A node: one participant with all its parts, as a pure step from (state, event) to (state, effects).
+"""A node: one participant with all its parts, as a pure step from (state, event) to (state,
+effects).
 
-A plan may stack components: an election that uses a detector, a mutex whose messages go over perfect links.
-Its parts are numbered depth first, so an address is (process, port) and messages need no envelopes.
+A plan may stack components: an election that uses a detector, a mutex whose messages go over
+perfect links. Its parts are numbered depth first, so an address is (process, port) and messages
+need no envelopes.
 
-Down is a method call.  Up is an indication, which waits until the handler that raised it has ended: a
-handler is never entered while another one of the same node runs.
+Down is a method call.  Up is an indication, which waits until the handler that raised it has ended:
+a handler is never entered while another one of the same node runs.
 """
 
 from __future__ import annotations
@@ -13,7 +15,15 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from habemus.core.process import RULE_LIMIT, MistakeInAlgorithm, MistakeInPlan, Process, ProcessId, Span, T
+from habemus.core.process import (
+    RULE_LIMIT,
+    MistakeInAlgorithm,
+    MistakeInPlan,
+    Process,
+    ProcessId,
+    Span,
+    T,
+)
 from habemus.core.values import Indication, Message, Timer, Value
 
 State: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -21,7 +31,9 @@ Handler: TypeAlias = Callable[..., None]
 
 
 class Delivered(Indication):
-    """What links say to the process above them: a message has come.  It reaches that process as the message."""
+    """What links say to the process above them: a message has come.  It reaches that process as the
+    message.
+    """
 
     sender: ProcessId
     message: Message
@@ -71,14 +83,17 @@ class Part(NamedTuple):
     path: str  # "" for the part on top, ".election.detector" below it
     plan: Process
     above: int | None
-    name: str  # of the variable that holds it in the part above; "links" if it carries that part's messages
+    # of the variable that holds it in the part above; "links" if it carries that part's messages
+    name: str
     initial: tuple[Any, ...]
 
 
 class Known(dict[str, type[Value]]):
     """Value types by name; `inside` are those that may stand in a field of one of them."""
 
-    def __init__(self, values: Mapping[str, type[Value]], inside: Mapping[str, type[Value]]) -> None:
+    def __init__(
+        self, values: Mapping[str, type[Value]], inside: Mapping[str, type[Value]]
+    ) -> None:
         super().__init__(values)
         self.inside = inside
 
@@ -91,12 +106,19 @@ class Stack:
         self.parts: list[Part] = []
         self._add(plan, "", None, "")
         self.initial: State = tuple(part.initial for part in self.parts)
-        self.durable = any(variable.kind == "durable" for part in self.parts for variable in type(part.plan).__variables__.values())
-        # A process that stands alone is settled by its handlers, which look at those rules only that they can affect.
+        self.durable = any(
+            variable.kind == "durable"
+            for part in self.parts
+            for variable in type(part.plan).__variables__.values()
+        )
+        # A process that stands alone is settled by its handlers, which look at those rules only
+        # that they can affect.
         self.is_alone = len(self.parts) == 1
         self.handlers = [_handlers(type(part.plan), is_alone=self.is_alone) for part in self.parts]
         # So is a stack by its requests, if only the part on top, of which they are, has rules.
-        self.requests_settle = not any(type(part.plan).__behaviour__.rules for part in self.parts[1:])
+        self.requests_settle = not any(
+            type(part.plan).__behaviour__.rules for part in self.parts[1:]
+        )
 
     def _add(self, plan: Process, path: str, above: int | None, name: str) -> None:
         port = len(self.parts)
@@ -108,19 +130,30 @@ class Stack:
             self._add(plan.links, f"{path}.links", port, "links")
         for variable in cls.__variables__.values():
             if variable.kind == "uses":
-                self._add(getattr(plan, variable.name), f"{path}.{variable.name}", port, variable.name)
+                self._add(
+                    getattr(plan, variable.name), f"{path}.{variable.name}", port, variable.name
+                )
         self._check_of(port, plan)
 
     def _check_of(self, port: int, plan: Process) -> None:
-        """An indication that two components send is handled for each of them by name, or nobody knows which one spoke."""
+        """An indication that two components send is handled for each of them by name, or nobody
+        knows which one spoke.
+        """
         handled = type(plan).__behaviour__.upon
         below = [part for part in self.parts if part.above == port]
         for kind, of in handled:
             if of is None and issubclass(kind, Indication):
-                senders = [part.name for part in below if kind in type(part.plan).indications and (kind, part.name) not in handled]
+                senders = [
+                    part.name
+                    for part in below
+                    if kind in type(part.plan).indications and (kind, part.name) not in handled
+                ]
                 if len(senders) > 1:
                     of_each = " and ".join(f"of={name!r}" for name in senders)
-                    raise MistakeInPlan(f"{type(plan).__name__} hears {kind.__name__} from two components: use @upon with {of_each}")
+                    raise MistakeInPlan(
+                        f"{type(plan).__name__} hears {kind.__name__} from two components: use"
+                        f" @upon with {of_each}"
+                    )
 
     @staticmethod
     def _check_indications(plan: Process, above: Process, name: str) -> None:
@@ -130,7 +163,9 @@ class Stack:
                 continue
             if (indication, name) not in handled and (indication, None) not in handled:
                 lacking = f"{type(above).__name__} has no @upon({indication.__name__}) for it"
-                raise MistakeInPlan(f"{type(plan).__name__} may indicate {indication.__name__}, and {lacking}")
+                raise MistakeInPlan(
+                    f"{type(plan).__name__} may indicate {indication.__name__}, and {lacking}"
+                )
 
     def known_at(self, port: int) -> Known:
         """The values that a part may get, by name; two parts may use one name for different values.
@@ -139,7 +174,14 @@ class Stack:
         """
         part = self.parts[port]
         values = type(part.plan).__behaviour__.values
-        return Known(values, self.known_at(part.above) if part.name == "links" and part.above is not None else values)
+        return Known(
+            values,
+            (
+                self.known_at(part.above)
+                if part.name == "links" and part.above is not None
+                else values
+            ),
+        )
 
     def spawn(self, me: ProcessId, peers: tuple[ProcessId, ...]) -> list[Process]:
         """Fresh processes for one node, in their initial state, without effects yet."""
@@ -160,20 +202,32 @@ class Stack:
         return parts
 
     def forget(self, state: State) -> State:
-        """What is left of a state after a crash: durable variables as they were, the others as at first."""
+        """What is left of a state after a crash: durable variables as they were, the others as at
+        first.
+        """
         return tuple(
             tuple(
                 value if type(part.plan).__variables__[name].kind == "durable" else first
-                for name, value, first in zip(type(part.plan).__state_names__, now, part.initial, strict=True)
+                for name, value, first in zip(
+                    type(part.plan).__state_names__, now, part.initial, strict=True
+                )
             )
             for part, now in zip(self.parts, state, strict=True)
         )
 
 
-def settle_together(stack: Stack, parts: Sequence[Process], raised: deque[tuple[int, Indication]]) -> Callable[[], None]:
-    """After a handler of a stack: hand the indications up and apply all rules, until nothing is left to do."""
+def settle_together(
+    stack: Stack, parts: Sequence[Process], raised: deque[tuple[int, Indication]]
+) -> Callable[[], None]:
+    """After a handler of a stack: hand the indications up and apply all rules, until nothing is
+    left to do.
+    """
     tables = [type(part.plan).__behaviour__.upon for part in stack.parts]
-    settles = [(type(part.plan).__behaviour__.settle, parts[part.port]) for part in stack.parts if type(part.plan).__behaviour__.rules]
+    settles = [
+        (type(part.plan).__behaviour__.settle, parts[part.port])
+        for part in stack.parts
+        if type(part.plan).__behaviour__.rules
+    ]
 
     def hand_up(port: int, indication: Indication) -> None:
         part = stack.parts[port]
@@ -188,7 +242,10 @@ def settle_together(stack: Stack, parts: Sequence[Process], raised: deque[tuple[
         table = tables[part.above]
         handler_up = table.get((type(indication), part.name)) or table.get((type(indication), None))
         if handler_up is None:
-            raise MistakeInAlgorithm(f"{type(parts[port]).__name__} indicates {indication!r}, which {type(above).__name__} does not handle")
+            raise MistakeInAlgorithm(
+                f"{type(parts[port]).__name__} indicates {indication!r}, which"
+                f" {type(above).__name__} does not handle"
+            )
         handler_up(above, indication)
 
     def settle() -> None:
@@ -198,9 +255,13 @@ def settle_together(stack: Stack, parts: Sequence[Process], raised: deque[tuple[
             applied = False
             for apply_rules, process in settles:
                 applied = apply_rules(process) or applied
-            if not raised and (not applied or len(settles) == 1):  # alone with its rules, a part has applied them all
+            if not raised and (
+                not applied or len(settles) == 1
+            ):  # alone with its rules, a part has applied them all
                 return
-        raise MistakeInAlgorithm(f"{type(parts[0]).__name__} and its components do not come to rest after one event")
+        raise MistakeInAlgorithm(
+            f"{type(parts[0]).__name__} and its components do not come to rest after one event"
+        )
 
     return settle
 
@@ -208,17 +269,29 @@ def settle_together(stack: Stack, parts: Sequence[Process], raised: deque[tuple[
 def _handlers(cls: type[Process], *, is_alone: bool) -> dict[type[Value], Handler]:
     """What a process does upon each message and timer."""
     behaviour = cls.__behaviour__
-    return {kind: handler for (kind, of), handler in (behaviour.settled if is_alone else behaviour.upon).items() if of is None}
+    return {
+        kind: handler
+        for (kind, of), handler in (behaviour.settled if is_alone else behaviour.upon).items()
+        if of is None
+    }
 
 
 def _unhandled(process: Process, value: Value) -> MistakeInAlgorithm:
-    return MistakeInAlgorithm(f"{type(process).__name__} has no @upon({type(value).__name__}) and got {value!r}")
+    return MistakeInAlgorithm(
+        f"{type(process).__name__} has no @upon({type(value).__name__}) and got {value!r}"
+    )
 
 
 class Node:
     """One participant whose effects are collected, not carried out."""
 
-    def __init__(self, stack: Stack, me: ProcessId, peers: tuple[ProcessId, ...], choose: Callable[[Sequence[Any]], Any]) -> None:
+    def __init__(
+        self,
+        stack: Stack,
+        me: ProcessId,
+        peers: tuple[ProcessId, ...],
+        choose: Callable[[Sequence[Any]], Any],
+    ) -> None:
         self.stack = stack
         self.parts = stack.spawn(me, peers)
         self.effects: list[Effect] = []
@@ -230,7 +303,11 @@ class Node:
         self._is_alone = stack.is_alone
 
     def _give_effects(
-        self, process: Process, part: Part, raised: deque[tuple[int, Indication]], choose: Callable[[Sequence[Any]], Any]
+        self,
+        process: Process,
+        part: Part,
+        raised: deque[tuple[int, Indication]],
+        choose: Callable[[Sequence[Any]], Any],
     ) -> None:
         port, effects = part.port, self.effects
         links = process.links
@@ -261,7 +338,11 @@ class Node:
         process.set_timer = lambda timer, *, after: effects.append(SetTimer(port, timer, after))
         process.cancel_timer = lambda timer: effects.append(CancelTimer(port, timer))
         process.choose = choose_and_note
-        process.indicate = indicate_up if part.above is not None else lambda indication: effects.append(Indicate(indication))
+        process.indicate = (
+            indicate_up
+            if part.above is not None
+            else lambda indication: effects.append(Indicate(indication))
+        )
 
     def _stepped(self, is_settled: bool = False) -> list[Effect]:
         if self._raised or not is_settled:
@@ -273,7 +354,9 @@ class Node:
     # Events.
 
     def start(self) -> list[Effect]:
-        for process in reversed(self.parts):  # components first: the part above may call them when it starts
+        for process in reversed(
+            self.parts
+        ):  # components first: the part above may call them when it starts
             process.on_start()
         return self._stepped()
 
@@ -303,7 +386,10 @@ class Node:
         requests = type(process).__behaviour__.requests
         made = requests.get(name)
         if made is None:
-            raise MistakeInPlan(f"{type(process).__name__} has no request {name}; it has {', '.join(requests) or 'none'}")
+            raise MistakeInPlan(
+                f"{type(process).__name__} has no request {name}; it has"
+                f" {', '.join(requests) or 'none'}"
+            )
         made(process, *arguments)
         return self._stepped(self.stack.requests_settle)
 

@@ -1,8 +1,8 @@
 """A process: declared variables, and handlers that change them and act through effects.
 
-A class that derives from `Process` declares its variables by annotation.  The engine sees these and only
-these as the state, so from outside a process is a pure function from (state, event) to (state, effects),
-and the same class can be simulated, searched exhaustively and run between machines.
+A class that derives from `Process` declares its variables by annotation.  The engine sees these and
+only these as the state, so from outside a process is a pure function from (state, event) to (state,
+effects), and the same class can be simulated, searched exhaustively and run between machines.
 
     class Central(Mutex):
         coordinator: Const[ProcessId]        # given with the plan, never changes
@@ -16,8 +16,8 @@ and the same class can be simulated, searched exhaustively and run between machi
         @whenever(is_free_and_wanted)        # whenever the condition holds, after any event
         def admit_next(self) -> None: ...
 
-Calling the class gives a *plan*: the constants and the initial state, without a place to run.  A runtime
-makes processes from it, as many as there are participants.
+Calling the class gives a *plan*: the constants and the initial state, without a place to run.  A
+runtime makes processes from it, as many as there are participants.
 """
 
 from __future__ import annotations
@@ -30,7 +30,17 @@ import types
 import typing
 from abc import ABCMeta
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar, dataclass_transform
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+)
 
 from habemus.core.shapes import IS_PROCESS, Shape, UnsupportedType, is_of, shape_of, shown
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
@@ -54,7 +64,9 @@ _CONST, _DURABLE, _USES = _Mark("const"), _Mark("durable"), _Mark("uses")
 Const = Annotated[T, _CONST]
 """Given with the plan; never part of the state."""
 Durable = Annotated[T, _DURABLE]
-"""Part of the state that survives a crash: the runtime stores it before any send of the step goes out."""
+"""Part of the state that survives a crash: the runtime stores it before any send of the step goes
+out.
+"""
 Uses = Annotated[T, _USES]
 """A component below this process: any process that solves the named problem."""
 
@@ -71,13 +83,20 @@ class MistakeInPlan(ValueError):
 
 
 def upon(*kinds: type[Value], of: str | None = None) -> Callable[[F], F]:
-    """Marks the handler of a message, timer or indication; `of` names the component when several send it."""
+    """Marks the handler of a message, timer or indication; `of` names the component when several
+    send it.
+    """
 
     for kind in kinds or (None,):
         if not (isinstance(kind, type) and issubclass(kind, Value)):
-            raise MistakeInAlgorithm("@upon takes the messages, timers or indications that the handler is for, as in @upon(Request)")
+            raise MistakeInAlgorithm(
+                "@upon takes the messages, timers or indications that the handler is for, as in"
+                " @upon(Request)"
+            )
         if of is not None and not issubclass(kind, Indication):
-            raise MistakeInAlgorithm(f"@upon({kind.__name__}, of={of!r}): only indications come from components")
+            raise MistakeInAlgorithm(
+                f"@upon({kind.__name__}, of={of!r}): only indications come from components"
+            )
 
     def mark(handler: F) -> F:
         handler.__upon__ = (kinds, of)  # type: ignore[attr-defined]  # a mark on a function
@@ -119,8 +138,9 @@ class Rule(NamedTuple):
 class Behaviour(NamedTuple):
     """What a class does, looked up once when the class is made.
 
-    `upon` holds the plain handlers and `settled` the same ones followed by the rules that they can affect;
-    a process that stands alone runs the settled ones, a stack settles all its parts together.
+    `upon` holds the plain handlers and `settled` the same ones followed by the rules that they can
+    affect; a process that stands alone runs the settled ones, a stack settles all its parts
+    together.
     """
 
     rules: tuple[Rule, ...]
@@ -149,20 +169,37 @@ class ProcessType(ABCMeta):
         own = declared_names(namespace)
         known = {variable for base in bases for variable in getattr(base, "__variables__", {})}
         if not any(isinstance(base, ProcessType) for base in bases):
-            namespace["__slots__"] = tuple(own)  # Process itself: what the runtime gives to every process
+            namespace["__slots__"] = tuple(
+                own
+            )  # Process itself: what the runtime gives to every process
             _GIVEN.extend(own)
             return _finish(super().__new__(mcls, name, bases, namespace), {}, {})
         for variable in own:
             if variable in _GIVEN:
-                raise MistakeInAlgorithm(f"{name}.{variable}: every process has {variable} from its runtime; use another name")
-        # A name of a variable given a value without a type is a new default, not a class attribute over the slot.
-        defaults = {variable: namespace.pop(variable) for variable in (*own, *sorted(known)) if variable in namespace}
+                raise MistakeInAlgorithm(
+                    f"{name}.{variable}: every process has {variable} from its runtime; use another"
+                    " name"
+                )
+        # A name of a variable given a value without a type is a new default, not a class attribute
+        # over the slot.
+        defaults = {
+            variable: namespace.pop(variable)
+            for variable in (*own, *sorted(known))
+            if variable in namespace
+        }
         namespace["__slots__"] = tuple(variable for variable in own if variable not in known)
         cls = super().__new__(mcls, name, bases, namespace)
         hints = hints_of(cls, sys._getframe(1))
         # In the order of the ancestors, as Python resolves every other name.
-        inherited = {each: found for base in reversed(cls.__mro__[1:]) for each, found in base.__dict__.get("__own__", {}).items()}
-        changed = {variable: _variable(name, variable, hints[variable], defaults.get(variable, _REQUIRED)) for variable in own}
+        inherited = {
+            each: found
+            for base in reversed(cls.__mro__[1:])
+            for each, found in base.__dict__.get("__own__", {}).items()
+        }
+        changed = {
+            variable: _variable(name, variable, hints[variable], defaults.get(variable, _REQUIRED))
+            for variable in own
+        }
         for variable, default in defaults.items():
             if variable not in changed:
                 changed[variable] = inherited[variable]._replace(default=default)
@@ -187,24 +224,34 @@ def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:
 
 
 def _shape_if_plain(declared: Any) -> Shape | None:
-    """The shape of a constant's type, if it has one: constants may be of any type, for they are never captured."""
+    """The shape of a constant's type, if it has one: constants may be of any type, for they are
+    never captured.
+    """
     try:
         return shape_of(declared)
     except UnsupportedType:
         return None
 
 
-def _finish(cls: ProcessType, variables: dict[str, Variable], own: dict[str, Variable]) -> ProcessType:
+def _finish(
+    cls: ProcessType, variables: dict[str, Variable], own: dict[str, Variable]
+) -> ProcessType:
     cls.__variables__ = variables
     cls.__own__ = own
-    cls.__state_names__ = tuple(name for name, variable in variables.items() if variable.kind in ("state", "durable"))
+    cls.__state_names__ = tuple(
+        name for name, variable in variables.items() if variable.kind in ("state", "durable")
+    )
     cls.__capture__, cls.__restore__ = _capture_and_restore(cls)
     cls.__behaviour__ = _behaviour(cls)
     return cls
 
 
-def _capture_and_restore(cls: ProcessType) -> tuple[Callable[[Any], tuple[Any, ...]], Callable[[Any, tuple[Any, ...]], None]]:
-    """Straight code for the whole state at once: the checker does this more often than anything else."""
+def _capture_and_restore(
+    cls: ProcessType,
+) -> tuple[Callable[[Any], tuple[Any, ...]], Callable[[Any, tuple[Any, ...]], None]]:
+    """Straight code for the whole state at once: the checker does this more often than anything
+    else.
+    """
     scope: dict[str, Any] = {}
     captured, restored = [], []
     for index, name in enumerate(cls.__state_names__):
@@ -217,13 +264,18 @@ def _capture_and_restore(cls: ProcessType) -> tuple[Callable[[Any], tuple[Any, .
         else:
             captured.append(f"self.{name}, ")
             restored.append(f"    self.{name} = state[{index}]\n")
-    source = f"def capture(self): return ({''.join(captured)})\ndef restore(self, state):\n{''.join(restored) or '    pass'}"
+    source = (
+        f"def capture(self): return ({''.join(captured)})\ndef restore(self,"
+        f" state):\n{''.join(restored) or '    pass'}"
+    )
     exec(compile(source, f"<state of {cls.__qualname__}>", "exec"), scope)
     return scope["capture"], scope["restore"]
 
 
 def _behaviour(cls: ProcessType) -> Behaviour:
-    marks: dict[str, Any] = {}  # by name through the whole ancestry: an override without its mark keeps the mark
+    marks: dict[
+        str, Any
+    ] = {}  # by name through the whole ancestry: an override without its mark keeps the mark
     guards: dict[str, str] = {}
     requests: list[str] = []
     for base in reversed(cls.__mro__):
@@ -236,25 +288,42 @@ def _behaviour(cls: ProcessType) -> Behaviour:
                 requests.append(name)
     for name, guard in guards.items():
         if not isinstance(inspect.getattr_static(cls, guard, None), types.FunctionType):
-            raise MistakeInAlgorithm(f"{cls.__name__}.{name}: the guard of a rule is a method of the class, written above the rule")
-    rules = tuple(Rule(name, getattr(cls, guard), getattr(cls, name)) for name, guard in guards.items())
-    components = {"links", *(name for name, variable in cls.__variables__.items() if variable.kind == "uses")}
+            raise MistakeInAlgorithm(
+                f"{cls.__name__}.{name}: the guard of a rule is a method of the class, written"
+                " above the rule"
+            )
+    rules = tuple(
+        Rule(name, getattr(cls, guard), getattr(cls, name)) for name, guard in guards.items()
+    )
+    components = {
+        "links",
+        *(name for name, variable in cls.__variables__.items() if variable.kind == "uses"),
+    }
     upon_table: dict[tuple[type[Value], str | None], Callable[..., None]] = {}
     settled: dict[tuple[type[Value], str | None], Callable[..., None]] = {}
     for name, (kinds, of) in marks.items():
         handler = getattr(cls, name)
         if of is not None and of not in components:
-            raise MistakeInAlgorithm(f"{cls.__name__}.{name}: of={of!r} names no component; there are {', '.join(sorted(components))}")
+            raise MistakeInAlgorithm(
+                f"{cls.__name__}.{name}: of={of!r} names no component; there are"
+                f" {', '.join(sorted(components))}"
+            )
         for kind in kinds:
             _check_arity(cls, name, handler, kind)
             if (kind, of) in upon_table and upon_table[kind, of].__name__ != name:
-                raise MistakeInAlgorithm(f"{cls.__name__}: both {upon_table[kind, of].__name__} and {name} handle {kind.__name__}")
+                raise MistakeInAlgorithm(
+                    f"{cls.__name__}: both {upon_table[kind, of].__name__} and {name} handle"
+                    f" {kind.__name__}"
+                )
             upon_table[kind, of] = handler
             settled[kind, of] = _followed_by_rules(cls, handler, rules)
     values: dict[str, type[Value]] = {}
     for kind, _ in upon_table:
         if values.setdefault(kind.__name__, kind) is not kind:
-            raise MistakeInAlgorithm(f"{cls.__name__} handles two types named {kind.__name__}, which could not be told apart when read")
+            raise MistakeInAlgorithm(
+                f"{cls.__name__} handles two types named {kind.__name__}, which could not be told"
+                " apart when read"
+            )
     return Behaviour(
         rules,
         upon_table,
@@ -271,14 +340,17 @@ def _check_arity(cls: type, name: str, handler: Callable[..., None], kind: type[
     if len(parameters) != wanted:
         takes = "the sender and the message" if wanted == 3 else "the event"
         raise MistakeInAlgorithm(
-            f"{cls.__name__}.{name} handles {kind.__name__} and so takes self and {takes}; it has ({', '.join(parameters)})"
+            f"{cls.__name__}.{name} handles {kind.__name__} and so takes self and {takes}; it has"
+            f" ({', '.join(parameters)})"
         )
 
 
 # Rules.  A rule that a handler cannot affect need not be looked at after it.
 
 
-def _followed_by_rules(cls: ProcessType, handler: Callable[..., None], rules: tuple[Rule, ...]) -> Callable[..., None]:
+def _followed_by_rules(
+    cls: ProcessType, handler: Callable[..., None], rules: tuple[Rule, ...]
+) -> Callable[..., None]:
     affected = _affected(cls, handler, rules)
     if not affected:
         return handler
@@ -286,7 +358,10 @@ def _followed_by_rules(cls: ProcessType, handler: Callable[..., None], rules: tu
     # One rule is the usual case, and its guard rarely holds: look before anything else is called.
     may_apply, first = affected[0][1:] if len(affected) == 1 else (_always, _nothing)
     parameters = inspect.signature(handler).parameters.values()
-    fixed = all(each.kind is each.POSITIONAL_OR_KEYWORD and each.default is each.empty for each in parameters)
+    fixed = all(
+        each.kind is each.POSITIONAL_OR_KEYWORD and each.default is each.empty
+        for each in parameters
+    )
 
     def receive(self: Any, sender: ProcessId, message: Message) -> None:
         handler(self, sender, message)
@@ -330,13 +405,20 @@ def _fixpoint(cls: type, rules: tuple[Rule, ...]) -> Callable[[Any], bool]:
                     break
             else:
                 return fired > 0
-        raise MistakeInAlgorithm(f"{cls.__name__}: the rules {', '.join(rule.name for rule in rules)} still apply after {RULE_LIMIT} times")
+        raise MistakeInAlgorithm(
+            f"{cls.__name__}: the rules {', '.join(rule.name for rule in rules)} still apply after"
+            f" {RULE_LIMIT} times"
+        )
 
     return settle
 
 
-def _affected(cls: ProcessType, handler: Callable[..., None], rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The rules whose guards may have become true through the handler, or through one another, in order."""
+def _affected(
+    cls: ProcessType, handler: Callable[..., None], rules: tuple[Rule, ...]
+) -> tuple[Rule, ...]:
+    """The rules whose guards may have become true through the handler, or through one another, in
+    order.
+    """
     reached: set[str] = set()
     frontier: list[Callable[..., Any]] = [handler]
     while frontier:
@@ -351,7 +433,9 @@ def _affected(cls: ProcessType, handler: Callable[..., None], rules: tuple[Rule,
 class _Use(NamedTuple):
     stored: frozenset[str]
     mentioned: frozenset[str]
-    opaque: bool  # passes itself on, or reaches attributes by computed names: anything may have changed
+    opaque: (
+        bool  # passes itself on, or reaches attributes by computed names: anything may have changed
+    )
 
 
 def _may_affect(cls: ProcessType, handler: _Use, guard: _Use) -> bool:
@@ -375,7 +459,9 @@ _BY_COMPUTED_NAME = frozenset(
 
 @functools.lru_cache(maxsize=1_000)  # all of a class are asked for together, again and again
 def _uses_of(cls: type, function: Callable[..., Any]) -> _Use:
-    """What a handler stores and mentions of its process, through every method of the class that it names."""
+    """What a handler stores and mentions of its process, through every method of the class that it
+    names.
+    """
     stored: set[str] = set()
     mentioned: set[str] = set()
     opaque = False
@@ -384,31 +470,51 @@ def _uses_of(cls: type, function: Callable[..., Any]) -> _Use:
     while frontier:
         code = frontier.pop().__code__
         if not code.co_argcount:
-            opaque = True  # a wrapper such as `def inner(*arguments)`, which has the process without naming it
+            # a wrapper such as `def inner(*arguments)`, which has the process without naming it
+            opaque = True
             continue
         itself = code.co_varnames[0]
         for part in _codes(code):
             mentioned.update(part.co_names)
-            stored.update(str(each.argval) for each in _instructions(part) if each.opname in ("STORE_ATTR", "DELETE_ATTR"))
+            stored.update(
+                str(each.argval)
+                for each in _instructions(part)
+                if each.opname in ("STORE_ATTR", "DELETE_ATTR")
+            )
             opaque = opaque or _passes_on(part, itself)
             for name in part.co_names:
                 if name not in seen:
                     seen.add(name)
                     member = inspect.getattr_static(cls, name, None)
                     if isinstance(member, property):
-                        frontier += [each for each in (member.fget, member.fset, member.fdel) if each is not None]
+                        frontier += [
+                            each
+                            for each in (member.fget, member.fset, member.fdel)
+                            if each is not None
+                        ]
                     elif isinstance(member, types.FunctionType):
                         frontier.append(member)
                     elif hasattr(member, "__get__") and not isinstance(member, _HARMLESS):
-                        opaque = True  # a partial method, a cached property, somebody's own descriptor
-    return _Use(frozenset(stored), frozenset(mentioned), opaque or not mentioned.isdisjoint(_BY_COMPUTED_NAME))
+                        opaque = (
+                            True  # a partial method, a cached property, somebody's own descriptor
+                        )
+    return _Use(
+        frozenset(stored),
+        frozenset(mentioned),
+        opaque or not mentioned.isdisjoint(_BY_COMPUTED_NAME),
+    )
 
 
-# What the class has under a name without running code on the process: slots, functions that get no process, and
-# the built-in methods of object, of which those that reach attributes are named above.
+# What the class has under a name without running code on the process: slots, functions that get no
+# process, and the built-in methods of object, of which those that reach attributes are named above.
 _HARMLESS = (
     *(types.MemberDescriptorType, types.GetSetDescriptorType, staticmethod, classmethod, type),
-    *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType),
+    *(
+        types.WrapperDescriptorType,
+        types.MethodDescriptorType,
+        types.ClassMethodDescriptorType,
+        types.BuiltinFunctionType,
+    ),
 )
 
 
@@ -421,8 +527,12 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.cache
 def _instructions(code: types.CodeType) -> list[dis.Instruction]:
-    """Taken apart once, though every handler and every subclass asks for it: this is most of what importing an algorithm costs."""
-    return [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOT_TAKEN")]
+    """Taken apart once, though every handler and every subclass asks for it: this is most of what
+    importing an algorithm costs.
+    """
+    return [
+        each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOT_TAKEN")
+    ]
 
 
 _ATTRIBUTE_OPS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR")
@@ -435,14 +545,17 @@ def _passes_on(code: types.CodeType, itself: str) -> bool:
     for index, each in enumerate(instructions):
         if not ("LOAD_FAST" in each.opname or ("LOAD" in each.opname and "DEREF" in each.opname)):
             continue
-        # Python 3.13 joins two steps into one instruction, and of STORE_FAST_LOAD_FAST only the second loads.
+        # Python 3.13 joins two steps into one instruction, and of STORE_FAST_LOAD_FAST only the
+        # second loads.
         names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
         loaded = names[1:] if each.opname.startswith("STORE_FAST") else names
         if itself in loaded[:-1]:
             return True
         if itself in loaded:
             following = [after.opname for after in instructions[index + 1 : index + 3]]
-            if following[0] == "COPY":  # self.count += 1 uses it twice; a walrus or a match copies it as well
+            if (
+                following[0] == "COPY"
+            ):  # self.count += 1 uses it twice; a walrus or a match copies it as well
                 following.pop(0)
             if following[0] not in _ATTRIBUTE_OPS:
                 return True
@@ -500,7 +613,11 @@ class Process(metaclass=ProcessType):
             import difflib  # takes a while to load, and only mistakes need it
 
             near = difflib.get_close_matches(unknown[0], cls.__variables__, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(cls.__variables__) or 'none'}"
+            hint = (
+                f"; did you mean {near[0]}?"
+                if near
+                else f"; it has {', '.join(cls.__variables__) or 'none'}"
+            )
             raise MistakeInPlan(f"{cls.__name__} has no variable {unknown[0]}{hint}")
         self.links = None
         for name, variable in cls.__variables__.items():
@@ -508,11 +625,18 @@ class Process(metaclass=ProcessType):
             if value is _REQUIRED:
                 raise MistakeInPlan(f"{cls.__name__} needs {name}=...")
             if variable.kind == "uses" and not isinstance(value, variable.declared):
-                raise MistakeInPlan(f"{cls.__name__}.{name} must be a {variable.declared.__name__}, not {type(value).__name__}")
+                raise MistakeInPlan(
+                    f"{cls.__name__}.{name} must be a {variable.declared.__name__}, not"
+                    f" {type(value).__name__}"
+                )
             shape = variable.shape
-            expected = shape or (_shape_if_plain(variable.declared) if variable.kind == "const" else None)
+            expected = shape or (
+                _shape_if_plain(variable.declared) if variable.kind == "const" else None
+            )
             if expected is not None and not is_of(variable.declared, value):
-                raise MistakeInPlan(f"{cls.__name__}.{name} is a {expected.name}, and {shown(value)} is none")
+                raise MistakeInPlan(
+                    f"{cls.__name__}.{name} is a {expected.name}, and {shown(value)} is none"
+                )
             setattr(self, name, value if shape is None else shape.thawed(shape.frozen(value)))
 
     def on_start(self) -> None:
@@ -523,9 +647,11 @@ class Process(metaclass=ProcessType):
         self.on_start()
 
     def on_replaced(self, others: Sequence[Self], life: int) -> None:
-        """Set the durable variables of a process whose memory is lost, so that it breaks no promise it has forgotten.
+        """Set the durable variables of a process whose memory is lost, so that it breaks no promise
+        it has forgotten.
 
-        others: its fellows, with what they have stored.  life: greater than in all former lives of this process.
+        others: its fellows, with what they have stored.  life: greater than in all former lives of
+        this process.
         """
         raise NotImplementedError
 
@@ -537,7 +663,9 @@ class Process(metaclass=ProcessType):
 
     def but(self, **changes: Any) -> Self:
         """This plan with other constants or another initial state."""
-        copy = type(self)(**{name: getattr(self, name) for name in type(self).__variables__} | changes)
+        copy = type(self)(
+            **{name: getattr(self, name) for name in type(self).__variables__} | changes
+        )
         copy.links = self.links
         return copy
 
@@ -549,5 +677,9 @@ class Process(metaclass=ProcessType):
         return ()
 
     def __repr__(self) -> str:
-        shown = [f"{name}={getattr(self, name)!r}" for name in type(self).__variables__ if hasattr(self, name)]
+        shown = [
+            f"{name}={getattr(self, name)!r}"
+            for name in type(self).__variables__
+            if hasattr(self, name)
+        ]
         return f"{type(self).__name__}({', '.join(shown)})"

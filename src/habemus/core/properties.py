@@ -1,9 +1,9 @@
 """Properties: what is claimed of a run, and what became of the claim.
 
-Three kinds of property: *always* (nothing bad happens; one event can refute it), *eventually* (something good
-happens; only the end of a run that was not cut off can refute it) and *sometimes* (something happens at all,
-so that no check passes on nothing).  And three verdicts, because a run that was cut off, or a check that
-never saw the event it is about, has shown nothing.
+Three kinds of property: *always* (nothing bad happens; one event can refute it), *eventually*
+(something good happens; only the end of a run that was not cut off can refute it) and *sometimes*
+(something happens at all, so that no check passes on nothing).  And three verdicts, because a run
+that was cut off, or a check that never saw the event it is about, has shown nothing.
 """
 
 from __future__ import annotations

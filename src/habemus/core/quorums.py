@@ -1,7 +1,8 @@
 """Quorum systems: from whom a process needs a vote, so that no two can have all of theirs at once.
 
-Every process i has a voting set V_i with i in V_i, and any two sets have a process in common.  That one votes
-for one at a time, so whoever has all the votes of its set is alone.  Small sets cost few messages:
+Every process i has a voting set V_i with i in V_i, and any two sets have a process in common.  That
+one votes for one at a time, so whoever has all the votes of its set is alone.  Small sets cost few
+messages:
 
     majority           any N                    K = floor(N/2) + 1
     weighted_majority  any N, with weights      as few as reach more than half of the weight
@@ -27,7 +28,9 @@ Processes: TypeAlias = int | Iterable[ProcessId]
 """The processes, or how many there are: then they are 1, 2, ... n."""
 
 LARGEST_PLANE = 16 * 16 + 16 + 1
-"""Up to which size the planes are listed unless asked otherwise; larger ones can be built all the same."""
+"""Up to which size the planes are listed unless asked otherwise; larger ones can be built all the
+same.
+"""
 
 
 class VotingSets(Mapping[ProcessId, tuple[ProcessId, ...]]):
@@ -69,17 +72,26 @@ class VotingSets(Mapping[ProcessId, tuple[ProcessId, ...]]):
         return len({len(voters) for voters in self._sets.values()}) == 1
 
     def check(self) -> VotingSets:
-        """These sets, or `MistakeInPlan` (a `ValueError`) with the reason why they do not exclude each other."""
+        """These sets, or `MistakeInPlan` (a `ValueError`) with the reason why they do not exclude
+        each other.
+        """
         for process, voters in self._sets.items():
             for voter in voters:
                 if voter not in self._sets:
-                    raise MistakeInPlan(f"process {voter} in the voting set of {process} has no voting set of its own")
+                    raise MistakeInPlan(
+                        f"process {voter} in the voting set of {process} has no voting set of"
+                        " its own"
+                    )
             if process not in voters:
-                raise MistakeInPlan(f"process {process} is not in its own voting set {_shown(voters)}")
+                raise MistakeInPlan(
+                    f"process {process} is not in its own voting set {_shown(voters)}"
+                )
         as_sets = {process: frozenset(voters) for process, voters in self._sets.items()}
         for one, other in combinations(self._sets, 2):
             if as_sets[one].isdisjoint(as_sets[other]):
-                both = f"{_shown(self._sets[one])} of {one} and {_shown(self._sets[other])} of {other}"
+                both = (
+                    f"{_shown(self._sets[one])} of {one} and {_shown(self._sets[other])} of {other}"
+                )
                 raise MistakeInPlan(f"the voting sets {both} have no process in common")
         return self
 
@@ -92,7 +104,10 @@ def _listed(processes: Processes) -> tuple[ProcessId, ...]:
     everybody = range(1, processes + 1) if isinstance(processes, int) else processes
     listed = tuple(sorted(everybody))
     if not listed:
-        raise MistakeInPlan(f"a quorum system needs at least one process, not {processes if isinstance(processes, int) else 0}")
+        raise MistakeInPlan(
+            "a quorum system needs at least one process, not"
+            f" {processes if isinstance(processes, int) else 0}"
+        )
     for one, other in pairwise(listed):
         if one == other:
             raise MistakeInPlan(f"process {one} is named twice")
@@ -105,23 +120,30 @@ def more_than_half(total: int) -> int:
 
 
 def majority(processes: Processes) -> VotingSets:
-    """Each process and those that follow it in a circle, as many as make a majority: everybody votes equally often."""
+    """Each process and those that follow it in a circle, as many as make a majority: everybody
+    votes equally often.
+    """
     return weighted_majority(dict.fromkeys(_listed(processes), 1))
 
 
 def weighted_majority(weights: Mapping[ProcessId, int]) -> VotingSets:
     """Each process and as few others as reach, with it, more than half of the total weight.
 
-    The heaviest are taken first; among equals, those that follow the process in a circle, which spreads the work.
+    The heaviest are taken first; among equals, those that follow the process in a circle, which
+    spreads the work.
     """
     everybody = _listed(weights)
     for process in everybody:
         if weights[process] <= 0:
-            raise MistakeInPlan(f"the weight of process {process} is {weights[process]}; a weight is at least 1")
+            raise MistakeInPlan(
+                f"the weight of process {process} is {weights[process]}; a weight is at least 1"
+            )
     needed = more_than_half(sum(weights.values()))
     sets = {}
     for position, process in enumerate(everybody):
-        others = sorted((*everybody[position + 1 :], *everybody[:position]), key=lambda other: -weights[other])  # sorted keeps the circle
+        others = sorted(
+            (*everybody[position + 1 :], *everybody[:position]), key=lambda other: -weights[other]
+        )  # sorted keeps the circle
         voters, weight = [process], weights[process]
         for other in others:
             if weight >= needed:
@@ -135,8 +157,9 @@ def weighted_majority(weights: Mapping[ProcessId, int]) -> VotingSets:
 def grid(processes: Processes) -> VotingSets:
     """The row and the column of each process, with the processes written row by row into a square.
 
-    The last row may be shorter, and then the sets differ in size.  They still meet: of two processes in different
-    rows, at least one stands in a full row, and that row has a place in the column of the other.
+    The last row may be shorter, and then the sets differ in size.  They still meet: of two
+    processes in different rows, at least one stands in a full row, and that row has a place in the
+    column of the other.
     """
     everybody = _listed(processes)
     width = isqrt(len(everybody) - 1) + 1  # the square root, rounded up
@@ -149,19 +172,30 @@ def grid(processes: Processes) -> VotingSets:
 
 
 def projective_plane(processes: Processes) -> VotingSets:
-    """The lines of a finite projective plane of order q: K = q + 1, and any two sets meet in exactly one process.
+    """The lines of a finite projective plane of order q: K = q + 1, and any two sets meet in
+    exactly one process.
 
-    Exists for N = q^2 + q + 1 processes where q is a power of a prime; for other q no plane is known, and for
-    some it is proved that there is none.  Every process also votes in exactly K sets, so the work is equal.
+    Exists for N = q^2 + q + 1 processes where q is a power of a prime; for other q no plane is
+    known, and for some it is proved that there is none.  Every process also votes in exactly K
+    sets, so the work is equal.
     """
     everybody = _listed(processes)
     size = len(everybody)
     order = _order_of(size)
     if order is None:
-        raise MistakeInPlan(f"no projective plane of {size} points is known; the nearest that is has {_nearest_sizes(size)}")
-    # The plane is cyclic, so the lines are the shifts of one; that one has the point 0, so the i-th shift has the point i.
+        raise MistakeInPlan(
+            f"no projective plane of {size} points is known; the nearest that is has"
+            f" {_nearest_sizes(size)}"
+        )
+    # The plane is cyclic, so the lines are the shifts of one; that one has the point 0, so the i-th
+    # shift has the point i.
     line = _difference_set(order)
-    return VotingSets({process: [everybody[(index + point) % size] for point in line] for index, process in enumerate(everybody)})
+    return VotingSets(
+        {
+            process: [everybody[(index + point) % size] for point in line]
+            for index, process in enumerate(everybody)
+        }
+    )
 
 
 def sizes_with_plane(largest: int = LARGEST_PLANE) -> tuple[int, ...]:
@@ -180,7 +214,9 @@ def _order_of(size: int) -> int | None:
 
 
 def _nearest_sizes(size: int) -> str:
-    sizes = sizes_with_plane(4 * size + 7)  # there is a prime between any number and its double, so this goes far enough
+    sizes = sizes_with_plane(
+        4 * size + 7
+    )  # there is a prime between any number and its double, so this goes far enough
     below = [each for each in sizes if each < size][-1:]
     above = [each for each in sizes if each > size][:1]
     return " or ".join(map(str, below + above))
@@ -196,21 +232,30 @@ def _prime_of(order: int) -> int | None:
     return prime if order == 1 else None
 
 
-# Finite fields.  The points of the plane of order q are the one-dimensional subspaces of GF(q^3) over GF(q) and its
-# lines the two-dimensional ones.  With a generator g of the field, every element other than 0 is a power of g; two
-# of them lie in the same point exactly if their exponents are equal modulo N = q^2 + q + 1, because the powers of
-# g^N are GF(q) without 0.  Multiplication by g moves points to points and lines to lines: that is the cyclic shift.
+# Finite fields.  The points of the plane of order q are the one-dimensional subspaces of GF(q^3)
+# over GF(q) and its lines the two-dimensional ones.  With a generator g of the field, every element
+# other than 0 is a power of g; two of them lie in the same point exactly if their exponents are
+# equal modulo N = q^2 + q + 1, because the powers of g^N are GF(q) without 0.  Multiplication by g
+# moves points to points and lines to lines: that is the cyclic shift.
 
 Element: TypeAlias = tuple[int, ...]
-"""An element of GF(p^m): coefficients modulo p of a polynomial in g of degree less than m, the constant first."""
+"""An element of GF(p^m): coefficients modulo p of a polynomial in g of degree less than m, the
+constant first.
+"""
 
 
 @cache
 def _difference_set(order: int) -> tuple[int, ...]:
-    """The exponents modulo N of one line, the span of 1 and g, in ascending order: Singer's difference set."""
+    """The exponents modulo N of one line, the span of 1 and g, in ascending order: Singer's
+    difference set.
+    """
     prime = _prime_of(order)
     assert prime is not None, "the order of a plane is a power of a prime"
-    degree = next(exponent for exponent in range(1, order) if prime**exponent == order) if prime < order else 1
+    degree = (
+        next(exponent for exponent in range(1, order) if prime**exponent == order)
+        if prime < order
+        else 1
+    )
     powers = _powers_of_generator(prime, 3 * degree)
     exponent_of = {element: exponent for exponent, element in enumerate(powers)}
     size = _size_of(order)
@@ -227,8 +272,9 @@ def _sum(one: Element, other: Element, prime: int) -> Element:
 def _powers_of_generator(prime: int, degree: int) -> list[Element]:
     """All elements of GF(p^m) but 0, as the powers of a generator: 1, g, g^2, ...
 
-    Tries one polynomial after the other as the one that g is a root of.  If the powers of g run through all
-    p^m - 1 elements before they repeat, each of these has an inverse, and so the ring is the field.
+    Tries one polynomial after the other as the one that g is a root of.  If the powers of g run
+    through all p^m - 1 elements before they repeat, each of these has an inverse, and so the ring
+    is the field.
     """
     one: Element = (1,) + (0,) * (degree - 1)
     for lower in product(range(prime), repeat=degree):
@@ -246,4 +292,7 @@ def _powers_of_generator(prime: int, degree: int) -> list[Element]:
 def _times_generator(element: Element, lower: Element, prime: int) -> Element:
     """One multiplication by g, where g^m is the polynomial with the given coefficients."""
     carry = element[-1]
-    return tuple((below + carry * coefficient) % prime for below, coefficient in zip((0, *element[:-1]), lower, strict=True))
+    return tuple(
+        (below + carry * coefficient) % prime
+        for below, coefficient in zip((0, *element[:-1]), lower, strict=True)
+    )

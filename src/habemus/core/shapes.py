@@ -1,9 +1,9 @@
 """What a variable may hold, derived from its declared type.
 
-A runtime must be able to take the state of a process as one hashable value, put it back, write it to a
-file and read it again.  All four follow from the declared type, so nobody writes them by hand: a `Shape`
-is that type, understood.  A type that could not be captured is refused when the class is made, with the
-variable's name, and not at the first hash in the middle of a search.
+A runtime must be able to take the state of a process as one hashable value, put it back, write it
+to a file and read it again.  All four follow from the declared type, so nobody writes them by hand:
+a `Shape` is that type, understood.  A type that could not be captured is refused when the class is
+made, with the variable's name, and not at the first hash in the middle of a search.
 """
 
 from __future__ import annotations
@@ -44,8 +44,12 @@ class Shape(NamedTuple):
     written: str  # the kind of JSON that it becomes, by which the members of a union are told apart
     equals: str  # the kind of values that it may be equal to: True == 1, and an IntEnum is an int
     ordered: bool = True  # whether < puts any two of its values in order
-    renamed: Callable[[Any, Names], Any] | None = None  # a frozen value with other ids of processes in it; None: it has none
-    atom: type | None = None  # what is of exactly this type is a value of the shape, and need not be parsed
+    renamed: Callable[[Any, Names], Any] | None = (
+        None  # a frozen value with other ids of processes in it; None: it has none
+    )
+    atom: type | None = (
+        None  # what is of exactly this type is a value of the shape, and need not be parsed
+    )
 
     def frozen(self, value: Any) -> Any:
         return value if self.freeze is None else self.freeze(value)
@@ -57,7 +61,8 @@ class Shape(NamedTuple):
         return value if self.plain is None else self.plain(value)
 
 
-# The value types register themselves here, because shapes and values are defined in terms of each other.
+# The value types register themselves here, because shapes and values are defined in terms of each
+# other.
 value_base: type | None = None
 
 
@@ -74,8 +79,12 @@ def shape_of(declared: Any) -> Shape:
     while typing.get_origin(declared) is Annotated:
         declared, *marks = typing.get_args(declared)
         if IS_PROCESS in marks:
-            return shape_of(declared)._replace(renamed=lambda process, names: names.get(process, process))
-    alias = getattr(typing, "TypeAliasType", None)  # of the statement `type X = ...`, which Python 3.11 does not have
+            return shape_of(declared)._replace(
+                renamed=lambda process, names: names.get(process, process)
+            )
+    alias = getattr(
+        typing, "TypeAliasType", None
+    )  # of the statement `type X = ...`, which Python 3.11 does not have
     if alias is not None and isinstance(declared, alias):
         return shape_of(declared.__value__)
     origin = typing.get_origin(declared)
@@ -99,10 +108,13 @@ def shape_of(declared: Any) -> Shape:
     if origin in (typing.Union, types.UnionType):
         return _union(arguments)
     if declared in (list, set, dict, tuple, frozenset):
-        raise UnsupportedType(f"{declared.__name__} without the type of what it holds, such as {declared.__name__}[int]")
+        raise UnsupportedType(
+            f"{declared.__name__} without the type of what it holds, such as"
+            f" {declared.__name__}[int]"
+        )
     raise UnsupportedType(
-        f"{getattr(declared, '__name__', declared)}: use int, str, bool, None, an Enum, a Message or other value, "
-        "or a list, set, dict, tuple or frozenset of these"
+        f"{getattr(declared, '__name__', declared)}: use int, str, bool, None, an Enum, a Message"
+        " or other value, or a list, set, dict, tuple or frozenset of these"
     )
 
 
@@ -118,10 +130,14 @@ def shown(found: Any) -> str:
 
 def _atom(name: str, kind: type) -> Shape:
     def parse(found: Any, _: Mapping[str, type]) -> Any:
-        _expect(type(found) is kind, name, found)  # not isinstance: True is an int, and must not pass for one
+        _expect(
+            type(found) is kind, name, found
+        )  # not isinstance: True is an int, and must not pass for one
         return found
 
-    return Shape(name, False, None, None, None, parse, name, "int" if kind is bool else name, atom=kind)
+    return Shape(
+        name, False, None, None, None, parse, name, "int" if kind is bool else name, atom=kind
+    )
 
 
 def _choice(allowed: tuple[Any, ...]) -> Shape:
@@ -134,12 +150,24 @@ def _choice(allowed: tuple[Any, ...]) -> Shape:
         _expect(type(found) is kind and found in allowed, name, found)
         return found
 
-    return Shape(name, False, None, None, None, parse, kind.__name__, "int" if kind is bool else kind.__name__)
+    return Shape(
+        name,
+        False,
+        None,
+        None,
+        None,
+        parse,
+        kind.__name__,
+        "int" if kind is bool else kind.__name__,
+    )
 
 
 def _enum(declared: type[Enum]) -> Shape:
     if issubclass(declared, Flag):
-        raise UnsupportedType(f"{declared.__name__}: flags combine to values that have no name; use frozenset of an Enum")
+        raise UnsupportedType(
+            f"{declared.__name__}: flags combine to values that have no name; use frozenset of an"
+            " Enum"
+        )
 
     def parse(found: Any, _: Mapping[str, type]) -> Any:
         _expect(isinstance(found, str) and found in declared.__members__, declared.__name__, found)
@@ -147,14 +175,27 @@ def _enum(declared: type[Enum]) -> Shape:
 
     bases = [kind.__name__ for kind in (int, str) if kind in declared.__mro__]
     equals = bases[0] if bases else declared.__qualname__
-    return Shape(declared.__name__, False, None, None, lambda member: member.name, parse, "str", equals, equals in ("int", "str"))
+    return Shape(
+        declared.__name__,
+        False,
+        None,
+        None,
+        lambda member: member.name,
+        parse,
+        "str",
+        equals,
+        equals in ("int", "str"),
+    )
 
 
 def _value(declared: type) -> Shape:
     # Called through the module, because the value types replace these functions.
     def parse(found: Any, known: Mapping[str, type]) -> Any:
-        # What stands inside a value may be of the declared type itself, which nobody handles, or come from another part.
-        value = decode_value(found, {**getattr(known, "inside", known), declared.__name__: declared})
+        # What stands inside a value may be of the declared type itself, which nobody handles, or
+        # come from another part.
+        value = decode_value(
+            found, {**getattr(known, "inside", known), declared.__name__: declared}
+        )
         _expect(isinstance(value, declared), declared.__name__, found)
         return value
 
@@ -176,23 +217,33 @@ def renamed_value(value: Any, names: Names) -> Any:
     fields: dict[str, Shape] = type(value).__fields__
     if all(shape.renamed is None for shape in fields.values()):
         return value
-    return type(value)(**{name: _renamed(shape, getattr(value, name), names) for name, shape in fields.items()})
+    return type(value)(
+        **{name: _renamed(shape, getattr(value, name), names) for name, shape in fields.items()}
+    )
 
 
 def _renamed(shape: Shape, value: Any, names: Names) -> Any:
     return value if shape.renamed is None else shape.renamed(value, names)
 
 
-def _renaming(item: Shape, into: Callable[[Iterable[Any]], Any]) -> Callable[[Any, Names], Any] | None:
+def _renaming(
+    item: Shape, into: Callable[[Iterable[Any]], Any]
+) -> Callable[[Any, Names], Any] | None:
     """For what holds many of one shape."""
     rename = item.renamed
-    return None if rename is None else lambda values, names: into(rename(each, names) for each in values)
+    return (
+        None
+        if rename is None
+        else lambda values, names: into(rename(each, names) for each in values)
+    )
 
 
 def _immutable(declared: Any, inside: str) -> Shape:
     shape = shape_of(declared)
     if shape.mutable:
-        raise UnsupportedType(f"{shape.name} inside {inside}: only immutable values may stand there")
+        raise UnsupportedType(
+            f"{shape.name} inside {inside}: only immutable values may stand there"
+        )
     return shape
 
 
@@ -231,7 +282,17 @@ def _set(arguments: tuple[Any, ...]) -> Shape:
 
     in_order = _sorting(item)
     plain = lambda values: [item.to_plain(each) for each in in_order(values)]  # noqa: E731
-    return Shape(f"set[{item.name}]", True, frozenset, set, plain, parse, "list", "set", renamed=_renaming(item, frozenset))
+    return Shape(
+        f"set[{item.name}]",
+        True,
+        frozenset,
+        set,
+        plain,
+        parse,
+        "list",
+        "set",
+        renamed=_renaming(item, frozenset),
+    )
 
 
 def _dict(arguments: tuple[Any, ...]) -> Shape:
@@ -241,7 +302,11 @@ def _dict(arguments: tuple[Any, ...]) -> Shape:
 
     def parse(found: Any, known: Mapping[str, type]) -> Any:
         _expect(isinstance(found, list), "a list of pairs", found)
-        _expect(all(isinstance(pair, list) and len(pair) == 2 for pair in found), "a list of pairs", found)
+        _expect(
+            all(isinstance(pair, list) and len(pair) == 2 for pair in found),
+            "a list of pairs",
+            found,
+        )
         return {key.parse(name, known): item.parse(each, known) for name, each in found}
 
     def renamed(pairs: Any, names: Names) -> Any:
@@ -254,7 +319,9 @@ def _dict(arguments: tuple[Any, ...]) -> Shape:
         # Sorted, because two equal dicts may have been filled in different orders.
         lambda values: tuple((name, item.frozen(values[name])) for name in in_order(values)),
         lambda pairs: {name: item.thawed(each) for name, each in pairs},
-        lambda values: [[key.to_plain(name), item.to_plain(values[name])] for name in in_order(values)],
+        lambda values: [
+            [key.to_plain(name), item.to_plain(values[name])] for name in in_order(values)
+        ],
         parse,
         "list",
         "dict",
@@ -287,8 +354,17 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
     are_plain = all(item.plain is None for item in items)
 
     def parse(found: Any, known: Mapping[str, type]) -> Any:
-        _expect(isinstance(found, list) and len(found) == len(items), f"a list of {len(items)} values", found)
-        return tuple([each if type(each) is atom else parse(each, known) for (atom, parse), each in zip(parsing, found, strict=True)])
+        _expect(
+            isinstance(found, list) and len(found) == len(items),
+            f"a list of {len(items)} values",
+            found,
+        )
+        return tuple(
+            [
+                each if type(each) is atom else parse(each, known)
+                for (atom, parse), each in zip(parsing, found, strict=True)
+            ]
+        )
 
     def plain(values: Any) -> Any:
         return [item.to_plain(each) for item, each in zip(items, values, strict=True)]
@@ -299,7 +375,18 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
     name = f"tuple[{', '.join(item.name for item in items)}]"
     has_names = renamed if any(item.renamed for item in items) else None
     to_plain = list if are_plain else plain
-    return Shape(name, False, None, None, to_plain, parse, "list", "tuple", all(item.ordered for item in items), has_names)
+    return Shape(
+        name,
+        False,
+        None,
+        None,
+        to_plain,
+        parse,
+        "list",
+        "tuple",
+        all(item.ordered for item in items),
+        has_names,
+    )
 
 
 def _frozenset(arguments: tuple[Any, ...]) -> Shape:
@@ -311,7 +398,18 @@ def _frozenset(arguments: tuple[Any, ...]) -> Shape:
 
     in_order = _sorting(item)
     plain = lambda values: [item.to_plain(each) for each in in_order(values)]  # noqa: E731
-    return Shape(f"frozenset[{item.name}]", False, None, None, plain, parse, "list", "set", False, _renaming(item, frozenset))
+    return Shape(
+        f"frozenset[{item.name}]",
+        False,
+        None,
+        None,
+        plain,
+        parse,
+        "list",
+        "set",
+        False,
+        _renaming(item, frozenset),
+    )
 
 
 def _union(arguments: tuple[Any, ...]) -> Shape:
@@ -319,9 +417,15 @@ def _union(arguments: tuple[Any, ...]) -> Shape:
     name = " | ".join(member.name for member in members)
     for one, other in combinations(members, 2):
         if one.written == other.written:
-            raise UnsupportedType(f"{one.name} | {other.name}: they are written alike and could not be told apart when read")
+            raise UnsupportedType(
+                f"{one.name} | {other.name}: they are written alike and could not be told apart"
+                " when read"
+            )
         if one.equals == other.equals:
-            raise UnsupportedType(f"{one.name} | {other.name}: some of their values are equal, as True and 1, and would be one state")
+            raise UnsupportedType(
+                f"{one.name} | {other.name}: some of their values are equal, as True and 1, and"
+                " would be one state"
+            )
 
     def parse(found: Any, known: Mapping[str, type]) -> Any:
         for member in members:
@@ -333,14 +437,30 @@ def _union(arguments: tuple[Any, ...]) -> Shape:
 
     def renamed(value: Any, names: Names) -> Any:
         kind = "list" if isinstance(value, tuple | frozenset) else type(value).__name__
-        member = next((each for each in members if each.written in (kind, "None" if value is None else kind)), None)
+        member = next(
+            (each for each in members if each.written in (kind, "None" if value is None else kind)),
+            None,
+        )
         return value if member is None else _renamed(member, value, names)
 
-    return Shape(name, False, None, None, plain_of, parse, name, name, False, renamed if any(each.renamed for each in members) else None)
+    return Shape(
+        name,
+        False,
+        None,
+        None,
+        plain_of,
+        parse,
+        name,
+        name,
+        False,
+        renamed if any(each.renamed for each in members) else None,
+    )
 
 
 def is_of(declared: Any, value: Any) -> bool:
-    """Whether a value that a plan gives is of the declared type; a tuple may stand for a list, a frozenset for a set."""
+    """Whether a value that a plan gives is of the declared type; a tuple may stand for a list, a
+    frozenset for a set.
+    """
     while typing.get_origin(declared) is Annotated:
         declared = typing.get_args(declared)[0]
     origin, arguments = typing.get_origin(declared), typing.get_args(declared)
@@ -348,22 +468,41 @@ def is_of(declared: Any, value: Any) -> bool:
         return value is None
     if isinstance(declared, type) and origin is None:
         exact = declared in (int, str, bool)  # True must not pass for an int
-        return type(value) is declared or (not exact and isinstance(value, declared)) or (declared is int and isinstance(value, IntEnum))
+        return (
+            type(value) is declared
+            or (not exact and isinstance(value, declared))
+            or (declared is int and isinstance(value, IntEnum))
+        )
     if origin is typing.Literal:
         return value in arguments
     if origin in (typing.Union, types.UnionType):
         return any(is_of(each, value) for each in arguments)
     if origin is dict:
-        return isinstance(value, dict) and all(is_of(arguments[0], key) and is_of(arguments[1], each) for key, each in value.items())
+        return isinstance(value, dict) and all(
+            is_of(arguments[0], key) and is_of(arguments[1], each) for key, each in value.items()
+        )
     if origin is tuple and arguments[-1] is not Ellipsis:
-        return isinstance(value, tuple) and len(value) == len(arguments) and all(map(is_of, arguments, value))
-    kinds: dict[Any, tuple[type, ...]] = {list: (list, tuple), set: (set, frozenset), tuple: (tuple,), frozenset: (frozenset,)}
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(arguments)
+            and all(map(is_of, arguments, value))
+        )
+    kinds: dict[Any, tuple[type, ...]] = {
+        list: (list, tuple),
+        set: (set, frozenset),
+        tuple: (tuple,),
+        frozenset: (frozenset,),
+    }
     items: Any = value
-    return isinstance(value, kinds.get(origin, ())) and all(is_of(arguments[0], each) for each in items)
+    return isinstance(value, kinds.get(origin, ())) and all(
+        is_of(arguments[0], each) for each in items
+    )
 
 
 def order_of(value: Any) -> Any:
-    """A key that puts any immutable values in one order, also where `<` does not: None, enums, frozensets."""
+    """A key that puts any immutable values in one order, also where `<` does not: None, enums,
+    frozensets.
+    """
     if isinstance(value, Enum):
         return (3, type(value).__qualname__, list(type(value)).index(value))
     if value is None:

@@ -34,15 +34,22 @@ class Stable:
     def taken(self, parts: Sequence[Process]) -> tuple[Any, ...]:
         """Their values now, to be compared with what they were."""
         return tuple(
-            [getattr(parts[port], name) if freeze is None else freeze(getattr(parts[port], name)) for port, name, freeze in self._taken]
+            [
+                getattr(parts[port], name) if freeze is None else freeze(getattr(parts[port], name))
+                for port, name, freeze in self._taken
+            ]
         )
 
     def plain(self, parts: Sequence[Process]) -> list[Any]:
         """Their values now, as JSON can hold them."""
-        return [each.shape.to_plain(getattr(parts[each.port], each.name)) for each in self._variables]
+        return [
+            each.shape.to_plain(getattr(parts[each.port], each.name)) for each in self._variables
+        ]
 
     def state(self, plain: Any) -> State:
-        """The state with which a process comes back that had stored this; `Malformed` if it cannot have."""
+        """The state with which a process comes back that had stored this; `Malformed` if it cannot
+        have.
+        """
         if not isinstance(plain, list) or len(plain) != len(self._variables):
             raise Malformed(f"{len(self._variables)} durable variables were expected")
         state = [list(values) for values in self._initial]

@@ -21,9 +21,14 @@ class Topology:
             twice = _first_repeated(others)
             for other in others:
                 if other not in self.neighbours:
-                    raise MistakeInPlan(f"process {process} has the neighbour {other}, which is no process")
+                    raise MistakeInPlan(
+                        f"process {process} has the neighbour {other}, which is no process"
+                    )
                 if other in (process, twice):
-                    raise MistakeInPlan(f"process {process} has {'itself' if other == process else f'{other} twice'} as a neighbour")
+                    raise MistakeInPlan(
+                        f"process {process} has"
+                        f" {'itself' if other == process else f'{other} twice'} as a neighbour"
+                    )
 
     @property
     def processes(self) -> tuple[ProcessId, ...]:
@@ -31,7 +36,12 @@ class Topology:
 
     @property
     def edges(self) -> list[tuple[ProcessId, ProcessId]]:
-        return [(one, other) for one, others in self.neighbours.items() for other in others if one < other]
+        return [
+            (one, other)
+            for one, others in self.neighbours.items()
+            for other in others
+            if one < other
+        ]
 
     def is_connected(self) -> bool:
         reached, frontier = set(self.processes[:1]), list(self.processes[:1])
@@ -67,7 +77,9 @@ def _listed(processes: Iterable[ProcessId]) -> tuple[ProcessId, ...]:
 
 
 def _first_repeated(processes: tuple[ProcessId, ...]) -> ProcessId | None:
-    """The first that is named more than once.  Looked for only if there is one: rings may have a million processes."""
+    """The first that is named more than once.  Looked for only if there is one: rings may have a
+    million processes.
+    """
     if len(set(processes)) == len(processes):
         return None
     return next(process for process in processes if processes.count(process) > 1)
@@ -75,14 +87,21 @@ def _first_repeated(processes: tuple[ProcessId, ...]) -> ProcessId | None:
 
 def complete(processes: Iterable[ProcessId]) -> Topology:
     everybody = _listed(processes)
-    return Topology("complete", {me: tuple(other for other in everybody if other != me) for me in everybody})
+    return Topology(
+        "complete", {me: tuple(other for other in everybody if other != me) for me in everybody}
+    )
 
 
 def ring(processes: Iterable[ProcessId]) -> Topology:
-    """Each has its predecessor and its successor, in this order; in a ring of two these are the same."""
+    """Each has its predecessor and its successor, in this order; in a ring of two these are the
+    same.
+    """
     around = _listed(processes)
     size = len(around)
-    neighbours = {me: tuple(dict.fromkeys((around[index - 1], around[(index + 1) % size]))) for index, me in enumerate(around)}
+    neighbours = {
+        me: tuple(dict.fromkeys((around[index - 1], around[(index + 1) % size])))
+        for index, me in enumerate(around)
+    }
     return Topology("ring", neighbours if size > 1 else {around[0]: ()})
 
 
@@ -108,11 +127,17 @@ def grid(processes: Iterable[ProcessId]) -> Topology:
 def tree(processes: Iterable[ProcessId]) -> Topology:
     """A binary tree, filled level by level."""
     nodes = _listed(processes)
-    return Topology.of_edges("tree", nodes, ((nodes[(i - 1) // 2], nodes[i]) for i in range(1, len(nodes))))
+    return Topology.of_edges(
+        "tree", nodes, ((nodes[(i - 1) // 2], nodes[i]) for i in range(1, len(nodes)))
+    )
 
 
-def random_connected(processes: Iterable[ProcessId], seed: int = 0, extra: int | None = None) -> Topology:
-    """A random tree and some more edges (as many as there are processes, unless told): always connected."""
+def random_connected(
+    processes: Iterable[ProcessId], seed: int = 0, extra: int | None = None
+) -> Topology:
+    """A random tree and some more edges (as many as there are processes, unless told): always
+    connected.
+    """
     import random  # takes a while to load, and no other topology needs it
 
     draw = random.Random(seed)
@@ -124,7 +149,9 @@ def random_connected(processes: Iterable[ProcessId], seed: int = 0, extra: int |
         one, other = sorted((draw.randrange(size), draw.randrange(size)))
         if one != other:
             edges.add((one, other))
-    return Topology.of_edges("random", nodes, ((nodes[one], nodes[other]) for one, other in sorted(edges)))
+    return Topology.of_edges(
+        "random", nodes, ((nodes[one], nodes[other]) for one, other in sorted(edges))
+    )
 
 
 TOPOLOGIES: dict[str, Callable[[Iterable[ProcessId]], Topology]] = {

@@ -1,8 +1,8 @@
 """Values: what processes exchange, what their timers carry, what components tell each other.
 
-A value is frozen, has slots, and equals another one only if their types are the same: an `Ack()` is not a
-`Release()`, even though neither has a field.  Equality, order and hash are derived from the declared
-fields, never written, so no field can be forgotten.
+A value is frozen, has slots, and equals another one only if their types are the same: an `Ack()` is
+not a `Release()`, even though neither has a field.  Equality, order and hash are derived from the
+declared fields, never written, so no field can be forgotten.
 
     class Request(Message):
         stamp: int
@@ -55,11 +55,22 @@ def hints_of(cls: type, definition: types.FrameType | None) -> dict[str, Any]:
     """The declared types of a class, with names of the place of its definition in sight."""
     inside = {name: member for name, member in cls.__dict__.items() if isinstance(member, type)}
     try:
-        # Only the names of this class: those of its bases were resolved where the bases stand, and may not be known here.
-        own = type(cls.__name__, (), {"__annotations__": inspect.get_annotations(cls), "__module__": cls.__module__})
-        return typing.get_type_hints(own, localns={**(definition.f_locals if definition else {}), **inside}, include_extras=True)
+        # Only the names of this class: those of its bases were resolved where the bases stand, and
+        # may not be known here.
+        own = type(
+            cls.__name__,
+            (),
+            {"__annotations__": inspect.get_annotations(cls), "__module__": cls.__module__},
+        )
+        return typing.get_type_hints(
+            own,
+            localns={**(definition.f_locals if definition else {}), **inside},
+            include_extras=True,
+        )
     except NameError as error:
-        raise UnsupportedType(f"{cls.__qualname__}: {error}; define it above the class that uses it") from None
+        raise UnsupportedType(
+            f"{cls.__qualname__}: {error}; define it above the class that uses it"
+        ) from None
 
 
 class ValueType(type):
@@ -73,7 +84,10 @@ class ValueType(type):
         if any(isinstance(base, ValueType) for base in bases):
             for method in _DERIVED:
                 if method in namespace:
-                    raise TypeError(f"{name} defines {method}, which follows from the fields of a value and is not written by hand")
+                    raise TypeError(
+                        f"{name} defines {method}, which follows from the fields of a value and is"
+                        " not written by hand"
+                    )
         namespace["__slots__"] = tuple(own)
         cls = super().__new__(mcls, name, bases, namespace)
         fields: dict[str, Shape] = {}
@@ -86,12 +100,21 @@ class ValueType(type):
             except UnsupportedType as reason:
                 raise UnsupportedType(f"{name}.{field}: {reason}") from None
             if fields[field].mutable:
-                raise UnsupportedType(f"{name}.{field}: {fields[field].name} can change; a value holds tuple, frozenset or other values")
-        inherited = {key: value for base in reversed(cls.__mro__[1:]) for key, value in base.__dict__.get("__defaults__", {}).items()}
+                raise UnsupportedType(
+                    f"{name}.{field}: {fields[field].name} can change; a value holds tuple,"
+                    " frozenset or other values"
+                )
+        inherited = {
+            key: value
+            for base in reversed(cls.__mro__[1:])
+            for key, value in base.__dict__.get("__defaults__", {}).items()
+        }
         given = {**inherited, **defaults}
         for before, after in pairwise(fields):
             if before in given and after not in given:
-                raise TypeError(f"{name}.{after} has no default and follows {before}, which has one")
+                raise TypeError(
+                    f"{name}.{after} has no default and follows {before}, which has one"
+                )
         type.__setattr__(cls, "__fields__", fields)
         type.__setattr__(cls, "__defaults__", {**inherited, **defaults})
         type.__setattr__(cls, "__match_args__", tuple(fields))
@@ -101,17 +124,24 @@ class ValueType(type):
 
 
 def _methods(cls: ValueType, fields: dict[str, Shape], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Writes the methods that the fields determine, as straight code: they are on every runtime's hot path."""
+    """Writes the methods that the fields determine, as straight code: they are on every runtime's
+    hot path.
+    """
     scope: dict[str, Any] = {"cls": cls, "required": _REQUIRED}
     # A field may have any name, so these names have a form that no field has.
     scope |= {f"__set_{field}__": getattr(cls, field).__set__ for field in fields}
     scope |= {f"__default_{field}__": value for field, value in defaults.items()}
-    parameters = "".join(f", {field}" + (f"=__default_{field}__" if field in defaults else "") for field in fields)
+    parameters = "".join(
+        f", {field}" + (f"=__default_{field}__" if field in defaults else "") for field in fields
+    )
     assignments = "; ".join(f"__set_{field}__(self, {field})" for field in fields) or "pass"
     equal = "".join(f" and self.{field} == other.{field}" for field in fields)
     values = "".join(f"self.{field}, " for field in fields)
     keys = [("{}" if shape.ordered else "order_of({})", field) for field, shape in fields.items()]
-    mine, others = ("".join(form.format(f"{who}.{field}") + ", " for form, field in keys) for who in ("self", "other"))
+    mine, others = (
+        "".join(form.format(f"{who}.{field}") + ", " for form, field in keys)
+        for who in ("self", "other")
+    )
     scope |= {"order_of": order_of, "Value": cls.__mro__[-2]}
     shown = ", ".join(f"{field}={{self.{field}!r}}" for field in fields)
     source = f"""
@@ -136,13 +166,18 @@ class Value(metaclass=ValueType):
     """An immutable value with declared fields."""
 
     def __setattr__(self, name: str, _: object) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} is a value and does not change; make a new one instead of setting {name}")
+        raise AttributeError(
+            f"{type(self).__name__} is a value and does not change; make a new one instead of"
+            f" setting {name}"
+        )
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is a value and does not change; {name} stays")
 
     def __lt__(self, other: Value) -> bool:
-        raise AssertionError("written for each class by its metaclass")  # declared here so that sorted() type-checks
+        raise AssertionError(
+            "written for each class by its metaclass"
+        )  # declared here so that sorted() type-checks
 
 
 class Message(Value):
@@ -172,9 +207,13 @@ def _decode(found: Any, known: Mapping[str, type]) -> Value:
     [(name, fields)] = found.items()
     cls = known.get(name)
     if cls is None or not issubclass(cls, Value):
-        raise Malformed(f"unknown value {str(name)[:60]!r}; known are {', '.join(sorted(known)) or 'none'}")
+        raise Malformed(
+            f"unknown value {str(name)[:60]!r}; known are {', '.join(sorted(known)) or 'none'}"
+        )
     if not isinstance(fields, dict) or fields.keys() != cls.__fields__.keys():
-        raise Malformed(f"{name} has the fields {', '.join(cls.__fields__) or 'none'}, found {shown(fields)}")
+        raise Malformed(
+            f"{name} has the fields {', '.join(cls.__fields__) or 'none'}, found {shown(fields)}"
+        )
     try:
         parsed = {}
         for field, shape in cls.__fields__.items():

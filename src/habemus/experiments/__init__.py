@@ -1,4 +1,6 @@
-"""Simulate, check, compare and draw from Python: the functions behind `habemus.simulate` and its kin."""
+"""Simulate, check, compare and draw from Python: the functions behind `habemus.simulate` and its
+kin.
+"""
 
 from habemus.experiments.comparison import ComparisonResult, compare
 from habemus.experiments.results import CheckResult, RunResult, ScenarioResult

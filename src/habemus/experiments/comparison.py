@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from habemus.analysis import ranges
-from habemus.analysis.compare import Comparison, Row, safe_mutexes
+from habemus.analysis.numbers import ranges
+from habemus.analysis.numbers.compare import Comparison, Row, safe_mutexes
 from habemus.catalog.entries import find
-from habemus.catalog.setup import Setup
 from habemus.experiments.results import table_html
+from habemus.runs.setup import Setup
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,7 +21,10 @@ class ComparisonResult:
     _rows: tuple[Row, ...]
 
     def __repr__(self) -> str:
-        return f"<ComparisonResult of {', '.join(self._comparison.algorithms)}, {len(self._rows)} rows>"
+        return (
+            f"<ComparisonResult of {', '.join(self._comparison.algorithms)}, {len(self._rows)}"
+            " rows>"
+        )
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -56,8 +59,8 @@ def compare(
 ) -> ComparisonResult:
     """Measure what an entry, or an election, costs.  The arguments are those of `habemus compare`.
 
-    `n` and `load` may be ranges such as "2..20"; only one of them at a time.  Without a name, all safe
-    algorithms for mutual exclusion are compared.
+    `n` and `load` may be ranges such as "2..20"; only one of them at a time.  Without a name, all
+    safe algorithms for mutual exclusion are compared.
 
     >>> compare("central", "ricart-agrawala", n=4, load=0.1).rows[0]["messages_per_entry_by_formula"]
     3

@@ -9,9 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from habemus.catalog.checks import CheckReport
-from habemus.catalog.runs import Report
 from habemus.core.properties import Finding, Verdict
+from habemus.runs.check import CheckReport
+from habemus.runs.simulate import Report
 from habemus.scenarios import Outcome
 from habemus.traces import Trace
 
@@ -26,7 +26,9 @@ class CannotSave(ValueError):
 def table_html(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a plain HTML table; every cell is escaped."""
     head = "".join(f"<th>{escape(each)}</th>" for each in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -90,7 +92,9 @@ class _Result(ABC):
         head = f'<p style="color:{COLOURS[verdict]}"><b>{verdict.value}</b></p>'
         findings = [(each.name, each.verdict.value, each.why) for each in self._findings]
         diagram = self._repr_svg_()
-        drawn = diagram[diagram.index("<svg") :] if diagram else f"<p>{escape(self._no_trace())}</p>"
+        drawn = (
+            diagram[diagram.index("<svg") :] if diagram else f"<p>{escape(self._no_trace())}</p>"
+        )
         return (
             f"<div><p><code>{escape(self.command)}</code></p>{head}"
             f"{table_html(('property', 'verdict', 'reason'), findings)}"
@@ -149,7 +153,11 @@ class RunResult(_Result):
         return f"the run has {self._report.ending.delivered:,} events, too many to draw"
 
     def _facts(self) -> list[tuple[str, object]]:
-        return [(name.replace("_", " "), value) for name, value in self.costs.items() if name != "formula" and not isinstance(value, dict)]
+        return [
+            (name.replace("_", " "), value)
+            for name, value in self.costs.items()
+            if name != "formula" and not isinstance(value, dict)
+        ]
 
 
 @dataclass(frozen=True, repr=False)

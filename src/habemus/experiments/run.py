@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from habemus import scenarios
-from habemus.catalog.checks import STATE_LIMIT, Check, perform
 from habemus.catalog.entries import Entry, entry_of, find
-from habemus.catalog.fault_notation import all_written
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import EVENT_LIMIT, Setup
 from habemus.core.process import Process, ProcessId
 from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
+from habemus.runs.check import STATE_LIMIT, Check, perform
+from habemus.runs.fault_notation import all_written
+from habemus.runs.setup import EVENT_LIMIT, Setup
+from habemus.runs.simulate import execute
 from habemus.runtimes.sim.faults import Fault
 from habemus.traces import Trace
 from habemus.traces.file import read
@@ -50,8 +50,8 @@ def simulate(
 ) -> RunResult:
     """Simulate one run and judge it.  The arguments are those of `habemus run`.
 
-    The same arguments give the same events, and the same digest, on every platform.  `faults` are values
-    of `habemus.faults` or texts such as "crash 2@5ms".
+    The same arguments give the same events, and the same digest, on every platform.  `faults` are
+    values of `habemus.faults` or texts such as "crash 2@5ms".
 
     >>> result = simulate("ricart-agrawala", n=10, seed=7)
     >>> result.verdict.value, result.costs["messages_per_entry"]
@@ -161,7 +161,11 @@ def _options(options: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def _initial(initial: Mapping[ProcessId, Mapping[str, Any]] | None) -> tuple[str, ...]:
-    return tuple(f"{process}.{name}={json.dumps(value)}" for process, values in (initial or {}).items() for name, value in values.items())
+    return tuple(
+        f"{process}.{name}={json.dumps(value)}"
+        for process, values in (initial or {}).items()
+        for name, value in values.items()
+    )
 
 
 def _text(value: Any) -> str:

@@ -4,7 +4,8 @@ await async_postgresql.make_table(connection)                       # once
 async with async_postgresql.fenced(connection, "printer", lease.token) as cursor:
     await cursor.execute("INSERT INTO jobs (name) VALUES (%s)", ["report"])
 
-The block gets a cursor of psycopg; asyncpg and SQLAlchemy have none, so there it gets the connection.
+The block gets a cursor of psycopg; asyncpg and SQLAlchemy have none, so there it gets the
+connection.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ async def make_table(connection: Any) -> None:
 
 @asynccontextmanager
 async def fenced(connection: Any, name: str, token: int | None) -> AsyncIterator[Any]:
-    """Run one transaction if the token is not older than the newest of this fence; else raise StaleToken.
+    """Run one transaction if the token is not older than the newest of this fence; else raise
+    StaleToken.
 
     It ends with the block: committed, or rolled back when the block raises or is cancelled.  Others
     that show a token to the same fence wait until then.
@@ -70,8 +72,8 @@ async def _transaction(connection: Any) -> AsyncIterator[_Driver]:
 
 
 async def _undo(driver: _Driver) -> None:
-    """Roll back.  A connection that cannot, because it is gone or the task is cancelled again, is closed:
-    the next transaction on it must not commit what this one wrote."""
+    """Roll back.  A connection that cannot, because it is gone or the task is cancelled again, is
+    closed: the next transaction on it must not commit what this one wrote."""
     try:
         await driver.rollback()
     except BaseException as reason:
@@ -133,7 +135,10 @@ class _Asyncpg(_Driver):
 
     async def begin(self) -> None:
         if self.connection.is_in_transaction():
-            raise ValueError("a transaction is open on this connection, and the guard makes its own; end that one first")
+            raise ValueError(
+                "a transaction is open on this connection, and the guard makes its own; end that"
+                " one first"
+            )
         self.writer = self.connection
         self._transaction = self.connection.transaction()
         await self._transaction.start()
@@ -174,7 +179,9 @@ class _SQLAlchemy(_Driver):
 def _driver_of(connection: Any) -> _Driver:
     given = f"{type(connection).__module__}.{type(connection).__qualname__}"
     if not is_asynchronous(connection):
-        raise TypeError(f"{given} is not an asynchronous connection; use postgresql of habemus.fencing")
+        raise TypeError(
+            f"{given} is not an asynchronous connection; use postgresql of habemus.fencing"
+        )
     if hasattr(connection, "is_in_transaction"):
         return _Asyncpg(connection)
     if hasattr(connection, "exec_driver_sql"):

@@ -1,18 +1,20 @@
 """A file that refuses late writers.
 
-Beside the file stand two others: FILE.token has the newest token, and FILE.lock is what processes lock while they write (`flock`: the
-system lets go of it when a process ends, however it ends).  A write, under the lock:
+Beside the file stand two others: FILE.token has the newest token, and FILE.lock is what processes
+lock while they write (`flock`: the system lets go of it when a process ends, however it ends).  A
+write, under the lock:
 
     1. compare the token with the newest; a smaller one is refused
     2. if it is larger, make it the newest
     3. give the file its new content
 
-Both 2 and 3 write a new file, sync it, let it take the old one's name and sync the folder.  So a reader sees the old content or
-the new one, never a part.  A crash between the two leaves an older content under a newer token, which is safe: the token was shown
-by somebody who had the lock.  The other way round, a content would stand there whose token nobody remembers.
+Both 2 and 3 write a new file, sync it, let it take the old one's name and sync the folder.  So a
+reader sees the old content or the new one, never a part.  A crash between the two leaves an older
+content under a newer token, which is safe: the token was shown by somebody who had the lock.  The
+other way round, a content would stand there whose token nobody remembers.
 
-Since FILE.token is never written in place, one that cannot be read was damaged by something else.  Then nobody knows which token is the
-newest, and every write is refused.
+Since FILE.token is never written in place, one that cannot be read was damaged by something else.
+Then nobody knows which token is the newest, and every write is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ class CorruptFence(ValueError):
 
 
 class FencedFile:
-    """Written by whoever holds a lock, and never by whoever held it before.  Each write waits for the one that is under way."""
+    """Written by whoever holds a lock, and never by whoever held it before.  Each write waits for
+    the one that is under way.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).resolve()  # two names for one file must not have two tokens
@@ -51,7 +55,8 @@ class FencedFile:
         matched = re.fullmatch(rb"habemus token (\d{1,19}) [0-9a-f]{8}\n", found)
         if matched is None or found != _line(int(matched[1])):
             raise CorruptFence(
-                f"{self._token_path} is damaged, so nobody knows which token is the newest; if no former holder can be alive, remove it"
+                f"{self._token_path} is damaged, so nobody knows which token is the newest; if no"
+                " former holder can be alive, remove it"
             )
         return int(matched[1])
 
@@ -60,12 +65,16 @@ class FencedFile:
         return self.path.read_bytes()
 
     def write(self, content: bytes, token: int | None) -> None:
-        """Replaces the content, or raises StaleToken.  When it returns, content and token survive the loss of power."""
+        """Replaces the content, or raises StaleToken.  When it returns, content and token survive
+        the loss of power.
+        """
         with memoryview(content) as whole, self._admitted(token):
             _replace(self.path, whole)
 
     def append(self, content: bytes, token: int | None) -> None:
-        """Puts something at the end, all of it or nothing.  The file is copied for this: right for kilobytes, wrong for gigabytes."""
+        """Puts something at the end, all of it or nothing.  The file is copied for this: right for
+        kilobytes, wrong for gigabytes.
+        """
         with memoryview(content) as rest, self._admitted(token):
             before = b""
             with suppress(FileNotFoundError):
@@ -87,7 +96,9 @@ class FencedFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        descriptor = os.open(self._lock_path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        descriptor = os.open(
+            self._lock_path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666
+        )
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

@@ -4,8 +4,9 @@ postgresql.make_table(connection)                                   # once
 with postgresql.fenced(connection, "printer", lease.token) as cursor:
     cursor.execute("INSERT INTO jobs (name) VALUES (%s)", ["report"])
 
-The connection is of any driver of PEP 249 that marks parameters with %s (psycopg, psycopg2, pg8000),
-or a `Connection` of SQLAlchemy.  Asynchronous ones have a guard of their own, `async_postgresql`.
+The connection is of any driver of PEP 249 that marks parameters with %s (psycopg, psycopg2,
+pg8000), or a `Connection` of SQLAlchemy.  Asynchronous ones have a guard of their own,
+`async_postgresql`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def make_table(connection: Any) -> None:
 
 @contextmanager
 def fenced(connection: Any, name: str, token: int | None) -> Iterator[Any]:
-    """Run one transaction if the token is not older than the newest of this fence; else raise StaleToken.
+    """Run one transaction if the token is not older than the newest of this fence; else raise
+    StaleToken.
 
     It ends with the block: committed, or rolled back when the block raises.  What was open on the
     connection before belongs to it.  Others that show a token to the same fence wait until then.
@@ -62,9 +64,14 @@ def fenced(connection: Any, name: str, token: int | None) -> Iterator[Any]:
 def _cursor(connection: Any) -> tuple[Cursor, Marks]:
     given = f"{type(connection).__module__}.{type(connection).__qualname__}"
     if is_asynchronous(connection):
-        raise TypeError(f"{given} is asynchronous, and nothing would be checked; use async_postgresql of habemus.fencing")
+        raise TypeError(
+            f"{given} is asynchronous, and nothing would be checked; use async_postgresql of"
+            " habemus.fencing"
+        )
     if hasattr(connection, "exec_driver_sql"):
         return Statements(connection), marks_of(connection)
     if not hasattr(connection, "cursor"):
-        raise TypeError(f"{given} is not a connection; give one of PEP 249 or a Connection of SQLAlchemy")
+        raise TypeError(
+            f"{given} is not a connection; give one of PEP 249 or a Connection of SQLAlchemy"
+        )
     return connection.cursor(), FORMAT

@@ -1,10 +1,12 @@
-"""What the guards of databases share: a table of the newest tokens, and the one statement that checks and remembers.
+"""What the guards of databases share: a table of the newest tokens, and the one statement that
+checks and remembers.
 
-The check and the writes are one transaction, so that nobody comes between them; the row of the fence is locked from the check to
-the end, so that a late transaction waits for the newer one and then finds itself stale.
+The check and the writes are one transaction, so that nobody comes between them; the row of the
+fence is locked from the check to the end, so that a late transaction waits for the newer one and
+then finds itself stale.
 
-A savepoint around the block notices when the transaction was ended inside it (a `commit`, an `executescript`) or had failed there:
-it is gone then, and what came after it was not guarded.
+A savepoint around the block notices when the transaction was ended inside it (a `commit`, an
+`executescript`) or had failed there: it is gone then, and what came after it was not guarded.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from habemus.fencing.tokens import StaleToken, check_token
 
-TABLE = "CREATE TABLE IF NOT EXISTS habemus_fence (name VARCHAR(200) PRIMARY KEY, token BIGINT NOT NULL)"
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS habemus_fence (name VARCHAR(200) PRIMARY KEY, token BIGINT NOT"
+    " NULL)"
+)
 """Rows stay for ever: a fence that is deleted has forgotten who is late."""
 
 
@@ -70,7 +75,9 @@ RELEASE = "RELEASE SAVEPOINT habemus_fence"
 
 
 class Unguarded(Exception):
-    """The transaction was ended inside the block, or had failed there: what came after it was not guarded, and is undone if it can be."""
+    """The transaction was ended inside the block, or had failed there: what came after it was not
+    guarded, and is undone if it can be.
+    """
 
 
 AnyCursor = TypeVar("AnyCursor", bound=Cursor)
@@ -78,7 +85,12 @@ AnyCursor = TypeVar("AnyCursor", bound=Cursor)
 
 @contextmanager
 def guarded(
-    transaction: Transaction, cursor: AnyCursor, name: str, token: int | None, marks: Marks, begin: str = ""
+    transaction: Transaction,
+    cursor: AnyCursor,
+    name: str,
+    token: int | None,
+    marks: Marks,
+    begin: str = "",
 ) -> Iterator[AnyCursor]:
     """Run the block in the transaction that is open on the connection or begins now."""
     try:
@@ -91,7 +103,9 @@ def guarded(
         _release(cursor)
         transaction.commit()
     except BaseException:
-        with suppress(Exception):  # the connection may be gone; then the database rolls back by itself
+        with suppress(
+            Exception
+        ):  # the connection may be gone; then the database rolls back by itself
             transaction.rollback()
         raise
     finally:
@@ -107,7 +121,9 @@ def _check(cursor: Cursor, name: str, token: int, marks: Marks) -> None:
 
 
 def only(row: Any) -> int:
-    """Return the value of a row of one column, whether the connection makes tuples or mappings of rows."""
+    """Return the value of a row of one column, whether the connection makes tuples or mappings of
+    rows.
+    """
     (value,) = row.values() if isinstance(row, Mapping) else row
     return int(value)
 
@@ -120,7 +136,9 @@ def _release(cursor: Cursor) -> None:
 
 
 def unguarded(reason: Exception) -> Unguarded:
-    return Unguarded(f"the transaction of the guard was ended inside its block, or failed there: {reason}")
+    return Unguarded(
+        f"the transaction of the guard was ended inside its block, or failed there: {reason}"
+    )
 
 
 def is_asynchronous(connection: Any) -> bool:
@@ -131,7 +149,10 @@ def is_asynchronous(connection: Any) -> bool:
 
 def refuse_autocommit(connection: Any) -> None:
     if getattr(connection, "autocommit", False):
-        raise ValueError("with autocommit, the check and the writes would be transactions of their own; switch it off on this connection")
+        raise ValueError(
+            "with autocommit, the check and the writes would be transactions of their own; switch"
+            " it off on this connection"
+        )
 
 
 class Statements:

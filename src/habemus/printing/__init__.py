@@ -1,7 +1,8 @@
 """The printing system on its own wire: gRPC, in groups with programs of others.
 
-Clients agree by Ricart and Agrawala who may print, and the printer checks nothing.  The algorithm is the catalog's, unchanged, run by the
-steps of the live runtime; only the transport is another one:
+Clients agree by Ricart and Agrawala who may print, and the printer checks nothing.  The algorithm
+is the catalog's, unchanged, run by the steps of the live runtime; only the transport is another
+one:
 
     wire       the protocol, and what is generated from it
     serving    what printer and client have in common as servers

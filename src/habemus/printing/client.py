@@ -1,6 +1,8 @@
-"""A client: a process of Ricart and Agrawala, hosted as a node hosts it, and the jobs for whose sake it asks.
+"""A client: a process of Ricart and Agrawala, hosted as a node hosts it, and the jobs for whose
+sake it asks.
 
-The process is stepped by the steps of the live runtime, and what it does is recorded as that of any node.  Around it there are
+The process is stepped by the steps of the live runtime, and what it does is recorded as that of any
+node.  Around it there are
 
 - the transport, which makes calls of its messages;
 - the jobs, one at a time: ask, wait for the grant, send the job to the printer, leave;
@@ -29,11 +31,11 @@ from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell
 from habemus.problems.mutex import Granted
-from habemus.runtimes.live.instance import Instance
-from habemus.runtimes.live.record import Recorder
+from habemus.runtimes.live.hosting.instance import Instance
+from habemus.runtimes.live.hosting.record import Recorder
+from habemus.runtimes.live.hosting.steps import Steps
+from habemus.runtimes.live.hosting.timers import Timers, chance, now_us
 from habemus.runtimes.live.sockets import Address
-from habemus.runtimes.live.steps import Steps
-from habemus.runtimes.live.timers import Timers, chance, now_us
 
 INSTANCE = "printer"
 REMIND_SECONDS = 5.0
@@ -58,7 +60,14 @@ class Printed(NamedTuple):
 
 
 class Client:
-    def __init__(self, group: Group, listen: Address, printer: Address, tell: Tell, record: Path | None = None) -> None:
+    def __init__(
+        self,
+        group: Group,
+        listen: Address,
+        printer: Address,
+        tell: Tell,
+        record: Path | None = None,
+    ) -> None:
         self.group = group
         self.me = group.process(group.me)
         self.times_given_up = 0  # grants that did not wait for everybody
@@ -71,7 +80,9 @@ class Client:
         self._granted: asyncio.Future[None] | None = None
         self._outside = asyncio.Event()  # of the critical section
         self._outside.set()
-        self._parked: list[tuple[ProcessId, Request, int]] = []  # requests of peers that have forgotten their clock
+        self._parked: list[
+            tuple[ProcessId, Request, int]
+        ] = []  # requests of peers that have forgotten their clock
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -84,7 +95,9 @@ class Client:
         assert isinstance(process, RicartAgrawala)
         self.process = process
         self._timers = Timers(loop, self._draw)
-        self._transport = Transport(self.group, service, self._received, lambda: self.process.clock, self._tell)
+        self._transport = Transport(
+            self.group, service, self._received, lambda: self.process.clock, self._tell
+        )
         self._printer = grpc.aio.insecure_channel(str(self._printer_address), options=CHANNEL)
         self._recorder: Recorder | None = None
         try:
@@ -109,7 +122,9 @@ class Client:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Leaves.  The others will wait for this client in vain, so a job that is being printed should have ended."""
+        """Leaves.  The others will wait for this client in vain, so a job that is being printed
+        should have ended.
+        """
         await self._server.stop(GRACE_SECONDS)
         self._steps.close()
         await self._close()
@@ -123,14 +138,20 @@ class Client:
 
     def waits_for(self) -> Sequence[int]:
         """The clients that have not replied yet."""
-        return [self.group.client(process) for process in self.process.awaits()] if self.process.state == WANTED else []
+        return (
+            [self.group.client(process) for process in self.process.awaits()]
+            if self.process.state == WANTED
+            else []
+        )
 
     # Jobs.
 
     async def print(self, text: str) -> Printed:
-        """Asks, waits as long as it takes, prints, and leaves.  One job at a time: others wait for their turn here.
+        """Asks, waits as long as it takes, prints, and leaves.  One job at a time: others wait for
+        their turn here.
 
-        Nobody is asked before the printer can be reached: whoever is inside and cannot print keeps the others out for nothing.
+        Nobody is asked before the printer can be reached: whoever is inside and cannot print keeps
+        the others out for nothing.
         """
         text.encode("utf-8")  # what cannot be sent is refused before anybody is asked
         async with self._turn:
@@ -174,9 +195,15 @@ class Client:
             await self._printer.channel_ready()
 
     async def _use_printer(self, text: str, number: int) -> tuple[bool, str]:
-        job = pb2.PrintRequest(client_id=self.group.me, message_content=text, lamport_timestamp=self.process.clock, request_number=number)
+        job = pb2.PrintRequest(
+            client_id=self.group.me,
+            message_content=text,
+            lamport_timestamp=self.process.clock,
+            request_number=number,
+        )
         try:
-            # The answer's stamp is not looked at: the printer is no process of the algorithm, whose clock counts its own messages.
+            # The answer's stamp is not looked at: the printer is no process of the algorithm, whose
+            # clock counts its own messages.
             answer = await stubs.PrintingServiceStub(self._printer).SendToPrinter(job)
         except grpc.aio.AioRpcError as error:
             self._tell("no-printer", place=self._printer_address, why=error.code().name)
@@ -199,7 +226,12 @@ class Client:
             self._tell("waiting", clients=waits, away=away)
 
     def say_state(self) -> None:
-        self._tell("state", state=self.process.state.name, clock=self.process.clock, clients=self.waits_for())
+        self._tell(
+            "state",
+            state=self.process.state.name,
+            clock=self.process.clock,
+            clients=self.waits_for(),
+        )
 
     # The process.
 
@@ -225,9 +257,11 @@ class Client:
             self._steps.deliver(self._hosted, sender, 0, message, number)
 
     def _has_forgotten(self, sender: ProcessId, request: Request) -> bool:
-        """Whether the sender has replied to our request and now comes before it: its clock has lost what it had seen.
+        """Whether the sender has replied to our request and now comes before it: its clock has lost
+        what it had seen.
 
-        If it had asked before it replied, it would have kept its reply back; if after, its clock was past our stamp.
+        If it had asked before it replied, it would have kept its reply back; if after, its clock
+        was past our stamp.
         """
         process = self.process
         mine, its = (process.stamp, process.me), (request.stamp, sender)

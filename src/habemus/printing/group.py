@@ -1,7 +1,9 @@
-"""Who takes part: the ids of the clients, where they are, and which system of the catalog they form.
+"""Who takes part: the ids of the clients, where they are, and which system of the catalog they
+form.
 
-Processes of the catalog are numbered from 1 without gaps, and clients may have any ids.  So the client with the k-th smallest id is
-process k: the order of the processes is that of the ids, and that is all that the algorithm asks of them.
+Processes of the catalog are numbered from 1 without gaps, and clients may have any ids.  So the
+client with the k-th smallest id is process k: the order of the processes is that of the ids, and
+that is all that the algorithm asks of them.
 """
 
 from __future__ import annotations
@@ -10,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from habemus.catalog.live import live_system
-from habemus.catalog.setup import Setup
 from habemus.core.process import ProcessId
+from habemus.deployment.services import live_system
 from habemus.printing.serving import address
-from habemus.runtimes.live.service import Service
+from habemus.runs.setup import Setup
+from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.sockets import Address
 
 SERVICE = "printing"
@@ -28,7 +30,10 @@ class BadGroup(ValueError):
 
 def client_id(text: str) -> int:
     if not (text.strip().isascii() and text.strip().isdigit() and int(text) <= LARGEST_ID):
-        raise BadGroup(f"{text.strip()!r} is not the id of a client; ids are whole numbers from 0 to {LARGEST_ID}")
+        raise BadGroup(
+            f"{text.strip()!r} is not the id of a client; ids are whole numbers from 0 to"
+            f" {LARGEST_ID}"
+        )
     return int(text)
 
 
@@ -38,7 +43,10 @@ def peers_of(text: str) -> dict[int, Address]:
     for each in text.split(","):
         who, equals, where = each.partition("=")
         if not equals:
-            raise BadGroup(f"{each.strip()!r} is not a peer; write its id and its address, as in 2=127.0.0.1:50053")
+            raise BadGroup(
+                f"{each.strip()!r} is not a peer; write its id and its address, as in"
+                " 2=127.0.0.1:50053"
+            )
         peer = client_id(who)
         if peer in found:
             raise BadGroup(f"peer {peer} is named twice")
@@ -59,7 +67,10 @@ class Group:
 
     def __post_init__(self) -> None:
         if self.me in self.peers:
-            raise BadGroup(f"client {self.me} is its own peer; its id must be another one than those of its peers")
+            raise BadGroup(
+                f"client {self.me} is its own peer; its id must be another one than those of its"
+                " peers"
+            )
         if len(self.peers) >= MOST_CLIENTS:
             raise BadGroup(f"a group has at most {MOST_CLIENTS} clients")
 
@@ -75,13 +86,26 @@ class Group:
         return self.ids[process - 1]
 
     def usual_setup(self) -> Setup:
-        # The algorithm needs no release notices.  Programs of others send them and may show them, so they are the default.
-        labels = tuple(f"{process}=client {client}" for process, client in enumerate(self.ids, start=1))
+        # The algorithm needs no release notices.  Programs of others send them and may show them,
+        # so they are the default.
+        labels = tuple(
+            f"{process}=client {client}" for process, client in enumerate(self.ids, start=1)
+        )
         options = ("notices",) if self.notices else ()
         if self.give_up_us is None:
             return Setup("ricart-agrawala", len(self.ids), options=options, labels=labels)
-        return Setup("ra-timeout", len(self.ids), options=(*options, f"timeout={self.give_up_us}us"), labels=labels)
+        return Setup(
+            "ra-timeout",
+            len(self.ids),
+            options=(*options, f"timeout={self.give_up_us}us"),
+            labels=labels,
+        )
 
     def service(self) -> Service:
         setup = self.setup or self.usual_setup()
-        return Service(SERVICE, live_system(setup), range(1, len(self.ids) + 1), {"live": True, **setup.plain()})
+        return Service(
+            SERVICE,
+            live_system(setup),
+            range(1, len(self.ids) + 1),
+            {"live": True, **setup.plain()},
+        )

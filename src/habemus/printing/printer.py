@@ -1,7 +1,7 @@
 """The printer: it prints what it gets, answers when it has printed, and checks nothing.
 
-Two jobs that come at once are printed at once, over each other.  It notices, and says so if it is asked to: that is how one sees that the
-clients have failed.
+Two jobs that come at once are printed at once, over each other.  It notices, and says so if it is
+asked to: that is how one sees that the clients have failed.
 
 A job is printed to its end even if its client dies meanwhile: the paper is under way.
 """
@@ -19,8 +19,8 @@ from habemus.printing.serving import PRINTING, Server, is_stamp
 from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell, on_one_line
+from habemus.runtimes.live.hosting.timers import chance, now_us
 from habemus.runtimes.live.sockets import Address
-from habemus.runtimes.live.timers import chance, now_us
 
 KEPT_JOBS = 10_000
 """So many are kept to be told of in the end."""
@@ -47,7 +47,12 @@ class Overlap(NamedTuple):
 
 class Printer:
     def __init__(
-        self, listen: Address, seconds_us: Span, tell: Tell, confirmation: Callable[..., str], end_after: int | None = None
+        self,
+        listen: Address,
+        seconds_us: Span,
+        tell: Tell,
+        confirmation: Callable[..., str],
+        end_after: int | None = None,
     ) -> None:
         self.jobs: list[Job] = []  # the first ones, as they ended
         self.overlaps: list[Overlap] = []  # the first ones
@@ -90,16 +95,28 @@ class Printer:
 
     async def _print(self, sent: pb2.PrintRequest) -> None:
         text = on_one_line(sent.message_content)
-        job = Job(sent.client_id, sent.request_number, sent.lamport_timestamp, text[:KEPT_TEXT], now_us())
+        job = Job(
+            sent.client_id, sent.request_number, sent.lamport_timestamp, text[:KEPT_TEXT], now_us()
+        )
         self._tell("job", client=job.client, request=job.request, stamp=job.stamp, text=text)
         if self._printing:
             self.overlapping += 1
             for other in self._printing:
-                self._tell("overlap", client=job.client, request=job.request, other=other.client, other_request=other.request)
+                self._tell(
+                    "overlap",
+                    client=job.client,
+                    request=job.request,
+                    other=other.client,
+                    other_request=other.request,
+                )
                 if len(self.overlaps) < KEPT_JOBS:
                     self.overlaps.append(Overlap(job, other))
         self._printing.append(job)
-        duration_us = self._seconds_us if isinstance(self._seconds_us, int) else self._draw.randint(*self._seconds_us)
+        duration_us = (
+            self._seconds_us
+            if isinstance(self._seconds_us, int)
+            else self._draw.randint(*self._seconds_us)
+        )
         try:
             await asyncio.sleep(duration_us / 1_000_000)
         finally:

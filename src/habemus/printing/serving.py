@@ -1,4 +1,6 @@
-"""What printer and client have in common as servers: where they listen, what they offer to any gRPC client, and their limits."""
+"""What printer and client have in common as servers: where they listen, what they offer to any gRPC
+client, and their limits.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,14 @@ from grpc_reflection.v1alpha import reflection
 from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.runtimes.live.sockets import Address, is_loopback
 
-PRINTING, MUTUAL_EXCLUSION = (pb2.DESCRIPTOR.services_by_name[name] for name in ("PrintingService", "MutualExclusionService"))
+PRINTING, MUTUAL_EXCLUSION = (
+    pb2.DESCRIPTOR.services_by_name[name] for name in ("PrintingService", "MutualExclusionService")
+)
 
 LARGEST_STAMP = (1 << 63) - (1 << 32)
-"""A stamp has 63 bits on the wire, and a clock goes on from the largest that it has seen: this leaves it room to tick."""
+"""A stamp has 63 bits on the wire, and a clock goes on from the largest that it has seen: this
+leaves it room to tick.
+"""
 CALLS_AT_ONCE = 1_000
 """Of one server; more are turned away."""
 MESSAGE_LIMIT = 1 << 20
@@ -40,17 +46,21 @@ def address(text: str) -> Address:
     """`host:port`, as a user writes it."""
     matched = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/=,]+)):([0-9]{1,5})", text.strip())
     if matched is None or not 0 < int(matched[3]) < 65_536:
-        raise CannotServe(f"{text!r} is not an address; write 127.0.0.1:50051, host.example:50051 or [::1]:50051")
+        raise CannotServe(
+            f"{text!r} is not an address; write 127.0.0.1:50051, host.example:50051 or [::1]:50051"
+        )
     return Address(matched[1] or matched[2], int(matched[3]))
 
 
 def check_exposure(addresses: Iterable[Address], insecure: bool) -> None:
-    """This wire has neither encryption nor a secret, so nobody talks to other machines without having said so."""
+    """This wire has neither encryption nor a secret, so nobody talks to other machines without
+    having said so.
+    """
     for each in addresses:
         if not insecure and not is_loopback(each.host):
             raise CannotServe(
-                f"{each} is not of this machine alone, and this wire has neither encryption nor a secret; "
-                "say --insecure if whoever can reach it may ask, answer and print"
+                f"{each} is not of this machine alone, and this wire has neither encryption nor a"
+                " secret; say --insecure if whoever can reach it may ask, answer and print"
             )
 
 
@@ -60,10 +70,15 @@ def is_stamp(number: int) -> bool:
 
 
 class Server:
-    """Services by their full names, with reflection and health.  It has its port when it is made, and answers when it is started."""
+    """Services by their full names, with reflection and health.  It has its port when it is made,
+    and answers when it is started.
+    """
 
-    def __init__(self, at: Address, services: Mapping[str, Callable[[grpc.aio.Server], None]]) -> None:
-        # Without the first option two programs could listen on one port, and each would get some of the calls.
+    def __init__(
+        self, at: Address, services: Mapping[str, Callable[[grpc.aio.Server], None]]
+    ) -> None:
+        # Without the first option two programs could listen on one port, and each would get some of
+        # the calls.
         options = (("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", MESSAGE_LIMIT))
         self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=CALLS_AT_ONCE)
         for add in services.values():
@@ -71,13 +86,17 @@ class Server:
         self._names = tuple(services)
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        reflection.enable_server_reflection((*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        reflection.enable_server_reflection(
+            (*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server
+        )
         try:
             port = self._server.add_insecure_port(str(at))
         except RuntimeError:
             port = 0
         if not port:
-            raise CannotServe(f"cannot listen on {at}: the port is in use, or the address is not of this machine")
+            raise CannotServe(
+                f"cannot listen on {at}: the port is in use, or the address is not of this machine"
+            )
         self.address = Address(at.host, port)
 
     async def start(self) -> None:

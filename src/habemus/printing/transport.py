@@ -4,11 +4,13 @@
     Reply      the return of that call; a deferred reply is a call that has not returned yet
     Release    a call ReleaseAccess, whose answer says nothing
 
-A call that fails is made again, with the same stamp, until the peer answers: only `access_granted = true` is a reply.  A peer that
-asks for the same thing again, because the connection broke, is still one request.
+A call that fails is made again, with the same stamp, until the peer answers: only `access_granted =
+true` is a reply.  A peer that asks for the same thing again, because the connection broke, is still
+one request.
 
-What nobody in the group can have sent does not reach the process: it is answered with `access_granted = false` and not with an error,
-because the programs of others count an error as a reply.
+What nobody in the group can have sent does not reach the process: it is answered with
+`access_granted = false` and not with an error, because the programs of others count an error as a
+reply.
 """
 
 from __future__ import annotations
@@ -29,17 +31,21 @@ from habemus.printing.serving import CHANNEL, MUTUAL_EXCLUSION, is_stamp
 from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell
-from habemus.runtimes.live.codec import HEADER_SIZE, frame_of
-from habemus.runtimes.live.frames import Carry
-from habemus.runtimes.live.service import Service
+from habemus.runtimes.live.hosting.service import Service
+from habemus.runtimes.live.peers.codec import HEADER_SIZE, frame_of
+from habemus.runtimes.live.peers.frames import Carry
 
 NUMBER = "habemus-message"
-"""The metadata of a call under which the number of the message in its sender's record travels; the programs of others do not look at it."""
+"""The metadata of a call under which the number of the message in its sender's record travels; the
+programs of others do not look at it.
+"""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
 """Seconds before a call that failed is made again."""
 NOTICE_SECONDS = 5.0
 HELD_OF_ONE = 16
-"""Calls of one peer that may wait for their reply: it has one request at a time, and may have given up some calls."""
+"""Calls of one peer that may wait for their reply: it has one request at a time, and may have given
+up some calls.
+"""
 MOST_COMPLAINTS = 100
 LARGEST_NUMBER = 1 << 31
 """Numbers of requests begin again there."""
@@ -49,23 +55,44 @@ Received = Callable[[int, Message, int], None]
 
 
 class Transport:
-    def __init__(self, group: Group, service: Service, received: Received, clock: Callable[[], int], tell: Tell) -> None:
+    def __init__(
+        self,
+        group: Group,
+        service: Service,
+        received: Received,
+        clock: Callable[[], int],
+        tell: Tell,
+    ) -> None:
         self._group = group
         self._service = service
         self._received = received
         self._clock = clock
         self._tell = tell
         self.request_number = 0
-        self._channels = {peer: grpc.aio.insecure_channel(str(place), options=CHANNEL) for peer, place in group.peers.items()}
-        self._stubs = {peer: stubs.MutualExclusionServiceStub(channel) for peer, channel in self._channels.items()}
+        self._channels = {
+            peer: grpc.aio.insecure_channel(str(place), options=CHANNEL)
+            for peer, place in group.peers.items()
+        }
+        self._stubs = {
+            peer: stubs.MutualExclusionServiceStub(channel)
+            for peer, channel in self._channels.items()
+        }
         self._asking: dict[int, asyncio.Task[None]] = {}  # by peer: the open request to it
         self._notices: set[asyncio.Task[None]] = set()
-        self._held: defaultdict[int, list[asyncio.Future[tuple[int, int]]]] = defaultdict(list)  # by peer: its calls that wait for a reply
-        self._latest: dict[int, tuple[int, tuple[int, int] | None]] = {}  # by peer: the number of its last request, and our reply to it
+        self._held: defaultdict[int, list[asyncio.Future[tuple[int, int]]]] = defaultdict(
+            list
+        )  # by peer: its calls that wait for a reply
+        self._latest: dict[
+            int, tuple[int, tuple[int, int] | None]
+        ] = {}  # by peer: the number of its last request, and our reply to it
         self._complained: set[tuple[str, int]] = set()
 
     def services(self) -> dict[str, Callable[[grpc.aio.Server], None]]:
-        return {MUTUAL_EXCLUSION.full_name: lambda server: stubs.add_MutualExclusionServiceServicer_to_server(self, server)}
+        return {
+            MUTUAL_EXCLUSION.full_name: lambda server: (
+                stubs.add_MutualExclusionServiceServicer_to_server(self, server)
+            )
+        }
 
     async def stop(self) -> None:
         if self._notices:
@@ -96,7 +123,9 @@ class Transport:
             notice.add_done_callback(self._notices.discard)
 
     def give_up(self) -> list[int]:
-        """Ends the open request to everybody who has not replied, and says who that was: their replies will not count any more."""
+        """Ends the open request to everybody who has not replied, and says who that was: their
+        replies will not count any more.
+        """
         silent = sorted(self._asking)
         for task in self._asking.values():
             task.cancel()
@@ -105,7 +134,9 @@ class Transport:
 
     async def _ask(self, peer: int, request: Request, number: int) -> None:
         wanted = pb2.AccessRequest(
-            client_id=self._group.me, lamport_timestamp=request.stamp, request_number=self.request_number % LARGEST_NUMBER
+            client_id=self._group.me,
+            lamport_timestamp=request.stamp,
+            request_number=self.request_number % LARGEST_NUMBER,
         )
         pause = FIRST_PAUSE
         last = ""
@@ -119,7 +150,9 @@ class Transport:
             except grpc.aio.AioRpcError as error:
                 trouble = "unreachable" if error.code() is grpc.StatusCode.UNAVAILABLE else "fails"
                 if trouble != last:
-                    self._tell(trouble, client=peer, place=self._group.peers[peer], why=error.code().name)
+                    self._tell(
+                        trouble, client=peer, place=self._group.peers[peer], why=error.code().name
+                    )
             else:
                 if trouble != last:
                     self._tell(trouble, client=peer)
@@ -128,7 +161,8 @@ class Transport:
             pause = min(2 * pause, LONGEST_PAUSE)
         stamp = answer.lamport_timestamp
         if not is_stamp(stamp):
-            # It is a reply all the same.  What it says of the time only moves the clock, and is left out.
+            # It is a reply all the same.  What it says of the time only moves the clock, and is
+            # left out.
             self._complain("strange-stamp", peer, stamp)
             stamp = 0
         self._asking.pop(peer, None)
@@ -136,10 +170,14 @@ class Transport:
 
     async def _notify(self, peer: int, release: Release, number: int) -> None:
         left = pb2.AccessRelease(
-            client_id=self._group.me, lamport_timestamp=release.stamp, request_number=self.request_number % LARGEST_NUMBER
+            client_id=self._group.me,
+            lamport_timestamp=release.stamp,
+            request_number=self.request_number % LARGEST_NUMBER,
         )
         with suppress(grpc.aio.AioRpcError):  # nobody needs to know
-            await self._stubs[peer].ReleaseAccess(left, metadata=_metadata(number), timeout=NOTICE_SECONDS)
+            await self._stubs[peer].ReleaseAccess(
+                left, metadata=_metadata(number), timeout=NOTICE_SECONDS
+            )
 
     def _reply(self, peer: int, reply: Reply, number: int) -> None:
         answer = (reply.stamp, number)
@@ -173,7 +211,11 @@ class Transport:
 
     async def ReleaseAccess(self, left: pb2.AccessRelease, context: Any) -> Empty:
         if self._is_of_the_group(left.client_id, left.lamport_timestamp):
-            self._received(left.client_id, Release(left.lamport_timestamp), _number_in(context.invocation_metadata()))
+            self._received(
+                left.client_id,
+                Release(left.lamport_timestamp),
+                _number_in(context.invocation_metadata()),
+            )
         return Empty()
 
     def _is_of_the_group(self, client: int, stamp: int) -> bool:
@@ -205,6 +247,12 @@ def _metadata(number: int) -> tuple[tuple[str, str], ...]:
 def _number_in(metadata: Any) -> int:
     """0 if there is none: then the message is in no record."""
     for key, value in metadata or ():
-        if key == NUMBER and isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        if (
+            key == NUMBER
+            and isinstance(value, str)
+            and value.isascii()
+            and value.isdigit()
+            and len(value) < 20
+        ):
             return int(value)
     return 0

@@ -1,7 +1,7 @@
 """What printer and client say to people, in English and Portuguese.
 
-Whoever has something to say names it, with its fields (`tell("refuses", client=3)`); the words are here, so no other file knows in
-which language they are.
+Whoever has something to say names it, with its fields (`tell("refuses", client=3)`); the words are
+here, so no other file knows in which language they are.
 """
 
 from __future__ import annotations
@@ -21,30 +21,52 @@ ENGLISH = {
     "waits": ", waits for {clients}",
     "waiting": "client {me} still waits for {clients}{away}",
     "away": " (not reached: {clients})",
-    "unreachable": "client {client} cannot be reached at {place}; waiting until it answers, because it may be inside",
-    "fails": "client {client} at {place} answers with the error {why}, which is no reply; asking again",
+    "unreachable": (
+        "client {client} cannot be reached at {place}; waiting until it answers, because it may be"
+        " inside"
+    ),
+    "fails": (
+        "client {client} at {place} answers with the error {why}, which is no reply; asking again"
+    ),
     "refuses": "client {client} answers access_granted=false, which is no reply; asking again",
-    "gave-up": "WARNING: entering without the reply of {clients}; if one of them is only slow, two print at once",
-    "forgetful": "client {client} asks with stamp {stamp} after it has replied to this request: it has restarted; it goes after this "
-    "client",
+    "gave-up": (
+        "WARNING: entering without the reply of {clients}; if one of them is only slow, two print"
+        " at once"
+    ),
+    "forgetful": (
+        "client {client} asks with stamp {stamp} after it has replied to this request: it has"
+        " restarted; it goes after this client"
+    ),
     "unknown": "client {client} is not in the group and is refused",
     "same-id": "another client has the id {client} as well and is refused",
-    "strange-stamp": "client {client} sent the stamp {stamp}, which no clock can read; it is not used",
-    "printer-away": "the printer cannot be reached at {place}; waiting until it is there, and asking nobody before",
+    "strange-stamp": (
+        "client {client} sent the stamp {stamp}, which no clock can read; it is not used"
+    ),
+    "printer-away": (
+        "the printer cannot be reached at {place}; waiting until it is there, and asking nobody"
+        " before"
+    ),
     "no-printer": "the printer at {place} did not print: {why}",
     "printed": "client {me} printed {text!r} ({said})",
     "not-printed": "client {me} did not print {text!r}: {said}",
-    "stays": "client {me} has printed {done} of {all} and stays to answer the others; Ctrl-C leaves",
+    "stays": (
+        "client {me} has printed {done} of {all} and stays to answer the others; Ctrl-C leaves"
+    ),
     "left": "client {me} leaves; {done} of {all} printed, clock {clock}",
     "prompt": "Type what is to be printed; an empty line shows the state, Ctrl-D leaves.",
-    "unsafe": "WARNING: --give-up {seconds} counts silence as a reply. A client that is only slow, or inside for longer, is taken for "
-    "dead, "
-    "and two print at once (habemus scenario ra-timeout-slow)",
+    "unsafe": (
+        "WARNING: --give-up {seconds} counts silence as a reply. A client that is only slow, or"
+        " inside for longer, is taken for dead, and two print at once (habemus scenario"
+        " ra-timeout-slow)"
+    ),
     "text": "text {number} of client {me}",
     # The printer.
     "printer": "the printer listens on {place}",
     "job": "[client {client}, request {request}, stamp {stamp}] {text}",
-    "overlap": "OVERLAP: request {request} of client {client} began while request {other_request} of client {other} was being printed",
+    "overlap": (
+        "OVERLAP: request {request} of client {client} began while request {other_request} of"
+        " client {other} was being printed"
+    ),
     "confirmation": "printed request {request} of client {client}",
     "summary": "{jobs} jobs printed",
     "watched": "{jobs} jobs printed, {overlaps} of them while another one was being printed",
@@ -56,30 +78,52 @@ PORTUGUESE = {
     "waits": ", espera por {clients}",
     "waiting": "o cliente {me} continua à espera de {clients}{away}",
     "away": " (sem ligação: {clients})",
-    "unreachable": "o cliente {client} não responde em {place}; espera-se por ele, pois pode estar na secção crítica",
-    "fails": "o cliente {client} em {place} responde com o erro {why}, que não é permissão; pergunta-se de novo",
-    "refuses": "o cliente {client} responde access_granted=false, que não é permissão; pergunta-se de novo",
-    "gave-up": "ATENÇÃO: entrada sem a resposta de {clients}; se algum está apenas lento, dois imprimem ao mesmo tempo",
-    "forgetful": "o cliente {client} pede com o carimbo {stamp} depois de ter respondido a este pedido: reiniciou; fica para depois "
-    "deste cliente",
+    "unreachable": (
+        "o cliente {client} não responde em {place}; espera-se por ele, pois pode estar na secção"
+        " crítica"
+    ),
+    "fails": (
+        "o cliente {client} em {place} responde com o erro {why}, que não é permissão; pergunta-se"
+        " de novo"
+    ),
+    "refuses": (
+        "o cliente {client} responde access_granted=false, que não é permissão; pergunta-se de novo"
+    ),
+    "gave-up": (
+        "ATENÇÃO: entrada sem a resposta de {clients}; se algum está apenas lento, dois imprimem ao"
+        " mesmo tempo"
+    ),
+    "forgetful": (
+        "o cliente {client} pede com o carimbo {stamp} depois de ter respondido a este pedido:"
+        " reiniciou; fica para depois deste cliente"
+    ),
     "unknown": "o cliente {client} não é do grupo e é recusado",
     "same-id": "outro cliente tem também o id {client} e é recusado",
-    "strange-stamp": "o cliente {client} enviou o carimbo {stamp}, que nenhum relógio pode marcar; não é usado",
-    "printer-away": "a impressora não responde em {place}; espera-se por ela, e não se pede nada aos outros antes",
+    "strange-stamp": (
+        "o cliente {client} enviou o carimbo {stamp}, que nenhum relógio pode marcar; não é usado"
+    ),
+    "printer-away": (
+        "a impressora não responde em {place}; espera-se por ela, e não se pede nada aos outros"
+        " antes"
+    ),
     "no-printer": "a impressora em {place} não imprimiu: {why}",
     "printed": "o cliente {me} imprimiu {text!r} ({said})",
     "not-printed": "o cliente {me} não imprimiu {text!r}: {said}",
     "stays": "o cliente {me} imprimiu {done} de {all} e fica para responder aos outros; Ctrl-C sai",
     "left": "o cliente {me} sai; imprimiu {done} de {all}, relógio {clock}",
     "prompt": "Escreva o que quer imprimir; uma linha vazia mostra o estado, Ctrl-D sai.",
-    "unsafe": "ATENÇÃO: --give-up {seconds} conta o silêncio como resposta. Um cliente apenas lento, ou que está dentro há mais tempo, é "
-    "dado "
-    "como morto, e dois imprimem ao mesmo tempo (habemus scenario ra-timeout-slow)",
+    "unsafe": (
+        "ATENÇÃO: --give-up {seconds} conta o silêncio como resposta. Um cliente apenas lento, ou"
+        " que está dentro há mais tempo, é dado como morto, e dois imprimem ao mesmo tempo (habemus"
+        " scenario ra-timeout-slow)"
+    ),
     "text": "texto {number} do cliente {me}",
     "printer": "a impressora escuta em {place}",
     "job": "[cliente {client}, pedido {request}, carimbo {stamp}] {text}",
-    "overlap": "SOBREPOSIÇÃO: o pedido {request} do cliente {client} começou enquanto se imprimia o pedido {other_request} do cliente "
-    "{other}",
+    "overlap": (
+        "SOBREPOSIÇÃO: o pedido {request} do cliente {client} começou enquanto se imprimia o pedido"
+        " {other_request} do cliente {other}"
+    ),
     "confirmation": "impresso o pedido {request} do cliente {client}",
     "summary": "{jobs} trabalhos impressos",
     "watched": "{jobs} trabalhos impressos, {overlaps} deles enquanto se imprimia outro",
@@ -89,12 +133,18 @@ LANGUAGES: Mapping[str, Mapping[str, str]] = {"en": ENGLISH, "pt": PORTUGUESE}
 
 
 def say(language: str, what: str, **fields: Any) -> str:
-    """The sentence.  Lists of clients become text here, and `waits` and `away` are clauses that are only there if somebody is."""
+    """The sentence.  Lists of clients become text here, and `waits` and `away` are clauses that are
+    only there if somebody is.
+    """
     words = LANGUAGES[language]
     if what == "state":
-        fields["waits"] = words["waits"].format(clients=_listed(fields["clients"])) if fields["clients"] else ""
+        fields["waits"] = (
+            words["waits"].format(clients=_listed(fields["clients"])) if fields["clients"] else ""
+        )
     if what == "waiting":
-        fields["away"] = words["away"].format(clients=_listed(fields["away"])) if fields["away"] else ""
+        fields["away"] = (
+            words["away"].format(clients=_listed(fields["away"])) if fields["away"] else ""
+        )
     if "clients" in fields:
         fields["clients"] = _listed(fields["clients"])
     return words[what].format(**fields)
@@ -106,4 +156,7 @@ def _listed(clients: Sequence[int]) -> str:
 
 def on_one_line(text: str) -> str:
     """What others sent, fit for a terminal: no line ends, no control characters."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )

@@ -1,6 +1,7 @@
 """Failure detection: the interface of every detector.
 
-A detector watches its peers and says whom it suspects to have crashed.  It may be wrong, and takes that back.
+A detector watches its peers and says whom it suspects to have crashed.  It may be wrong, and takes
+that back.
 """
 
 from __future__ import annotations
@@ -30,9 +31,13 @@ class Detector(Process):
     name: ClassVar[str] = ""
     """Under which the catalog lists the algorithm."""
     largest: ClassVar[int] = 1_000
-    """How many participants a run may have; everybody watches everybody, so each period costs the square."""
+    """How many participants a run may have; everybody watches everybody, so each period costs the
+    square.
+    """
     duration: ClassVar[int | None] = 2_000_000
-    """How long a run lasts, counted from its last fault, when the run does not say: detectors never come to rest."""
+    """How long a run lasts, counted from its last fault, when the run does not say: detectors never
+    come to rest.
+    """
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:

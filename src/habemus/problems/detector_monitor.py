@@ -1,11 +1,12 @@
 """Judges a run of a failure detector: completeness and accuracy, and how good it was.
 
-The simulator knows who crashed, so the monitor can tell a mistake from a detection.  A *mistake* is a suspicion of a process
-that is up, from the moment it begins until it is taken back, or the process crashes, or the one that made it does.  A
-*detection* is a suspicion of a process that is down; its time counts from the crash.
+The simulator knows who crashed, so the monitor can tell a mistake from a detection.  A *mistake* is
+a suspicion of a process that is up, from the moment it begins until it is taken back, or the
+process crashes, or the one that made it does.  A *detection* is a suspicion of a process that is
+down; its time counts from the crash.
 
-Both properties are about the end of the run, and follow the rule of `finality`.  Completeness is judged only in runs in
-which somebody is down at the end.
+Both properties are about the end of the run, and follow the rule of `finality`.  Completeness is
+judged only in runs in which somebody is down at the end.
 """
 
 from __future__ import annotations
@@ -18,8 +19,14 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Property
 from habemus.problems.finality import FAULTS, Finality, in_ms
 
-COMPLETENESS = Property("completeness", Kind.EVENTUALLY, "in the end every process that is down is suspected by every one that is up")
-ACCURACY = Property("accuracy", Kind.EVENTUALLY, "in the end no process that is up is suspected by one that is up")
+COMPLETENESS = Property(
+    "completeness",
+    Kind.EVENTUALLY,
+    "in the end every process that is down is suspected by every one that is up",
+)
+ACCURACY = Property(
+    "accuracy", Kind.EVENTUALLY, "in the end no process that is up is suspected by one that is up"
+)
 
 PROPERTIES = (COMPLETENESS, ACCURACY)
 
@@ -33,14 +40,20 @@ class DetectorMonitor:
     planned_end: int | None = None
 
     down: dict[ProcessId, int] = field(default_factory=dict, init=False)  # since when
-    suspicions: dict[tuple[ProcessId, ProcessId], int] = field(default_factory=dict, init=False)  # (who, whom), since when
+    suspicions: dict[tuple[ProcessId, ProcessId], int] = field(
+        default_factory=dict, init=False
+    )  # (who, whom), since when
     mistakes: int = field(default=0, init=False)
-    mistake_durations: list[int] = field(default_factory=list, init=False)  # of those that have ended
+    mistake_durations: list[int] = field(
+        default_factory=list, init=False
+    )  # of those that have ended
     detection_times: list[int] = field(default_factory=list, init=False)
     last_mistake: int | None = field(default=None, init=False)  # when the last one began or ended
 
     _mistaken: set[tuple[ProcessId, ProcessId]] = field(default_factory=set, init=False, repr=False)
-    _last_change: int = field(default=0, init=False, repr=False)  # of a suspicion of somebody that is up
+    _last_change: int = field(
+        default=0, init=False, repr=False
+    )  # of a suspicion of somebody that is up
     _last_detection: int = field(default=0, init=False, repr=False)
     _last_fault: int = field(default=0, init=False, repr=False)
 
@@ -100,7 +113,9 @@ class DetectorMonitor:
                 self.detection_times.append(0)  # suspected too early, and right in the end
 
     def _recover(self, time: int, process: ProcessId) -> None:
-        """Whoever suspects it was right so far.  It may keep the suspicion a while: that is no mistake yet, but must end."""
+        """Whoever suspects it was right so far.  It may keep the suspicion a while: that is no
+        mistake yet, but must end.
+        """
         del self.down[process]
 
     def findings(self, ending: str) -> list[Finding]:
@@ -109,13 +124,23 @@ class DetectorMonitor:
 
     def _judge_completeness(self, ending: str) -> Finding:
         up = [process for process in self.processes if process not in self.down]
-        missing = [(who, whom) for who in up for whom in sorted(self.down) if (who, whom) not in self.suspicions]
+        missing = [
+            (who, whom)
+            for who in up
+            for whom in sorted(self.down)
+            if (who, whom) not in self.suspicions
+        ]
         final = Finality(ending, self.planned_end, self._last_detection, max(self.down.values()))
         if not missing:
             gone = ", ".join(map(self.label, sorted(self.down)))
-            return final.finding(COMPLETENESS.name, True, f"{gone} down, and suspected by all {len(up)} that are up")
+            return final.finding(
+                COMPLETENESS.name, True, f"{gone} down, and suspected by all {len(up)} that are up"
+            )
         who, whom = missing[0]
-        why = f"{self.label(who)} does not suspect {self.label(whom)}, which is down since {in_ms(self.down[whom])}"
+        why = (
+            f"{self.label(who)} does not suspect {self.label(whom)}, which is down since"
+            f" {in_ms(self.down[whom])}"
+        )
         return final.finding(COMPLETENESS.name, False, why, (who, whom))
 
     def _judge_accuracy(self, ending: str) -> Finding:
@@ -123,8 +148,15 @@ class DetectorMonitor:
         final = Finality(ending, self.planned_end, self._last_change, self._last_fault)
         if not wrong:
             count = "one mistake" if self.mistakes == 1 else f"{self.mistakes or 'no'} mistakes"
-            last = f", the last over at {in_ms(self.last_mistake)}" if self.last_mistake is not None else ""
+            last = (
+                f", the last over at {in_ms(self.last_mistake)}"
+                if self.last_mistake is not None
+                else ""
+            )
             return final.finding(ACCURACY.name, True, f"{count}{last}")
         who, whom = wrong[0]
-        why = f"{self.label(who)} suspects {self.label(whom)} since {in_ms(self.suspicions[who, whom])}, and it is up"
+        why = (
+            f"{self.label(who)} suspects {self.label(whom)} since"
+            f" {in_ms(self.suspicions[who, whom])}, and it is up"
+        )
         return final.finding(ACCURACY.name, False, why, (who, whom))

@@ -13,16 +13,20 @@ from habemus.core.system import complete
 
 
 class Leader(Indication):
-    """From now on this process takes `process` for the leader, or nobody; in which term, if the election has terms."""
+    """From now on this process takes `process` for the leader, or nobody; in which term, if the
+    election has terms.
+    """
 
     process: ProcessId | None
     term: int = 0
 
 
 class Costs(NamedTuple):
-    """What one election costs by the formula when the first participant alone calls it and nothing fails.
+    """What one election costs by the formula when the first participant alone calls it and nothing
+    fails.
 
-    The turnaround goes from the call to the last process that names the leader, in message times.  None: it depends.
+    The turnaround goes from the call to the last process that names the leader, in message times.
+    None: it depends.
     """
 
     messages: int | None = None
@@ -36,20 +40,28 @@ class Election(Process):
     name: ClassVar[str] = ""
     """Under which the catalog lists the algorithm."""
     largest: ClassVar[int] = 3_000
-    """How many participants a run may have; everybody knows everybody, so memory grows with the square."""
+    """How many participants a run may have; everybody knows everybody, so memory grows with the
+    square.
+    """
     needs_fifo: ClassVar[bool] = False
     """Whether the links must keep the order of messages."""
     scope: ClassVar[str] = "ever"
     """Where E1 is claimed: never two leaders "ever", never two in one "term", or only "eventually"."""
     callers: ClassVar[str] = "one"
-    """Who calls an election when the run does not say: "one" (any), "all", or "none" because processes see to it themselves."""
+    """Who calls an election when the run does not say: "one" (any), "all", or "none" because
+    processes see to it themselves.
+    """
     duration: ClassVar[int | None] = None
-    """How long a run lasts, counted from its last fault, when the processes never come to rest and the run does not say."""
+    """How long a run lasts, counted from its last fault, when the processes never come to rest and
+    the run does not say.
+    """
 
     @request
     @abstractmethod
     def elect(self) -> None:
-        """The application calls an election: there is no leader yet, or it suspects the one there is."""
+        """The application calls an election: there is no leader yet, or it suspects the one there
+        is.
+        """
 
     def costs(self, size: int) -> Costs:
         """The formula for this many participants; measurements must equal it."""
@@ -93,4 +105,5 @@ class Calls:
         pass
 
     def is_done(self) -> bool:
-        return False  # an election has ended when nothing happens any more, or when the time of the run is over
+        # an election has ended when nothing happens any more, or when the time of the run is over
+        return False

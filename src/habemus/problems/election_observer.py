@@ -1,8 +1,10 @@
-"""Leader election as a search sees it: applications that call elections, and an observer of E1 to E4.
+"""Leader election as a search sees it: applications that call elections, and an observer of E1 to
+E4.
 
-The words are those of the monitor: a process *names* a leader, it *claims* to lead while it names itself, and a leader is
-*settled* once all that are up have named it.  There is no time here, so a take-over from a settled leader is judged by how
-it ends: E1 is violated if both still claim when nothing happens any more.
+The words are those of the monitor: a process *names* a leader, it *claims* to lead while it names
+itself, and a leader is *settled* once all that are up have named it.  There is no time here, so a
+take-over from a settled leader is judged by how it ends: E1 is violated if both still claim when
+nothing happens any more.
 """
 
 from __future__ import annotations
@@ -61,7 +63,10 @@ class ElectionObserver:
         self.called = called  # from the beginning, where processes see to elections themselves
 
     def first(self) -> Knowledge:
-        return Scene(tuple(sorted(self.processes)), called=frozenset(self.processes) if self.called else frozenset())
+        return Scene(
+            tuple(sorted(self.processes)),
+            called=frozenset(self.processes) if self.called else frozenset(),
+        )
 
     def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
         assert isinstance(knowledge, Scene)
@@ -76,14 +81,18 @@ class ElectionObserver:
                 named=tuple(each for each in knowledge.named if each[0] != process),
                 claims=tuple(each for each in knowledge.claims if each.process != process),
                 settled=None if knowledge.settled == process else knowledge.settled,
-                called=knowledge.called if self.called else knowledge.called - {process},  # the call has died with the caller
+                called=knowledge.called
+                if self.called
+                else knowledge.called - {process},  # the call has died with the caller
             )
             return _settle(without), ()
         if seen.kind == "recover":
             return knowledge._replace(up=tuple(sorted((*knowledge.up, process)))), ()
         return knowledge, ()
 
-    def _named(self, scene: Scene, process: ProcessId, leader: ProcessId | None, term: int) -> tuple[Scene, Sequence[str]]:
+    def _named(
+        self, scene: Scene, process: ProcessId, leader: ProcessId | None, term: int
+    ) -> tuple[Scene, Sequence[str]]:
         violated: list[str] = []
         named = {each: other for each, other in scene.named if each != process}
         if leader is not None:
@@ -104,9 +113,13 @@ class ElectionObserver:
             if self.scope == "term":
                 if dict(winners).get(term, process) != process:
                     violated.append(E1.name)
-                winners = tuple(sorted({**dict(winners), term: dict(winners).get(term, process)}.items()))
+                winners = tuple(
+                    sorted({**dict(winners), term: dict(winners).get(term, process)}.items())
+                )
             claims = tuple(sorted((*others, Claim(process, term))))
-        after = Scene(scene.up, tuple(sorted(named.items())), claims, settled, winners, scene.called)
+        after = Scene(
+            scene.up, tuple(sorted(named.items())), claims, settled, winners, scene.called
+        )
         return (_settle(after) if leader is not None else after), violated
 
     def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
@@ -136,7 +149,11 @@ class ElectionObserver:
         return [E1.name, E3.name, E4.name] if self.scope == "eventually" else [E3.name]
 
     def shown(self, seen: Seen) -> Sequence[str]:
-        return [E1.name, E2.name, E3.name, E4.name] if isinstance(seen.value, Leader) and seen.value.process is not None else []
+        return (
+            [E1.name, E2.name, E3.name, E4.name]
+            if isinstance(seen.value, Leader) and seen.value.process is not None
+            else []
+        )
 
 
 def _settle(scene: Scene) -> Scene:
@@ -147,5 +164,7 @@ def _settle(scene: Scene) -> Scene:
     [leader] = leaders
     if leader not in [each.process for each in scene.claims]:
         return scene
-    claims = tuple(each._replace(settled=True) if each.process == leader else each for each in scene.claims)
+    claims = tuple(
+        each._replace(settled=True) if each.process == leader else each for each in scene.claims
+    )
     return scene._replace(claims=claims, settled=leader)

@@ -1,8 +1,10 @@
-"""Fencing: a grant carries a token that only grows, and a resource that checks tokens refuses whoever comes late.
+"""Fencing: a grant carries a token that only grows, and a resource that checks tokens refuses
+whoever comes late.
 
-A process may believe itself inside although its lease has run out, and no lock service can prevent that.  The resource can:
-it remembers the largest token that it has seen and refuses a smaller one.  The resource here is the model of such a one; what
-it accepts is judged by who wrote, and not by the tokens, so that tokens that are given twice are found out.
+A process may believe itself inside although its lease has run out, and no lock service can prevent
+that.  The resource can: it remembers the largest token that it has seen and refuses a smaller one.
+The resource here is the model of such a one; what it accepts is judged by who wrote, and not by the
+tokens, so that tokens that are given twice are found out.
 """
 
 from __future__ import annotations
@@ -17,7 +19,11 @@ from habemus.core.properties import Finding, Kind, Property, Verdict
 from habemus.problems import mutex
 from habemus.problems.finality import in_ms
 
-FENCE = Property("FENCE", Kind.ALWAYS, "a resource that checks tokens never accepts a write older than one it has accepted")
+FENCE = Property(
+    "FENCE",
+    Kind.ALWAYS,
+    "a resource that checks tokens never accepts a write older than one it has accepted",
+)
 
 Token: TypeAlias = tuple[int, int]
 """The term of the coordinator that granted, and its count of grants."""
@@ -30,7 +36,9 @@ class Granted(mutex.Granted):
 
 
 class LockLost(Indication):
-    """The process is no longer in the critical section: its lease has run out, and another one may be let in."""
+    """The process is no longer in the critical section: its lease has run out, and another one may
+    be let in.
+    """
 
     token: Token
 
@@ -58,7 +66,9 @@ class _Entry(NamedTuple):
 
 @dataclass
 class FenceMonitor:
-    """Fed with every event of a run in order; gives every write to a resource and judges what that accepts."""
+    """Fed with every event of a run in order; gives every write to a resource and judges what that
+    accepts.
+    """
 
     label: Callable[[ProcessId], str] = str
     resource: Resource = field(default_factory=Resource)
@@ -67,9 +77,15 @@ class FenceMonitor:
     refused: int = field(default=0, init=False)
     tokens: list[Token] = field(default_factory=list, init=False)  # in the order of the entries
 
-    _entries: dict[tuple[ProcessId, Token], _Entry] = field(default_factory=dict, init=False, repr=False)
-    _last: _Entry | None = field(default=None, init=False, repr=False)  # whose write was accepted last
-    _over: set[_Entry] = field(default_factory=set, init=False, repr=False)  # those that others have written after
+    _entries: dict[tuple[ProcessId, Token], _Entry] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _last: _Entry | None = field(
+        default=None, init=False, repr=False
+    )  # whose write was accepted last
+    _over: set[_Entry] = field(
+        default_factory=set, init=False, repr=False
+    )  # those that others have written after
     _refusal: str = field(default="", init=False, repr=False)
     _violation: Finding | None = field(default=None, init=False, repr=False)
 
@@ -88,19 +104,30 @@ class FenceMonitor:
         before = self.resource.newest
         if not self.resource.accepts(entry.token):
             self.refused += 1
-            self._refusal = f"at {in_ms(time)} that of {self.label(entry.process)} with token {entry.token}, after one with {before}"
+            self._refusal = (
+                f"at {in_ms(time)} that of {self.label(entry.process)} with token {entry.token},"
+                f" after one with {before}"
+            )
             return
         self.accepted += 1
         if self._last is not None and self._last != entry:
             self._over.add(self._last)
         if entry in self._over and self._violation is None:
             assert self._last is not None
-            why = f"at {in_ms(time)} the resource accepted a write of {self._told(entry)}, after one of {self._told(self._last)}"
-            self._violation = Finding("FENCE", Verdict.VIOLATED, why, time, (self._last.process, entry.process))
+            why = (
+                f"at {in_ms(time)} the resource accepted a write of {self._told(entry)}, after one"
+                f" of {self._told(self._last)}"
+            )
+            self._violation = Finding(
+                "FENCE", Verdict.VIOLATED, why, time, (self._last.process, entry.process)
+            )
         self._last = entry
 
     def _told(self, entry: _Entry) -> str:
-        return f"{self.label(entry.process)}, which entered at {in_ms(entry.since)} with token {entry.token}"
+        return (
+            f"{self.label(entry.process)}, which entered at {in_ms(entry.since)} with token"
+            f" {entry.token}"
+        )
 
     def finding(self) -> Finding | None:
         """None where no grant carried a token."""

@@ -30,16 +30,24 @@ class Finality(NamedTuple):
     last_change: int
     last_fault: int
 
-    def finding(self, name: str, is_true: bool, why: str, processes: tuple[ProcessId, ...] = ()) -> Finding:
+    def finding(
+        self, name: str, is_true: bool, why: str, processes: tuple[ProcessId, ...] = ()
+    ) -> Finding:
         moved = self.last_change if is_true else max(self.last_change, self.last_fault)
         if self.ending == "time" and self.planned_end is not None:
             is_final = not is_late(moved, self.planned_end)
             if is_final:
-                why += f"; nothing changed from {in_ms(moved)} to the end at {in_ms(self.planned_end)}"
+                why += (
+                    f"; nothing changed from {in_ms(moved)} to the end at {in_ms(self.planned_end)}"
+                )
         else:
             is_final = self.ending in ("quiescent", "done")
         if not is_final:
-            return Finding(name, Verdict.UNDECIDED, f"{why}, but that is not final: the last change was at {in_ms(moved)}")
+            return Finding(
+                name,
+                Verdict.UNDECIDED,
+                f"{why}, but that is not final: the last change was at {in_ms(moved)}",
+            )
         if is_true:
             return Finding(name, Verdict.HOLDS, why)
         return Finding(name, Verdict.VIOLATED, why, moved, processes)

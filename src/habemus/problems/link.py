@@ -1,4 +1,5 @@
-"""Links: what carries the messages of a process to another one, and what each kind of link promises.
+"""Links: what carries the messages of a process to another one, and what each kind of link
+promises.
 
 A process sends and receives without knowing how.  A plan says what its messages travel over:
 
@@ -11,8 +12,8 @@ stubborn      Every message arrives, again and again, in any order, unless one o
 perfect       Every message arrives exactly once, in any order, unless one of the two crashes and does not come back.
 perfect fifo  The same, and the messages from one process to another arrive in the order in which they were sent.
 
-What none of them promises is *when*: a message to a process that has crashed is sent again for ever, because nobody can tell
-a crashed process from a slow one.
+What none of them promises is *when*: a message to a process that has crashed is sent again for
+ever, because nobody can tell a crashed process from a slow one.
 """
 
 from abc import abstractmethod
@@ -22,7 +23,9 @@ from habemus.core.node import Delivered
 
 
 class Link(Process):
-    """Carries the messages of the process above it; what arrives goes up as `Delivered` and is handled there as the message."""
+    """Carries the messages of the process above it; what arrives goes up as `Delivered` and is
+    handled there as the message.
+    """
 
     indications = (Delivered,)
 

@@ -17,9 +17,13 @@ class Granted(Indication):
 
 
 class Costs(NamedTuple):
-    """What one uncontended entry and exit costs by the formula; delays in message times.  None: it depends."""
+    """What one uncontended entry and exit costs by the formula; delays in message times.  None: it
+    depends.
+    """
 
-    messages: float | None = None  # a whole number, unless it is an average over participants that pay differently
+    messages: float | None = (
+        None  # a whole number, unless it is an average over participants that pay differently
+    )
     client_delay: int | None = None
     sync_delay: int | None = None
 
@@ -38,13 +42,21 @@ class Mutex(Process):
     needs_fifo: ClassVar[bool] = False
     """Whether it is only right over links that keep the order."""
     largest: ClassVar[int] = 3_000
-    """How many participants a run may have; everybody knows everybody, so memory grows with the square."""
+    """How many participants a run may have; everybody knows everybody, so memory grows with the
+    square.
+    """
     upkeep: ClassVar[tuple[str, ...]] = ()
-    """The messages that no entry causes, by name.  They are counted apart, as are those of components other than links."""
+    """The messages that no entry causes, by name.  They are counted apart, as are those of
+    components other than links.
+    """
     duration: ClassVar[int | None] = None
-    """How long a run lasts, counted from its last fault, when the processes never come to rest and the run does not say."""
+    """How long a run lasts, counted from its last fault, when the processes never come to rest and
+    the run does not say.
+    """
     withdraws: ClassVar[bool] = False
-    """Whether a release before the grant takes the request back.  Others have to be let in before they can leave."""
+    """Whether a release before the grant takes the request back.  Others have to be let in before
+    they can leave.
+    """
 
     hears_wishes: ClassVar[bool] = False
     """Whether whoever is inside hears that others want to enter."""
@@ -61,14 +73,20 @@ class Mutex(Process):
 
     @request
     def write(self, term: int, count: int) -> None:
-        """The application writes to the resource and shows its token.  That is between the two of them; the trace has it."""
+        """The application writes to the resource and shows its token.  That is between the two of
+        them; the trace has it.
+        """
 
     def runs_out(self) -> Timer | None:
-        """The timer at whose expiry the process loses what it holds, unless that is renewed; None where grants do not run out."""
+        """The timer at whose expiry the process loses what it holds, unless that is renewed; None
+        where grants do not run out.
+        """
         return None
 
     def is_wanted(self) -> bool:
-        """Whether others are known to wait for what this process holds; never, where it does not hear of them."""
+        """Whether others are known to wait for what this process holds; never, where it does not
+        hear of them.
+        """
         return False
 
     def granted(self) -> None:
@@ -89,10 +107,14 @@ class Mutex(Process):
 
 @dataclass
 class Visits:
-    """What applications do inside: they stay for a while, and those that have a token write on entering and before they leave."""
+    """What applications do inside: they stay for a while, and those that have a token write on
+    entering and before they leave.
+    """
 
     _tokens: dict[ProcessId, tuple[int, int]] = field(default_factory=dict, init=False)
-    _holds: dict[ProcessId, Span] = field(default_factory=dict, init=False)  # of those that have not written yet
+    _holds: dict[ProcessId, Span] = field(
+        default_factory=dict, init=False
+    )  # of those that have not written yet
 
     def begin(self, process: ProcessId, indication: Granted, hold: Span, drive: Drive) -> None:
         token = getattr(indication, "token", None)  # only some locks give one
@@ -124,7 +146,9 @@ class Clients:
 
     _left: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
     _busy: set[ProcessId] = field(default_factory=set, init=False, repr=False)
-    _thinking: set[ProcessId] = field(default_factory=set, init=False, repr=False)  # will ask, but has not yet
+    _thinking: set[ProcessId] = field(
+        default_factory=set, init=False, repr=False
+    )  # will ask, but has not yet
     _visits: Visits = field(default_factory=Visits, init=False, repr=False)
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
@@ -172,7 +196,9 @@ class Clients:
 
 
 class InTurn(Clients):
-    """One client after the other, each when the last one has left and the messages have settled: no contention."""
+    """One client after the other, each when the last one has left and the messages have settled: no
+    contention.
+    """
 
     def __init__(self, rounds: int = 1, pause: int = 100_000, hold: Span = 1_000) -> None:
         super().__init__(rounds, think=pause, hold=hold)
@@ -222,7 +248,9 @@ class Script:
 
     _left: dict[ProcessId, list[Ask]] = field(default_factory=dict, init=False, repr=False)
     _now: dict[ProcessId, Ask] = field(default_factory=dict, init=False, repr=False)
-    _made: set[ProcessId] = field(default_factory=set, init=False, repr=False)  # whose present request has been made
+    _made: set[ProcessId] = field(
+        default_factory=set, init=False, repr=False
+    )  # whose present request has been made
     _visits: Visits = field(default_factory=Visits, init=False, repr=False)
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:

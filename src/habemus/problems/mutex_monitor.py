@@ -1,7 +1,8 @@
 """Judges a run of mutual exclusion: ME1 to ME4, and what an entry cost.
 
-The monitor reads events, whoever made them, so a simulated, a searched and a live run are judged alike.  Only
-the part on top of each process counts as "inside": a mutex used as a component is judged in its own run.
+The monitor reads events, whoever made them, so a simulated, a searched and a live run are judged
+alike.  Only the part on top of each process counts as "inside": a mutex used as a component is
+judged in its own run.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class Waiting(NamedTuple):
 
 
 class _Trigger(NamedTuple):
-    """What made a process act: the event its step began with and, for a message, the one that made its sender act."""
+    """What made a process act: the event its step began with and, for a message, the one that made
+    its sender act.
+    """
 
     event: Event
     earlier: Event | None = None
@@ -61,16 +64,21 @@ class MutexMonitor:
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
     requests: int = field(default=0, init=False)
     overtaking: int = field(default=0, init=False)  # the largest seen
-    uninvited: int = field(default=0, init=False)  # entries of processes whose application had not asked
+    uninvited: int = field(
+        default=0, init=False
+    )  # entries of processes whose application had not asked
 
     _last_change: int = field(default=0, init=False, repr=False)  # somebody asked, entered or left
     _last_fault: int = field(default=0, init=False, repr=False)
     _total: int = field(default=0, init=False, repr=False)
     _violated: dict[str, Finding] = field(default_factory=dict, init=False, repr=False)
     _triggers: dict[ProcessId, _Trigger] = field(default_factory=dict, init=False, repr=False)
-    # Which requests each process knows to have happened: its vector clock, cut down to what ME3 is about.
+    # Which requests each process knows to have happened: its vector clock, cut down to what ME3 is
+    # about.
     _known: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
-    _pending: int = field(default=0, init=False, repr=False)  # the requests of those who wait, as a set of bits
+    _pending: int = field(
+        default=0, init=False, repr=False
+    )  # the requests of those who wait, as a set of bits
     _under_way: dict[int, _Carried] = field(default_factory=dict, init=False, repr=False)
     _copied: set[int] = field(default_factory=set, init=False, repr=False)
     _messages_seen: bool = field(default=False, init=False, repr=False)
@@ -81,11 +89,15 @@ class MutexMonitor:
         if kind == "send":
             trigger = self._triggers.get(process)
             self._messages_seen = True
-            self._under_way[event.number or 0] = _Carried(self._known.get(process, 0), trigger.event if trigger else None)
+            self._under_way[event.number or 0] = _Carried(
+                self._known.get(process, 0), trigger.event if trigger else None
+            )
             return
         if kind == "receive":
             number = event.number or 0
-            carried = self._under_way[number] if number in self._copied else self._under_way.pop(number)
+            carried = (
+                self._under_way[number] if number in self._copied else self._under_way.pop(number)
+            )
             self._known[process] = self._known.get(process, 0) | carried.requests
             self._triggers[process] = _Trigger(event, carried.trigger)
             return
@@ -105,7 +117,11 @@ class MutexMonitor:
             self._asks(event)
         elif kind == "indicate" and event.name == "Granted":
             self._enters(event)
-        elif (kind == "request" and event.name == "release") or (kind == "indicate" and event.name == "LockLost") or kind == "crash":
+        elif (
+            (kind == "request" and event.name == "release")
+            or (kind == "indicate" and event.name == "LockLost")
+            or kind == "crash"
+        ):
             if event.process in self.inside and kind == "crash":
                 self.crashed_inside.append(event.process)
             self.inside.pop(event.process, None)
@@ -122,7 +138,11 @@ class MutexMonitor:
     def _cause(self, event: Event, earlier: Event | None = None) -> str:
         if event.kind == "receive":
             assert event.peer is not None
-            sent = f", which {self.label(event.peer)} sent {self._cause(earlier)}" if earlier is not None else ""
+            sent = (
+                f", which {self.label(event.peer)} sent {self._cause(earlier)}"
+                if earlier is not None
+                else ""
+            )
             return f"on {event.described()} from {self.label(event.peer)}{sent}"
         if event.kind == "timer":
             return f"when its timer {event.described()} ran out"
@@ -156,7 +176,9 @@ class MutexMonitor:
             if self.bound is not None and overtaken > self.bound:
                 between = f"between the request and the entry of {self.label(event.process)}"
                 why = f"{overtaken} others entered {between}; at most {self.bound} are claimed"
-                self._violated.setdefault("ME4", Finding("ME4", Verdict.VIOLATED, why, event.time, (event.process,)))
+                self._violated.setdefault(
+                    "ME4", Finding("ME4", Verdict.VIOLATED, why, event.time, (event.process,))
+                )
             self._check_order(event, mine)
         self._total += 1
         self.entries[event.process] += 1
@@ -165,16 +187,24 @@ class MutexMonitor:
         if "ME1" in self._violated:
             return
         others = [
-            f"{self.label(process)} was inside since {_ms(since)}" + (" and paused" if process in self.paused else "")
+            f"{self.label(process)} was inside since {_ms(since)}"
+            + (" and paused" if process in self.paused else "")
             for process, since in sorted(self.inside.items())
         ]
         trigger = self._triggers.get(event.process)
         cause = f" {self._cause(*trigger)}" if trigger is not None else ""
-        why = f"at {_ms(event.time)} {self.label(event.process)} entered{cause}, while {' and '.join(others)}"
-        self._violated["ME1"] = Finding("ME1", Verdict.VIOLATED, why, event.time, (*sorted(self.inside), event.process))
+        why = (
+            f"at {_ms(event.time)} {self.label(event.process)} entered{cause}, while"
+            f" {' and '.join(others)}"
+        )
+        self._violated["ME1"] = Finding(
+            "ME1", Verdict.VIOLATED, why, event.time, (*sorted(self.inside), event.process)
+        )
 
     def _check_order(self, event: Event, mine: Waiting) -> None:
-        """Whoever still waits although its request happened before this one's has been overtaken unjustly."""
+        """Whoever still waits although its request happened before this one's has been overtaken
+        unjustly.
+        """
         if "ME3" in self._violated:
             return
         if not mine.before & self._pending:
@@ -182,37 +212,65 @@ class MutexMonitor:
         for process, other in sorted(self.waiting.items()):
             if mine.before >> other.number & 1:
                 why = (
-                    f"the request of {self.label(process)} at {_ms(other.since)} happened before that of "
-                    f"{self.label(event.process)} at {_ms(mine.since)}, which entered first, at {_ms(event.time)}"
+                    f"the request of {self.label(process)} at {_ms(other.since)} happened before"
+                    f" that of {self.label(event.process)} at {_ms(mine.since)}, which entered"
+                    f" first, at {_ms(event.time)}"
                 )
-                self._violated["ME3"] = Finding("ME3", Verdict.VIOLATED, why, event.time, (process, event.process))
+                self._violated["ME3"] = Finding(
+                    "ME3", Verdict.VIOLATED, why, event.time, (process, event.process)
+                )
                 return
 
-    def findings(self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]] | None = None) -> list[Finding]:
-        """What became of each property when the run ended as it did: `quiescent`, `done`, `time` or `events`."""
+    def findings(
+        self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]] | None = None
+    ) -> list[Finding]:
+        """What became of each property when the run ended as it did: `quiescent`, `done`, `time` or
+        `events`.
+        """
         found = [self._judge_me1(), *self._judge_me2(ending, awaits or {}), self._judge_me3()]
         if self.bound is not None:
-            found.append(self._violated.get("ME4") or Finding("ME4", Verdict.HOLDS, f"at most {self.overtaking} others entered in between"))
+            found.append(
+                self._violated.get("ME4")
+                or Finding(
+                    "ME4", Verdict.HOLDS, f"at most {self.overtaking} others entered in between"
+                )
+            )
         return found
 
     def _judge_me1(self) -> Finding:
         if not self._total:
             return Finding("ME1", Verdict.UNDECIDED, "nobody entered, so nothing was shown")
-        return self._violated.get("ME1") or Finding("ME1", Verdict.HOLDS, f"{self._total} entries, never two at once")
+        return self._violated.get("ME1") or Finding(
+            "ME1", Verdict.HOLDS, f"{self._total} entries, never two at once"
+        )
 
-    def _judge_me2(self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> tuple[Finding, Finding]:
+    def _judge_me2(
+        self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]
+    ) -> tuple[Finding, Finding]:
         deadlock, starvation = ME2_DEADLOCK.name, ME2_STARVATION.name
         stuck = sorted(self.waiting)
         if not self.requests:
             why = "nobody asked, so nothing was shown"
-            return Finding(deadlock, Verdict.UNDECIDED, why), Finding(starvation, Verdict.UNDECIDED, why)
+            return Finding(deadlock, Verdict.UNDECIDED, why), Finding(
+                starvation, Verdict.UNDECIDED, why
+            )
         if not stuck:
-            why = f"all {self.requests} requests were served" if self.requests == self._total else "nobody who is up is left waiting"
+            why = (
+                f"all {self.requests} requests were served"
+                if self.requests == self._total
+                else "nobody who is up is left waiting"
+            )
             return Finding(deadlock, Verdict.HOLDS, why), Finding(starvation, Verdict.HOLDS, why)
         if ending == "quiescent":
             why = f"nothing can happen any more; waiting: {self.explain_waiting(awaits)}"
             return (
-                Finding(deadlock, Verdict.VIOLATED, why, max(self.waiting[process].since for process in stuck), tuple(stuck)),
+                Finding(
+                    deadlock,
+                    Verdict.VIOLATED,
+                    why,
+                    max(self.waiting[process].since for process in stuck),
+                    tuple(stuck),
+                ),
                 Finding(starvation, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock"),
             )
         passed = {process: self._total - self.waiting[process].entries_before for process in stuck}
@@ -220,26 +278,47 @@ class MutexMonitor:
         still = f"the run was cut off while {', '.join(map(self.label, stuck))} waited"
         if not self.inside and not starved:
             why = f"nobody is inside; waiting: {self.explain_waiting(awaits)}"
-            final = Finality(ending, self.planned_end, self._last_change, self._last_fault).finding(deadlock, False, why, tuple(stuck))
+            final = Finality(ending, self.planned_end, self._last_change, self._last_fault).finding(
+                deadlock, False, why, tuple(stuck)
+            )
             if final.verdict is Verdict.VIOLATED:
-                return final, Finding(starvation, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock")
+                return final, Finding(
+                    starvation, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock"
+                )
         if starved:
             worst = max(starved, key=lambda process: passed[process])
-            why = f"{self.label(worst)} has waited since {_ms(self.waiting[worst].since)} while others entered {passed[worst]} times"
+            why = (
+                f"{self.label(worst)} has waited since {_ms(self.waiting[worst].since)} while"
+                f" others entered {passed[worst]} times"
+            )
             return (
                 Finding(deadlock, Verdict.UNDECIDED, f"{still}; there were {self._total} entries"),
-                Finding(starvation, Verdict.VIOLATED, why, self.waiting[worst].since, tuple(starved)),
+                Finding(
+                    starvation, Verdict.VIOLATED, why, self.waiting[worst].since, tuple(starved)
+                ),
             )
-        return Finding(deadlock, Verdict.UNDECIDED, still), Finding(starvation, Verdict.UNDECIDED, still)
+        return Finding(deadlock, Verdict.UNDECIDED, still), Finding(
+            starvation, Verdict.UNDECIDED, still
+        )
 
     def _judge_me3(self) -> Finding:
         if "ME3" in self._violated:
             return self._violated["ME3"]
         if not self._messages_seen and len(self.processes) > 1:
-            return Finding("ME3", Verdict.UNDECIDED, "messages were not recorded, so nothing is known of what happened before what")
+            return Finding(
+                "ME3",
+                Verdict.UNDECIDED,
+                "messages were not recorded, so nothing is known of what happened before what",
+            )
         if self._total < 2:
-            return Finding("ME3", Verdict.UNDECIDED, "fewer than two entries, so there was no order to keep")
-        return Finding("ME3", Verdict.HOLDS, f"{self._total} entries, none before a request that happened before its own")
+            return Finding(
+                "ME3", Verdict.UNDECIDED, "fewer than two entries, so there was no order to keep"
+            )
+        return Finding(
+            "ME3",
+            Verdict.HOLDS,
+            f"{self._total} entries, none before a request that happened before its own",
+        )
 
     def explain_waiting(self, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> str:
         """Who waits for whom, and the cycle if there is one: "2 for 3 (crashed), ..."."""
@@ -249,9 +328,17 @@ class MutexMonitor:
                 return " (crashed)"
             return " (inside)" if process in self.inside else ""
 
-        cycle = wait_cycle({process: awaits.get(process, ()) for process in awaits if process not in self.down}, sorted(self.waiting))
+        cycle = wait_cycle(
+            {process: awaits.get(process, ()) for process in awaits if process not in self.down},
+            sorted(self.waiting),
+        )
         # A process may stand between without wanting to enter itself, such as a coordinator.
-        between = {other for process in self.waiting for other in awaits.get(process, ()) if awaits.get(other)} - self.waiting.keys()
+        between = {
+            other
+            for process in self.waiting
+            for other in awaits.get(process, ())
+            if awaits.get(other)
+        } - self.waiting.keys()
         told = []
         for process in [*sorted(self.waiting), *([] if cycle else sorted(between))]:
             others = awaits.get(process, ())
@@ -265,7 +352,9 @@ class MutexMonitor:
         return explained
 
 
-def wait_cycle(awaits: Mapping[ProcessId, Sequence[ProcessId]], starts: Sequence[ProcessId]) -> list[ProcessId]:
+def wait_cycle(
+    awaits: Mapping[ProcessId, Sequence[ProcessId]], starts: Sequence[ProcessId]
+) -> list[ProcessId]:
     """A cycle of the wait-for graph, the first process again at its end; empty if there is none."""
     for start in starts:
         path: list[ProcessId] = []
@@ -280,7 +369,9 @@ def wait_cycle(awaits: Mapping[ProcessId, Sequence[ProcessId]], starts: Sequence
                 continue
             seen.add(process)
             path.append(process)
-            frontier.extend((other, depth + 1) for other in sorted(awaits.get(process, ()), reverse=True))
+            frontier.extend(
+                (other, depth + 1) for other in sorted(awaits.get(process, ()), reverse=True)
+            )
     return []
 
 
@@ -290,21 +381,31 @@ def _ms(time: int) -> str:
 
 @dataclass
 class MutexMeter:
-    """Measures what entries cost.  Delays are sums of microseconds, to be divided by the usual delay of a message."""
+    """Measures what entries cost.  Delays are sums of microseconds, to be divided by the usual
+    delay of a message.
+    """
 
-    settled: int  # how long one must have waited before an exit for its hand-over to count as a synchronisation delay
+    # how long one must have waited before an exit for its hand-over to count as a synchronisation
+    # delay
+    settled: int
     upkeep: tuple[str, ...] = ()  # the names of messages that no entry causes
 
     messages: int = field(default=0, init=False)
     bytes: int = field(default=0, init=False)
-    upkeep_messages: int = field(default=0, init=False)  # of all messages, those that no entry causes
+    upkeep_messages: int = field(
+        default=0, init=False
+    )  # of all messages, those that no entry causes
     upkeep_bytes: int = field(default=0, init=False)
     client_delays: list[int] = field(default_factory=list, init=False)
     sync_delays: list[int] = field(default_factory=list, init=False)
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
 
-    _waiting: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # since when
-    _alone: ProcessId | None = field(default=None, init=False, repr=False)  # who waits and has met nobody else so far
+    _waiting: dict[ProcessId, int] = field(
+        default_factory=dict, init=False, repr=False
+    )  # since when
+    _alone: ProcessId | None = field(
+        default=None, init=False, repr=False
+    )  # who waits and has met nobody else so far
     _inside: set[ProcessId] = field(default_factory=set, init=False, repr=False)
     _last_exit: int | None = field(default=None, init=False, repr=False)
     _sizes: Sizes = field(default_factory=Sizes, init=False, repr=False)
@@ -316,7 +417,8 @@ class MutexMeter:
                 size = self._sizes.of(event)
                 self.messages += 1
                 self.bytes += size
-                # A component solves a problem of its own, whether anybody enters or not; links carry what others say.
+                # A component solves a problem of its own, whether anybody enters or not; links
+                # carry what others say.
                 if event.name in self.upkeep or (event.part and event.part.replace(".links", "")):
                     self.upkeep_messages += 1
                     self.upkeep_bytes += size
@@ -327,7 +429,9 @@ class MutexMeter:
             self._waiting[event.process] = event.time
         elif kind == "indicate" and event.name == "Granted":
             self._enters(event)
-        elif (kind == "request" and event.name == "release") or (kind == "indicate" and event.name == "LockLost"):
+        elif (kind == "request" and event.name == "release") or (
+            kind == "indicate" and event.name == "LockLost"
+        ):
             self._inside.discard(event.process)
             self._last_exit = event.time
         elif kind == "crash":
@@ -339,17 +443,34 @@ class MutexMeter:
         since = self._waiting.pop(event.process, event.time)
         if self._alone == event.process:
             self.client_delays.append(event.time - since)
-        elif self._last_exit is not None and not self._inside and since <= self._last_exit - self.settled:
+        elif (
+            self._last_exit is not None
+            and not self._inside
+            and since <= self._last_exit - self.settled
+        ):
             self.sync_delays.append(event.time - self._last_exit)
         self._last_exit = None
         self._inside.add(event.process)
         self.entries[event.process] += 1
 
     def fairness(self, clients: Sequence[ProcessId]) -> float | None:
-        """Jain's index of the entries per client: 1 if all entered equally often, 1/N if only one did."""
+        """Jain's index of the entries per client: 1 if all entered equally often, 1/N if only one
+        did.
+        """
         counts = [self.entries[client] for client in clients]
         squares = sum(count * count for count in counts)
         return sum(counts) ** 2 / (len(counts) * squares) if squares else None
 
 
-__all__ = ["ME1", "ME2_DEADLOCK", "ME2_STARVATION", "ME3", "ME4", "PATIENCE", "MutexMeter", "MutexMonitor", "Waiting", "wait_cycle"]
+__all__ = [
+    "ME1",
+    "ME2_DEADLOCK",
+    "ME2_STARVATION",
+    "ME3",
+    "ME4",
+    "PATIENCE",
+    "MutexMeter",
+    "MutexMonitor",
+    "Waiting",
+    "wait_cycle",
+]

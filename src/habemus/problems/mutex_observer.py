@@ -1,4 +1,6 @@
-"""Mutual exclusion as a search sees it: an application that enters a number of times, and an observer of ME1 to ME3, FENCE and TOKEN."""
+"""Mutual exclusion as a search sees it: an application that enters a number of times, and an
+observer of ME1 to ME3, FENCE and TOKEN.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Visit(NamedTuple):
 
 
 class MutexUse:
-    """It asks, waits, stays inside for as long as it likes, leaves; with a token it writes on entering and before leaving."""
+    """It asks, waits, stays inside for as long as it likes, leaves; with a token it writes on
+    entering and before leaving.
+    """
 
     def __init__(self, entries: int | None) -> None:
         self.entries = entries
@@ -43,16 +47,24 @@ class MutexUse:
     def choices(self, state: UseState) -> Sequence[Asking]:
         assert isinstance(state, Visit)
         if state.stage == Stage.OUTSIDE:
-            return [Asking("acquire", voluntary=True)] if state.left is None or state.left > 0 else []
+            return (
+                [Asking("acquire", voluntary=True)] if state.left is None or state.left > 0 else []
+            )
         if state.stage == Stage.WAITING:
             return []
-        return [Asking("write", state.token)] if state.writes and state.token is not None else [Asking("release")]
+        return (
+            [Asking("write", state.token)]
+            if state.writes and state.token is not None
+            else [Asking("release")]
+        )
 
     def asked(self, state: UseState, asking: Asking) -> UseState:
         assert isinstance(state, Visit)
         if asking.name == "acquire":
             return Visit(None if state.left is None else state.left - 1, Stage.WAITING)
-        return state._replace(writes=state.writes - 1) if asking.name == "write" else Visit(state.left)
+        return (
+            state._replace(writes=state.writes - 1) if asking.name == "write" else Visit(state.left)
+        )
 
     def indicated(self, state: UseState, indication: Indication) -> UseState:
         assert isinstance(state, Visit)
@@ -81,7 +93,9 @@ class Tokens(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """Who is inside, and who waits: with its request as one bit, and the requests that happened before it."""
+    """Who is inside, and who waits: with its request as one bit, and the requests that happened
+    before it.
+    """
 
     inside: frozenset[ProcessId] = frozenset()
     waiting: tuple[tuple[ProcessId, int, int], ...] = ()
@@ -90,7 +104,9 @@ class Scene(NamedTuple):
 
 
 class MutexObserver:
-    """Sees who is inside and who waits; knows of ME3 only where requests come with what happened before them."""
+    """Sees who is inside and who waits; knows of ME3 only where requests come with what happened
+    before them.
+    """
 
     def first(self) -> Knowledge:
         return Scene()
@@ -127,10 +143,16 @@ class MutexObserver:
         """The same with other names of processes."""
         assert isinstance(knowledge, Scene)
         inside, waiting, (newest, last, over), tokens = knowledge
-        writes = Writes(newest, last and (names[last[0]], last[1]), frozenset((names[process], token) for process, token in over))
+        writes = Writes(
+            newest,
+            last and (names[last[0]], last[1]),
+            frozenset((names[process], token) for process, token in over),
+        )
         due = tuple(sorted((names[process], token) for process, token in tokens.due))
         asked = tuple(sorted((names[process], own, before) for process, own, before in waiting))
-        return Scene(frozenset(names[each] for each in inside), asked, writes, Tokens(tokens.newest, due))
+        return Scene(
+            frozenset(names[each] for each in inside), asked, writes, Tokens(tokens.newest, due)
+        )
 
     def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
         assert isinstance(knowledge, Scene)
@@ -138,7 +160,11 @@ class MutexObserver:
 
     def lacking(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
         assert isinstance(knowledge, Scene)
-        return [(name, process) for process, *_ in knowledge.waiting for name in (ME2_DEADLOCK.name, ME2_STARVATION.name)]
+        return [
+            (name, process)
+            for process, *_ in knowledge.waiting
+            for name in (ME2_DEADLOCK.name, ME2_STARVATION.name)
+        ]
 
     def progress(self, seen: Seen) -> Sequence[str]:
         return [ME2_DEADLOCK.name] if isinstance(seen.value, Granted) else []
@@ -154,11 +180,17 @@ class MutexObserver:
 
 
 def _written(writes: Writes, process: ProcessId, token: Token) -> tuple[Writes, bool]:
-    """What the resource knows after a write, and whether it accepted one that is older than another."""
+    """What the resource knows after a write, and whether it accepted one that is older than
+    another.
+    """
     if writes.newest is not None and token < writes.newest:
         return writes, False
     entry = (process, token)
-    over = writes.over | {writes.last} if writes.last is not None and writes.last != entry else writes.over
+    over = (
+        writes.over | {writes.last}
+        if writes.last is not None and writes.last != entry
+        else writes.over
+    )
     return Writes(token, entry, over), entry in over
 
 
@@ -170,13 +202,17 @@ def _asked(tokens: Tokens, process: ProcessId) -> Tokens:
 
 
 def _granted(tokens: Tokens, process: ProcessId, token: Token) -> tuple[Tokens, bool]:
-    """What is known of tokens after a grant, and whether its token is no larger than one that was granted before it was asked for.
+    """What is known of tokens after a grant, and whether its token is no larger than one that was
+    granted before it was asked for.
 
-    Of equal tokens the observer knows only that of the newest grant: that others write with the same is seen by FENCE.
+    Of equal tokens the observer knows only that of the newest grant: that others write with the
+    same is seen by FENCE.
     """
     due = dict(tokens.due).get(process)
     newest = token if tokens.newest is None else max(token, tokens.newest)
-    return _without(tokens, process)._replace(newest=newest), token == tokens.newest or (due is not None and token <= due)
+    return _without(tokens, process)._replace(newest=newest), token == tokens.newest or (
+        due is not None and token <= due
+    )
 
 
 def _without(tokens: Tokens, process: ProcessId) -> Tokens:

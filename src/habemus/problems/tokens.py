@@ -1,10 +1,12 @@
 """Tokens of grants: each is larger than every token that had been granted when its holder asked.
 
-Nobody else can tell when a lock service decides on a grant; it does so at some moment between the request and the entry.  So two
-grants have an order if one was made before the other was asked for, and then the later one has the larger token: over crashes,
-restarts and take-overs, and whether or not the service remembers a lock that nobody holds.  No two grants have the same token.
+Nobody else can tell when a lock service decides on a grant; it does so at some moment between the
+request and the entry.  So two grants have an order if one was made before the other was asked for,
+and then the later one has the larger token: over crashes, restarts and take-overs, and whether or
+not the service remembers a lock that nobody holds.  No two grants have the same token.
 
-`judge_tokens` is the one judgement of that.  Simulated and live traces come to it through `TokenMonitor`.
+`judge_tokens` is the one judgement of that.  Simulated and live traces come to it through
+`TokenMonitor`.
 """
 
 from __future__ import annotations
@@ -20,13 +22,16 @@ from habemus.core.events import Event
 from habemus.core.properties import Finding, Kind, Property, Verdict
 from habemus.problems.finality import in_ms
 
-TOKEN = Property("TOKEN", Kind.ALWAYS, "tokens of grants strictly increase in the order of granting")
+TOKEN = Property(
+    "TOKEN", Kind.ALWAYS, "tokens of grants strictly increase in the order of granting"
+)
 
 
 class IssuedToken(NamedTuple):
     """A grant: its token, and between which two moments it was made.
 
-    Moments are readings of one clock, or numbers of events, that all grants of a run have in common.
+    Moments are readings of one clock, or numbers of events, that all grants of a run have in
+    common.
     """
 
     asked: int
@@ -48,13 +53,24 @@ def judge_tokens(grants: Iterable[IssuedToken]) -> Finding | None:
     for grant in in_order:
         same = holders.setdefault(grant.token, grant)
         if same is not grant:
-            return _violated(same, grant, f"{grant.holder} has the token {_told(grant)} that {same.holder} has, too")
+            return _violated(
+                same,
+                grant,
+                f"{grant.holder} has the token {_told(grant)} that {same.holder} has, too",
+            )
         before = bisect_left(moments, grant.asked)  # so many had been granted when it was asked for
         if before and largest[before - 1].token > grant.token:
             earlier = largest[before - 1]
-            why = f"{grant.holder} has the token {_told(grant)}, although {earlier.holder} had {_told(earlier)} before it was asked for"
+            why = (
+                f"{grant.holder} has the token {_told(grant)}, although {earlier.holder} had"
+                f" {_told(earlier)} before it was asked for"
+            )
             return _violated(earlier, grant, why)
-    return Finding(TOKEN.name, Verdict.HOLDS, f"{len(in_order)} grants, the last with token {_told(in_order[-1])}")
+    return Finding(
+        TOKEN.name,
+        Verdict.HOLDS,
+        f"{len(in_order)} grants, the last with token {_told(in_order[-1])}",
+    )
 
 
 def _larger(one: IssuedToken, other: IssuedToken) -> IssuedToken:
@@ -72,14 +88,18 @@ def _violated(earlier: IssuedToken, grant: IssuedToken, why: str) -> Finding:
 
 @dataclass
 class TokenMonitor:
-    """Fed with every event of a run in order; judges the tokens that the grants of its topmost parts carry."""
+    """Fed with every event of a run in order; judges the tokens that the grants of its topmost
+    parts carry.
+    """
 
     label: Callable[[ProcessId], str] = str
 
     grants: list[IssuedToken] = field(default_factory=list, init=False)
 
     _events: int = field(default=0, init=False, repr=False)
-    _asked: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # the number of the event
+    _asked: dict[ProcessId, int] = field(
+        default_factory=dict, init=False, repr=False
+    )  # the number of the event
 
     def observe(self, event: Event) -> None:
         if event.part:
@@ -91,7 +111,9 @@ class TokenMonitor:
             term, count = event.fields()["token"]
             holder = f"{self.label(event.process)}, which entered at {in_ms(event.time)},"
             asked = self._asked.get(event.process, self._events)
-            self.grants.append(IssuedToken(asked, self._events, (term, count), holder, event.time, event.process))
+            self.grants.append(
+                IssuedToken(asked, self._events, (term, count), holder, event.time, event.process)
+            )
 
     def finding(self) -> Finding | None:
         """Return what became of TOKEN; None where no grant carried a token."""

@@ -1,8 +1,9 @@
-"""Feeds a recorded run to the pure processes again, and compares what they do with what was recorded.
+"""Feeds a recorded run to the pure processes again, and compares what they do with what was
+recorded.
 
-A handler is a function of (state, event), so whoever recorded a trace, the same events must lead the same
-processes to the same messages and indications.  A difference means that a handler depends on something else, that a runtime
-changed the algorithm's meaning, or that the trace was changed.
+A handler is a function of (state, event), so whoever recorded a trace, the same events must lead
+the same processes to the same messages and indications.  A difference means that a handler depends
+on something else, that a runtime changed the algorithm's meaning, or that the trace was changed.
 """
 
 from __future__ import annotations
@@ -24,14 +25,18 @@ class Divergence(AssertionError):
 
 
 class Replay:
-    """All nodes of a system, driven by a trace.  `states` gives every node's state after each of its steps."""
+    """All nodes of a system, driven by a trace.  `states` gives every node's state after each of
+    its steps.
+    """
 
     def __init__(self, system: System) -> None:
         self.system = system
         self._stacks = {process: Stack(plan) for process, plan in system.plans.items()}
         self._choices: dict[ProcessId, list[Any]] = {process: [] for process in system.plans}
         self.nodes = {process: self._node(process) for process in system.plans}
-        self._ports = {part.path: part.port for stack in self._stacks.values() for part in stack.parts}
+        self._ports = {
+            part.path: part.port for stack in self._stacks.values() for part in stack.parts
+        }
 
     def _node(self, process: ProcessId) -> Node:
         choices = self._choices[process]
@@ -45,7 +50,9 @@ class Replay:
                     return option
             raise Divergence(f"process {process} chose {chosen!r}, which is not among the options")
 
-        return Node(self._stacks[process], process, self.system.topology.neighbours[process], choose)
+        return Node(
+            self._stacks[process], process, self.system.topology.neighbours[process], choose
+        )
 
     def states(self, events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
         """Runs through the trace; raises `Divergence` where it and the processes differ."""
@@ -56,7 +63,9 @@ class Replay:
             done = [text for effect in effects for text in self._described(event.process, effect)]
             recorded = [_recorded(each) for each in following if each.kind in ("send", "indicate")]
             if (done[: len(recorded)] if is_torn else done) != recorded:
-                step = f"at {event.time}, process {event.process} on {event.kind} {event.described()}"
+                step = (
+                    f"at {event.time}, process {event.process} on {event.kind} {event.described()}"
+                )
                 raise Divergence(f"{step}: did {done}, the trace has {recorded}")
             yield event, self.nodes[event.process].capture()
 
@@ -65,7 +74,9 @@ class Replay:
         node = self.nodes.get(process)
         if node is None:
             return None
-        self._choices[process][:] = [each.fields()["value"] for each in following if each.kind == "choose"]
+        self._choices[process][:] = [
+            each.fields()["value"] for each in following if each.kind == "choose"
+        ]
         port = self._ports[event.part]
         match event.kind:
             case "start":
@@ -87,7 +98,9 @@ class Replay:
         return None
 
     def _left_after_crash(self, process: ProcessId, said: Mapping[str, Any]) -> State:
-        """With what a process comes back: a live node says what it found, for its last step may have been stored and never seen."""
+        """With what a process comes back: a live node says what it found, for its last step may
+        have been stored and never seen.
+        """
         stack = self._stacks[process]
         if said.get("value") == "amnesia":
             return stack.initial
@@ -98,7 +111,10 @@ class Replay:
     def _value(self, process: ProcessId, event: Event) -> Value:
         if isinstance(event.value, Value):
             return event.value
-        return from_plain({event.name: dict(event.fields())}, self._stacks[process].known_at(self._ports[event.part]))
+        return from_plain(
+            {event.name: dict(event.fields())},
+            self._stacks[process].known_at(self._ports[event.part]),
+        )
 
     def _described(self, process: ProcessId, effect: Effect) -> list[str]:
         paths = [part.path for part in self._stacks[process].parts]
@@ -119,14 +135,20 @@ def _sent(message: Message, to: ProcessId, path: str) -> str:
 def _recorded(event: Event) -> str:
     """The same words for what the trace has, in memory or from a file."""
     shown = canonical({event.name: dict(event.fields())})
-    return f"send {shown} to {event.peer} {event.part}" if event.kind == "send" else f"indicate {shown}"
+    return (
+        f"send {shown} to {event.peer} {event.part}"
+        if event.kind == "send"
+        else f"indicate {shown}"
+    )
 
 
 _STEPS = ("start", "receive", "timer", "request", "recover")
 
 
 def _with_own_effects(events: Sequence[Event]) -> Iterator[tuple[Event, list[Event], bool]]:
-    """Each event that begins a step, with the effects that its process recorded before its next step, and whether a crash cut it short."""
+    """Each event that begins a step, with the effects that its process recorded before its next
+    step, and whether a crash cut it short.
+    """
     open_steps: dict[ProcessId, int] = {}
     order: list[tuple[Event, list[Event], bool]] = []
     for event in events:

@@ -1,30 +1,45 @@
 """Scenarios of mutual exclusion."""
 
-from habemus.catalog.setup import Setup
+from habemus.runs.setup import Setup
 from habemus.scenarios.scenario import Scenario
 
 SCENARIOS = (
     Scenario(
         "central-three",
         "Three participants and a coordinator",
-        "Part 1 enters at once.  Part 2 asks while 1 is inside and part 3 asks while 2 waits; the coordinator's queue goes "
-        "through the states of the notes' diagram: [], [2], [2, 3], [3], [].",
-        Setup("central", 3, options=("acknowledged",), asks=("1@1ms+4ms", "2@4ms+3ms", "3@6ms+3ms")),
+        "Part 1 enters at once.  Part 2 asks while 1 is inside and part 3 asks while 2 waits; the"
+        " coordinator's queue goes through the states of the notes' diagram: [], [2], [2, 3],"
+        " [3], [].",
+        Setup(
+            "central", 3, options=("acknowledged",), asks=("1@1ms+4ms", "2@4ms+3ms", "3@6ms+3ms")
+        ),
         source="lecture notes on coordination, first diagram",
     ),
     Scenario(
         "central-holder-crash",
         "The holder crashes, and the timeout frees the lock",
-        "2 crashes inside.  The coordinator takes its grant back after 10 ms and admits 3: the timeout was right.",
-        Setup("central-timeout", 3, asks=("1@1ms+4ms", "2@4ms+3ms", "3@6ms+3ms"), faults=(("crash", "2@Granted#1"),)),
+        "2 crashes inside.  The coordinator takes its grant back after 10 ms and admits 3: the"
+        " timeout was right.",
+        Setup(
+            "central-timeout",
+            3,
+            asks=("1@1ms+4ms", "2@4ms+3ms", "3@6ms+3ms"),
+            faults=(("crash", "2@Granted#1"),),
+        ),
         source="lecture notes on coordination, second diagram",
     ),
     Scenario(
         "central-holder-slow",
         "The holder is only slow, and the timeout lets a second one in",
-        "2 is paused inside for 20 ms.  The coordinator takes its grant back after 10 ms and admits 3, while 2 still believes "
-        "itself inside: the same timeout as in central-holder-crash, and now it was wrong.",
-        Setup("central-timeout", 3, asks=("1@1ms+4ms", "2@4ms+3ms", "3@6ms+15ms"), faults=(("pause", "2@Granted#1+20ms"),)),
+        "2 is paused inside for 20 ms.  The coordinator takes its grant back after 10 ms and admits"
+        " 3, while 2 still believes itself inside: the same timeout as in central-holder-crash, and"
+        " now it was wrong.",
+        Setup(
+            "central-timeout",
+            3,
+            asks=("1@1ms+4ms", "2@4ms+3ms", "3@6ms+15ms"),
+            faults=(("pause", "2@Granted#1+20ms"),),
+        ),
         violates=("ME1",),
         source="lecture notes on coordination, third diagram",
     ),
@@ -38,9 +53,9 @@ SCENARIOS = (
     Scenario(
         "ra-three",
         "The worked example of Ricart-Agrawala: A, B and C with clocks 5, 3 and 7",
-        "A asks with stamp 6; B replies with 7 and C with 8.  While A is inside, B asks with 8; C replies with 9 and A keeps its "
-        "reply back.  A's clock reads 10 after B's request, so its release is stamped 11 (the notes write 9, which breaks the "
-        "clock rule).  Then B enters.",
+        "A asks with stamp 6; B replies with 7 and C with 8.  While A is inside, B asks with 8; C"
+        " replies with 9 and A keeps its reply back.  A's clock reads 10 after B's request, so its"
+        " release is stamped 11 (the notes write 9, which breaks the clock rule).  Then B enters.",
         Setup(
             "ricart-agrawala",
             3,
@@ -56,8 +71,14 @@ SCENARIOS = (
     Scenario(
         "ra-tie",
         "Equal stamps: the id decides",
-        "1 and 2 ask at the same moment with stamp 10.  Both have the same claim; 1 goes first because its id is smaller.",
-        Setup("ricart-agrawala", 2, initial=("1.clock=9", "2.clock=9"), asks=("1@1ms+2ms", "2@1ms+2ms")),
+        "1 and 2 ask at the same moment with stamp 10.  Both have the same claim; 1 goes first"
+        " because its id is smaller.",
+        Setup(
+            "ricart-agrawala",
+            2,
+            initial=("1.clock=9", "2.clock=9"),
+            asks=("1@1ms+2ms", "2@1ms+2ms"),
+        ),
         source="lecture notes on Ricart-Agrawala, special case 1",
     ),
     Scenario(

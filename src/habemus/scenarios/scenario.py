@@ -1,7 +1,7 @@
 """Scenarios: named runs with a known outcome.
 
-A scenario is a setup and what must come of it.  It is data, so that it can be run by name, printed as a command,
-drawn, and tested.
+A scenario is a setup and what must come of it.  It is data, so that it can be run by name, printed
+as a command, drawn, and tested.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from habemus.catalog.runs import Report, execute
-from habemus.catalog.setup import Setup
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute
 
 
 class UnknownScenario(LookupError):
@@ -52,7 +52,9 @@ class Outcome:
 
     @property
     def as_expected(self) -> bool:
-        """Exactly the expected properties are violated, and where none is, none is left undecided either."""
+        """Exactly the expected properties are violated, and where none is, none is left undecided
+        either.
+        """
         if self.scenario.violates:
             return set(self.report.violated) == set(self.scenario.violates)
         return self.report.verdict.value == "holds"
@@ -65,10 +67,17 @@ class Outcome:
             "verdict": self.verdict,
             "violated": self.report.violated,
             "as_expected": self.as_expected,
-            **{key: value for key, value in self.report.plain().items() if key not in ("verdict", "violated")},
+            **{
+                key: value
+                for key, value in self.report.plain().items()
+                if key not in ("verdict", "violated")
+            },
         }
 
 
 def suggest(name: str, known: list[str]) -> UnknownScenario:
     near = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.5)
-    return UnknownScenario(f"there is no scenario {name}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"))
+    return UnknownScenario(
+        f"there is no scenario {name}; "
+        + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}")
+    )

@@ -1,8 +1,10 @@
-"""Scenarios of the elected coordinator: two sides of a cut, and what becomes of those inside when their coordinator goes."""
+"""Scenarios of the elected coordinator: two sides of a cut, and what becomes of those inside when
+their coordinator goes.
+"""
 
 from dataclasses import replace
 
-from habemus.catalog.setup import Setup
+from habemus.runs.setup import Setup
 from habemus.scenarios.scenario import Scenario
 
 # Heartbeats are rare here, so that the pictures are not full of them.
@@ -10,7 +12,13 @@ CALM = ('election_options={"period": 40000, "patience": [60000, 90000]}',)
 
 CUT = ("cut", "1,2|3,4,5@25ms")
 
-TWO_IN = Setup("elected-coordinator-bully", 5, options=("lease=60ms",), asks=("4@10ms+160ms", "1@26ms+10ms"), faults=(CUT,))
+TWO_IN = Setup(
+    "elected-coordinator-bully",
+    5,
+    options=("lease=60ms",),
+    asks=("4@10ms+160ms", "1@26ms+10ms"),
+    faults=(CUT,),
+)
 
 RECORDED = Setup(
     "elected-coordinator",
@@ -84,7 +92,9 @@ FORGETFUL_UNRECORDED = replace(
     faults=(
         *_pace(1, 3, "0", "1s"),
         *_pace(2, 3, "0", "1s"),
-        *_pace(1, 3, "50ms", "1ms"),  # without records the first coordinator must hear from everybody once
+        *_pace(
+            1, 3, "50ms", "1ms"
+        ),  # without records the first coordinator must hear from everybody once
         *_pace(1, 3, "58ms", "1s"),
         ("pause", "1@70ms+230ms"),
         ("crash", "2@70ms"),
@@ -98,51 +108,58 @@ SCENARIOS = (
     Scenario(
         "split-brain-two-in",
         "Two leaders by the bully, each coordinating the lock",
-        "5 leads and has let 4 in.  The network is cut.  1 asks, gets no answer, and calls an election; of the two on its side 2 "
-        "is the larger.  2 waits until any lease that it has not heard of must have run out and lets 1 in.  But 5 is alive and "
-        "renews the lease of 4: two are inside, both with the token (0, 1), and the resource takes what either writes.",
+        "5 leads and has let 4 in.  The network is cut.  1 asks, gets no answer, and calls an"
+        " election; of the two on its side 2 is the larger.  2 waits until any lease that it has"
+        " not heard of must have run out and lets 1 in.  But 5 is alive and renews the lease of 4:"
+        " two are inside, both with the token (0, 1), and the resource takes what either writes.",
         TWO_IN,
         violates=("ME1",),
     ),
     Scenario(
         "split-brain-recorded",
         "The same cut, with terms below and grants recorded by a majority",
-        "1 leads, and 4 is inside, when the network is cut.  2 asks 1, which finds no majority to record its grant: the minority "
-        "side waits.  The other side elects a leader of a newer term.  It learns from the records that 4 is inside, and from 4 "
-        "when it leaves, and lets 3 in.  When the cut is mended 1 and 2 hear of the new term, and 2 enters.",
+        "1 leads, and 4 is inside, when the network is cut.  2 asks 1, which finds no majority to"
+        " record its grant: the minority side waits.  The other side elects a leader of a newer"
+        " term.  It learns from the records that 4 is inside, and from 4 when it leaves, and lets 3"
+        " in.  When the cut is mended 1 and 2 hear of the new term, and 2 enters.",
         RECORDED,
     ),
     Scenario(
         "split-brain-fenced",
         "A holder on the minority side sleeps through the end of its lease",
-        "1 leads and has let 2 in, with token (1, 1).  2 stops, and the network is cut.  The other side elects a new leader, which "
-        "learns of 2 from the records, waits until its lease has run out, and lets 4 in, with a token of its own, newer term.  2 "
-        "wakes up, believes itself inside as before, and writes.  Two believe, but the resource has seen the newer token and "
-        "refuses the write.",
+        "1 leads and has let 2 in, with token (1, 1).  2 stops, and the network is cut.  The other"
+        " side elects a new leader, which learns of 2 from the records, waits until its lease has"
+        " run out, and lets 4 in, with a token of its own, newer term.  2 wakes up, believes itself"
+        " inside as before, and writes.  Two believe, but the resource has seen the newer token and"
+        " refuses the write.",
         FENCED,
         violates=("ME1",),
     ),
     Scenario(
         "split-brain-unrecorded",
         "The same cut, with leases that nobody records",
-        "2 is inside by a lease when the network is cut, and 1, on its side, goes on renewing that.  The other side elects a new "
-        "leader, which knows nothing of 2.  It waits until any lease that 1 gave before the cut has run out and lets 3 in: two are "
-        "inside, although nobody stood still.  But 3 has written with the token of a newer term, so what 2 writes is refused.",
+        "2 is inside by a lease when the network is cut, and 1, on its side, goes on renewing that."
+        "  The other side elects a new leader, which knows nothing of 2.  It waits until any lease"
+        " that 1 gave before the cut has run out and lets 3 in: two are inside, although nobody"
+        " stood still.  But 3 has written with the token of a newer term, so what 2 writes is"
+        " refused.",
         UNRECORDED,
         violates=("ME1",),
     ),
     Scenario(
         "coordinator-crash-recorded",
         "The coordinator crashes while one is inside and another waits",
-        "1 leads, 2 is inside, 3 waits, and 1 crashes.  The new leader learns from the records of a majority that 2 is inside, and "
-        "from 3 that it waits, and has nothing to wait for but the release of 2.",
+        "1 leads, 2 is inside, 3 waits, and 1 crashes.  The new leader learns from the records of a"
+        " majority that 2 is inside, and from 3 that it waits, and has nothing to wait for but the"
+        " release of 2.",
         TAKE_OVER,
     ),
     Scenario(
         "coordinator-crash-plain",
         "The same without records: the node that is down blocks the lock",
-        "The coordinator lends to 3 and crashes when 3 has left.  The new leader cannot know whether 1 had not let itself in "
-        "before it crashed, so it waits for the answer of 1, and 2 with it.",
+        "The coordinator lends to 3 and crashes when 3 has left.  The new leader cannot know"
+        " whether 1 had not let itself in before it crashed, so it waits for the answer of 1, and 2"
+        " with it.",
         Setup(
             "elected-coordinator-plain",
             3,
@@ -156,46 +173,51 @@ SCENARIOS = (
     Scenario(
         "borrower-crash-unleased",
         "The node of the one inside goes down, and without a lease everybody waits",
-        "2 crashes inside.  Nobody can tell whether it is dead or only slow, so the coordinator asks it again and again, and lets "
-        "nobody else in until it has answered: 3 waits, if need be for ever.",
+        "2 crashes inside.  Nobody can tell whether it is dead or only slow, so the coordinator"
+        " asks it again and again, and lets nobody else in until it has answered: 3 waits, if need"
+        " be for ever.",
         HOLDER_CRASH,
         violates=("ME2-deadlock",),
     ),
     Scenario(
         "borrower-crash-back",
         "The node of the one inside goes down and comes back",
-        "As in borrower-crash-unleased, but 2 comes back.  Its application died with it, so when the coordinator asks again 2 "
-        "answers that it is no longer inside, and 3 enters.",
+        "As in borrower-crash-unleased, but 2 comes back.  Its application died with it, so when"
+        " the coordinator asks again 2 answers that it is no longer inside, and 3 enters.",
         replace(HOLDER_CRASH, faults=(*HOLDER_CRASH.faults, ("recover", "2@140ms"))),
     ),
     Scenario(
         "borrower-crash-leased",
         "The node of the one inside goes down, and the lock moves on with the lease",
-        "As in borrower-crash-unleased, but 2 had the lock by a lease.  When that has run out the coordinator lets 3 in.",
-        replace(HOLDER_CRASH, algorithm="elected-coordinator-leased", options=(*CALM, "lease=60ms")),
+        "As in borrower-crash-unleased, but 2 had the lock by a lease.  When that has run out the"
+        " coordinator lets 3 in.",
+        replace(
+            HOLDER_CRASH, algorithm="elected-coordinator-leased", options=(*CALM, "lease=60ms")
+        ),
     ),
     Scenario(
         "elected-coordinator-amnesia",
         "A process that has forgotten its vote elects a second coordinator of the same term",
-        "1 leads by the vote of 2, and is inside by a grant that 2 has recorded; 3 has heard of nothing.  2 crashes and comes back "
-        "without its memory.  2 and 3 are a majority that knows of no term and of no grant, and elect a coordinator of term 1 once "
-        "more.  3 enters with the token (1, 1) that 1 has, and the resource takes what either writes.",
+        "1 leads by the vote of 2, and is inside by a grant that 2 has recorded; 3 has heard of"
+        " nothing.  2 crashes and comes back without its memory.  2 and 3 are a majority that knows"
+        " of no term and of no grant, and elect a coordinator of term 1 once more.  3 enters with"
+        " the token (1, 1) that 1 has, and the resource takes what either writes.",
         FORGETFUL,
         violates=("ME1", "FENCE", "TOKEN"),
     ),
     Scenario(
         "elected-coordinator-leased-amnesia",
         "The same with leases: a lease that 1 sleeps through, and its token once more",
-        "As in elected-coordinator-amnesia.  With leases two may believe themselves inside, and the token should decide; but both "
-        "have the same.",
+        "As in elected-coordinator-amnesia.  With leases two may believe themselves inside, and the"
+        " token should decide; but both have the same.",
         replace(FORGETFUL, algorithm="elected-coordinator-leased"),
         violates=("ME1", "FENCE", "TOKEN"),
     ),
     Scenario(
         "elected-coordinator-unrecorded-amnesia",
         "The same with leases that nobody records",
-        "As in elected-coordinator-leased-amnesia: the second coordinator of term 1 waits for the longest lease to run out, and counts "
-        "its grants from 1.",
+        "As in elected-coordinator-leased-amnesia: the second coordinator of term 1 waits for the"
+        " longest lease to run out, and counts its grants from 1.",
         FORGETFUL_UNRECORDED,
         violates=("ME1", "FENCE"),
     ),

@@ -1,4 +1,6 @@
-"""The conformance suite, for algorithms of the catalog and your own, and schedules to play in tests."""
+"""The conformance suite, for algorithms of the catalog and your own, and schedules to play in
+tests.
+"""
 
 from habemus.testing.conformance import (
     CHECKS,

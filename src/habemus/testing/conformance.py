@@ -7,7 +7,8 @@ It is public.  Hold your own algorithm to it:
     def test_my_mutex() -> None:
         check_mutex(MyMutex)
 
-Each check raises AssertionError with a reason.  None of them passes on nothing: a check that met no case fails.
+Each check raises AssertionError with a reason.  None of them passes on nothing: a check that met no
+case fails.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from habemus.catalog.arrangements import HOLDS, LOCKSTEP, arrangement
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.entries import entry_of as entry_of_class
-from habemus.catalog.runs import Report, execute, faults_of, system_of
-from habemus.catalog.setup import Setup
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
 from habemus.core.values import Value, from_plain, to_plain
 from habemus.problems.detector import Detector
 from habemus.problems.election import Election
 from habemus.problems.mutex import Mutex
+from habemus.runs.arrangements import HOLDS, LOCKSTEP, arrangement
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import Report, execute, faults_of, system_of
 from habemus.runtimes.replay import Replay
 from habemus.runtimes.sim.simulation import Record, Simulation
 
@@ -40,7 +41,10 @@ def _setups(entry: Entry) -> list[Setup]:
     sizes = [size for size in SIZES if size >= getattr(entry.algorithm, "fewest", 1)]
     return [
         *(replace(base, n=size) for size in sizes),
-        *(replace(base, n=size, workload="burst", requests=2, delay="exp:1ms", seed=size) for size in sizes),
+        *(
+            replace(base, n=size, workload="burst", requests=2, delay="exp:1ms", seed=size)
+            for size in sizes
+        ),
     ]
 
 
@@ -51,7 +55,9 @@ def _run(entry: Entry, setup: Setup) -> Report:
 
 
 def check_determinism(entry: Entry) -> None:
-    """The same setup gives the same events, twice in a row and after a reset; another seed gives others."""
+    """The same setup gives the same events, twice in a row and after a reset; another seed gives
+    others.
+    """
     digests = set()
     for seed in range(4):
         setup = Setup(entry.name, 3, seed=seed, delay="exp:1ms", events=20_000)
@@ -61,7 +67,10 @@ def check_determinism(entry: Entry) -> None:
     assert len(digests) > 1, "four seeds gave one run: nothing depends on the seed"
     setup = Setup(entry.name, 3, requests=2)
     system = system_of(setup, entry)
-    fresh, again = (Simulation(system, workload=entry.problem.workload(setup, system), seed=seed) for seed in (7, 3))
+    fresh, again = (
+        Simulation(system, workload=entry.problem.workload(setup, system), seed=seed)
+        for seed in (7, 3)
+    )
     again.run(events=5_000)
     again.reset(7)
     fresh.run(events=5_000)
@@ -71,7 +80,9 @@ def check_determinism(entry: Entry) -> None:
 
 
 def check_purity(entry: Entry) -> None:
-    """The recorded events, given to the bare processes, lead to the recorded effects, and a captured state can be put back."""
+    """The recorded events, given to the bare processes, lead to the recorded effects, and a
+    captured state can be put back.
+    """
     steps = 0
     for setup in _setups(entry):
         report = _run(entry, setup)
@@ -81,7 +92,9 @@ def check_purity(entry: Entry) -> None:
             node = replay.nodes[event.process]
             hash(state)
             node.restore(state)
-            assert node.capture() == state, f"{entry.name}: a state changes when it is captured and put back"
+            assert node.capture() == state, (
+                f"{entry.name}: a state changes when it is captured and put back"
+            )
             steps += 1
     assert steps > 20, "hardly a step was taken"
 
@@ -91,7 +104,12 @@ def check_rules(entry: Entry) -> None:
     looked = 0
     for setup in _setups(entry):
         system = system_of(setup, entry)
-        simulation = Simulation(system, workload=entry.problem.workload(setup, system), seed=setup.seed, record=Record.NOTHING)
+        simulation = Simulation(
+            system,
+            workload=entry.problem.workload(setup, system),
+            seed=setup.seed,
+            record=Record.NOTHING,
+        )
         for _ in range(400):
             if simulation.run(events=1).reason != "events":
                 break
@@ -100,8 +118,13 @@ def check_rules(entry: Entry) -> None:
                     for rule in type(process).__behaviour__.rules:
                         looked += 1
                         holds = rule.guard(process)
-                        assert not holds, f"{type(process).__name__}.{rule.name} was not applied although its guard holds"
-    assert looked or not any(type(part).__behaviour__.rules for part in _parts(entry)), "no rule was looked at"
+                        assert not holds, (
+                            f"{type(process).__name__}.{rule.name} was not applied although its"
+                            " guard holds"
+                        )
+    assert looked or not any(type(part).__behaviour__.rules for part in _parts(entry)), (
+        "no rule was looked at"
+    )
 
 
 def _parts(entry: Entry) -> list[Process]:
@@ -110,7 +133,9 @@ def _parts(entry: Entry) -> list[Process]:
 
 
 def check_values(entry: Entry) -> None:
-    """Every message, timer and indication of the runs is hashable, equals its like only, and survives being written and read."""
+    """Every message, timer and indication of the runs is hashable, equals its like only, and
+    survives being written and read.
+    """
     seen: dict[type[Value], Value] = {}
     for setup in _setups(entry):
         trace = _run(entry, setup).trace
@@ -131,7 +156,8 @@ def check_values(entry: Entry) -> None:
 def check_claims(entry: Entry) -> None:
     """What the card claims holds over many seeds.
 
-    Where liveness is claimed, every run must decide everything; an algorithm that may stand still must show its safety at least once.
+    Where liveness is claimed, every run must decide everything; an algorithm that may stand still
+    must show its safety at least once.
     """
     claims = entry.box.ensures
     always_decides = bool({"ME2", "E2"} & set(claims))
@@ -149,13 +175,21 @@ def check_claims(entry: Entry) -> None:
             events=200_000,
         )
         report = execute(setup, entry=entry, keep=False)
-        assert not report.costs.get("uninvited_entries"), f"{setup.command()}: somebody entered although nobody had asked"
+        assert not report.costs.get("uninvited_entries"), (
+            f"{setup.command()}: somebody entered although nobody had asked"
+        )
         for finding in report.counted:
             claim = finding.name if finding.name in claims else finding.name.partition("-")[0]
             if claim not in claims:
                 continue
-            wrong = finding.verdict is not Verdict.HOLDS if always_decides else finding.verdict is Verdict.VIOLATED
-            assert not wrong, f"{setup.command()}: {finding.name} {finding.verdict.value}: {finding.why}"
+            wrong = (
+                finding.verdict is not Verdict.HOLDS
+                if always_decides
+                else finding.verdict is Verdict.VIOLATED
+            )
+            assert not wrong, (
+                f"{setup.command()}: {finding.name} {finding.verdict.value}: {finding.why}"
+            )
             if finding.verdict is Verdict.HOLDS:
                 held.add(claim)
     unseen = [claim for claim in claims if claim in _JUDGED and claim not in held]
@@ -173,50 +207,80 @@ def check_cost(entry: Entry) -> None:
         return
     for size in (2, 3, 5, 10):
         alone = Setup(entry.name, size, workload="in-turn")
-        # One enters and stays while all others ask: each hand-over is then one from a holder to a known waiter.
+        # One enters and stays while all others ask: each hand-over is then one from a holder to a
+        # known waiter.
         crowded = Setup(entry.name, size, workload="burst", hold="6ms")
         runs = [(alone, {"messages": "messages_per_entry", "client_delay": "client_delay"})]
         if "ME2" in entry.box.ensures:  # one that may deadlock has no hand-over to measure
             runs.append((crowded, {"sync_delay": "sync_delay"}))
         for setup, costs in runs:
             report = execute(setup, entry=entry, keep=False)
-            assert report.costs["entries"] >= size, f"{setup.command()}: {report.costs['entries']} entries"
+            assert report.costs["entries"] >= size, (
+                f"{setup.command()}: {report.costs['entries']} entries"
+            )
             for name, cost in costs.items():
                 expected, measured = report.costs["formula"][name], report.costs[cost]
-                assert expected is None or measured == expected, f"{setup.command()}: {cost} is {measured}, by the formula {expected}"
+                assert expected is None or measured == expected, (
+                    f"{setup.command()}: {cost} is {measured}, by the formula {expected}"
+                )
 
 
 def _check_cost_of_election(entry: Entry) -> None:
     """The first participant alone calls, with whatever arrangement of the others."""
     for size in (2, 3, 5, 10):
         for seed in range(4):
-            setup = Setup(entry.name, size, seed=seed, options=arrangement(entry, random.Random(seed)), workload="in-turn")
+            setup = Setup(
+                entry.name,
+                size,
+                seed=seed,
+                options=arrangement(entry, random.Random(seed)),
+                workload="in-turn",
+            )
             report = execute(setup, entry=entry, keep=False)
             for name, expected in report.costs["formula"].items():
                 measured = report.costs[name]
-                assert expected is None or measured == expected, f"{setup.command()}: {name} is {measured}, by the formula {expected}"
+                assert expected is None or measured == expected, (
+                    f"{setup.command()}: {name} is {measured}, by the formula {expected}"
+                )
 
 
 def check_crashes(entry: Entry) -> None:
-    """A crash of anybody at any moment, with or without recovery, breaks no handler, and no safety that is claimed."""
+    """A crash of anybody at any moment, with or without recovery, breaks no handler, and no safety
+    that is claimed.
+    """
     crashes = 0
     processes = list(system_of(Setup(entry.name, 3), entry).plans)
     remembers = "stable memory" in entry.box.sections.get("Assumes", "")
     for seed in range(SEEDS):
         victim = processes[seed % len(processes)]
-        scale = 40 if seed % 4 > 1 else 1  # long stays, so that a crash and a take-over meet somebody inside
+        scale = (
+            40 if seed % 4 > 1 else 1
+        )  # long stays, so that a crash and a take-over meet somebody inside
         moment = (500 + 613 * seed % 9_000) * scale
         faults: tuple[tuple[str, str], ...] = (("crash", f"{victim}@{moment}us"),)
         if seed % 2:
             faults += (("recover", f"{victim}@{moment + (12 + seed % 5) * 1_000}us"),)
         events = 4_000 if scale == 1 else 6_000
-        setup = Setup(entry.name, 3, seed=seed, requests=2, hold=f"{scale * 5}ms", delay="exp:1ms", faults=faults, events=events)
+        setup = Setup(
+            entry.name,
+            3,
+            seed=seed,
+            requests=2,
+            hold=f"{scale * 5}ms",
+            delay="exp:1ms",
+            faults=faults,
+            events=events,
+        )
         assert faults_of(setup)
         report = execute(setup, entry=entry)
         assert report.trace is not None
         crashes += sum(event.kind == "crash" for event in report.trace.events)
         for finding in report.findings:
-            if finding.name in ("ME1", "FENCE", "TOKEN") and finding.name in entry.box.ensures and (remembers or not seed % 2):
+            if (
+                finding.name in ("ME1", "FENCE", "TOKEN")
+                and finding.name in entry.box.ensures
+                and (remembers or not seed % 2)
+            ):
                 assert finding.verdict is not Verdict.VIOLATED, f"{setup.command()}: {finding.why}"
     assert crashes, "nobody crashed"
 
@@ -238,7 +302,9 @@ def entry_of(algorithm: str | type[Process]) -> Entry:
 
 
 def check_mutex(algorithm: type[Mutex]) -> None:
-    """Hold a mutual exclusion algorithm to the whole suite; AssertionError names the check and the reason."""
+    """Hold a mutual exclusion algorithm to the whole suite; AssertionError names the check and the
+    reason.
+    """
     _check_all(algorithm)
 
 
@@ -261,4 +327,12 @@ def _check_all(algorithm: type[Process]) -> None:
             raise AssertionError(f"{entry.name}, {name}: {reason}") from None
 
 
-__all__ = ["CHECKS", "SEEDS", "SIZES", "check_detector", "check_election", "check_mutex", "entry_of"]
+__all__ = [
+    "CHECKS",
+    "SEEDS",
+    "SIZES",
+    "check_detector",
+    "check_election",
+    "check_mutex",
+    "entry_of",
+]

@@ -3,7 +3,8 @@
     def test_conversation(golden):
         golden("central-three.txt", text)
 
-`pytest --rewrite` writes the files instead of comparing; look at the difference before you commit it.
+`pytest --rewrite` writes the files instead of comparing; look at the difference before you commit
+it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite", action="store_true", help="write golden files anew instead of comparing with them")
+    parser.addoption(
+        "--rewrite",
+        action="store_true",
+        help="write golden files anew instead of comparing with them",
+    )
 
 
 @pytest.fixture
@@ -30,7 +35,11 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             folder.mkdir(exist_ok=True)
             file.write_text(text, encoding="utf-8")
             return
-        assert file.exists(), f"{file} does not exist; run pytest with --rewrite and look at what it wrote"
-        assert text == file.read_text(encoding="utf-8"), f"{file} differs; if that is right, run pytest with --rewrite"
+        assert file.exists(), (
+            f"{file} does not exist; run pytest with --rewrite and look at what it wrote"
+        )
+        assert text == file.read_text(encoding="utf-8"), (
+            f"{file} differs; if that is right, run pytest with --rewrite"
+        )
 
     return compare

@@ -1,4 +1,6 @@
-"""Writes the first version of somebody's own algorithm, and its test, from the files in `templates`."""
+"""Writes the first version of somebody's own algorithm, and its test, from the files in
+`templates`.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,15 @@ def scaffold(problem: str, name: str, folder: Path) -> list[Path]:
     template = TEMPLATES[problem]
     texts = {
         folder / f"{name}.py": _text(template.algorithm).replace(template.cls, class_name(name)),
-        folder / f"test_{name}.py": _text(template.test).replace("MyAlgorithm", class_name(name)).replace("my_file", name),
+        folder / f"test_{name}.py": (
+            _text(template.test).replace("MyAlgorithm", class_name(name)).replace("my_file", name)
+        ),
     }
     for path in texts:
         if path.exists():
-            raise FileExistsError(f"{path} is there already and stays as it is; choose another name or --folder")
+            raise FileExistsError(
+                f"{path} is there already and stays as it is; choose another name or --folder"
+            )
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
     return list(texts)
@@ -53,12 +59,17 @@ def scaffold(problem: str, name: str, folder: Path) -> list[Path]:
 
 def _check(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,60}", name) or keyword.iskeyword(name):
-        near = re.sub(r"\W+|_+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).strip("_").lower()
+        near = (
+            re.sub(r"\W+|_+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).strip("_").lower()
+        )
         fits = re.fullmatch(r"[a-z][a-z0-9_]{0,60}", near) and not keyword.iskeyword(near)
         hint = f"did you mean {near}?" if fits else "write for example my_lock"
         raise BadName(f"{name!r} is no name for a Python file: small letters, digits and _; {hint}")
     if name in TAKEN or name.startswith("test_"):
-        raise BadName(f"{name}.py would be taken for another module; choose another name, for example my_{name}")
+        raise BadName(
+            f"{name}.py would be taken for another module; choose another name, for example"
+            f" my_{name}"
+        )
 
 
 def _text(name: str) -> str:

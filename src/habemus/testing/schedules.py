@@ -1,4 +1,5 @@
-"""Plays a schedule of a counterexample with an algorithm, as `habemus check --pytest` writes it into a test.
+"""Plays a schedule of a counterexample with an algorithm, as `habemus check --pytest` writes it
+into a test.
 
 played = play("central-timeout", 2, '''
     1 acquire
@@ -14,11 +15,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from habemus.catalog.checks import Check
 from habemus.catalog.entries import entry_of, find
-from habemus.catalog.playing import Played, played
-from habemus.catalog.schedule import schedule
 from habemus.core.process import Process
+from habemus.runs.check import Check
+from habemus.schedules.play import Played, played
+from habemus.schedules.schedule import schedule
 
 
 def play(
@@ -38,8 +39,9 @@ def play(
 ) -> Played:
     """Plays the steps, one on each line, with the bare processes of an algorithm as it is now.
 
-    The algorithm is a name of the catalog, a class, or a class of a file (`path/to/mine.py:MyMutex`); the rest is as in a
-    check.  With `loop`, the steps after so many are one round of a loop.
+    The algorithm is a name of the catalog, a class, or a class of a file
+    (`path/to/mine.py:MyMutex`); the rest is as in a check.  With `loop`, the steps after so many
+    are one round of a loop.
     """
     entry = entry_of(algorithm) if isinstance(algorithm, type) else find(os.fspath(algorithm))
     check = Check(

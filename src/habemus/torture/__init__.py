@@ -1,4 +1,5 @@
-"""Torture: real nodes and real clients, faults drawn by a seed, and a judge who looks at what is left.
+"""Torture: real nodes and real clients, faults drawn by a seed, and a judge who looks at what is
+left.
 
 Its parts:
 

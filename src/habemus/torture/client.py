@@ -1,15 +1,17 @@
-"""A client that is to be tortured: takes the lock, reads a value, writes the next, and lets go, again and again.
+"""A client that is to be tortured: takes the lock, reads a value, writes the next, and lets go,
+again and again.
 
     python -m habemus.torture.client ORDERS
 
-ORDERS is JSON: name, cluster (where it is), service, locks, referee (its socket), record (the file to write), seed.
+ORDERS is JSON: name, cluster (where it is), service, locks, referee (its socket), record (the file
+to write), seed.
 
-Every event is written down by itself, in one call, before anything is done about it: what the process has done when it is killed can
-be read there (`habemus.torture.history`).
+Every event is written down by itself, in one call, before anything is done about it: what the
+process has done when it is killed can be read there (`habemus.torture.history`).
 
-It looks whether it still has the lock before it begins an update, as it should, and not again before it writes: no client can know
-that it is not going to stand still between looking and writing.  Only if the work in between took very long it looks again, as
-anybody would.
+It looks whether it still has the lock before it begins an update, as it should, and not again
+before it writes: no client can know that it is not going to stand still between looking and
+writing.  Only if the work in between took very long it looks again, as anybody would.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from random import Random
 from typing import Any
 
 import habemus
-from habemus.api.lease import Lease
+from habemus.client.lease import Lease
 
 LONG_S = 10.0
 SHORT_S = (0.02, 0.3)
@@ -34,7 +36,9 @@ UPDATES = (1, 3)
 """How many there are in a stay."""
 WORK_S = (0.0005, 0.004)
 LONG_WORK_S = (0.02, 0.1)
-"""Between reading and writing; sometimes long, so that whoever wants to stop a client in the middle finds one."""
+"""Between reading and writing; sometimes long, so that whoever wants to stop a client in the middle
+finds one.
+"""
 LONG_WORKS = 0.03
 """How often it is."""
 ENDLESS_WORK_S = (0.3, 2.5)
@@ -71,7 +75,12 @@ class Client:
     def _visit(self, name: str) -> None:
         stay = self._stay
         timeout = self._draw.uniform(*SHORT_S) if self._draw.random() < HURRIES else LONG_S
-        lock = self._cluster.lock(name, timeout, on_lost=lambda _: self.note("lost", "it was told", stay=stay), service=self._service)
+        lock = self._cluster.lock(
+            name,
+            timeout,
+            on_lost=lambda _: self.note("lost", "it was told", stay=stay),
+            service=self._service,
+        )
         self.note("acquire", name)
         try:
             lease = lock.acquire()

@@ -1,7 +1,8 @@
-"""Damage to the stable memory of a node that is down.  A node must notice each of these when it starts.
+"""Damage to the stable memory of a node that is down.  A node must notice each of these when it
+starts.
 
-Only the first part of a file is damaged.  Its end may be a write that was under way when the node was killed, and a node need not
-notice that this is gone.
+Only the first part of a file is damaged.  Its end may be a write that was under way when the node
+was killed, and a node need not notice that this is gone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
-from habemus.runtimes.live.storage import FILE
+from habemus.runtimes.live.storage.log import FILE
 
 MOST_BITS = 8
 LEAST_ZEROS = 64

@@ -1,6 +1,7 @@
 """What the processes of a torture wrote down, as values.  Nothing here opens a file.
 
-All times are nanoseconds of the monotonic clock, which all processes of a machine share.  Every line is a JSON array.
+All times are nanoseconds of the monotonic clock, which all processes of a machine share.  Every
+line is a JSON array.
 
 A client's file, one for each process; `stay` counts its requests:
 
@@ -46,7 +47,10 @@ class Stay(NamedTuple):
     answered: int | None = None  # None: the client died before it heard anything
     outcome: str = "unknown"  # granted, timeout, failed
     token: int | None = None
-    left: int | None = None  # when the client left, knew that it had lost the lock, or died; None if it asked in vain
+    left: int | None = (
+        # when the client left, knew that it had lost the lock, or died; None if it asked in vain
+        None
+    )
     ending: str = ""  # release, lost, killed
 
     @property
@@ -54,7 +58,10 @@ class Stay(NamedTuple):
         return self.outcome == "granted"
 
     def __str__(self) -> str:
-        return f"stay {self.number} of client {self.client}{f' (token {self.token})' if self.token is not None else ''}"
+        return (
+            f"stay {self.number} of client"
+            f" {self.client}{f' (token {self.token})' if self.token is not None else ''}"
+        )
 
 
 class Update(NamedTuple):
@@ -114,7 +121,9 @@ def lines_of(text: str) -> Iterator[list[Any]]:
         yield json.loads(line)
 
 
-def read_client(client: str, lines: Iterable[list[Any]], died: int) -> tuple[list[Stay], list[Update]]:
+def read_client(
+    client: str, lines: Iterable[list[Any]], died: int
+) -> tuple[list[Stay], list[Update]]:
     """What one client process did.  Whatever it had not ended when it died ended then."""
     stays: dict[int, Stay] = {}
     updates: list[Update] = []
@@ -135,11 +144,18 @@ def read_client(client: str, lines: Iterable[list[Any]], died: int) -> tuple[lis
             updates.append(Update(client, number, stay.lock, begun[number], None, rest[0]))
         elif what == "wrote":
             updates[-1] = updates[-1]._replace(returned=time)
-        elif what == "refused" and updates and updates[-1].returned is None and updates[-1].invoked == begun[number]:
+        elif (
+            what == "refused"
+            and updates
+            and updates[-1].returned is None
+            and updates[-1].invoked == begun[number]
+        ):
             updates.pop()  # it is certain that this one did not happen
     for number, stay in stays.items():
         if stay.outcome in ("granted", "unknown") and stay.left is None:
-            stays[number] = stay._replace(left=max(died, stay.answered or stay.asked), ending="killed")
+            stays[number] = stay._replace(
+                left=max(died, stay.answered or stay.asked), ending="killed"
+            )
     return list(stays.values()), updates
 
 
@@ -176,8 +192,12 @@ def read_journal(lines: Iterable[list[Any]]) -> Journal:
     return Journal(list(faults.values()), healings, killed, stalls)
 
 
-def history_of(began: int, ended: int, clients: Mapping[str, str], referee: str, faults: str) -> History:
-    """From the texts of the files; those of the clients by their names.  What happened after the end is left out."""
+def history_of(
+    began: int, ended: int, clients: Mapping[str, str], referee: str, faults: str
+) -> History:
+    """From the texts of the files; those of the clients by their names.  What happened after the
+    end is left out.
+    """
 
     def events(text: str) -> Iterator[list[Any]]:
         return (line for line in lines_of(text) if line[0] <= ended)

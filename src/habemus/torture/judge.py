@@ -38,7 +38,9 @@ from habemus.torture.schedule import KINDS, outlasting
 FEWEST_GRANTS = 100
 """A run with fewer shows nothing."""
 PATIENCE_S = 30.0
-"""So long after everything was healed somebody must have been let in, or nobody can tell whether anybody ever will be."""
+"""So long after everything was healed somebody must have been let in, or nobody can tell whether
+anybody ever will be.
+"""
 NS = 1_000_000_000
 
 Window = tuple[int, int]
@@ -55,7 +57,9 @@ class Claim(NamedTuple):
     faults: tuple[str, ...]  # the kinds that were asked for
     beyond: tuple[str, ...] = ()  # those of them that the card does not claim to stand
     lease_s: float = 0.0  # 0: there are none
-    excuses: tuple[str, ...] = tuple(KINDS)  # the kinds of fault by which, with leases, two may believe
+    excuses: tuple[str, ...] = tuple(
+        KINDS
+    )  # the kinds of fault by which, with leases, two may believe
 
     @property
     def counts_me1(self) -> bool:
@@ -98,7 +102,11 @@ class Judgement:
 
     @property
     def violated(self) -> list[str]:
-        return [each.name for each in self.findings if each.verdict is Verdict.VIOLATED and each.name not in self.uncounted]
+        return [
+            each.name
+            for each in self.findings
+            if each.verdict is Verdict.VIOLATED and each.name not in self.uncounted
+        ]
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -144,7 +152,8 @@ def judge(history: History, claim: Claim) -> Judgement:
         seconds=(history.ended - history.began) / NS,
         faults=dict(sorted(Tally(fault.kind for fault in history.faults).items())),
         grants=len(grants),
-        unknown=sum(stay.outcome == "unknown" for stay in history.stays) + sum(each.returned is None for each in history.updates),
+        unknown=sum(stay.outcome == "unknown" for stay in history.stays)
+        + sum(each.returned is None for each in history.updates),
         overlaps=all_overlaps,
         calm_overlaps=[pair for pair in all_overlaps if _meets(_together(*pair), calm)],
         calm_s=sum(end - start for start, end in calm) / NS,
@@ -159,9 +168,14 @@ def judge(history: History, claim: Claim) -> Judgement:
         token_order=lock_order(grants, is_leased=True),
         update_order=update_order(history),
         longest_outage_s=longest_outage(history.stays) / NS,
-        first_grants_s=[each / NS for each in first_grants(grants, history.healings, history.ended)],
+        first_grants_s=[
+            each / NS for each in first_grants(grants, history.healings, history.ended)
+        ],
     )
-    judgement.findings = [_me1(judgement, claim), *([_fence(judgement)] if claim.has_tokens and claim.is_fenced else [])]
+    judgement.findings = [
+        _me1(judgement, claim),
+        *([_fence(judgement)] if claim.has_tokens and claim.is_fenced else []),
+    ]
     judgement.findings.append(_progress(judgement, history))
     if not claim.counts_me1 and not claim.counts_calm:
         judgement.uncounted.append(ME1.name)
@@ -170,7 +184,11 @@ def judge(history: History, claim: Claim) -> Judgement:
     lacking = _lacking(judgement, history, claim)
     if lacking:
         judgement.findings = [
-            each if each.verdict is Verdict.VIOLATED else each._replace(verdict=Verdict.UNDECIDED, why=lacking)
+            (
+                each
+                if each.verdict is Verdict.VIOLATED
+                else each._replace(verdict=Verdict.UNDECIDED, why=lacking)
+            )
             for each in judgement.findings
         ]
     return judgement
@@ -204,10 +222,14 @@ def _together(one: Stay, other: Stay) -> Window:
 
 
 def calm_windows(history: History, claim: Claim) -> list[Window]:
-    """The times in which no fault is an excuse, nor was for the time of a lease.  A stall of the machine always is one."""
+    """The times in which no fault is an excuse, nor was for the time of a lease.  A stall of the
+    machine always is one.
+    """
     aftermath = round(outlasting(claim.lease_s) * NS)
     excuses = [fault for fault in history.faults if fault.kind in claim.excuses]
-    restless = [(fault.began, history.ended if fault.ended is None else fault.ended) for fault in excuses]
+    restless = [
+        (fault.began, history.ended if fault.ended is None else fault.ended) for fault in excuses
+    ]
     found = []
     start = history.began
     for began, ended in sorted([*restless, *history.stalls]):
@@ -271,11 +293,13 @@ def lost_updates(writes: Sequence[Access]) -> list[Access]:
     return found
 
 
-def regressions(grants: Sequence[Stay], hears_at_once: Callable[[Stay], bool] = lambda _: False) -> list[tuple[Stay, Stay]]:
+def regressions(
+    grants: Sequence[Stay], hears_at_once: Callable[[Stay], bool] = lambda _: False
+) -> list[tuple[Stay, Stay]]:
     """Grants without a larger token than one before.
 
-    Another grant came before if its client had heard of it when this one was asked for.  If clients hear of their grants
-    at once, it is enough that the other client heard first.
+    Another grant came before if its client had heard of it when this one was asked for.  If clients
+    hear of their grants at once, it is enough that the other client heard first.
     """
     found = []
 
@@ -325,7 +349,10 @@ def mismatches(grants: Sequence[Stay], accesses: Sequence[Access]) -> list[tuple
 def lock_order(grants: Sequence[Stay], *, is_leased: bool) -> Outcome:
     outcomes = []
     for stays in by_lock(grants):
-        operations = [Operation(stay.asked, stay.answered, Entry(stay.token, _left(stay)), str(stay)) for stay in stays]
+        operations = [
+            Operation(stay.asked, stay.answered, Entry(stay.token, _left(stay)), str(stay))
+            for stay in stays
+        ]
         outcomes.append(linearise(operations, Lock(is_leased=is_leased)))
     return _worst(outcomes, "nobody was let in")
 
@@ -333,22 +360,37 @@ def lock_order(grants: Sequence[Stay], *, is_leased: bool) -> Outcome:
 def update_order(history: History) -> Outcome:
     locks: dict[str, list[Operation]] = {}
     for each in history.updates:
-        title = f"that client {each.client} read {each.value} in its stay {each.stay} and wrote {each.value + 1}"
-        locks.setdefault(each.lock, []).append(Operation(each.invoked, each.returned, each.value, title))
-    return _worst([linearise(operations, Counter()) for operations in locks.values()], "nobody wrote")
+        title = (
+            f"that client {each.client} read {each.value} in its stay {each.stay} and wrote"
+            f" {each.value + 1}"
+        )
+        locks.setdefault(each.lock, []).append(
+            Operation(each.invoked, each.returned, each.value, title)
+        )
+    return _worst(
+        [linearise(operations, Counter()) for operations in locks.values()], "nobody wrote"
+    )
 
 
 def _worst(outcomes: list[Outcome], none: str) -> Outcome:
     order = (Verdict.VIOLATED, Verdict.UNDECIDED, Verdict.HOLDS)
-    return min(outcomes, key=lambda each: order.index(each.verdict), default=Outcome(Verdict.UNDECIDED, none))
+    return min(
+        outcomes,
+        key=lambda each: order.index(each.verdict),
+        default=Outcome(Verdict.UNDECIDED, none),
+    )
 
 
 def longest_outage(stays: Sequence[Stay]) -> int:
-    """The longest time for which somebody waited for a lock and nobody was let in; what passes while nobody waits does not count."""
+    """The longest time for which somebody waited for a lock and nobody was let in; what passes
+    while nobody waits does not count.
+    """
     longest = 0
     for each in by_lock(stays):
         changes = [(stay.asked, 0, 1) for stay in each]
-        changes += [(stay.answered or _left(stay), 1 if stay.is_granted else 2, -1) for stay in each]
+        changes += [
+            (stay.answered or _left(stay), 1 if stay.is_granted else 2, -1) for stay in each
+        ]
         waiting, waited, before = 0, 0, 0
         for time, kind, change in sorted(changes):
             if waiting:
@@ -361,7 +403,9 @@ def longest_outage(stays: Sequence[Stay]) -> int:
 
 
 def first_grants(grants: Sequence[Stay], healings: Sequence[int], ended: int) -> list[int]:
-    """How long after each healing the first was let in; for the last one, if nobody was, up to the end."""
+    """How long after each healing the first was let in; for the last one, if nobody was, up to the
+    end.
+    """
     let_in = sorted(_let_in(stay) for stay in grants)
     found = []
     index = 0
@@ -378,10 +422,17 @@ def first_grants(grants: Sequence[Stay], healings: Sequence[int], ended: int) ->
 def _calm_me1(found: Judgement) -> Finding:
     """With leases: what two believe near a fault does not count."""
     if found.calm_overlaps:
-        return Finding(ME1.name, Verdict.VIOLATED, f"without an excuse {_overlapping(found.calm_overlaps)}")
+        return Finding(
+            ME1.name, Verdict.VIOLATED, f"without an excuse {_overlapping(found.calm_overlaps)}"
+        )
     if not found.calm_s:
-        return Finding(ME1.name, Verdict.UNDECIDED, "there was always a fault that excuses an overlap")
-    why = f"no two at one time in {found.calm_s:.0f} s; {len(found.overlaps)} overlaps near faults that excuse them"
+        return Finding(
+            ME1.name, Verdict.UNDECIDED, "there was always a fault that excuses an overlap"
+        )
+    why = (
+        f"no two at one time in {found.calm_s:.0f} s; {len(found.overlaps)} overlaps near faults"
+        " that excuse them"
+    )
     return Finding(ME1.name, Verdict.HOLDS, why)
 
 
@@ -400,7 +451,9 @@ def _me1(found: Judgement, claim: Claim) -> Finding:
     if found.lost and not (claim.has_tokens and claim.is_fenced):
         reasons.append(f"{len(found.lost)} updates were lost")
     if found.stale and not (claim.has_tokens and claim.is_fenced):
-        reasons.append(f"{len(found.stale)} writes came after those of somebody who was let in later")
+        reasons.append(
+            f"{len(found.stale)} writes came after those of somebody who was let in later"
+        )
     orders = (found.lock_order, found.update_order) if claim.counts_me1 else ()
     reasons += [order.why for order in orders if order.verdict is Verdict.VIOLATED]
     if reasons:
@@ -415,16 +468,30 @@ def _fence(found: Judgement) -> Finding:
     reasons = []
     if found.stale:
         write = found.stale[0]
-        reasons.append(f"{len(found.stale)} stale writes were accepted, first one of client {write.client} with token {write.token}")
+        reasons.append(
+            f"{len(found.stale)} stale writes were accepted, first one of client {write.client}"
+            f" with token {write.token}"
+        )
     if found.lost:
         write = found.lost[0]
-        reasons.append(f"{len(found.lost)} updates were lost, first when client {write.client} wrote what it had made from {write.value}")
-    for pairs, title in ((found.regressions, "no larger token than one before"), (found.duplicates, "the same token as another one")):
+        reasons.append(
+            f"{len(found.lost)} updates were lost, first when client {write.client} wrote what it"
+            f" had made from {write.value}"
+        )
+    for pairs, title in (
+        (found.regressions, "no larger token than one before"),
+        (found.duplicates, "the same token as another one"),
+    ):
         if pairs:
-            reasons.append(f"{len(pairs)} grants had {title}, first {pairs[0][1]} after {pairs[0][0]}")
+            reasons.append(
+                f"{len(pairs)} grants had {title}, first {pairs[0][1]} after {pairs[0][0]}"
+            )
     if found.mismatches:
         stay, access = found.mismatches[0]
-        reasons.append(f"{len(found.mismatches)} stays showed another token, first {stay} showed {access.token}")
+        reasons.append(
+            f"{len(found.mismatches)} stays showed another token, first {stay} showed"
+            f" {access.token}"
+        )
     orders = (found.token_order, found.update_order)
     reasons += [order.why for order in orders if order.verdict is Verdict.VIOLATED]
     if reasons:
@@ -432,7 +499,11 @@ def _fence(found: Judgement) -> Finding:
     for outcome in orders:
         if outcome.verdict is Verdict.UNDECIDED:
             return Finding(FENCE.name, Verdict.UNDECIDED, outcome.why)
-    return Finding(FENCE.name, Verdict.HOLDS, f"{found.updates} updates, none lost, none stale; {found.refused} refused")
+    return Finding(
+        FENCE.name,
+        Verdict.HOLDS,
+        f"{found.updates} updates, none lost, none stale; {found.refused} refused",
+    )
 
 
 def _progress(found: Judgement, history: History) -> Finding:
@@ -440,8 +511,13 @@ def _progress(found: Judgement, history: History) -> Finding:
         why = f"nobody was let in for {max(found.first_grants_s):.0f} s after everything was healed"
         return Finding(ME2_DEADLOCK.name, Verdict.UNDECIDED, why)
     if not found.first_grants_s:
-        return Finding(ME2_DEADLOCK.name, Verdict.UNDECIDED, "nothing was healed, so nothing was shown")
-    why = f"after each of {len(history.healings)} healings somebody was let in, within {max(found.first_grants_s):.2f} s"
+        return Finding(
+            ME2_DEADLOCK.name, Verdict.UNDECIDED, "nothing was healed, so nothing was shown"
+        )
+    why = (
+        f"after each of {len(history.healings)} healings somebody was let in, within"
+        f" {max(found.first_grants_s):.2f} s"
+    )
     return Finding(ME2_DEADLOCK.name, Verdict.HOLDS, why)
 
 

@@ -1,11 +1,13 @@
 """Is there an order in which concurrent operations could have happened one after the other?
 
-The search of Wing and Gong (Testing and verifying concurrent objects, JPDC 17, 1993) with the memory that Lowe added to it: an
-operation may come next if it was invoked before every other that is left had returned, and if the model allows it; what was
-tried before in the same state, with the same operations left, is not tried again.
+The search of Wing and Gong (Testing and verifying concurrent objects, JPDC 17, 1993) with the
+memory that Lowe added to it: an operation may come next if it was invoked before every other that
+is left had returned, and if the model allows it; what was tried before in the same state, with the
+same operations left, is not tried again.
 
-An operation whose outcome is unknown, because its client died, may have taken effect at any moment since, or never.  Those with
-the same effect are interchangeable, so the one that was invoked first is tried for all of them.
+An operation whose outcome is unknown, because its client died, may have taken effect at any moment
+since, or never.  Those with the same effect are interchangeable, so the one that was invoked first
+is tried for all of them.
 
 The number of steps is limited, and a search that was cut off has shown nothing.
 """
@@ -37,7 +39,9 @@ class Model(Protocol):
     def initial(self) -> Hashable: ...
 
     def apply(self, state: Any, action: Any, latest: float) -> Hashable | None:
-        """The next state, or None if the action cannot come next.  It took effect at `latest` at the latest."""
+        """The next state, or None if the action cannot come next.  It took effect at `latest` at
+        the latest.
+        """
         ...
 
 
@@ -62,9 +66,14 @@ def linearise(operations: Sequence[Operation], model: Model, limit: int | None =
 class _Search:
     def __init__(self, operations: Sequence[Operation], model: Model) -> None:
         self._model = model
-        self._known = sorted((each for each in operations if each.returned is not None), key=lambda each: each.invoked)
+        self._known = sorted(
+            (each for each in operations if each.returned is not None),
+            key=lambda each: each.invoked,
+        )
         self._unknown: dict[Hashable, list[int]] = {}  # when those of an action were invoked
-        for each in sorted((each for each in operations if each.returned is None), key=lambda each: each.invoked):
+        for each in sorted(
+            (each for each in operations if each.returned is None), key=lambda each: each.invoked
+        ):
             self._unknown.setdefault(each.action, []).append(each.invoked)
 
     def outcome(self, limit: int) -> Outcome:
@@ -82,17 +91,26 @@ class _Search:
             if point.first == len(self._known):
                 return Outcome(Verdict.HOLDS, f"{len(self._known)} operations have an order")
             if len(seen) >= limit:
-                return Outcome(Verdict.UNDECIDED, f"no order of {len(self._known)} operations was found in {limit} steps")
+                return Outcome(
+                    Verdict.UNDECIDED,
+                    f"no order of {len(self._known)} operations was found in {limit} steps",
+                )
             seen.add(point)
             if (point.first, len(point.beyond)) > (deepest.first, len(deepest.beyond)):
                 deepest = point
             stack.append(self._next(point))
         if not self._known:
             return Outcome(Verdict.HOLDS, "there was nothing to order")
-        return Outcome(Verdict.VIOLATED, f"no order explains {self._known[deepest.first].title or self._known[deepest.first].action}")
+        return Outcome(
+            Verdict.VIOLATED,
+            "no order explains"
+            f" {self._known[deepest.first].title or self._known[deepest.first].action}",
+        )
 
     def _next(self, point: _Point) -> Iterator[_Point]:
-        """The points that one more operation leads to; known operations first, for the unknown ones are needed rarely."""
+        """The points that one more operation leads to; known operations first, for the unknown ones
+        are needed rarely.
+        """
         open_ones, latest = self._open(point)
         for index in open_ones:
             state = self._model.apply(point.state, self._known[index].action, latest)
@@ -108,7 +126,9 @@ class _Search:
                     yield _Point(point.first, point.beyond, counted, state)
 
     def _open(self, point: _Point) -> tuple[list[int], float]:
-        """Which known operations may come next, those that returned first at the front; and before when that was."""
+        """Which known operations may come next, those that returned first at the front; and before
+        when that was.
+        """
         latest: float = inf
         found: list[tuple[int, int]] = []
         index = point.first
@@ -142,10 +162,11 @@ class Entry(NamedTuple):
 
 
 class Lock:
-    """A lock: the next is let in after the one before has left, unless leases run out, and with a larger token.
+    """A lock: the next is let in after the one before has left, unless leases run out, and with a
+    larger token.
 
-    A client that died while it waited may have been let in for a moment.  That only keeps others out, so whatever order there is with
-    such an entry, there is one without.
+    A client that died while it waited may have been let in for a moment.  That only keeps others
+    out, so whatever order there is with such an entry, there is one without.
     """
 
     def __init__(self, *, is_leased: bool) -> None:
@@ -161,7 +182,9 @@ class Lock:
 
 
 class Counter:
-    """A number that is read and written back, one larger, as one operation.  The action is the number that was read."""
+    """A number that is read and written back, one larger, as one operation.  The action is the
+    number that was read.
+    """
 
     initial = 0
 

@@ -1,15 +1,17 @@
 """Links that can be cut: a proxy in between.
 
-A node sends to a peer on a connection that it has dialled itself, and hears nothing on it but the handshake.  So there is one
-listening socket for each pair of sender and receiver, and what is done to it is done to one direction.  A client has one for each
-node, and what is done to that is done to both directions.
+A node sends to a peer on a connection that it has dialled itself, and hears nothing on it but the
+handshake.  So there is one listening socket for each pair of sender and receiver, and what is done
+to it is done to one direction.  A client has one for each node, and what is done to that is done to
+both directions.
 
     hold       nothing passes, in the connections that there are and in new ones; when it ends, what has waited goes on
     refuse     connections break, with what is under way, and new ones are not to be had
     lag        what passes is late, in order
     break_off  connections break once, with what is under way
 
-A proxy on top of TCP cannot lose a byte in the middle of a connection, and neither can a network: the kernels would send it again.
+A proxy on top of TCP cannot lose a byte in the middle of a connection, and neither can a network:
+the kernels would send it again.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class Link:
 
     async def listen(self) -> int:
         """Says at which port."""
-        self._server = await asyncio.get_running_loop().create_server(lambda: _Connection(self).near, "127.0.0.1", 0)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: _Connection(self).near, "127.0.0.1", 0
+        )
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
@@ -89,7 +93,9 @@ class _End(asyncio.Protocol):
         self.waits = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
+        self.transport = cast(
+            asyncio.Transport, transport
+        )  # that of uvloop does not derive from it
         found = self.transport.get_extra_info("socket")
         if found is not None:
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -112,7 +118,9 @@ class _End(asyncio.Protocol):
 
     def pass_on(self, far: _End, now: float) -> float | None:
         """Hands over what may go out now; says when there will be more."""
-        if far.transport is None or far.is_lost or far.transport.is_closing():  # nobody takes it any more, and the other end hears of that
+        if (
+            far.transport is None or far.is_lost or far.transport.is_closing()
+        ):  # nobody takes it any more, and the other end hears of that
             self.waiting.clear()
             if self.transport is not None:
                 self.transport.abort()
@@ -121,7 +129,12 @@ class _End(asyncio.Protocol):
             data = self.waiting.popleft()[1]
             self.waits -= len(data)
             far.transport.write(data)
-        if self.is_paused and self.waits <= BUFFER_LIMIT and self.transport is not None and not self.is_lost:
+        if (
+            self.is_paused
+            and self.waits <= BUFFER_LIMIT
+            and self.transport is not None
+            and not self.is_lost
+        ):
             self.is_paused = False
             self.transport.resume_reading()
         if self.is_lost and not self.waiting:
@@ -160,7 +173,9 @@ class _Connection:
         return 0.0 if lag is None else self._loop.time() + lag()
 
     def flush(self) -> None:
-        """Passes on what can be passed on, the end of one side too.  While the link is held nobody hears of anything."""
+        """Passes on what can be passed on, the end of one side too.  While the link is held nobody
+        hears of anything.
+        """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -9,13 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from habemus.catalog.entries import Box, find
-from habemus.catalog.live import LINKS, live_options, services_of
+from habemus.deployment.services import LINKS, live_options, services_of
 from habemus.problems.fencing import Granted
 from habemus.problems.mutex import Mutex
-from habemus.runtimes.live.membership import irreplaceable
-from habemus.runtimes.live.service import Service
+from habemus.runtimes.live.hosting.service import Service
+from habemus.runtimes.live.peers.membership import irreplaceable
 from habemus.torture.judge import Claim
-from habemus.torture.schedule import DAMAGE_KINDS, FEWEST_REPLACING, GROUPS, KINDS, NODE_ENDS, OUT_OF_HEARING, Size
+from habemus.torture.schedule import (
+    DAMAGE_KINDS,
+    FEWEST_REPLACING,
+    GROUPS,
+    KINDS,
+    NODE_ENDS,
+    OUT_OF_HEARING,
+    Size,
+)
 
 LOCKS = "locks"
 RAW = "none"
@@ -33,7 +41,9 @@ def stands(box: Box, over: str, *, needs_fifo: bool) -> set[str]:
     found = set(KINDS)
     if "stable memory" not in assumes:  # whoever crashes does not come back as it was
         found -= set(NODE_ENDS)
-    if "a bound" in first or "synchronous" in first:  # on time, which a link that is mended later does not keep
+    if (
+        "a bound" in first or "synchronous" in first
+    ):  # on time, which a link that is mended later does not keep
         found -= {"pause-node", "pause-client", "cut-client", "delay", "cut", "cut-one-way", "drop"}
     is_mended = bool(over) and not (needs_fifo and over == "perfect")
     if "no link is ever cut" in first or ("reliable links" in assumes and not is_mended):
@@ -42,12 +52,18 @@ def stands(box: Box, over: str, *, needs_fifo: bool) -> set[str]:
 
 
 def excuses(box: Box) -> tuple[str, ...]:
-    """The kinds of fault by which two may believe that they hold a lock with leases: all, unless the box says better."""
-    return OUT_OF_HEARING if "nobody stands still" in box.sections.get("Assumes", "") else tuple(KINDS)
+    """The kinds of fault by which two may believe that they hold a lock with leases: all, unless
+    the box says better.
+    """
+    return (
+        OUT_OF_HEARING if "nobody stands still" in box.sections.get("Assumes", "") else tuple(KINDS)
+    )
 
 
 def links_for(box: Box, *, needs_fifo: bool) -> str:
-    """Under the processes, if nobody says otherwise: connections break here, so whoever assumes reliable links gets them."""
+    """Under the processes, if nobody says otherwise: connections break here, so whoever assumes
+    reliable links gets them.
+    """
     if "reliable links" not in box.sections.get("Assumes", ""):
         return ""
     return "perfect-fifo" if needs_fifo else "perfect"
@@ -85,7 +101,9 @@ class Plan:
 
     @property
     def size(self) -> Size:
-        return Size(self.nodes, self.clients, self.lease_s, self.kinds, spares_waking=self.claim.excludes)
+        return Size(
+            self.nodes, self.clients, self.lease_s, self.kinds, spares_waking=self.claim.excludes
+        )
 
     @property
     def names(self) -> list[str]:
@@ -110,7 +128,10 @@ class Plan:
     def warnings(self) -> list[str]:
         found = []
         if self.claim.beyond:
-            found.append(f"the card of {self.algorithm} does not claim to stand {', '.join(self.claim.beyond)}")
+            found.append(
+                f"the card of {self.algorithm} does not claim to stand"
+                f" {', '.join(self.claim.beyond)}"
+            )
         if self.claim.is_fenced and not self.claim.has_tokens:
             found.append(f"{self.algorithm} gives no tokens, so the referee has nothing to check")
         return found
@@ -132,7 +153,9 @@ def plan_of(
     """Without faults, those of the usual ones that the algorithm's card claims to stand."""
     entry = find(_from_anywhere(algorithm))
     if not issubclass(entry.algorithm, Mutex):
-        raise BadPlan(f"{algorithm} is no algorithm for mutual exclusion, and a torture is about locks")
+        raise BadPlan(
+            f"{algorithm} is no algorithm for mutual exclusion, and a torture is about locks"
+        )
     needs_fifo = entry.algorithm.needs_fifo
     if over is None:
         over = links_for(entry.box, needs_fifo=needs_fifo)
@@ -143,9 +166,14 @@ def plan_of(
     stood = stands(entry.box, over, needs_fifo=needs_fifo)
     kinds = kinds_of(faults) if faults else tuple(kind for kind in kinds_of(USUAL) if kind in stood)
     if not kinds:
-        raise BadPlan(f"the card of {algorithm} claims to stand none of {', '.join(USUAL)}; name the faults yourself")
+        raise BadPlan(
+            f"the card of {algorithm} claims to stand none of {', '.join(USUAL)}; name the faults"
+            " yourself"
+        )
     chosen = live_options(entry.name, options)
-    services = services_of(LOCKS, entry.name, chosen, over, range(1, nodes + 1))  # as a node would make them
+    services = services_of(
+        LOCKS, entry.name, chosen, over, range(1, nodes + 1)
+    )  # as a node would make them
     if not set(DAMAGE_KINDS).isdisjoint(kinds):
         _check_replacing(algorithm, services, nodes)
     lease_s = _lease_s(services[-1])
@@ -172,9 +200,14 @@ def _check_replacing(algorithm: str, services: Sequence[Service], nodes: int) ->
     """Refuse damage to memories from which no node could come back."""
     damage = f"{', '.join(DAMAGE_KINDS)} (a part of disk)"
     if nodes < FEWEST_REPLACING:
-        raise BadPlan(f"{damage} need {FEWEST_REPLACING} nodes or more, not {nodes}; disk-full does not")
+        raise BadPlan(
+            f"{damage} need {FEWEST_REPLACING} nodes or more, not {nodes}; disk-full does not"
+        )
     if any(irreplaceable(services, node) for node in range(1, nodes + 1)):
-        raise BadPlan(f"{algorithm} has no way back for a node that lost its memory, as {damage} need; disk-full does not")
+        raise BadPlan(
+            f"{algorithm} has no way back for a node that lost its memory, as {damage} need;"
+            " disk-full does not"
+        )
 
 
 def _lease_s(service: Service) -> float:

@@ -1,4 +1,6 @@
-"""The processes of a torture: nodes, clients and the referee, each in a session of its own, and none of them outlives it."""
+"""The processes of a torture: nodes, clients and the referee, each in a session of its own, and
+none of them outlives it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ TAKES_PART_S = 60.0
 """Within which a node that was replaced has heard from all the others."""
 LOOK_S = 0.05
 PORTS = (10_000, 30_000)
-"""Below those that the kernel gives to outgoing connections: a node that is down must find its port free when it comes back."""
+"""Below those that the kernel gives to outgoing connections: a node that is down must find its port
+free when it comes back.
+"""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -48,18 +52,24 @@ def free_ports(count: int) -> list[int]:
 
 
 def _end_with_parent() -> None:
-    """The kernel ends the process when the torture ends, however it ends; a process that is stopped, too."""
+    """The kernel ends the process when the torture ends, however it ends; a process that is
+    stopped, too.
+    """
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here, because little is safe between fork and exec
+_LIBC = (
+    ctypes.CDLL(None) if sys.platform == "linux" else None
+)  # loaded here, because little is safe between fork and exec
 
 
 class Child:
     """One process, which may be started again after it has ended."""
 
-    def __init__(self, command: Sequence[str], folder: Path, log: Path, *, says_ready: bool) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: Path, log: Path, *, says_ready: bool
+    ) -> None:
         self._command = [sys.executable, "-m", *command]
         self._folder = folder
         self.log = log
@@ -90,7 +100,11 @@ class Child:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE if self._says_ready else asyncio.subprocess.DEVNULL,
                 stderr=log,
-                env={name: value for name, value in os.environ.items() if not name.startswith("HABEMUS_")},
+                env={
+                    name: value
+                    for name, value in os.environ.items()
+                    if not name.startswith("HABEMUS_")
+                },
                 start_new_session=True,
                 preexec_fn=_end_with_parent,
             )
@@ -102,7 +116,9 @@ class Child:
             except TimeoutError:
                 said = b""
             if not said:
-                raise DidNotStart(f"{' '.join(self._command[2:5])} did not start: {self.last_words()}")
+                raise DidNotStart(
+                    f"{' '.join(self._command[2:5])} did not start: {self.last_words()}"
+                )
 
     def last_words(self) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -132,11 +148,21 @@ class NodeProcess(Child):
     def __init__(self, folder: Path, number: int) -> None:
         self.number = number
         self.memory = folder / "data" / f"node-{number}" / "memory"
-        command = ["habemus", "node", "--config", f"node-{number}.toml", "--id", str(number), "--json"]
+        command = [
+            "habemus",
+            "node",
+            "--config",
+            f"node-{number}.toml",
+            "--id",
+            str(number),
+            "--json",
+        ]
         super().__init__(command, folder, folder / f"node-{number}.log", says_ready=True)
 
     async def replace(self) -> bool:
-        """Start it in the place of itself, whose memory is lost.  Return whether it takes part in time."""
+        """Start it in the place of itself, whose memory is lost.  Return whether it takes part in
+        time.
+        """
         start = self.log.stat().st_size
         await self.start("--replace", "--verbose")
         deadline = monotonic() + TAKES_PART_S
@@ -147,7 +173,9 @@ class NodeProcess(Child):
         return False
 
     def limit_disk(self, spare: int) -> None:
-        """From now on its files can grow by so many bytes and no more; then writing fails, in the middle."""
+        """From now on its files can grow by so many bytes and no more; then writing fails, in the
+        middle.
+        """
         if self.is_up and self.memory.exists():
             self._limit(self.memory.stat().st_size + spare)
 
@@ -184,24 +212,38 @@ class ClientProcess(Child):
 class RefereeProcess(Child):
     def __init__(self, folder: Path, *, is_fenced: bool) -> None:
         self.record = folder / "referee.jsonl"
-        command = ["habemus.torture.referee", "referee.sock", self.record.name, *([] if is_fenced else ["--unfenced"])]
+        command = [
+            "habemus.torture.referee",
+            "referee.sock",
+            self.record.name,
+            *([] if is_fenced else ["--unfenced"]),
+        ]
         super().__init__(command, folder, folder / "referee.log", says_ready=True)
 
 
 def write_config(folder: Path, plan: Plan, node: int, ports: Mapping[int, int]) -> None:
-    """A cluster as one node sees it: its own address is its own, and those of the others are the proxies'."""
+    """A cluster as one node sees it: its own address is its own, and those of the others are the
+    proxies'.
+    """
     lines = ['cluster = "torture"', 'data = "data"', 'socket = "node-{id}.sock"', "[nodes]"]
     lines += [f'{number} = "127.0.0.1:{port}"' for number, port in sorted(ports.items())]
-    lines += [f"[services.{LOCKS}]", f"algorithm = {json.dumps(plan.algorithm)}", f"over = {json.dumps(plan.over)}"]
+    lines += [
+        f"[services.{LOCKS}]",
+        f"algorithm = {json.dumps(plan.algorithm)}",
+        f"over = {json.dumps(plan.over)}",
+    ]
     options = ", ".join(
-        f"{name} = {json.dumps(value) if equals else 'true'}" for name, equals, value in (each.partition("=") for each in plan.options)
+        f"{name} = {json.dumps(value) if equals else 'true'}"
+        for name, equals, value in (each.partition("=") for each in plan.options)
     )
     lines += [f"options = {{ {options} }}"]
     (folder / f"node-{node}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def whereabouts(folder: Path, plan: Plan, client: int, ports: Mapping[int, int]) -> str:
-    """Where a client looks for nodes: all of them, beginning with its own; without ports by local sockets."""
+    """Where a client looks for nodes: all of them, beginning with its own; without ports by local
+    sockets.
+    """
     order = [(client - 1 + turn) % plan.nodes + 1 for turn in range(plan.nodes)]
     if ports:
         return ",".join(f"127.0.0.1:{ports[node]}" for node in order)

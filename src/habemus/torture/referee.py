@@ -7,9 +7,10 @@ Clients say, one JSON array a line,
     ["read", lock, client, stay, token or null]
     ["write", lock, client, stay, token or null, value]     the value that was read; the next one is to be stored
 
-and hear [true, value] or [false, newest token].  It remembers the largest token that it has seen and refuses a smaller one, also
-for reading: whoever reads is going to write what he makes of it, and if an older holder could still write in between, its update
-would be lost without anybody having written with an old token.  Without tokens, or unfenced, it accepts everything.
+and hear [true, value] or [false, newest token].  It remembers the largest token that it has seen
+and refuses a smaller one, also for reading: whoever reads is going to write what he makes of it,
+and if an older holder could still write in between, its update would be lost without anybody having
+written with an old token.  Without tokens, or unfenced, it accepts everything.
 
 Everything is written down before it is answered (`habemus.torture.history`).
 """
@@ -71,7 +72,9 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            self._transport.write(json.dumps(self._referee.answer(json.loads(line))).encode() + b"\n")
+            self._transport.write(
+                json.dumps(self._referee.answer(json.loads(line))).encode() + b"\n"
+            )
 
 
 async def serve(path: str, record: str, *, is_fenced: bool) -> None:

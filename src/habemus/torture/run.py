@@ -1,4 +1,6 @@
-"""Lets it happen: starts the processes, makes the faults of the schedule, heals them, and has the judge look at what is left."""
+"""Lets it happen: starts the processes, makes the faults of the schedule, heals them, and has the
+judge look at what is left.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,21 @@ from time import monotonic_ns
 from typing import Any
 
 from habemus.core.properties import Verdict
-from habemus.runtimes.live.lines import VERSION
+from habemus.runtimes.live.clients.protocol import VERSION
 from habemus.torture.damage import damage
 from habemus.torture.history import History, history_of
 from habemus.torture.judge import NS, PATIENCE_S, Judgement, judge
 from habemus.torture.links import Link
 from habemus.torture.plan import Plan
-from habemus.torture.processes import ClientProcess, DidNotStart, NodeProcess, RefereeProcess, free_ports, whereabouts, write_config
+from habemus.torture.processes import (
+    ClientProcess,
+    DidNotStart,
+    NodeProcess,
+    RefereeProcess,
+    free_ports,
+    whereabouts,
+    write_config,
+)
 from habemus.torture.schedule import DAMAGE_KINDS, WHOEVER_IS_INSIDE, Fault, is_by_network, rounds
 
 LOOK_S = 0.02
@@ -57,7 +67,9 @@ class Report:
     plan: Plan
     judgement: Judgement
     folder: Path
-    failures: list[str] = field(default_factory=list)  # processes that ended by themselves, or complained of themselves
+    failures: list[str] = field(
+        default_factory=list
+    )  # processes that ended by themselves, or complained of themselves
 
     @property
     def verdict(self) -> Verdict:
@@ -65,11 +77,18 @@ class Report:
 
     def plain(self) -> dict[str, Any]:
         plain = {**self.plan.plain(), **self.judgement.plain()}
-        return {**plain, "verdict": self.verdict.value, "failures": self.failures, "folder": str(self.folder)}
+        return {
+            **plain,
+            "verdict": self.verdict.value,
+            "failures": self.failures,
+            "folder": str(self.folder),
+        }
 
 
 def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> Report:
-    """Runs it to its end, or until SIGINT or SIGTERM; leaves the files and `report.json` in the folder."""
+    """Runs it to its end, or until SIGINT or SIGTERM; leaves the files and `report.json` in the
+    folder.
+    """
     try:
         import uvloop
     except ModuleNotFoundError:
@@ -77,7 +96,9 @@ def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> R
     else:
         history, failures = uvloop.run(Torture(plan, folder, progress).run())
     report = Report(plan, judge(history, plan.claim), folder, failures)
-    (folder / "report.json").write_text(json.dumps(report.plain(), indent=2) + "\n", encoding="utf-8")
+    (folder / "report.json").write_text(
+        json.dumps(report.plain(), indent=2) + "\n", encoding="utf-8"
+    )
     return report
 
 
@@ -89,7 +110,9 @@ class Torture:
         self._draw = Random(f"{plan.seed}/run")
         self._ports = dict(enumerate(free_ports(plan.nodes), 1))
         self._links: dict[tuple[int, int], Link] = {}
-        self._links_of: dict[int, dict[int, Link]] = {}  # of each client to each node, in both directions
+        self._links_of: dict[
+            int, dict[int, Link]
+        ] = {}  # of each client to each node, in both directions
         self._clusters: dict[int, str] = {}  # where each client looks for nodes
         self._nodes = {number: NodeProcess(folder, number) for number in self._ports}
         self._clients: dict[int, ClientProcess] = {}
@@ -104,7 +127,9 @@ class Torture:
     async def run(self) -> tuple[History, list[str]]:
         loop = asyncio.get_running_loop()
         with ExitStack() as stack:
-            self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            self._journal = os.open(
+                self._folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+            )
             stack.callback(os.close, self._journal)
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, self._hear_signal)
@@ -120,7 +145,9 @@ class Torture:
         return history_in(self._folder, began, ended), self._failures
 
     def _hear_signal(self) -> None:
-        """The first one ends the faults; whoever sends a second does not want to wait until somebody is let in either."""
+        """The first one ends the faults; whoever sends a second does not want to wait until
+        somebody is let in either.
+        """
         self._is_hasty = self._over.is_set()
         self._over.set()
 
@@ -140,7 +167,9 @@ class Torture:
         for number in range(1, self._plan.clients + 1):
             ports = {}
             if is_by_network(number):
-                links = self._links_of[number] = {node: Link(port) for node, port in self._ports.items()}
+                links = self._links_of[number] = {
+                    node: Link(port) for node, port in self._ports.items()
+                }
                 ports = {node: await link.listen() for node, link in links.items()}
             self._clusters[number] = whereabouts(self._folder, self._plan, number, ports)
             await self._start_client(number, 1)
@@ -156,7 +185,9 @@ class Torture:
             await client.kill()
         for process in (self._referee, *self._nodes.values()):
             await process.kill()
-        for link in chain(self._links.values(), *(links.values() for links in self._links_of.values())):
+        for link in chain(
+            self._links.values(), *(links.values() for links in self._links_of.values())
+        ):
             link.close()
 
     def _note(self, *line: object) -> int:
@@ -177,7 +208,9 @@ class Torture:
         tasks = [asyncio.create_task(self._watch(began)), asyncio.create_task(self._note_stalls())]
         timer = asyncio.get_running_loop().call_later(self._plan.seconds, self._over.set)
         try:
-            await self._until_let_in(monotonic_ns())  # a fault before anything works would show nothing
+            await self._until_let_in(
+                monotonic_ns()
+            )  # a fault before anything works would show nothing
             await self._wait(FIRST_CALM_S)
             for drawn in rounds(self._plan.size, self._plan.seed):
                 if self._over.is_set() or monotonic_ns() >= end:
@@ -201,7 +234,9 @@ class Torture:
     async def _until_let_in(self, since: int) -> None:
         while monotonic_ns() - since < PATIENCE_S * NS and not self._is_hasty:
             if any(
-                what == "granted" and time > since for client in self._clients.values() for time, what, *_ in _last_lines(client.record)
+                what == "granted" and time > since
+                for client in self._clients.values()
+                for time, what, *_ in _last_lines(client.record)
             ):
                 break
             await asyncio.sleep(LOOK_S)
@@ -221,11 +256,17 @@ class Torture:
             for client in self._clients.values():
                 if not client.is_up and not client.was_told:
                     client.was_told = True
-                    self._give_up(f"client {client.name} ended by itself with code {client.code}: {client.last_words()}")
+                    self._give_up(
+                        f"client {client.name} ended by itself with code {client.code}:"
+                        f" {client.last_words()}"
+                    )
             for node in self._nodes.values():
                 if not node.is_up and not node.was_told:
                     node.was_told = True
-                    self._failures.append(f"node {node.number} ended by itself with code {node.code}: {node.last_words()}")
+                    self._failures.append(
+                        f"node {node.number} ended by itself with code {node.code}:"
+                        f" {node.last_words()}"
+                    )
                     await self._restart(node)
             self._progress((monotonic_ns() - began) / NS, f"{self._faults} faults")
 
@@ -246,7 +287,9 @@ class Torture:
             self._give_up(str(reason))
 
     def _give_up(self, why: str) -> None:
-        """Something is wrong with what the torture rests on, and whatever it would go on to measure means nothing."""
+        """Something is wrong with what the torture rests on, and whatever it would go on to measure
+        means nothing.
+        """
         self._failures.append(why)
         self._is_hasty = True
         self._over.set()
@@ -288,7 +331,9 @@ class Torture:
         number = self._began(fault)
         await _all(node.kill() for node in nodes)
         await self._wait(fault.lasts)
-        await _all(self._restart_later(node, delay) for node, delay in zip(nodes, delays, strict=True))
+        await _all(
+            self._restart_later(node, delay) for node, delay in zip(nodes, delays, strict=True)
+        )
         self._note("ended", number)
 
     async def _restart_later(self, node: NodeProcess, seconds: float) -> None:
@@ -328,7 +373,9 @@ class Torture:
         self._note("ended", number)
 
     async def _replace(self, node: NodeProcess, what: str) -> None:
-        """Act as the operator, who sees the node refuse its memory, or the others refuse the node, and replaces it."""
+        """Act as the operator, who sees the node refuse its memory, or the others refuse the node,
+        and replaces it.
+        """
         with suppress(DidNotStart):
             await node.start(may_end=True)
             if not await node.ended(NOTICE_S):
@@ -336,17 +383,23 @@ class Torture:
         await node.kill()
         try:
             if not await node.replace():
-                self._give_up(f"node {node.number} was replaced and does not take part: {node.last_words()}")
+                self._give_up(
+                    f"node {node.number} was replaced and does not take part: {node.last_words()}"
+                )
         except DidNotStart as reason:
             self._give_up(str(reason))
 
     async def _victim(self, fault: Fault) -> ClientProcess | None:
-        """The client that is inside, if there is one soon; nobody to whom something is being done already."""
+        """The client that is inside, if there is one soon; nobody to whom something is being done
+        already.
+        """
         if fault.client != WHOEVER_IS_INSIDE:
             return None if fault.client in self._hit else self._clients[fault.client]
         for _ in range(LOOKS):
             for number, client in self._clients.items():
-                can_be_hit = number not in self._hit and (fault.kind != "cut-client" or is_by_network(number))
+                can_be_hit = number not in self._hit and (
+                    fault.kind != "cut-client" or is_by_network(number)
+                )
                 last = _last_lines(client.record) if can_be_hit else []
                 if last and last[-1][1] in INSIDE:
                     return client
@@ -382,7 +435,9 @@ class Torture:
         if client is None:
             return
         self._hit.add(client.number)
-        await self._cut_off(fault, list(self._links_of[client.number].values()), f"client {client.name}")
+        await self._cut_off(
+            fault, list(self._links_of[client.number].values()), f"client {client.name}"
+        )
         self._hit.discard(client.number)
 
     async def _cut(self, fault: Fault) -> None:
@@ -424,23 +479,39 @@ def history_in(folder: Path, began: int, ended: int) -> History:
     def text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
-    clients = {path.stem.removeprefix("client-"): text_of(path) for path in sorted(folder.glob("client-*.jsonl"))}
-    return history_of(began, ended, clients, text_of(folder / "referee.jsonl"), text_of(folder / JOURNAL))
+    clients = {
+        path.stem.removeprefix("client-"): text_of(path)
+        for path in sorted(folder.glob("client-*.jsonl"))
+    }
+    return history_of(
+        began, ended, clients, text_of(folder / "referee.jsonl"), text_of(folder / JOURNAL)
+    )
 
 
 async def _leader_by(path: str) -> int | None:
-    reader, writer = await asyncio.open_unix_connection(path if len(path) < 100 else os.path.relpath(path), limit=1 << 20)
+    reader, writer = await asyncio.open_unix_connection(
+        path if len(path) < 100 else os.path.relpath(path), limit=1 << 20
+    )
     try:
-        writer.write(json.dumps(["hello", VERSION, "torture"]).encode() + b"\n" + json.dumps(["status", 1]).encode() + b"\n")
+        writer.write(
+            json.dumps(["hello", VERSION, "torture"]).encode()
+            + b"\n"
+            + json.dumps(["status", 1]).encode()
+            + b"\n"
+        )
         await reader.readline()
         status: dict[str, Any] = json.loads(await reader.readline())[2]
     finally:
         writer.close()
-    return next((int(each["leader"]) for each in status["leaders"] if each["leader"] is not None), None)
+    return next(
+        (int(each["leader"]) for each in status["leaders"] if each["leader"] is not None), None
+    )
 
 
 async def _all(parts: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Waits for every one of them, also if one fails: none is to start a process when the others have been ended."""
+    """Waits for every one of them, also if one fails: none is to start a process when the others
+    have been ended.
+    """
     for each in await asyncio.gather(*parts, return_exceptions=True):
         if isinstance(each, BaseException):
             raise each

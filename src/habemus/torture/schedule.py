@@ -1,14 +1,16 @@
 """Which fault, whom, when and for how long: drawn from a seed.
 
-Faults come in rounds.  For each round a few nodes are chosen, fewer than half, and only they and their links are hit, so that a
-majority of the others is up and connected, whatever else happens.  At the end of a round everything is healed, and the next
-begins when somebody has been let in: how long that takes is one of the things to be measured.
+Faults come in rounds.  For each round a few nodes are chosen, fewer than half, and only they and
+their links are hit, so that a majority of the others is up and connected, whatever else happens.
+At the end of a round everything is healed, and the next begins when somebody has been let in: how
+long that takes is one of the things to be measured.
 
-Two kinds spare no majority: `kill-majority` and `kill-all`.  A round has at most one of them, and then no other fault ends or
-pauses a node in that round.  The memory of at most one node is damaged in a round.
+Two kinds spare no majority: `kill-majority` and `kill-all`.  A round has at most one of them, and
+then no other fault ends or pauses a node in that round.  The memory of at most one node is damaged
+in a round.
 
-After every few rounds there is a rest that is longer than a lease, so that what clients see can be judged in a time without
-faults (`habemus.torture.judge`).
+After every few rounds there is a rest that is longer than a lease, so that what clients see can be
+judged in a time without faults (`habemus.torture.judge`).
 """
 
 from __future__ import annotations
@@ -25,15 +27,30 @@ KINDS = {
     "kill-all": "kill -9 of all nodes at once; they are started again",
     "kill-client": "kill -9 of a client; another one takes its place",
     "pause-node": "SIGSTOP of a node, SIGCONT after a while",
-    "pause-client": "SIGSTOP of a client, mostly of the one that is inside, and mostly for longer than its lease",
-    "cut": "nothing passes between two nodes, or between one and all others; bytes under way wait, or are lost",
+    "pause-client": (
+        "SIGSTOP of a client, mostly of the one that is inside, and mostly for longer than its"
+        " lease"
+    ),
+    "cut": (
+        "nothing passes between two nodes, or between one and all others; bytes under way wait, or"
+        " are lost"
+    ),
     "cut-one-way": "the same in one direction only",
-    "cut-client": "nothing passes between a client and all nodes, mostly for longer than its lease; bytes under way wait, or are lost",
+    "cut-client": (
+        "nothing passes between a client and all nodes, mostly for longer than its lease; bytes"
+        " under way wait, or are lost"
+    ),
     "delay": "what passes between some nodes is late",
     "drop": "connections between some nodes break again and again, and what is under way is lost",
-    "disk-full": "the disk of a node is full in the middle of a write: the node has to stop, and is started again with space",
+    "disk-full": (
+        "the disk of a node is full in the middle of a write: the node has to stop, and is started"
+        " again with space"
+    ),
     "disk-cut": "while a node is down, its memory loses its end; the operator replaces the node",
-    "disk-garble": "while a node is down, bits of its memory flip, or a part of it becomes zeros; the operator replaces the node",
+    "disk-garble": (
+        "while a node is down, bits of its memory flip, or a part of it becomes zeros; the operator"
+        " replaces the node"
+    ),
     "disk-lost": "while a node is down, its memory is removed; the operator replaces the node",
 }
 GROUPS = {
@@ -91,7 +108,9 @@ class Fault(NamedTuple):
 
 class Round(NamedTuple):
     faults: list[Fault]
-    leader: int  # the faults of this node are to be those of whoever leads, and the other way round; 0: it is what it is
+    # the faults of this node are to be those of whoever leads, and the other way round; 0: it is
+    # what it is
+    leader: int
     calm_s: float = 0.0  # rest after the round
 
     def aimed(self, leader: int | None) -> list[Fault]:
@@ -102,7 +121,10 @@ class Round(NamedTuple):
         return [
             fault._replace(
                 nodes=tuple(other.get(node, node) for node in fault.nodes),
-                links=tuple((other.get(sender, sender), other.get(receiver, receiver)) for sender, receiver in fault.links),
+                links=tuple(
+                    (other.get(sender, sender), other.get(receiver, receiver))
+                    for sender, receiver in fault.links
+                ),
             )
             for fault in self.faults
         ]
@@ -114,23 +136,30 @@ class Size(NamedTuple):
     lease_s: float  # 0: there are none
     kinds: tuple[str, ...]
     spares_waking: bool = False
-    """No client stands still or is cut off while nodes are killed.  A lock belongs to the node by which it was acquired, and ends with it;
-    a client without a lease hears of that when the connection closes, but not meanwhile.  And no connection of a client breaks: then
-    its node lets go of the lock at once, and the client hears of that when it next looks."""
+    """No client stands still or is cut off while nodes are killed.  A lock belongs to the node by
+    which it was acquired, and ends with it; a client without a lease hears of that when the
+    connection closes, but not meanwhile.  And no connection of a client breaks: then its node lets
+    go of the lock at once, and the client hears of that when it next looks."""
 
     @property
     def aftermath_s(self) -> float:
-        """How long a fault that has ended can still have effects: until the leases given before have expired everywhere."""
+        """How long a fault that has ended can still have effects: until the leases given before
+        have expired everywhere.
+        """
         return outlasting(self.lease_s)
 
 
 def outlasting(lease_s: float) -> float:
-    """Longer than a lease by any clock that is slower by a tenth at most, as the coordinators count."""
+    """Longer than a lease by any clock that is slower by a tenth at most, as the coordinators
+    count.
+    """
     return 1.1 * lease_s
 
 
 def is_by_network(client: int) -> bool:
-    """Every other client reaches the nodes by the network, and the others by local sockets, which nobody can cut."""
+    """Every other client reaches the nodes by the network, and the others by local sockets, which
+    nobody can cut.
+    """
     return client % 2 == 1
 
 
@@ -208,7 +237,9 @@ class _RoundDraft:
             is_silent = size.spares_waking or draw.random() < 0.5
             return Fault(kind, after, lasts, client=client, is_silent=is_silent)
         links = _links(kind, draw.choice(self._weak), list(range(1, size.nodes + 1)), draw)
-        return Fault(kind, after, draw.uniform(0.2, 1.5), links=links, is_silent=draw.random() < 0.5)
+        return Fault(
+            kind, after, draw.uniform(0.2, 1.5), links=links, is_silent=draw.random() < 0.5
+        )
 
     def _many(self, kind: str) -> tuple[int, ...]:
         """All nodes, or more than half of them."""

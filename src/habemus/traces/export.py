@@ -43,12 +43,19 @@ ENDINGS = tuple(_SAVES)
 
 
 def check_ending(path: Path | str) -> None:
-    """Refuses a name whose ending says nothing, so that a long run need not come to its end to find that out."""
+    """Refuses a name whose ending says nothing, so that a long run need not come to its end to find
+    that out.
+    """
     if Path(path).suffix.lower() not in _SAVES:
-        raise ValueError(f"cannot tell what to write into {str(path)!r}: the name must end in {', '.join(ENDINGS)}")
+        raise ValueError(
+            f"cannot tell what to write into {str(path)!r}: the name must end in"
+            f" {', '.join(ENDINGS)}"
+        )
 
 
 def save(trace: Trace, path: Path | str, *, words: Words = ENGLISH, steps: bool = False) -> None:
-    """Writes the trace as a picture, a diagram in text, a log, or itself.  `steps`: its times count steps, not microseconds."""
+    """Writes the trace as a picture, a diagram in text, a log, or itself.  `steps`: its times count
+    steps, not microseconds.
+    """
     check_ending(path)
     _SAVES[Path(path).suffix.lower()](trace, Path(path), words, steps)

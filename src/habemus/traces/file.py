@@ -4,9 +4,9 @@
     {"t":1343,"p":1,"e":"send","peer":2,"id":1,"name":"Request","v":{...}}     one event per line, with "vc" if it has a clock
     {"digest":...,"events":N,"findings":[...]}                                 the footer
 
-There is one way to write a trace, so reading can be strict: every line must be exactly as it would be written.
-That catches what a lenient reader swallows (a key given twice, an extra key, a 1 that became `true`), and the
-footer catches a file that was cut short or changed.
+There is one way to write a trace, so reading can be strict: every line must be exactly as it would
+be written. That catches what a lenient reader swallows (a key given twice, an extra key, a 1 that
+became `true`), and the footer catches a file that was cut short or changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ DEEPEST_NESTING = 32
 
 
 class MalformedTrace(ValueError):
-    """A file that is not a trace, or not a whole one; the message is one line with the number of the line in the file."""
+    """A file that is not a trace, or not a whole one; the message is one line with the number of
+    the line in the file.
+    """
 
 
 # Writing.
@@ -46,7 +48,10 @@ def write(trace: Trace, path: Path | str) -> None:
 def written(trace: Trace) -> Iterator[str]:
     """The lines of the trace file, without line ends."""
     if len(trace.events) > MOST_EVENTS:
-        raise ValueError(f"a trace file holds {MOST_EVENTS} events at most, and this trace has {len(trace.events)}")
+        raise ValueError(
+            f"a trace file holds {MOST_EVENTS} events at most, and this trace has"
+            f" {len(trace.events)}"
+        )
     header = {
         "habemus": VERSION,
         "title": trace.title,
@@ -63,7 +68,13 @@ def written(trace: Trace) -> Iterator[str]:
         "digest": digest.hexdigest(),
         "events": len(trace.events),
         "findings": [
-            {"name": each.name, "verdict": each.verdict.value, "why": each.why, "time": each.time, "processes": list(each.processes)}
+            {
+                "name": each.name,
+                "verdict": each.verdict.value,
+                "why": each.why,
+                "time": each.time,
+                "processes": list(each.processes),
+            }
             for each in trace.findings
         ],
     }
@@ -71,14 +82,18 @@ def written(trace: Trace) -> Iterator[str]:
 
 
 def _plain_text(plain: dict[str, Any]) -> str:
-    # What identifies a run comes from the caller: a tuple or a key that is no string would come back as something else.
+    # What identifies a run comes from the caller: a tuple or a key that is no string would come
+    # back as something else.
     try:
         text = canonical(plain)
         if json.loads(text, parse_constant=_refused) == plain:
             return text
     except TypeError:
         pass
-    raise ValueError("a trace file holds plain JSON only: strings, numbers, booleans, null, lists, and objects with strings as keys")
+    raise ValueError(
+        "a trace file holds plain JSON only: strings, numbers, booleans, null, lists, and objects"
+        " with strings as keys"
+    )
 
 
 def _refused(constant: str) -> None:
@@ -93,7 +108,10 @@ def _with_clock(line: str, event: Event) -> str:
 
 def _within_limits(line: str, what: str) -> str:
     if len(line) > LONGEST_LINE:
-        raise ValueError(f"{what} takes {len(line)} characters; a line of a trace file has {LONGEST_LINE} at most")
+        raise ValueError(
+            f"{what} takes {len(line)} characters; a line of a trace file has {LONGEST_LINE} at"
+            " most"
+        )
     return line
 
 
@@ -115,7 +133,10 @@ def parsed(raw: Iterable[bytes]) -> Trace:
     header = _object(number, first)
     _expect_keys(number, "the header", header, _HEADER)
     if header["habemus"] != VERSION:
-        raise MalformedTrace(f"line 1: the format is version {header['habemus']}; this program reads version {VERSION}")
+        raise MalformedTrace(
+            f"line 1: the format is version {header['habemus']}; this program reads version"
+            f" {VERSION}"
+        )
     processes = _processes(number, header["processes"])
     labels = _labels(number, header["labels"], processes)
     events: list[Event] = []
@@ -139,9 +160,14 @@ def parsed(raw: Iterable[bytes]) -> Trace:
         raise MalformedTrace(f"line {number + 1}: the footer is missing; the file was cut short")
     _expect_keys(number, "the footer", plain, _FOOTER)
     if plain["events"] != len(events):
-        raise MalformedTrace(f"line {number}: the footer counts {plain['events']} events, and the file has {len(events)}")
+        raise MalformedTrace(
+            f"line {number}: the footer counts {plain['events']} events, and the file has"
+            f" {len(events)}"
+        )
     if plain["digest"] != digest.hexdigest():
-        raise MalformedTrace(f"line {number}: the digest does not fit the events; the file was changed")
+        raise MalformedTrace(
+            f"line {number}: the digest does not fit the events; the file was changed"
+        )
     findings = tuple(_finding(number, each, known) for each in plain["findings"])
     for each, text, plain_text in ((1, first, header), (number, line, plain)):
         if canonical(plain_text) != _text(text):
@@ -217,9 +243,22 @@ _OBJECT = (_is_object, "an object")
 _LIST = (_is_list, "a list")
 _INTEGERS = (_are_integers, "a list of integers")
 
-_HEADER: _Fields = {"habemus": _INTEGER, "title": _TEXT, "run": _OBJECT, "processes": _INTEGERS, "labels": _OBJECT}
+_HEADER: _Fields = {
+    "habemus": _INTEGER,
+    "title": _TEXT,
+    "run": _OBJECT,
+    "processes": _INTEGERS,
+    "labels": _OBJECT,
+}
 _EVENT: _Fields = {"t": _INTEGER, "p": _INTEGER, "e": _TEXT}
-_EVENT_MAY: _Fields = {"peer": _INTEGER, "id": _INTEGER, "name": _TEXT, "v": _OBJECT, "part": _TEXT, "vc": _INTEGERS}
+_EVENT_MAY: _Fields = {
+    "peer": _INTEGER,
+    "id": _INTEGER,
+    "name": _TEXT,
+    "v": _OBJECT,
+    "part": _TEXT,
+    "vc": _INTEGERS,
+}
 _FOOTER: _Fields = {"digest": _TEXT, "events": _INTEGER, "findings": _LIST}
 _FINDING: _Fields = {
     "name": _TEXT,
@@ -230,7 +269,13 @@ _FINDING: _Fields = {
 }
 
 
-def _expect_keys(number: int, what: str, plain: dict[str, Any], required: _Fields, optional: _Fields | None = None) -> None:
+def _expect_keys(
+    number: int,
+    what: str,
+    plain: dict[str, Any],
+    required: _Fields,
+    optional: _Fields | None = None,
+) -> None:
     optional = optional or {}
     for key in required:
         if key not in plain:
@@ -241,7 +286,9 @@ def _expect_keys(number: int, what: str, plain: dict[str, Any], required: _Field
             raise MalformedTrace(f"line {number}: {what} has an unknown key {_shown(key)}")
         fits, expected = rule
         if not fits(found):
-            raise MalformedTrace(f"line {number}: {key!r} of {what} must be {expected}, found {_shown(found)}")
+            raise MalformedTrace(
+                f"line {number}: {key!r} of {what} must be {expected}, found {_shown(found)}"
+            )
 
 
 def _processes(number: int, found: list[int]) -> tuple[ProcessId, ...]:
@@ -250,13 +297,19 @@ def _processes(number: int, found: list[int]) -> tuple[ProcessId, ...]:
     return tuple(found)
 
 
-def _labels(number: int, found: dict[str, Any], processes: tuple[ProcessId, ...]) -> dict[ProcessId, str]:
+def _labels(
+    number: int, found: dict[str, Any], processes: tuple[ProcessId, ...]
+) -> dict[ProcessId, str]:
     names = {str(process): process for process in processes}
     for key, label in found.items():
         if key not in names:
-            raise MalformedTrace(f"line {number}: a label for {_shown(key)}, which is not a process of the trace")
+            raise MalformedTrace(
+                f"line {number}: a label for {_shown(key)}, which is not a process of the trace"
+            )
         if not isinstance(label, str):
-            raise MalformedTrace(f"line {number}: the label of {key} must be a string, found {_shown(label)}")
+            raise MalformedTrace(
+                f"line {number}: the label of {key} must be a string, found {_shown(label)}"
+            )
     return {names[key]: label for key, label in found.items()}
 
 
@@ -264,7 +317,9 @@ def event_of(number: int, plain: dict[str, Any]) -> Event:
     """The event that a line holds, or `MalformedTrace`."""
     _expect_keys(number, "the event", plain, _EVENT, _EVENT_MAY)
     if plain["e"] not in KINDS:
-        raise MalformedTrace(f"line {number}: unknown kind {_shown(plain['e'])}; the kinds are {', '.join(KINDS)}")
+        raise MalformedTrace(
+            f"line {number}: unknown kind {_shown(plain['e'])}; the kinds are {', '.join(KINDS)}"
+        )
     clock = plain.get("vc")
     return Event(
         plain["t"],
@@ -285,15 +340,27 @@ def _finding(number: int, plain: object, processes: frozenset[ProcessId]) -> Fin
     _expect_keys(number, "a finding", plain, _FINDING)
     verdicts = {verdict.value: verdict for verdict in Verdict}
     if plain["verdict"] not in verdicts:
-        raise MalformedTrace(f"line {number}: a verdict is {', '.join(verdicts)}, not {_shown(plain['verdict'])}")
+        raise MalformedTrace(
+            f"line {number}: a verdict is {', '.join(verdicts)}, not {_shown(plain['verdict'])}"
+        )
     for process in plain["processes"]:
         if process not in processes:
-            raise MalformedTrace(f"line {number}: a finding names {process}, which is not a process of the trace")
-    return Finding(plain["name"], verdicts[plain["verdict"]], plain["why"], plain["time"], tuple(plain["processes"]))
+            raise MalformedTrace(
+                f"line {number}: a finding names {process}, which is not a process of the trace"
+            )
+    return Finding(
+        plain["name"],
+        verdicts[plain["verdict"]],
+        plain["why"],
+        plain["time"],
+        tuple(plain["processes"]),
+    )
 
 
 def _unlike(number: int, expected: str) -> MalformedTrace:
-    return MalformedTrace(f"line {number}: not written as this format writes it, which is {_shown(expected)}")
+    return MalformedTrace(
+        f"line {number}: not written as this format writes it, which is {_shown(expected)}"
+    )
 
 
 def _shown(found: object) -> str:

@@ -14,7 +14,9 @@ class Flight(NamedTuple):
     sender: ProcessId
     receiver: ProcessId
     sent: int | None  # index of the event `send`; None if the trace begins later
-    ended: int | None = None  # index of the event `receive` or `lost`; None if it is under way at the end
+    ended: int | None = (
+        None  # index of the event `receive` or `lost`; None if it is under way at the end
+    )
     is_lost: bool = False
     is_swallowed: bool = False  # lost on its way, and not at a process that was down
     is_copy: bool = False  # the second copy of a message that was duplicated
@@ -42,7 +44,9 @@ def flights(events: Sequence[Event]) -> list[Flight]:
                 position = waiting.popleft()
                 flight = found[position]
                 is_swallowed = is_lost and event.process == flight.sender != flight.receiver
-                found[position] = flight._replace(ended=index, is_lost=is_lost, is_swallowed=is_swallowed)
+                found[position] = flight._replace(
+                    ended=index, is_lost=is_lost, is_swallowed=is_swallowed
+                )
             else:
                 found.append(Flight(peer, event.process, None, index, is_lost))
     return found

@@ -1,8 +1,8 @@
 """Pictures of a network, stage by stage, as SVG.
 
-An election on a graph is easier to follow on the graph itself than on a space-time diagram: who is still in, which way the
-links run, what becomes of them.  A stage says just that, in plain words; where the processes stand is worked out here, once
-for all stages.
+An election on a graph is easier to follow on the graph itself than on a space-time diagram: who is
+still in, which way the links run, what becomes of them.  A stage says just that, in plain words;
+where the processes stand is worked out here, once for all stages.
 
 Places are found with whole numbers only, so the same network looks the same on every machine.
 """
@@ -93,13 +93,18 @@ Place: TypeAlias = tuple[int, int]
 Point: TypeAlias = tuple[float, float]
 
 
-def graph(stages: Sequence[Stage], *, title: str = "", label: Callable[[ProcessId], str] = str) -> str:
+def graph(
+    stages: Sequence[Stage], *, title: str = "", label: Callable[[ProcessId], str] = str
+) -> str:
     """All stages in one picture, side by side in as many rows as it takes."""
     processes = sorted(stages[0].roles) if stages else []
     if not processes:
         raise ValueError("there is no stage to draw")
     if len(processes) > MOST_PROCESSES:
-        raise TooLargeToDraw(f"a network of {len(processes)} processes is too large for a picture, which shows {MOST_PROCESSES} at most")
+        raise TooLargeToDraw(
+            f"a network of {len(processes)} processes is too large for a picture, which shows"
+            f" {MOST_PROCESSES} at most"
+        )
     pairs = [(link.one, link.other) for link in stages[0].links]
     points, wide, high = _on_paper(places(processes, pairs), len(pairs))
     panel = max(wide + 2 * RADIUS + 36, 230.0)
@@ -120,29 +125,55 @@ def graph(stages: Sequence[Stage], *, title: str = "", label: Callable[[ProcessI
             left = MARGIN + column * (panel + GAP)
             shapes.append(ink.rectangle(left, y, panel, height, "#fbfcfd", ink.FAINT, corner=8))
             shapes.append(
-                ink.text(left + 12, y + 22, clipped(stage.title, HEADING_SIZE * 1.15, panel - 24), size=HEADING_SIZE, weight="bold")
+                ink.text(
+                    left + 12,
+                    y + 22,
+                    clipped(stage.title, HEADING_SIZE * 1.15, panel - 24),
+                    size=HEADING_SIZE,
+                    weight="bold",
+                )
             )
             for order, line in enumerate(caption):
-                shapes.append(ink.text(left + 12, y + 40 + order * LEADING, line, size=SIZE, fill=ink.MUTED))
+                shapes.append(
+                    ink.text(left + 12, y + 40 + order * LEADING, line, size=SIZE, fill=ink.MUTED)
+                )
             drop = y + height - high - RADIUS - 20
-            moved = {process: (left + (panel - wide) / 2 + x, drop + down) for process, (x, down) in points.items()}
+            moved = {
+                process: (left + (panel - wide) / 2 + x, drop + down)
+                for process, (x, down) in points.items()
+            }
             shapes += _drawn(stage, moved, label)
         y += height + GAP
     return _assembled(shapes, total, y - GAP + MARGIN, title or stages[0].title)
 
 
-def _drawn(stage: Stage, points: Mapping[ProcessId, Point], label: Callable[[ProcessId], str]) -> list[str]:
+def _drawn(
+    stage: Stage, points: Mapping[ProcessId, Point], label: Callable[[ProcessId], str]
+) -> list[str]:
     ranks = list(LINKS)
-    links = sorted(stage.links, key=lambda link: -ranks.index(link.sign))  # what matters most lies on top
+    links = sorted(
+        stage.links, key=lambda link: -ranks.index(link.sign)
+    )  # what matters most lies on top
     shapes = [_link(link, points) for link in links]
     for process, role in sorted(stage.roles.items()):
         x, y = points[process]
         ink_of = ROLES[role]
-        shape = ink.circle(x, y, RADIUS + 4, ink.PAPER, ink_of.edge, 1.6) if role == "leader" else ""
-        shape += ink.circle(x, y, RADIUS, ink_of.fill, ink_of.edge, 2.6 if role in ("source", "leader", "active") else 1.6)
+        shape = (
+            ink.circle(x, y, RADIUS + 4, ink.PAPER, ink_of.edge, 1.6) if role == "leader" else ""
+        )
+        shape += ink.circle(
+            x,
+            y,
+            RADIUS,
+            ink_of.fill,
+            ink_of.edge,
+            2.6 if role in ("source", "leader", "active") else 1.6,
+        )
         name = clipped(label(process), 12, 2 * RADIUS + 14)
         weight = "bold" if role in ("source", "leader", "active") else None
-        shape += ink.text(x, y + 4.3, name, size=12, fill=ink_of.letters, anchor="middle", weight=weight)
+        shape += ink.text(
+            x, y + 4.3, name, size=12, fill=ink_of.letters, anchor="middle", weight=weight
+        )
         shapes.append(ink.element("g", ink.tooltip(f"{label(process)}: {ink_of.means}") + shape))
     for process, tag in sorted(stage.tags.items()):
         shapes.append(_tag(process, tag, stage, points))
@@ -156,26 +187,62 @@ def _link(link: Link, points: Mapping[ProcessId, Point]) -> str:
     along, across = (x2 - x1) / length, (y2 - y1) / length
     start, end = RADIUS + 2, length - RADIUS - (3 if line.directed else 2)
     if not line.directed:
-        shape = ink.line(x1 + along * start, y1 + across * start, x1 + along * end, y1 + across * end, line.colour, line.wide, line.dashes)
+        shape = ink.line(
+            x1 + along * start,
+            y1 + across * start,
+            x1 + along * end,
+            y1 + across * end,
+            line.colour,
+            line.wide,
+            line.dashes,
+        )
         if link.sign == "cut":
             shape += ink.cross((x1 + x2) / 2, (y1 + y2) / 2, 6, line.colour, 2.6)
         return shape
     neck = end - 9
-    shape = ink.line(x1 + along * start, y1 + across * start, x1 + along * neck, y1 + across * neck, line.colour, line.wide, line.dashes)
+    shape = ink.line(
+        x1 + along * start,
+        y1 + across * start,
+        x1 + along * neck,
+        y1 + across * neck,
+        line.colour,
+        line.wide,
+        line.dashes,
+    )
     return shape + _head(x1 + along * end, y1 + across * end, along, across, line.colour)
 
 
 def _head(x: float, y: float, along: float, across: float, colour: str) -> str:
     back_x, back_y = x - 10 * along, y - 10 * across
-    return ink.polygon([(x, y), (back_x - 4.6 * across, back_y + 4.6 * along), (back_x + 4.6 * across, back_y - 4.6 * along)], colour)
+    return ink.polygon(
+        [
+            (x, y),
+            (back_x - 4.6 * across, back_y + 4.6 * along),
+            (back_x + 4.6 * across, back_y - 4.6 * along),
+        ],
+        colour,
+    )
 
 
 def _tag(process: ProcessId, tag: str, stage: Stage, points: Mapping[ProcessId, Point]) -> str:
     """A few letters beside a process, on the side where its links are fewest."""
     x, y = points[process]
-    near = [points[other] for link in stage.links if process in link[:2] for other in link[:2] if other != process]
+    near = [
+        points[other]
+        for link in stage.links
+        if process in link[:2]
+        for other in link[:2]
+        if other != process
+    ]
     away = width(tag, 10) / 2 + RADIUS + 4
-    spots = [(x + away, y - 12), (x - away, y - 12), (x + away, y + 12), (x - away, y + 12), (x, y - RADIUS - 8), (x, y + RADIUS + 8)]
+    spots = [
+        (x + away, y - 12),
+        (x - away, y - 12),
+        (x + away, y + 12),
+        (x - away, y + 12),
+        (x, y - RADIUS - 8),
+        (x, y + RADIUS + 8),
+    ]
 
     def crowded(spot: Point) -> float:
         way = (spot[0] - x, spot[1] - y)
@@ -187,7 +254,9 @@ def _tag(process: ProcessId, tag: str, stage: Stage, points: Mapping[ProcessId, 
         return closeness
 
     tag_x, tag_y = min(spots, key=crowded)
-    return ink.text(tag_x, tag_y + 3.5, tag, size=10, fill=ink.INDICATION, anchor="middle", halo=True)
+    return ink.text(
+        tag_x, tag_y + 3.5, tag, size=10, fill=ink.INDICATION, anchor="middle", halo=True
+    )
 
 
 def _legend(stages: Sequence[Stage], y: float, total: float) -> tuple[list[str], float]:
@@ -204,7 +273,11 @@ def _legend(stages: Sequence[Stage], y: float, total: float) -> tuple[list[str],
             entries.append((28, partial(_sample, line), line.means))
     if tagged is not None:
         entries.append(
-            (width(tagged, 10), lambda x, at: ink.text(x, at, tagged, size=10, fill=ink.INDICATION), "smallest id that came down")
+            (
+                width(tagged, 10),
+                lambda x, at: ink.text(x, at, tagged, size=10, fill=ink.INDICATION),
+                "smallest id that came down",
+            )
         )
     shapes = []
     x = MARGIN
@@ -224,21 +297,42 @@ def _spot(role: _Role, x: float, y: float) -> str:
 def _sample(line: _Line, x: float, baseline: float) -> str:
     y = baseline - 4
     if line.directed:
-        return ink.line(x, y, x + 20, y, line.colour, line.wide, line.dashes) + _head(x + 28, y, 1, 0, line.colour)
+        return ink.line(x, y, x + 20, y, line.colour, line.wide, line.dashes) + _head(
+            x + 28, y, 1, 0, line.colour
+        )
     crossed = ink.cross(x + 14, y, 4, line.colour, 2.2) if line.means == "cut" else ""
     return ink.line(x, y, x + 28, y, line.colour, line.wide, line.dashes) + crossed
 
 
 def _assembled(shapes: Iterable[str], wide: float, high: float, title: str) -> str:
-    inner = "\n".join(["", ink.tooltip(title), ink.element("rect", width="100%", height="100%", fill=ink.PAPER), *shapes, ""])
+    inner = "\n".join(
+        [
+            "",
+            ink.tooltip(title),
+            ink.element("rect", width="100%", height="100%", fill=ink.PAPER),
+            *shapes,
+            "",
+        ]
+    )
     view = f"0 0 {ink.number(wide)} {ink.number(high)}"
-    frame: dict[str, str | float | None] = {"xmlns": "http://www.w3.org/2000/svg", "width": wide, "height": high, "viewBox": view}
-    frame |= {"role": "img", "aria_label": title, "font_family": ink.FONT, "font_size": SIZE, "fill": ink.TEXT}
+    frame: dict[str, str | float | None] = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "width": wide,
+        "height": high,
+        "viewBox": view,
+    }
+    frame |= {
+        "role": "img",
+        "aria_label": title,
+        "font_family": ink.FONT,
+        "font_size": SIZE,
+        "fill": ink.TEXT,
+    }
     return ink.element("svg", inner, **frame) + "\n"
 
 
-# Where the processes stand: distances on paper like those in the network (Kamada and Kawai), from several beginnings; the
-# outcome with the fewest crossings is taken.
+# Where the processes stand: distances on paper like those in the network (Kamada and Kawai), from
+# several beginnings; the outcome with the fewest crossings is taken.
 
 UNIT = 1_000
 """The length of a link, in the units of places."""
@@ -250,7 +344,9 @@ ROUNDS = 60
 BEGINNINGS = 8
 
 
-def places(processes: Sequence[ProcessId], links: Sequence[tuple[ProcessId, ProcessId]]) -> dict[ProcessId, Place]:
+def places(
+    processes: Sequence[ProcessId], links: Sequence[tuple[ProcessId, ProcessId]]
+) -> dict[ProcessId, Place]:
     """A place for every process, near those it is linked with."""
     near: dict[ProcessId, list[ProcessId]] = {process: [] for process in processes}
     for one, other in links:
@@ -260,14 +356,19 @@ def places(processes: Sequence[ProcessId], links: Sequence[tuple[ProcessId, Proc
     found = []
     for beginning in range(min(BEGINNINGS, len(processes))):
         order = _order_from(
-            processes[beginning * len(processes) // min(BEGINNINGS, len(processes))], near, processes, deep=beginning % 2 == 0
+            processes[beginning * len(processes) // min(BEGINNINGS, len(processes))],
+            near,
+            processes,
+            deep=beginning % 2 == 0,
         )
         settled = _apart(_settled(_circle(order), distances))
         found.append((_faults(settled, links), beginning, settled))
     return min(found, key=lambda each: each[:2])[2]
 
 
-def _distances(start: ProcessId, near: Mapping[ProcessId, Sequence[ProcessId]], far: int) -> dict[ProcessId, int]:
+def _distances(
+    start: ProcessId, near: Mapping[ProcessId, Sequence[ProcessId]], far: int
+) -> dict[ProcessId, int]:
     """Links between a process and each other one; what cannot be reached is put at some distance."""
     reached = {start: 0}
     frontier = [start]
@@ -280,7 +381,11 @@ def _distances(start: ProcessId, near: Mapping[ProcessId, Sequence[ProcessId]], 
 
 
 def _order_from(
-    start: ProcessId, near: Mapping[ProcessId, Sequence[ProcessId]], processes: Sequence[ProcessId], *, deep: bool
+    start: ProcessId,
+    near: Mapping[ProcessId, Sequence[ProcessId]],
+    processes: Sequence[ProcessId],
+    *,
+    deep: bool,
 ) -> list[ProcessId]:
     """The processes as a walk along the links meets them, into the depth or into the breadth."""
     order: dict[ProcessId, None] = {}
@@ -290,7 +395,9 @@ def _order_from(
             process = frontier.pop() if deep else frontier.pop(0)
             if process not in order:
                 order[process] = None
-                frontier += [other for other in sorted(near[process], reverse=deep) if other not in order]
+                frontier += [
+                    other for other in sorted(near[process], reverse=deep) if other not in order
+                ]
     return list(order)
 
 
@@ -317,11 +424,18 @@ def _turned(place: Place, angle: int) -> Place:
 def _circle(order: Sequence[ProcessId]) -> dict[ProcessId, Place]:
     """The processes round a circle, in this order."""
     radius = UNIT * max(len(order), 3) // 6
-    return {process: _turned((0, -radius), FULL * index // len(order)) for index, process in enumerate(order)}
+    return {
+        process: _turned((0, -radius), FULL * index // len(order))
+        for index, process in enumerate(order)
+    }
 
 
-def _settled(begun: Mapping[ProcessId, Place], distances: Mapping[ProcessId, Mapping[ProcessId, int]]) -> dict[ProcessId, Place]:
-    """Each process in turn goes where the others want it, nearer ones more urgently, until little moves."""
+def _settled(
+    begun: Mapping[ProcessId, Place], distances: Mapping[ProcessId, Mapping[ProcessId, int]]
+) -> dict[ProcessId, Place]:
+    """Each process in turn goes where the others want it, nearer ones more urgently, until little
+    moves.
+    """
     found = dict(begun)
     for _ in range(ROUNDS):
         moved = 0
@@ -355,10 +469,18 @@ def _apart(found: Mapping[ProcessId, Place]) -> dict[ProcessId, Place]:
             away = isqrt((x1 - x2) ** 2 + (y1 - y2) ** 2)
             if away < CLOSEST:
                 calm = False
-                step_x, step_y = (x2 - x1, y2 - y1) if away else (one, other)  # from the same place, in some direction
+                step_x, step_y = (
+                    (x2 - x1, y2 - y1) if away else (one, other)
+                )  # from the same place, in some direction
                 length = max(isqrt(step_x**2 + step_y**2), 1)
-                push_x, push_y = (step_x * (CLOSEST - away) // (2 * length), step_y * (CLOSEST - away) // (2 * length))
-                places[one], places[other] = (x1 - push_x - 1, y1 - push_y), (x2 + push_x + 1, y2 + push_y)
+                push_x, push_y = (
+                    step_x * (CLOSEST - away) // (2 * length),
+                    step_y * (CLOSEST - away) // (2 * length),
+                )
+                places[one], places[other] = (
+                    (x1 - push_x - 1, y1 - push_y),
+                    (x2 + push_x + 1, y2 + push_y),
+                )
         if calm:
             break
     return places
@@ -374,8 +496,13 @@ def _faults(found: Mapping[ProcessId, Place], links: Sequence[tuple[ProcessId, P
         (x1, y1), (x2, y2) = found[one], found[other]
         length = max(isqrt((x2 - x1) ** 2 + (y2 - y1) ** 2), 1)
         for process, (x, y) in found.items():
-            if process not in (one, other) and 0 < (x - x1) * (x2 - x1) + (y - y1) * (y2 - y1) < length**2:
-                crossings += 3 * (abs((x2 - x1) * (y - y1) - (y2 - y1) * (x - x1)) < length * UNIT // 4)
+            if (
+                process not in (one, other)
+                and 0 < (x - x1) * (x2 - x1) + (y - y1) * (y2 - y1) < length**2
+            ):
+                crossings += 3 * (
+                    abs((x2 - x1) * (y - y1) - (y2 - y1) * (x - x1)) < length * UNIT // 4
+                )
     return crossings
 
 
@@ -386,14 +513,29 @@ def _cross(a: Place, b: Place, c: Place, d: Place) -> bool:
     return side(a, b, c) != side(a, b, d) and side(c, d, a) != side(c, d, b)
 
 
-def _on_paper(found: Mapping[ProcessId, Place], links: int) -> tuple[dict[ProcessId, Point], float, float]:
-    """The places in pixels from the upper left corner, turned so that they need little paper; the more links, the larger."""
-    turned = min((_all_turned(found, angle) for angle in range(0, FULL // 2, FULL // 128)), key=_paper)
+def _on_paper(
+    found: Mapping[ProcessId, Place], links: int
+) -> tuple[dict[ProcessId, Point], float, float]:
+    """The places in pixels from the upper left corner, turned so that they need little paper; the
+    more links, the larger.
+    """
+    turned = min(
+        (_all_turned(found, angle) for angle in range(0, FULL // 2, FULL // 128)), key=_paper
+    )
     xs, ys = [x for x, _ in turned.values()], [y for _, y in turned.values()]
-    nearest = min((isqrt((x1 - x2) ** 2 + (y1 - y2) ** 2) for (x1, y1), (x2, y2) in combinations(turned.values(), 2)), default=UNIT)
+    nearest = min(
+        (
+            isqrt((x1 - x2) ** 2 + (y1 - y2) ** 2)
+            for (x1, y1), (x2, y2) in combinations(turned.values(), 2)
+        ),
+        default=UNIT,
+    )
     wanted = NEAREST + 14 * max(0.0, min(links / len(found) - 1.3, 4.0))
     scale = max(74 / UNIT, min(wanted / max(nearest, 1), 130 / UNIT))
-    points = {process: ((x - min(xs)) * scale, (y - min(ys)) * scale) for process, (x, y) in turned.items()}
+    points = {
+        process: ((x - min(xs)) * scale, (y - min(ys)) * scale)
+        for process, (x, y) in turned.items()
+    }
     return points, (max(xs) - min(xs)) * scale, (max(ys) - min(ys)) * scale
 
 

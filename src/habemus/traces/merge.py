@@ -1,15 +1,18 @@
 """Joins the records of live nodes to one trace.
 
-Each node has written down what its processes did, in the order in which they did it.  One more rule gives an order of all
-events that respects cause and effect: a message is received after it was sent.  Among the events that could come next, the
-earliest by the clock is taken; the clocks of one machine agree, so there the order is also that of real time.  Between machines
-only cause and effect count, and times are pushed forward where a receipt would otherwise come before its sending.
-From the order follow the vector clocks.
+Each node has written down what its processes did, in the order in which they did it.  One more rule
+gives an order of all events that respects cause and effect: a message is received after it was
+sent.  Among the events that could come next, the earliest by the clock is taken; the clocks of one
+machine agree, so there the order is also that of real time.  Between machines only cause and effect
+count, and times are pushed forward where a receipt would otherwise come before its sending. From
+the order follow the vector clocks.
 
-What nobody wrote down is added.  A node that was killed left no last word: its processes *crash* when it last wrote anything.  If it
-came back, they recover there; one that had nothing durable comes back without its memory.
+What nobody wrote down is added.  A node that was killed left no last word: its processes *crash*
+when it last wrote anything.  If it came back, they recover there; one that had nothing durable
+comes back without its memory.
 
-The run lasts until the first node leaves in good order: what the others make of its leaving is not part of it.
+The run lasts until the first node leaves in good order: what the others make of its leaving is not
+part of it.
 """
 
 from __future__ import annotations
@@ -52,20 +55,31 @@ class CannotMerge(ValueError):
 
 
 def read_record(path: Path) -> Record:
-    """The record in the file.  Its last line may be cut short, for the node may have been killed while it wrote."""
+    """The record in the file.  Its last line may be cut short, for the node may have been killed
+    while it wrote.
+    """
     with path.open("rb") as file:
         lines = list(iter(lambda: file.readline(LONGEST_LINE + 2), b""))
     header = _plain(path, 1, lines[0]) if lines else {}
     if header.get("habemus_record") != VERSION:
-        raise MalformedTrace(f"{path}: line 1: not a record of a node, or of another version than {VERSION}")
+        raise MalformedTrace(
+            f"{path}: line 1: not a record of a node, or of another version than {VERSION}"
+        )
     try:
         services: dict[str, dict[str, Any]] = {
-            name: {"run": dict(one["run"]), "processes": tuple(one["processes"]), "labels": dict(one["labels"]), "here": tuple(one["here"])}
+            name: {
+                "run": dict(one["run"]),
+                "processes": tuple(one["processes"]),
+                "labels": dict(one["labels"]),
+                "here": tuple(one["here"]),
+            }
             for name, one in header["services"].items()
         }
         cluster, node, life = str(header["cluster"]), int(header["node"]), int(header["life"])
     except (KeyError, TypeError, ValueError, AttributeError) as reason:
-        raise MalformedTrace(f"{path}: line 1: the header of the record is not complete: {reason}") from None
+        raise MalformedTrace(
+            f"{path}: line 1: the header of the record is not complete: {reason}"
+        ) from None
     events: list[tuple[str, Event]] = []
     end = None
     for number, line in enumerate(lines[1:], start=2):
@@ -78,7 +92,9 @@ def read_record(path: Path) -> Record:
         events.append(_entry(path, number, plain, services))
         if len(events) > MOST_EVENTS:
             raise MalformedTrace(f"{path}: line {number}: more than {MOST_EVENTS} events")
-    return Record(str(path), cluster, node, life, services, events, end if type(end) is int else None)
+    return Record(
+        str(path), cluster, node, life, services, events, end if type(end) is int else None
+    )
 
 
 def _plain(path: Path, number: int, line: bytes) -> dict[str, Any]:
@@ -91,7 +107,9 @@ def _plain(path: Path, number: int, line: bytes) -> dict[str, Any]:
     return plain
 
 
-def _entry(path: Path, number: int, plain: dict[str, Any], services: Mapping[str, Mapping[str, Any]]) -> tuple[str, Event]:
+def _entry(
+    path: Path, number: int, plain: dict[str, Any], services: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, Event]:
     on = plain.pop("on", None)
     service = services.get(on.partition("/")[0]) if isinstance(on, str) else None
     if service is None:
@@ -102,7 +120,9 @@ def _entry(path: Path, number: int, plain: dict[str, Any], services: Mapping[str
         raise MalformedTrace(f"{path}: {reason}") from None
     wrong = mistake_in(event, service["processes"])
     if wrong or event.process not in service["here"]:
-        raise MalformedTrace(f"{path}: line {number}: {wrong or f'process {event.process} does not live here'}")
+        raise MalformedTrace(
+            f"{path}: line {number}: {wrong or f'process {event.process} does not live here'}"
+        )
     return str(on), event
 
 
@@ -116,30 +136,51 @@ def instances(records: Sequence[Record]) -> dict[str, int]:
 
 
 def merge(records: Sequence[Record], on: str | None = None) -> Trace:
-    """The trace of one instance, named as "service/name"; it need not be named if there is only one."""
+    """The trace of one instance, named as "service/name"; it need not be named if there is only
+    one.
+    """
     _check(records)
     found = instances(records)
     if on is None and len(found) == 1:
         [on] = found
     if on is None or on not in found:
-        what = "the records hold no events" if not found else f"which of {', '.join(list(found)[:20])}"
-        raise CannotMerge(f"there is no {on} in these records; {what}" if on else f"say which instance: {what}")
+        what = (
+            "the records hold no events" if not found else f"which of {', '.join(list(found)[:20])}"
+        )
+        raise CannotMerge(
+            f"there is no {on} in these records; {what}" if on else f"say which instance: {what}"
+        )
     service = records[0].services[on.partition("/")[0]]
-    streams = [list(_lives([each for each in records if each.node == node], on)) for node in sorted({each.node for each in records})]
+    streams = [
+        list(_lives([each for each in records if each.node == node], on))
+        for node in sorted({each.node for each in records})
+    ]
     ended = [max(lives, key=lambda each: each.life).end for lives in _by_node(records)]
     finish = min((end for end in ended if end is not None), default=None)
-    homes = {process: record.node for record in records for process in record.services[on.partition("/")[0]]["here"]}
-    ordered = [event for event in _in_order(streams, homes) if finish is None or event.time <= finish]
+    homes = {
+        process: record.node
+        for record in records
+        for process in record.services[on.partition("/")[0]]["here"]
+    }
+    ordered = [
+        event for event in _in_order(streams, homes) if finish is None or event.time <= finish
+    ]
     start = min(event.time for event in ordered) if ordered else 0
     events = tuple(_clocked(ordered, service["processes"], start, homes))
     until = (finish if finish is not None else max(event.time for event in ordered)) - start
     run = {**service["run"], "until": f"{max(until, events[-1].time if events else 0)}us"}
-    labels = {process: service["labels"].get(str(process), str(process)) for process in service["processes"]}
+    labels = {
+        process: service["labels"].get(str(process), str(process))
+        for process in service["processes"]
+    }
     return Trace(run, service["processes"], labels, events, (), f"{on}, live")
 
 
 def _by_node(records: Sequence[Record]) -> list[list[Record]]:
-    return [[each for each in records if each.node == node] for node in sorted({each.node for each in records})]
+    return [
+        [each for each in records if each.node == node]
+        for node in sorted({each.node for each in records})
+    ]
 
 
 def _check(records: Sequence[Record]) -> None:
@@ -149,12 +190,20 @@ def _check(records: Sequence[Record]) -> None:
     seen: dict[tuple[int, int], str] = {}
     for record in records:
         if record.cluster != first.cluster:
-            raise CannotMerge(f"{record.path} is of the cluster {record.cluster}, and {first.path} of {first.cluster}")
+            raise CannotMerge(
+                f"{record.path} is of the cluster {record.cluster}, and {first.path} of"
+                f" {first.cluster}"
+            )
         if (record.node, record.life) in seen:
-            raise CannotMerge(f"{record.path} and {seen[record.node, record.life]} are both life {record.life} of node {record.node}")
+            raise CannotMerge(
+                f"{record.path} and {seen[record.node, record.life]} are both life {record.life} of"
+                f" node {record.node}"
+            )
         seen[record.node, record.life] = record.path
         for name, service in record.services.items():
-            if name in first.services and any(service[key] != first.services[name][key] for key in ("run", "processes")):
+            if name in first.services and any(
+                service[key] != first.services[name][key] for key in ("run", "processes")
+            ):
                 raise CannotMerge(f"{record.path} and {first.path} have different services {name}")
 
 
@@ -179,7 +228,9 @@ def _lives(records: list[Record], on: str) -> Iterator[Event]:
 
 
 def _in_order(streams: list[list[Event]], homes: Mapping[ProcessId, int]) -> Iterator[Event]:
-    """Takes from each stream in turn what can come next; a receipt can when its message has been sent."""
+    """Takes from each stream in turn what can come next; a receipt can when its message has been
+    sent.
+    """
     places = [0] * len(streams)
     sent: set[tuple[int, int | None]] = set()
     now = 0
@@ -190,15 +241,19 @@ def _in_order(streams: list[list[Event]], homes: Mapping[ProcessId, int]) -> Ite
             if places[index] == len(stream):
                 continue
             event = stream[places[index]]
-            if event.kind == "receive" and (homes.get(event.peer or 0, -1), event.number) not in sent:
+            if (
+                event.kind == "receive"
+                and (homes.get(event.peer or 0, -1), event.number) not in sent
+            ):
                 waiting = event
             elif best is None or (event.time, index) < best:
                 best = (event.time, index)
         if best is None:
             if waiting is not None:
                 raise CannotMerge(
-                    f"process {waiting.process} received {waiting.name} from {waiting.peer}, and no record has its sending: "
-                    f"the record of the node of process {waiting.peer} is missing, or not whole"
+                    f"process {waiting.process} received {waiting.name} from {waiting.peer}, and no"
+                    f" record has its sending: the record of the node of process {waiting.peer} is"
+                    " missing, or not whole"
                 )
             return
         index = best[1]
@@ -210,12 +265,19 @@ def _in_order(streams: list[list[Event]], homes: Mapping[ProcessId, int]) -> Ite
         yield event._replace(time=now)
 
 
-def _clocked(ordered: Sequence[Event], processes: Sequence[ProcessId], start: int, homes: Mapping[ProcessId, int]) -> Iterator[Event]:
+def _clocked(
+    ordered: Sequence[Event],
+    processes: Sequence[ProcessId],
+    start: int,
+    homes: Mapping[ProcessId, int],
+) -> Iterator[Event]:
     """With times from the first event on, numbers of messages in order, and vector clocks."""
     position = {process: index for index, process in enumerate(processes)}
     clocks = {process: [0] * len(processes) for process in processes}
     numbers: dict[tuple[int, int | None], tuple[int, tuple[int, ...]]] = {}
-    receipts = Counter((homes[event.peer or 0], event.number) for event in ordered if event.kind == "receive")
+    receipts = Counter(
+        (homes[event.peer or 0], event.number) for event in ordered if event.kind == "receive"
+    )
     for event in ordered:
         clock = clocks[event.process]
         number = None
@@ -228,6 +290,9 @@ def _clocked(ordered: Sequence[Event], processes: Sequence[ProcessId], start: in
             numbers[homes[event.process], event.number] = (number, tuple(clock))
         yield event._replace(time=event.time - start, number=number, clock=tuple(clock))
         if event.kind == "send":
-            # What is received more than once was sent again below the process: to a node that had restarted, for example.
-            again = event._replace(kind="duplicate", time=event.time - start, number=number, clock=None)
+            # What is received more than once was sent again below the process: to a node that had
+            # restarted, for example.
+            again = event._replace(
+                kind="duplicate", time=event.time - start, number=number, clock=None
+            )
             yield from [again] * (receipts[homes[event.process], event.number] - 1)

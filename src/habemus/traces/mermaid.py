@@ -1,7 +1,8 @@
 """The trace as a Mermaid sequence diagram.
 
-Mermaid draws a message as one level arrow, so its way through time is lost; it stands where the message arrives,
-because that is where it has an effect.  Whoever wants to see time takes the space-time diagram.
+Mermaid draws a message as one level arrow, so its way through time is lost; it stands where the
+message arrives, because that is where it has an effect.  Whoever wants to see time takes the
+space-time diagram.
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ RED = "rgb(253, 227, 225)"
 def mermaid(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str:
     """The diagram in Mermaid's notation."""
     lines = ["sequenceDiagram"]
-    lines += [f"participant {_name(process)} as {_safe(trace.label(process)) or _name(process)}" for process in trace.processes]
+    lines += [
+        f"participant {_name(process)} as {_safe(trace.label(process)) or _name(process)}"
+        for process in trace.processes
+    ]
     lines += _Teller(trace, words, steps).lines()
     text = "\n    ".join(lines) + "\n"
     if len(text) > MOST_CHARACTERS:
         raise TooLargeToDraw(
-            f"a Mermaid diagram has {MOST_CHARACTERS} characters at most, and this one would have {len(text)}: limit it, or draw an .svg"
+            f"a Mermaid diagram has {MOST_CHARACTERS} characters at most, and this one would have"
+            f" {len(text)}: limit it, or draw an .svg"
         )
     return text
 
@@ -43,7 +48,19 @@ def markdown(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> st
     """A page of Markdown with the title, the diagram and the findings."""
     findings = [f"- {_inline(one_line(finding, words, steps))}" for finding in trace.findings]
     title = _inline(trace.title or words["untitled"])
-    return "\n".join([f"# {title}", "", "```mermaid", mermaid(trace, words, steps=steps) + "```", "", *findings]).rstrip("\n") + "\n"
+    return (
+        "\n".join(
+            [
+                f"# {title}",
+                "",
+                "```mermaid",
+                mermaid(trace, words, steps=steps) + "```",
+                "",
+                *findings,
+            ]
+        ).rstrip("\n")
+        + "\n"
+    )
 
 
 class _Teller:
@@ -61,12 +78,16 @@ class _Teller:
                 self._under_way.append(flight)
             else:
                 self._flights[flight.ended] = flight
-        self._changes: dict[int, Change] = {change.first: change for change in changes(trace.events)}
+        self._changes: dict[int, Change] = {
+            change.first: change for change in changes(trace.events)
+        }
         inside = [period for period in periods(trace.events) if period.kind == INSIDE]
         self._entries = {period.first for period in inside}
         self._exits: defaultdict[int, list[ProcessId]] = defaultdict(list)
         for period in inside:
-            self._exits[len(trace.events) if period.last is None else period.last].append(period.process)
+            self._exits[len(trace.events) if period.last is None else period.last].append(
+                period.process
+            )
         self._red = _red_stretches(trace, inside)
 
     def lines(self) -> Iterator[str]:
@@ -91,16 +112,29 @@ class _Teller:
         flight = self._flights.get(index)
         if flight is not None:
             copy = f" ({self._words['copy']})" if flight.is_copy else ""
-            arrow = ("--x" if flight.is_copy else "-x") if flight.is_lost else "-->>" if flight.is_copy else "->>"
-            yield f"{_name(flight.sender)}{arrow}{_name(flight.receiver)}: {_safe(event.described() + copy)}"
+            arrow = (
+                ("--x" if flight.is_copy else "-x")
+                if flight.is_lost
+                else "-->>"
+                if flight.is_copy
+                else "->>"
+            )
+            yield (
+                f"{_name(flight.sender)}{arrow}{_name(flight.receiver)}:"
+                f" {_safe(event.described() + copy)}"
+            )
         elif event.kind in KINDS_OF_CHANGE:
             change = self._changes.get(index)
             if change is not None:
                 text = named(change, self._trace.processes, self._trace.label, self._words)
                 yield f"Note over {self._everybody()}: {_safe(text)}"
-        elif event.kind not in ("send", "duplicate") and not (event.kind == "start" and event.time == self._first):
+        elif event.kind not in ("send", "duplicate") and not (
+            event.kind == "start" and event.time == self._first
+        ):
             told = (
-                what(event) if event.kind == "indicate" and index not in self._entries else in_words(event, self._trace.label, self._words)
+                what(event)
+                if event.kind == "indicate" and index not in self._entries
+                else in_words(event, self._trace.label, self._words)
             )
             yield f"Note over {_name(event.process)}: {_safe(told)}"
         if index in self._entries:
@@ -128,7 +162,9 @@ def _red_stretches(trace: Trace, inside: list[Period]) -> list[tuple[int, int, s
         together = [
             period
             for period in inside
-            if period.process in finding.processes and period.first <= first and (period.last is None or period.last > first)
+            if period.process in finding.processes
+            and period.first <= first
+            and (period.last is None or period.last > first)
         ]
         begin, end = first, first
         if len(together) > 1:
@@ -153,11 +189,15 @@ _PLAIN = re.compile(r"[^\w .,()/+=*'!?|\[\]-]")
 
 
 def _safe(text: str) -> str:
-    """The text with everything that means something to Mermaid written as its number; the word "end" ends a block."""
+    """The text with everything that means something to Mermaid written as its number; the word
+    "end" ends a block.
+    """
     text = printable(text)
     text = text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
     text = _PLAIN.sub(lambda found: f"#{ord(found[0])};", text)
-    return re.sub(r"\bend\b", lambda found: f"#{ord(found[0][0])};{found[0][1:]}", text, flags=re.IGNORECASE)
+    return re.sub(
+        r"\bend\b", lambda found: f"#{ord(found[0][0])};{found[0][1:]}", text, flags=re.IGNORECASE
+    )
 
 
 def _inline(text: str) -> str:

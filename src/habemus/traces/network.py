@@ -1,4 +1,6 @@
-"""Changes of the network: the links that were cut, mended or slowed down at one moment, named as briefly as they can be."""
+"""Changes of the network: the links that were cut, mended or slowed down at one moment, named as
+briefly as they can be.
+"""
 
 from __future__ import annotations
 
@@ -24,35 +26,56 @@ class Change(NamedTuple):
 
 
 def changes(events: Sequence[Event]) -> list[Change]:
-    """Neighbouring events of one kind and moment belong together: one fault makes an event for each link."""
+    """Neighbouring events of one kind and moment belong together: one fault makes an event for each
+    link.
+    """
     found: list[Change] = []
     for index, event in enumerate(events):
         if event.kind not in KINDS_OF_CHANGE or event.peer is None:
             continue
         link = (event.process, event.peer)
         last = found[-1] if found else None
-        if last is not None and last.last == index - 1 and last.kind == event.kind and events[last.last].time == event.time:
+        if (
+            last is not None
+            and last.last == index - 1
+            and last.kind == event.kind
+            and events[last.last].time == event.time
+        ):
             found[-1] = last._replace(last=index, links=last.links | {link})
         else:
             found.append(Change(event.kind, index, index, frozenset({link})))
     return found
 
 
-def named(change: Change, processes: Collection[ProcessId], label: Callable[[ProcessId], str], words: Words = ENGLISH) -> str:
+def named(
+    change: Change,
+    processes: Collection[ProcessId],
+    label: Callable[[ProcessId], str],
+    words: Words = ENGLISH,
+) -> str:
     """ "cut 1-2", "cut 1>2" for one direction, "cut 1 2 | 3 4 5" for a partition."""
     groups = _partition(change.links, processes)
     if groups is not None and len(change.links) > 2:
         links = " | ".join(" ".join(label(process) for process in group) for group in groups)
     else:
-        pairs = [(one, other) for one, other in sorted(change.links) if (other, one) not in change.links or one < other]
+        pairs = [
+            (one, other)
+            for one, other in sorted(change.links)
+            if (other, one) not in change.links or one < other
+        ]
         signs = ["-" if (other, one) in change.links else ">" for one, other in pairs]
-        links = ", ".join(f"{label(one)}{sign}{label(other)}" for (one, other), sign in zip(pairs, signs, strict=True))
+        links = ", ".join(
+            f"{label(one)}{sign}{label(other)}"
+            for (one, other), sign in zip(pairs, signs, strict=True)
+        )
         if len(pairs) > MOST_NAMED:
             links = words["links"].format(count=len(change.links))
     return words[f"network {change.kind}"].format(links=links)
 
 
-def _partition(links: frozenset[Link], processes: Collection[ProcessId]) -> list[list[ProcessId]] | None:
+def _partition(
+    links: frozenset[Link], processes: Collection[ProcessId]
+) -> list[list[ProcessId]] | None:
     """The groups between which these are exactly all links, if there are such groups."""
     groups: list[list[ProcessId]] = []
     for process in processes:

@@ -15,7 +15,9 @@ class Period(NamedTuple):
     process: ProcessId
     kind: str
     first: int  # index of the event with which it begins
-    last: int | None = None  # index of the event with which it ends; None if it lasts to the end of the trace
+    last: int | None = (
+        None  # index of the event with which it ends; None if it lasts to the end of the trace
+    )
 
 
 def asks(event: Event) -> bool:
@@ -28,7 +30,10 @@ def enters(event: Event) -> bool:
 
 def leaves(event: Event) -> bool:
     """Of its own will, or because it is told that it has lost the lock."""
-    return (event.kind, event.name) in (("request", "release"), ("indicate", "LockLost")) and not event.part
+    return (event.kind, event.name) in (
+        ("request", "release"),
+        ("indicate", "LockLost"),
+    ) and not event.part
 
 
 def _begun(event: Event) -> str | None:
@@ -46,7 +51,9 @@ def _ended(event: Event) -> tuple[str, ...]:
         return (WAITING,)
     if leaves(event):
         return (INSIDE, WAITING)
-    return {"crash": (WAITING, INSIDE, PAUSED), "resume": (PAUSED,), "recover": (DOWN,)}.get(event.kind, ())
+    return {"crash": (WAITING, INSIDE, PAUSED), "resume": (PAUSED,), "recover": (DOWN,)}.get(
+        event.kind, ()
+    )
 
 
 def periods(events: Sequence[Event]) -> list[Period]:

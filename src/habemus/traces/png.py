@@ -1,8 +1,8 @@
 """SVG to PNG.
 
-The drawing is done by resvg, which brings no font and silently leaves text out where it finds none, as on a plain
-Debian.  So fonts are looked for in the packages that ship one, besides those of the system, and a picture without
-its text is refused.
+The drawing is done by resvg, which brings no font and silently leaves text out where it finds none,
+as on a plain Debian.  So fonts are looked for in the packages that ship one, besides those of the
+system, and a picture without its text is refused.
 """
 
 from __future__ import annotations
@@ -22,8 +22,18 @@ SCALE = 2.0
 HINT = "pip install 'habemus[png]'"
 
 _FONTS = (
-    ("ttf_opensans", "ttf", ("OpenSans-Regular.ttf", "OpenSans-Bold.ttf", "OpenSans-Italic.ttf"), "Open Sans"),
-    ("matplotlib", "mpl-data/fonts/ttf", ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSans-Oblique.ttf"), "DejaVu Sans"),
+    (
+        "ttf_opensans",
+        "ttf",
+        ("OpenSans-Regular.ttf", "OpenSans-Bold.ttf", "OpenSans-Italic.ttf"),
+        "Open Sans",
+    ),
+    (
+        "matplotlib",
+        "mpl-data/fonts/ttf",
+        ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSans-Oblique.ttf"),
+        "DejaVu Sans",
+    ),
 )
 """Packages that ship a font: where in them, which files, and the name of the family."""
 
@@ -39,7 +49,10 @@ def png(svg_text: str, *, scale: float = SCALE) -> bytes:
     if pixels * scale**2 > MOST_PIXELS:
         scale = (MOST_PIXELS / pixels) ** 0.5
         if scale < 0.5:
-            raise TooLargeToDraw("the picture is too tall for a PNG that can be read: draw it as .svg, or limit the run")
+            raise TooLargeToDraw(
+                "the picture is too tall for a PNG that can be read: draw it as .svg, or limit"
+                " the run"
+            )
     resvg = _resvg()
     if not _shows_text(resvg):
         raise CannotDraw(f"there is no font to write with: {HINT}")
@@ -58,16 +71,28 @@ def _resvg() -> ModuleType:
 
 def _rendered(resvg: ModuleType, svg_text: str, scale: float) -> bytes:
     files, family = _fonts()
-    return bytes(resvg.svg_to_bytes(svg_string=svg_text, zoom=scale, font_files=files, font_family=family, sans_serif_family=family))
+    return bytes(
+        resvg.svg_to_bytes(
+            svg_string=svg_text,
+            zoom=scale,
+            font_files=files,
+            font_family=family,
+            sans_serif_family=family,
+        )
+    )
 
 
 @lru_cache(maxsize=1)
 def _fonts() -> tuple[list[str] | None, str | None]:
-    """The files of the first font that is there, and its family.  The packages are not imported: one of them is slow at that."""
+    """The files of the first font that is there, and its family.  The packages are not imported:
+    one of them is slow at that.
+    """
     for package, folder, names, family in _FONTS:
         spec = importlib.util.find_spec(package)
         for place in spec.submodule_search_locations or () if spec is not None else ():
-            files = [path for path in (Path(place, folder, name) for name in names) if path.is_file()]
+            files = [
+                path for path in (Path(place, folder, name) for name in names) if path.is_file()
+            ]
             if files:
                 return [str(path) for path in files], family
     return None, None
@@ -76,7 +101,14 @@ def _fonts() -> tuple[list[str] | None, str | None]:
 @lru_cache(maxsize=1)
 def _shows_text(resvg: ModuleType) -> bool:
     """Whether a letter leaves a trace on the paper."""
-    paper = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20" font-family="sans-serif">{}</svg>'
+    paper = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"'
+        ' font-family="sans-serif">{}</svg>'
+    )
     blank = _rendered(resvg, paper.format('<rect width="20" height="20" fill="#fff"/>'), 1.0)
-    letter = _rendered(resvg, paper.format('<rect width="20" height="20" fill="#fff"/><text x="2" y="16">M</text>'), 1.0)
+    letter = _rendered(
+        resvg,
+        paper.format('<rect width="20" height="20" fill="#fff"/><text x="2" y="16">M</text>'),
+        1.0,
+    )
     return blank != letter

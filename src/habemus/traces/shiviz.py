@@ -1,8 +1,9 @@
 """The trace as a log for ShiViz, which draws happened-before from vector clocks.
 
-Its first line is the regular expression that takes an entry apart, its second line would separate several runs
-and is empty.  ShiViz demands that each host begins with 1 in its own clock and counts every event of its own.
-What happens to messages and links is no event of a host, has no clock, and is left out.
+Its first line is the regular expression that takes an entry apart, its second line would separate
+several runs and is empty.  ShiViz demands that each host begins with 1 in its own clock and counts
+every event of its own. What happens to messages and links is no event of a host, has no clock, and
+is left out.
 """
 
 from __future__ import annotations
@@ -36,22 +37,37 @@ def _entries(trace: Trace, words: Words, steps: bool) -> Iterator[str]:
         if event.kind in (*KINDS_OF_CHANGE, "lost", "duplicate"):
             continue
         if event.clock is None:
-            raise NoClocks(f"event {number} has no vector clock, and ShiViz draws by these: record the run with clocks")
+            raise NoClocks(
+                f"event {number} has no vector clock, and ShiViz draws by these: record the run"
+                " with clocks"
+            )
         counts[event.process] += 1
         own = event.clock[position[event.process]]
         if own != counts[event.process]:
             raise NoClocks(
-                f"event {number} is the {counts[event.process]}. of {trace.label(event.process)} and has {own} in its own clock: "
-                "ShiViz needs every event from the first one on"
+                f"event {number} is the {counts[event.process]}. of {trace.label(event.process)}"
+                f" and has {own} in its own clock: ShiViz needs every event from the first one on"
             )
-        clock = {hosts[process]: count for process, count in zip(trace.processes, event.clock, strict=True) if count}
+        clock = {
+            hosts[process]: count
+            for process, count in zip(trace.processes, event.clock, strict=True)
+            if count
+        }
         told = printable(in_words(event, trace.label, words))
         yield f"{told} ({moment(event.time, words, steps)})"
         yield f"{hosts[event.process]} {json.dumps(clock, separators=(',', ':'))}"
 
 
 def _hosts(trace: Trace) -> dict[ProcessId, str]:
-    """A name without spaces for each process, and no name twice: ShiViz knows hosts by their names only."""
-    names = {process: re.sub(r"[^A-Za-z0-9_.-]+", "_", trace.label(process)).strip("_") for process in trace.processes}
+    """A name without spaces for each process, and no name twice: ShiViz knows hosts by their names
+    only.
+    """
+    names = {
+        process: re.sub(r"[^A-Za-z0-9_.-]+", "_", trace.label(process)).strip("_")
+        for process in trace.processes
+    }
     taken = list(names.values())
-    return {process: name if name and taken.count(name) == 1 else f"{name or 'process'}_{process}" for process, name in names.items()}
+    return {
+        process: name if name and taken.count(name) == 1 else f"{name or 'process'}_{process}"
+        for process, name in names.items()
+    }

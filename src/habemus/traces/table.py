@@ -25,15 +25,28 @@ class Row(NamedTuple):
 
 
 def rows(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> list[Row]:
-    """A row for each event, and one for all links that change together.  `steps` says that times count steps, not microseconds."""
-    on_arrival = {flight.ended for flight in flights(trace.events) if flight.is_lost and not flight.is_swallowed}
+    """A row for each event, and one for all links that change together.  `steps` says that times
+    count steps, not microseconds.
+    """
+    on_arrival = {
+        flight.ended
+        for flight in flights(trace.events)
+        if flight.is_lost and not flight.is_swallowed
+    }
     changed = {change.first: change for change in changes(trace.events)}
     found = []
     for index, (event, inside) in enumerate(zip(trace.events, holders(trace.events), strict=True)):
         time = str(event.time) if steps else _thousandths(event.time)
         names = ", ".join(trace.label(process) for process in inside)
         if index in changed:
-            found.append(Row(time, words["network"], named(changed[index], trace.processes, trace.label, words), names))
+            found.append(
+                Row(
+                    time,
+                    words["network"],
+                    named(changed[index], trace.processes, trace.label, words),
+                    names,
+                )
+            )
         elif event.kind not in KINDS_OF_CHANGE:
             told = in_words(event, trace.label, words, on_arrival=index in on_arrival)
             part = f" [{event.part.removeprefix('.')}]" if event.part else ""
@@ -42,8 +55,15 @@ def rows(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> list[R
 
 
 def text(trace: Trace, width: int = 100, words: Words = ENGLISH, *, steps: bool = False) -> str:
-    """The table and, below it, the findings; no line is longer than the width, unless the width leaves no room at all."""
-    title = Row(words["axis steps"] if steps else words["time"], words["process"], words["what"], words["inside"])
+    """The table and, below it, the findings; no line is longer than the width, unless the width
+    leaves no room at all.
+    """
+    title = Row(
+        words["axis steps"] if steps else words["time"],
+        words["process"],
+        words["what"],
+        words["inside"],
+    )
     body = rows(trace, words, steps=steps)
     shows_inside = any(row.inside for row in body)
     widths = [max(len(row[column]) for row in (title, *body)) for column in range(4)]
@@ -51,16 +71,28 @@ def text(trace: Trace, width: int = 100, words: Words = ENGLISH, *, steps: bool 
     widths[3] = min(widths[3], 24) if shows_inside else 0
     taken = widths[0] + widths[1] + widths[3] + SPACE * (3 if shows_inside else 2)
     widths[2] = max(LEAST_ROOM, min(widths[2], width - taken))
-    lines = [_line(title, widths, shows_inside), "-" * (sum(widths) + SPACE * (3 if shows_inside else 2))]
+    lines = [
+        _line(title, widths, shows_inside),
+        "-" * (sum(widths) + SPACE * (3 if shows_inside else 2)),
+    ]
     lines += [_line(row, widths, shows_inside) for row in body]
     if trace.findings:
         findings = (one_line(finding, words, steps) for finding in trace.findings)
-        lines += ["", *(line for each in findings for line in wrap(each, max(width, LEAST_ROOM), subsequent_indent="  "))]
+        lines += [
+            "",
+            *(
+                line
+                for each in findings
+                for line in wrap(each, max(width, LEAST_ROOM), subsequent_indent="  ")
+            ),
+        ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _line(row: Row, widths: list[int], shows_inside: bool) -> str:
-    time, process, what, inside = (_clipped(cell, room) for cell, room in zip(row, widths, strict=True))
+    time, process, what, inside = (
+        _clipped(cell, room) for cell, room in zip(row, widths, strict=True)
+    )
     cells = [time.rjust(widths[0]), process.ljust(widths[1]), what.ljust(widths[2])]
     return (" " * SPACE).join([*cells, inside] if shows_inside else cells)
 

@@ -1,4 +1,6 @@
-"""A trace: what happened in one run, what identifies the run, and what the monitors found out about it."""
+"""A trace: what happened in one run, what identifies the run, and what the monitors found out about
+it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class TooLargeToDraw(ValueError):
 
 @dataclass(frozen=True)
 class Trace:
-    """One run.  `run` is what identifies it (algorithm, size, seed, ...), as plain JSON; nothing here looks into it."""
+    """One run.  `run` is what identifies it (algorithm, size, seed, ...), as plain JSON; nothing
+    here looks into it.
+    """
 
     run: Mapping[str, Any]
     processes: tuple[ProcessId, ...]
@@ -37,7 +41,9 @@ class Trace:
             raise ValueError("a process stands twice among the processes of the trace")
         for process in self.labels:
             if process not in known:
-                raise ValueError(f"there is a label for {process}, which is not a process of the trace")
+                raise ValueError(
+                    f"there is a label for {process}, which is not a process of the trace"
+                )
         for finding in self.findings:
             if not known.issuperset(finding.processes):
                 raise ValueError(f"{finding.name} names a process that is not one of the trace")
@@ -91,7 +97,9 @@ _KINDS = frozenset(KINDS)
 
 
 class Digest:
-    """SHA-256 over the canonical lines of events that come one by one, as an observer of a run sees them."""
+    """SHA-256 over the canonical lines of events that come one by one, as an observer of a run sees
+    them.
+    """
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -109,13 +117,16 @@ class Digest:
 
     def _flush(self) -> None:
         if self._pending:
-            # `lines` writes out a message that was sent to many only once, which is why events wait for one another here.
+            # `lines` writes out a message that was sent to many only once, which is why events wait
+            # for one another here.
             self._hash.update(("\n".join(lines(iter(self._pending))) + "\n").encode("ascii"))
             self._pending.clear()
 
 
 def digest(events: Iterable[Event]) -> str:
-    """SHA-256 over the canonical lines of the events, each with its line end, as hexadecimal digits."""
+    """SHA-256 over the canonical lines of the events, each with its line end, as hexadecimal
+    digits.
+    """
     result = Digest()
     for event in events:
         result.add(event)

@@ -1,6 +1,7 @@
 """What happened, in words.
 
-Every word that a reader of a trace sees stands here, so that a translation is one more mapping with the same keys.
+Every word that a reader of a trace sees stands here, so that a translation is one more mapping with
+the same keys.
 """
 
 from __future__ import annotations
@@ -95,10 +96,17 @@ ENGLISH: Words = {
 }
 
 
-def in_words(event: Event, label: Callable[[ProcessId], str], words: Words = ENGLISH, *, on_arrival: bool = False) -> str:
+def in_words(
+    event: Event,
+    label: Callable[[ProcessId], str],
+    words: Words = ENGLISH,
+    *,
+    on_arrival: bool = False,
+) -> str:
     """What happened at the process of the event, without its name: "sends Request(6) to 2".
 
-    A message is lost `on_arrival` if it reached its receiver, which was down; the event is then the receiver's.
+    A message is lost `on_arrival` if it reached its receiver, which was down; the event is then the
+    receiver's.
     """
     key = "lost on arrival" if event.kind == "lost" and on_arrival else event.kind
     if event.kind == "recover" and event.fields().get("value") == "amnesia":
@@ -113,12 +121,18 @@ def what(event: Event) -> str:
     """The value of the event as a person writes it; a bare value has no name to stand before it."""
     if event.name:
         return event.described()
-    return event._replace(name="_").described().removeprefix("_").removeprefix("(").removesuffix(")")
+    return (
+        event._replace(name="_").described().removeprefix("_").removeprefix("(").removesuffix(")")
+    )
 
 
 def printable(text: str) -> str:
-    """The text on one line, without what a terminal would obey or an editor could not show: traces come from anywhere."""
-    return "".join(character if character.isprintable() else "\ufffd" for character in " ".join(text.split()))
+    """The text on one line, without what a terminal would obey or an editor could not show: traces
+    come from anywhere.
+    """
+    return "".join(
+        character if character.isprintable() else "\ufffd" for character in " ".join(text.split())
+    )
 
 
 def milliseconds(time: int) -> str:
@@ -138,4 +152,6 @@ def one_line(finding: Finding, words: Words = ENGLISH, steps: bool = False) -> s
     why = printable(finding.why)
     when = "" if finding.time is None else moment(finding.time, words, steps)
     said = f" {words['at'].format(time=when)}" if when and when not in why else ""  # once is enough
-    return f"{finding.name} {words[f'verdict {finding.verdict.value}']}{said}" + (f": {why}" if why else "")
+    return f"{finding.name} {words[f'verdict {finding.verdict.value}']}{said}" + (
+        f": {why}" if why else ""
+    )

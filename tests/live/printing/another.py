@@ -1,12 +1,15 @@
-"""A client as others would write it, from the description of the wire alone: gRPC, threads, and nothing of habemus.
+"""A client as others would write it, from the description of the wire alone: gRPC, threads, and
+nothing of habemus.
 
     another.py ID PORT ID=HOST:PORT,... PRINTER JOBS GIVE_UP_SECONDS [counting]
 
-It counts a call that fails or takes too long as a reply, as such programs do.  Before its first job it waits until all others listen, for
-else it would take them for dead.  It says `ready`, `asks K`, `holds K`, `printed K`, a line each, and stays until its standard input ends.
+It counts a call that fails or takes too long as a reply, as such programs do.  Before its first job
+it waits until all others listen, for else it would take them for dead.  It says `ready`, `asks K`,
+`holds K`, `printed K`, a line each, and stays until its standard input ends.
 
-With `counting` it speaks another dialect: a peer that has to wait is answered `access_granted = false`, and the release notice is its
-permission.  It counts permissions, and enters when there are as many as peers.
+With `counting` it speaks another dialect: a peer that has to wait is answered `access_granted =
+false`, and the release notice is its permission.  It counts permissions, and enters when there are
+as many as peers.
 """
 
 from __future__ import annotations
@@ -22,7 +25,12 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 PACKAGE = "distributed_printing"
 INT32, INT64, STRING, BOOL = 5, 3, 9, 8
 FIELDS = {
-    "Job": (("client_id", INT32), ("message_content", STRING), ("lamport_timestamp", INT64), ("request_number", INT32)),
+    "Job": (
+        ("client_id", INT32),
+        ("message_content", STRING),
+        ("lamport_timestamp", INT64),
+        ("request_number", INT32),
+    ),
     "Receipt": (("success", BOOL), ("confirmation_message", STRING), ("lamport_timestamp", INT64)),
     "Access": (("client_id", INT32), ("lamport_timestamp", INT64), ("request_number", INT32)),
     "Answer": (("access_granted", BOOL), ("lamport_timestamp", INT64)),
@@ -31,14 +39,21 @@ FIELDS = {
 
 
 def _messages() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(name="another.proto", package=f"another.{PACKAGE}", syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="another.proto", package=f"another.{PACKAGE}", syntax="proto3"
+    )
     for name, fields in FIELDS.items():
         message = file.message_type.add(name=name)
         for number, (field, kind) in enumerate(fields, start=1):
             message.field.add(name=field, number=number, type=kind, label=1)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"another.{PACKAGE}.{name}")) for name in FIELDS}
+    return {
+        name: message_factory.GetMessageClass(
+            pool.FindMessageTypeByName(f"another.{PACKAGE}.{name}")
+        )
+        for name in FIELDS
+    }
 
 
 MESSAGES = _messages()
@@ -53,7 +68,9 @@ def method(channel: grpc.Channel, service: str, name: str, answer: Any) -> Any:
     )
 
 
-def serving(port: int, service: str, methods: dict[str, tuple[Any, Any]], threads: int = 32) -> tuple[grpc.Server, int]:
+def serving(
+    port: int, service: str, methods: dict[str, tuple[Any, Any]], threads: int = 32
+) -> tuple[grpc.Server, int]:
     """A server in threads; each method has a function of its message, and that message's type."""
     server = grpc.server(ThreadPoolExecutor(threads), options=(("grpc.so_reuseport", 0),))
     handlers: dict[str, Any] = {
@@ -64,14 +81,18 @@ def serving(port: int, service: str, methods: dict[str, tuple[Any, Any]], thread
         )
         for name, (act, kind) in methods.items()
     }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(f"{PACKAGE}.{service}", handlers),))
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(f"{PACKAGE}.{service}", handlers),)
+    )
     port = server.add_insecure_port(f"127.0.0.1:{port}")
     server.start()
     return server, port
 
 
 class Another:
-    def __init__(self, me: int, port: int, peers: dict[int, str], printer: str, give_up: float) -> None:
+    def __init__(
+        self, me: int, port: int, peers: dict[int, str], printer: str, give_up: float
+    ) -> None:
         self.me = me
         self.give_up = give_up
         self.lock = threading.Condition()
@@ -97,7 +118,9 @@ class Another:
 
     def ask(self, channel: grpc.Channel, request: Any) -> None:
         try:
-            answer = method(channel, "MutualExclusionService", "RequestAccess", Answer)(request, timeout=self.give_up)
+            answer = method(channel, "MutualExclusionService", "RequestAccess", Answer)(
+                request, timeout=self.give_up
+            )
         except grpc.RpcError:
             return  # "dead": counted as a reply
         with self.lock:
@@ -112,16 +135,25 @@ class Another:
             self.number += 1
             self.state, self.stamp = "WANTED", self.clock
         say(f"asks {self.number}")
-        self.enter(Access(client_id=self.me, lamport_timestamp=self.stamp, request_number=self.number))
+        self.enter(
+            Access(client_id=self.me, lamport_timestamp=self.stamp, request_number=self.number)
+        )
         with self.lock:
             self.state = "HELD"
         say(f"holds {self.number}")
-        job = Job(client_id=self.me, message_content=text, lamport_timestamp=self.clock, request_number=self.number)
+        job = Job(
+            client_id=self.me,
+            message_content=text,
+            lamport_timestamp=self.clock,
+            request_number=self.number,
+        )
         receipt = method(self.printer, "PrintingService", "SendToPrinter", Receipt)(job)
         with self.lock:
             self.clock = max(self.clock, receipt.lamport_timestamp) + 1
             self.state = "RELEASED"
-            release = Access(client_id=self.me, lamport_timestamp=self.clock, request_number=self.number)
+            release = Access(
+                client_id=self.me, lamport_timestamp=self.clock, request_number=self.number
+            )
             self.lock.notify_all()
         for channel in self.channels.values():
             method(channel, "MutualExclusionService", "ReleaseAccess", Nothing).future(release)
@@ -169,7 +201,9 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def main(me: str, port: str, peers: str, printer: str, jobs: str, give_up: str, dialect: str = "") -> None:
+def main(
+    me: str, port: str, peers: str, printer: str, jobs: str, give_up: str, dialect: str = ""
+) -> None:
     others = {int(who): place for who, place in (each.split("=") for each in peers.split(","))}
     client = (Counting if dialect else Another)(int(me), int(port), others, printer, float(give_up))
     say("ready")

@@ -24,13 +24,16 @@ class Program:
 
     def __init__(self, words: Sequence[str]) -> None:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen([sys.executable, "-W", "error", *words], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", *words], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
         self.heard: list[str] = []
         self.printed: list[str] = []  # on standard output
         self._lines: queue.Queue[str | None] = queue.Queue()
         assert self.process.stdout is not None and self.process.stderr is not None
         self._threads = [
-            threading.Thread(target=self._listen, args=(stream,), daemon=True) for stream in (self.process.stdout, self.process.stderr)
+            threading.Thread(target=self._listen, args=(stream,), daemon=True)
+            for stream in (self.process.stdout, self.process.stderr)
         ]
         for thread in self._threads:
             thread.start()
@@ -49,7 +52,9 @@ class Program:
             try:
                 line = self._lines.get(timeout=PATIENCE)
             except queue.Empty:
-                raise AssertionError(f"{part!r} was not said in {PATIENCE} s, but {self.heard[-10:]}") from None
+                raise AssertionError(
+                    f"{part!r} was not said in {PATIENCE} s, but {self.heard[-10:]}"
+                ) from None
             if line is None:
                 ended += 1
                 continue
@@ -112,7 +117,9 @@ class Office:
         return f"127.0.0.1:{self.printer_port}"
 
     def peers_of(self, me: int) -> str:
-        return ",".join(f"{peer}=127.0.0.1:{port}" for peer, port in self.ports.items() if peer != me)
+        return ",".join(
+            f"{peer}=127.0.0.1:{port}" for peer, port in self.ports.items() if peer != me
+        )
 
     def start(self, *words: str) -> Program:
         program = Program(words)
@@ -125,13 +132,24 @@ class Office:
         return program
 
     def client(self, me: int, *more: str) -> Program:
-        where = ["--id", str(me), "--port", str(self.ports[me]), "--peers", self.peers_of(me), "--printer", self.printer_place]
+        where = [
+            "--id",
+            str(me),
+            "--port",
+            str(self.ports[me]),
+            "--peers",
+            self.peers_of(me),
+            "--printer",
+            self.printer_place,
+        ]
         record = ["--record", str(self.folder)] if self.folder is not None else []
         return self.start("-m", "habemus", "print", *where, *record, *more)
 
     def another(self, me: int, jobs: int, give_up: float = PATIENCE, dialect: str = "") -> Program:
         where = [str(me), str(self.ports[me]), self.peers_of(me), self.printer_place]
-        return self.start(str(ANOTHER), *where, str(jobs), str(give_up), *([dialect] if dialect else []))
+        return self.start(
+            str(ANOTHER), *where, str(jobs), str(give_up), *([dialect] if dialect else [])
+        )
 
     def close(self) -> None:
         for program in self.programs:

@@ -1,4 +1,6 @@
-"""The chapters and the demo do what they say: their scripts run as they stand, on ports that are free here."""
+"""The chapters and the demo do what they say: their scripts run as they stand, on ports that are
+free here.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,25 @@ PORTS = ("50051", "50052", "50053", "50054")
 
 def script_of(chapter: str) -> str:
     script: str
-    [script] = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / chapter).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    [script] = re.findall(
+        r"^```sh\n(.*?)^```",
+        (ROOT / "docs" / chapter).read_text(encoding="utf-8"),
+        re.DOTALL | re.MULTILINE,
+    )
     for port, free in zip(PORTS, reserved_ports(len(PORTS)), strict=True):
         script = script.replace(port, str(free))
         assert str(free) in script
     # Clients that would rather use the printer's usual port are told where it is.
     printer = re.search(r"habemus printer --port (\d+)", script)
     assert printer is not None
-    return script.replace("habemus print --id", f"habemus print --printer 127.0.0.1:{printer[1]} --id")
+    return script.replace(
+        "habemus print --id", f"habemus print --printer 127.0.0.1:{printer[1]} --id"
+    )
 
 
 @pytest.mark.parametrize(
-    ("chapter", "says"), [("printing.md", "4 jobs printed, 0 of them"), ("printing.pt.md", "4 trabalhos impressos, 0")]
+    ("chapter", "says"),
+    [("printing.md", "4 jobs printed, 0 of them"), ("printing.pt.md", "4 trabalhos impressos, 0")],
 )
 def test_the_script_of_a_chapter(chapter: str, says: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -48,7 +57,10 @@ def test_the_script_of_a_chapter(chapter: str, says: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert says in done.stderr
     if chapter == "printing.md":
-        assert "ME1             holds      4 entries, never two at once" in done.stdout and "same: " in done.stdout
+        assert (
+            "ME1             holds      4 entries, never two at once" in done.stdout
+            and "same: " in done.stdout
+        )
         assert (tmp_path / "printing.svg").stat().st_size > 1_000
 
 

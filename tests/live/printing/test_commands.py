@@ -49,7 +49,9 @@ def taken_port() -> Iterator[int]:
         (["print", "--id", "1", "--port", "50053", *PEERS], "where this client listens"),
     ],
 )
-def test_bad_use_gets_one_line_and_code_2(arguments: list[str], why: str, taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_use_gets_one_line_and_code_2(
+    arguments: list[str], why: str, taken_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     code = run([each.replace("TAKEN", str(taken_port)) for each in arguments])
     said = capsys.readouterr()
     assert code == 2
@@ -57,34 +59,49 @@ def test_bad_use_gets_one_line_and_code_2(arguments: list[str], why: str, taken_
     assert said.err.count("\n") == 1 and said.out == ""
 
 
-def test_a_client_alone_reads_lines_prints_them_and_leaves_at_the_end_of_its_input(office: Callable[..., Office]) -> None:
+def test_a_client_alone_reads_lines_prints_them_and_leaves_at_the_end_of_its_input(
+    office: Callable[..., Office],
+) -> None:
     """Its only peer is down, and the user has said so."""
     here = office((1, 2))
     printer = here.printer("--seconds", "0", "--jobs", "2", "--watch", "--lang", "pt")
     client = here.client(1, "--without", "2", "--lang", "pt")
     client.hear("o grupo é 1")
     client.type("uma página")
-    assert client.hear("imprimiu") == "o cliente 1 imprimiu 'uma página' (impresso o pedido 1 do cliente 1)"
+    assert (
+        client.hear("imprimiu")
+        == "o cliente 1 imprimiu 'uma página' (impresso o pedido 1 do cliente 1)"
+    )
     client.type("")
     assert client.hear("relógio") == "cliente 1: RELEASED, relógio 2"
     client.type("outra")
     assert printer.wait() == 0
-    assert printer.printed == ["[cliente 1, pedido 1, carimbo 1] uma página\n", "[cliente 1, pedido 2, carimbo 3] outra\n"]
+    assert printer.printed == [
+        "[cliente 1, pedido 1, carimbo 1] uma página\n",
+        "[cliente 1, pedido 2, carimbo 3] outra\n",
+    ]
     assert client.process.stdin is not None
     client.process.stdin.close()
     assert client.wait() == 0
     assert "sai; imprimiu 2 de 2" in client.hear("sai")
 
 
-def test_whoever_answers_is_in_the_group_whatever_the_user_says(office: Callable[..., Office]) -> None:
+def test_whoever_answers_is_in_the_group_whatever_the_user_says(
+    office: Callable[..., Office],
+) -> None:
     here = office((1, 2))
     here.client(2).hear("listens")
     claiming = here.client(1, "--without", "2", "--leave", "text")
     assert claiming.wait() == 2
-    assert claiming.hear("habemus:") == f"habemus: --without 2: it answers at 127.0.0.1:{here.ports[2]}, so it is in the group"
+    assert (
+        claiming.hear("habemus:")
+        == f"habemus: --without 2: it answers at 127.0.0.1:{here.ports[2]}, so it is in the group"
+    )
 
 
-def test_a_job_that_the_printer_did_not_take_is_told_by_the_exit_code(office: Callable[..., Office]) -> None:
+def test_a_job_that_the_printer_did_not_take_is_told_by_the_exit_code(
+    office: Callable[..., Office],
+) -> None:
     here = office((1, 2))
     printer = here.printer("--seconds", "600")
     client = here.client(1, "--without", "2", "--leave", "--json", "text")
@@ -95,7 +112,9 @@ def test_a_job_that_the_printer_did_not_take_is_told_by_the_exit_code(office: Ca
     assert client.hear("did not print: UNAVAILABLE")
 
 
-def test_a_client_that_is_told_to_end_finishes_the_job_that_is_in_the_printer(office: Callable[..., Office]) -> None:
+def test_a_client_that_is_told_to_end_finishes_the_job_that_is_in_the_printer(
+    office: Callable[..., Office],
+) -> None:
     here = office((1, 2))
     printer = here.printer("--seconds", "0.5", "--jobs", "1")
     client = here.client(1, "--without", "2", "one", "two")

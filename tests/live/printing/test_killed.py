@@ -1,4 +1,6 @@
-"""kill -9 of a client in each of its states: the others of ours wait for it, in so many words, and go on when it is back."""
+"""kill -9 of a client in each of its states: the others of ours wait for it, in so many words, and
+go on when it is back.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Press:
     def print(self, job: Any) -> Any:
         self._arrived.put(job.message_content)
         assert self._sheets.acquire(timeout=PATIENCE)
-        return Receipt(success=True, confirmation_message="done", lamport_timestamp=job.lamport_timestamp)
+        return Receipt(
+            success=True, confirmation_message="done", lamport_timestamp=job.lamport_timestamp
+        )
 
     def arrived(self) -> str:
         return self._arrived.get(timeout=PATIENCE)
@@ -52,7 +56,9 @@ def client(here: Office, me: int, *more: str) -> Program:
     return program
 
 
-def test_ours_wait_for_a_killed_client_and_go_on_when_it_is_back(office: Callable[..., Office], press: Press) -> None:
+def test_ours_wait_for_a_killed_client_and_go_on_when_it_is_back(
+    office: Callable[..., Office], press: Press
+) -> None:
     here = office((1, 2, 3))
     here.printer_port = press.port
     clients = {me: client(here, me) for me in here.ids}
@@ -92,7 +98,9 @@ def test_ours_wait_for_a_killed_client_and_go_on_when_it_is_back(office: Callabl
         assert each.end() == 0
 
 
-def test_what_another_client_does_when_one_of_ours_is_killed_inside(office: Callable[..., Office], press: Press) -> None:
+def test_what_another_client_does_when_one_of_ours_is_killed_inside(
+    office: Callable[..., Office], press: Press
+) -> None:
     """It counts the broken call as a reply and prints; ours waits, unless it was told to give up."""
     here = office((1, 2, 3))
     here.printer_port = press.port

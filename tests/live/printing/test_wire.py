@@ -1,4 +1,6 @@
-"""What clients of ours say on the wire, and what they do when somebody else says what he should not."""
+"""What clients of ours say on the wire, and what they do when somebody else says what he should
+not.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,15 @@ import grpc
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
 from tests.live.conftest import PATIENCE
 from tests.ports import reserved_ports
 
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED
-from habemus.catalog.live import judged, replayed
-from habemus.catalog.setup import Setup
 from habemus.core.properties import Verdict
+from habemus.deployment.services import judged, replayed
 from habemus.printing import client as client_module
 from habemus.printing.client import Client, Printed, is_up
 from habemus.printing.group import Group
@@ -28,6 +31,7 @@ from habemus.printing.serving import LARGEST_STAMP
 from habemus.printing.transport import NUMBER
 from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
+from habemus.runs.setup import Setup
 from habemus.runtimes.live.sockets import Address
 from habemus.scenarios import find
 from habemus.traces import Trace
@@ -57,7 +61,9 @@ class Press:
     async def SendToPrinter(self, job: pb2.PrintRequest, _context: Any) -> pb2.PrintResponse:
         self.jobs.append(job)
         await self.sheets.acquire()
-        return pb2.PrintResponse(success=self.success, confirmation_message="done", lamport_timestamp=HUGE)
+        return pb2.PrintResponse(
+            success=self.success, confirmation_message="done", lamport_timestamp=HUGE
+        )
 
 
 class Peer:
@@ -93,7 +99,9 @@ class Stage:
         self.printer_port = 0
 
     async def __aenter__(self) -> Stage:
-        self.printer_port = await self.serve(lambda server: stubs.add_PrintingServiceServicer_to_server(self.press, server))
+        self.printer_port = await self.serve(
+            lambda server: stubs.add_PrintingServiceServicer_to_server(self.press, server)
+        )
         return self
 
     async def end_printer(self) -> None:
@@ -113,11 +121,28 @@ class Stage:
 
     async def peer(self, port: int = 0) -> tuple[Peer, int]:
         made = Peer()
-        return made, await self.serve(lambda server: stubs.add_MutualExclusionServiceServicer_to_server(made, server), port)
+        return made, await self.serve(
+            lambda server: stubs.add_MutualExclusionServiceServicer_to_server(made, server), port
+        )
 
-    async def client(self, me: int, port: int, peers: dict[int, int], record: Path | None = None, setup: Setup | None = None) -> Client:
-        group = Group(me, {peer: Address("127.0.0.1", at) for peer, at in peers.items()}, setup=setup)
-        made = Client(group, Address("127.0.0.1", port), Address("127.0.0.1", self.printer_port), self.tell, record)
+    async def client(
+        self,
+        me: int,
+        port: int,
+        peers: dict[int, int],
+        record: Path | None = None,
+        setup: Setup | None = None,
+    ) -> Client:
+        group = Group(
+            me, {peer: Address("127.0.0.1", at) for peer, at in peers.items()}, setup=setup
+        )
+        made = Client(
+            group,
+            Address("127.0.0.1", port),
+            Address("127.0.0.1", self.printer_port),
+            self.tell,
+            record,
+        )
         await made.start()
         self._endings.append(made.stop)
         return made
@@ -183,7 +208,9 @@ def sent(trace: Trace) -> dict[int, list[tuple[str, Any, int | None]]]:
     """By process, in order: what it sent, with the stamps, and to whom."""
     return {
         process: [
-            (event.name, dict(event.fields()), event.peer) for event in trace.events if event.process == process and event.kind == "send"
+            (event.name, dict(event.fields()), event.peer)
+            for event in trace.events
+            if event.process == process and event.kind == "send"
         ]
         for process in trace.processes
     }
@@ -191,13 +218,18 @@ def sent(trace: Trace) -> dict[int, list[tuple[str, Any, int | None]]]:
 
 def test_the_worked_example_has_the_stamps_of_the_simulator(tmp_path: Path) -> None:
     scenario = find("ra-three")
-    setup = replace(Setup("ricart-agrawala", 3), **{name: getattr(scenario.setup, name) for name in ("options", "initial", "labels")})
+    setup = replace(
+        Setup("ricart-agrawala", 3),
+        **{name: getattr(scenario.setup, name) for name in ("options", "initial", "labels")},
+    )
 
     async def play() -> None:
         async with Stage() as stage:
             ports = reserved_ports(3)
             relay = Relay(ports[2])
-            relay_port = await stage.serve(lambda server: stubs.add_MutualExclusionServiceServicer_to_server(relay, server))
+            relay_port = await stage.serve(
+                lambda server: stubs.add_MutualExclusionServiceServicer_to_server(relay, server)
+            )
             a = await stage.client(1, ports[0], {2: ports[1], 3: relay_port}, tmp_path, setup)
             b = await stage.client(2, ports[1], {1: ports[0], 3: ports[2]}, tmp_path, setup)
             c = await stage.client(3, ports[2], {1: ports[0], 2: ports[1]}, tmp_path, setup)
@@ -210,7 +242,9 @@ def test_the_worked_example_has_the_stamps_of_the_simulator(tmp_path: Path) -> N
             await until(lambda: a.process.deferred == {2} and b.process.missing == {1})
             assert (a.process.clock, c.process.clock) == (10, 9)
             stage.press.sheets.release()
-            await until(lambda: b.process.clock == 13 and c.process.clock == 12)  # both have the notice, and B the reply
+            await until(
+                lambda: b.process.clock == 13 and c.process.clock == 12
+            )  # both have the notice, and B the reply
             stage.press.sheets.release()
             done = await asyncio.gather(*printing)
             assert [each.stamp for each in done] == [6, 8]
@@ -222,7 +256,13 @@ def test_the_worked_example_has_the_stamps_of_the_simulator(tmp_path: Path) -> N
     simulated = scenario.run().report.trace
     assert simulated is not None
     assert sent(trace) == sent(simulated)
-    assert [message for message, _, _ in sent(trace)[1]] == ["Request", "Request", "Reply", "Release", "Release"]
+    assert [message for message, _, _ in sent(trace)[1]] == [
+        "Request",
+        "Request",
+        "Reply",
+        "Release",
+        "Release",
+    ]
     report = judged(trace)
     assert report.verdict is Verdict.HOLDS
     assert {finding.name: finding.verdict for finding in report.findings}["ME3"] is Verdict.HOLDS
@@ -270,8 +310,13 @@ def test_a_request_goes_out_once_and_its_numbers_are_counted() -> None:
                 peer.grant(0)
                 stage.press.sheets.release()
                 assert (await client.print(f"page {number}")).request == number
-            assert [(each.client_id, each.lamport_timestamp, each.request_number) for each in peer.asked] == [(7, 1, 1), (7, 4, 2)]
-            assert [(each.client_id, each.message_content, each.request_number) for each in stage.press.jobs] == [
+            assert [
+                (each.client_id, each.lamport_timestamp, each.request_number) for each in peer.asked
+            ] == [(7, 1, 1), (7, 4, 2)]
+            assert [
+                (each.client_id, each.message_content, each.request_number)
+                for each in stage.press.jobs
+            ] == [
                 (7, "page 1", 1),
                 (7, "page 2", 2),
             ]
@@ -294,7 +339,9 @@ def test_a_request_goes_out_once_and_its_numbers_are_counted() -> None:
         (access(2, HUGE), "strange-stamp"),
     ],
 )
-def test_what_cannot_come_from_the_group_is_refused_and_changes_nothing(asked: pb2.AccessRequest, complaint: str) -> None:
+def test_what_cannot_come_from_the_group_is_refused_and_changes_nothing(
+    asked: pb2.AccessRequest, complaint: str
+) -> None:
     async def play() -> None:
         async with Stage() as stage:
             peer, port = await stage.peer()
@@ -304,10 +351,16 @@ def test_what_cannot_come_from_the_group_is_refused_and_changes_nothing(asked: p
             for _ in range(3):
                 answer = await stub.RequestAccess(asked)
                 assert not answer.access_granted and answer.lamport_timestamp == before
-                await stub.ReleaseAccess(pb2.AccessRelease(client_id=asked.client_id, lamport_timestamp=asked.lamport_timestamp))
+                await stub.ReleaseAccess(
+                    pb2.AccessRelease(
+                        client_id=asked.client_id, lamport_timestamp=asked.lamport_timestamp
+                    )
+                )
             assert client.process.clock == before
             assert [what for what, _ in stage.told] == [complaint]
-            good = await stub.RequestAccess(access(2, LARGEST_STAMP))  # and the largest that is taken does not break the clock
+            good = await stub.RequestAccess(
+                access(2, LARGEST_STAMP)
+            )  # and the largest that is taken does not break the clock
             assert good.access_granted and good.lamport_timestamp == LARGEST_STAMP + 1
             peer.grant(0)
             stage.press.sheets.release()
@@ -356,7 +409,9 @@ def test_only_granted_is_a_reply_and_a_refusal_is_asked_again_with_the_same_stam
             await until(lambda: len(peer.asked) == 3)
             assert client.process.state == WANTED and not stage.press.jobs
             assert [what for what, _ in stage.told if what != "state"] == ["refuses"]
-            assert {(each.lamport_timestamp, each.request_number) for each in peer.asked} == {(1, 1)}
+            assert {(each.lamport_timestamp, each.request_number) for each in peer.asked} == {
+                (1, 1)
+            }
             assert client.process.clock == 1
             peer.grant(2)
             stage.press.sheets.release()
@@ -377,7 +432,10 @@ def test_a_slow_peer_is_waited_for_and_named(monkeypatch: pytest.MonkeyPatch) ->
             stage.begin(client, "page")
             quick.grant(2)
             await until(lambda: ("waiting", {"clients": [9, 11], "away": [11]}) in stage.told)
-            assert ("unreachable", {"client": 11, "place": Address("127.0.0.1", nobody), "why": "UNAVAILABLE"}) in stage.told
+            assert (
+                "unreachable",
+                {"client": 11, "place": Address("127.0.0.1", nobody), "why": "UNAVAILABLE"},
+            ) in stage.told
             assert len(slow.asked) == 1 and client.process.state == WANTED and not stage.press.jobs
 
     perform(play)
@@ -389,14 +447,18 @@ def test_an_address_where_something_else_listens_is_no_peer() -> None:
             client = await stage.client(1, 0, {2: stage.printer_port})
             stage.begin(client, "page")
             await until(lambda: stage.was_told("fails"))
-            assert [fields["why"] for what, fields in stage.told if what == "fails"] == ["UNIMPLEMENTED"]
+            assert [fields["why"] for what, fields in stage.told if what == "fails"] == [
+                "UNIMPLEMENTED"
+            ]
             assert client.process.state == WANTED
 
     perform(play)
 
 
 async def _restarted_peer(stage: Stage) -> tuple[Client, Peer, Any, asyncio.Task[Any]]:
-    """2 replies to the request of 1, restarts with its clock at 0, and asks with 1 while 3 has not replied to 1 yet."""
+    """2 replies to the request of 1, restarts with its clock at 0, and asks with 1 while 3 has not
+    replied to 1 yet.
+    """
     two, port_2 = await stage.peer()
     three, port_3 = await stage.peer()
     client = await stage.client(1, 0, {2: port_2, 3: port_3})
@@ -428,7 +490,9 @@ def test_a_peer_that_has_lost_its_clock_goes_after_the_request_that_it_has_repli
 
 
 def test_without_that_guard_both_would_have_every_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The algorithm alone, which assumes that nobody crashes, lets it in: the guard is what keeps it out."""
+    """The algorithm alone, which assumes that nobody crashes, lets it in: the guard is what keeps
+    it out.
+    """
     monkeypatch.setattr(Client, "_has_forgotten", lambda *_: False)
 
     async def play() -> None:
@@ -441,20 +505,33 @@ def test_without_that_guard_both_would_have_every_reply(monkeypatch: pytest.Monk
     perform(play)
 
 
-def test_a_request_that_is_repeated_because_the_connection_broke_is_one_request(tmp_path: Path) -> None:
+def test_a_request_that_is_repeated_because_the_connection_broke_is_one_request(
+    tmp_path: Path,
+) -> None:
     async def play() -> None:
         async with Stage() as stage:
             client = await stage.client(1, 0, {2: reserved_ports(1)[0]}, tmp_path)
             stub = stage.stub(client)
-            answers = [await stub.RequestAccess(access(2, 5), metadata=((NUMBER, "4294967297"),)) for _ in range(3)]
+            answers = [
+                await stub.RequestAccess(access(2, 5), metadata=((NUMBER, "4294967297"),))
+                for _ in range(3)
+            ]
             assert {answer.lamport_timestamp for answer in answers} == {6}
             assert client.process.clock == 6
-            again = await stub.RequestAccess(access(2, 5), metadata=((NUMBER, "8589934593"),))  # another life: another request
+            again = await stub.RequestAccess(
+                access(2, 5), metadata=((NUMBER, "8589934593"),)
+            )  # another life: another request
             assert again.lamport_timestamp == 7
 
     perform(play)
     [record] = [read_record(file) for file in tmp_path.glob("*.jsonl")]
-    assert [event.kind for _, event in record.events] == ["start", "receive", "send", "receive", "send"]
+    assert [event.kind for _, event in record.events] == [
+        "start",
+        "receive",
+        "send",
+        "receive",
+        "send",
+    ]
 
 
 # The printer.
@@ -489,7 +566,10 @@ def test_nobody_is_asked_before_the_printer_is_there() -> None:
             printing = stage.begin(client, "page")
             await until(lambda: stage.was_told("printer-away"))
             assert client.process.state == RELEASED and not peer.asked
-            await stage.serve(lambda server: stubs.add_PrintingServiceServicer_to_server(stage.press, server), stage.printer_port)
+            await stage.serve(
+                lambda server: stubs.add_PrintingServiceServicer_to_server(stage.press, server),
+                stage.printer_port,
+            )
             peer.grant(0)
             stage.press.sheets.release()
             assert (await printing).success
@@ -504,17 +584,25 @@ def test_the_printer_prints_to_the_end_for_a_client_that_has_gone_and_keeps_its_
         def tell(what: str, /, **fields: Any) -> None:
             told.append(what)
 
-        printer = Printer(Address("127.0.0.1", 0), 200_000, tell, lambda **fields: f"{fields}", end_after=2)
+        printer = Printer(
+            Address("127.0.0.1", 0), 200_000, tell, lambda **fields: f"{fields}", end_after=2
+        )
         await printer.start()
         async with grpc.aio.insecure_channel(str(printer.address)) as channel:
             stub = stubs.PrintingServiceStub(channel)
             gone = asyncio.ensure_future(
-                stub.SendToPrinter(pb2.PrintRequest(client_id=1, message_content="\x1b[2J", lamport_timestamp=HUGE))
+                stub.SendToPrinter(
+                    pb2.PrintRequest(client_id=1, message_content="\x1b[2J", lamport_timestamp=HUGE)
+                )
             )
             await until(lambda: told == ["job"])
             gone.cancel()
-            answer = await stub.SendToPrinter(pb2.PrintRequest(client_id=2, lamport_timestamp=7, request_number=3))
-            assert answer.success and answer.lamport_timestamp == 8  # what no clock can read has not moved the printer's
+            answer = await stub.SendToPrinter(
+                pb2.PrintRequest(client_id=2, lamport_timestamp=7, request_number=3)
+            )
+            assert (
+                answer.success and answer.lamport_timestamp == 8
+            )  # what no clock can read has not moved the printer's
             await printer.done.wait()
         await printer.stop()
         assert (printer.printed, printer.overlapping) == (2, 1)
@@ -533,9 +621,15 @@ def call_by_reflection(place: str, name: str, method: str, fields: dict[str, Any
         assert service in database.get_services()
         pool = descriptor_pool.DescriptorPool(database)
         found = pool.FindServiceByName(service).FindMethodByName(method)
-        request, response = (message_factory.GetMessageClass(each) for each in (found.input_type, found.output_type))
+        request, response = (
+            message_factory.GetMessageClass(each) for each in (found.input_type, found.output_type)
+        )
         path = f"/{service}/{method}"
-        call = channel.unary_unary(path, request_serializer=request.SerializeToString, response_deserializer=response.FromString)
+        call = channel.unary_unary(
+            path,
+            request_serializer=request.SerializeToString,
+            response_deserializer=response.FromString,
+        )
         return call(request(**fields), timeout=PATIENCE)
 
 
@@ -543,41 +637,83 @@ def test_a_generic_client_can_call_everything_by_reflection_and_ask_for_health()
     async def play() -> None:
         async with Stage() as stage:
             client = await stage.client(1, 0, {2: reserved_ports(1)[0]})
-            printer = Printer(Address("127.0.0.1", 0), 0, stage.tell, lambda **fields: f"printed {fields['request']}")
+            printer = Printer(
+                Address("127.0.0.1", 0),
+                0,
+                stage.tell,
+                lambda **fields: f"printed {fields['request']}",
+            )
             await printer.start()
             client_place, printer_place = str(client.address), str(printer.address)
             job = {"client_id": 2, "message_content": "hello", "request_number": 3}
             cases: list[tuple[str, str, str, dict[str, Any]]] = [
-                (client_place, "MutualExclusionService", "RequestAccess", {"client_id": 2, "lamport_timestamp": 4}),
-                (client_place, "MutualExclusionService", "ReleaseAccess", {"client_id": 2, "lamport_timestamp": 8}),
+                (
+                    client_place,
+                    "MutualExclusionService",
+                    "RequestAccess",
+                    {"client_id": 2, "lamport_timestamp": 4},
+                ),
+                (
+                    client_place,
+                    "MutualExclusionService",
+                    "ReleaseAccess",
+                    {"client_id": 2, "lamport_timestamp": 8},
+                ),
                 (printer_place, "PrintingService", "SendToPrinter", job),
             ]
             answers = [await asyncio.to_thread(call_by_reflection, *case) for case in cases]
             assert answers[0].access_granted and answers[0].lamport_timestamp == 5
             assert client.process.clock == 9
             assert answers[2].success and answers[2].confirmation_message == "printed 3"
-            for place, name in ((client.address, "MutualExclusionService"), (printer.address, "PrintingService")):
+            for place, name in (
+                (client.address, "MutualExclusionService"),
+                (printer.address, "PrintingService"),
+            ):
                 async with grpc.aio.insecure_channel(str(place)) as channel:
                     for service in ("", f"distributed_printing.{name}"):
-                        health = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service))
+                        health = await health_pb2_grpc.HealthStub(channel).Check(
+                            health_pb2.HealthCheckRequest(service=service)
+                        )
                         assert health.status == health_pb2.HealthCheckResponse.SERVING
-            assert await is_up(client.address) and not await is_up(Address("127.0.0.1", reserved_ports(1)[0]))
+            assert await is_up(client.address) and not await is_up(
+                Address("127.0.0.1", reserved_ports(1)[0])
+            )
             await printer.stop()
 
     perform(play)
 
 
 def test_the_descriptors_on_the_wire_are_those_of_the_description() -> None:
-    """Names of services, methods and fields, their numbers and types, as the description of the wire has them."""
+    """Names of services, methods and fields, their numbers and types, as the description of the
+    wire has them.
+    """
     file = descriptor_pb2.FileDescriptorProto()
     pb2.DESCRIPTOR.CopyToProto(file)
     assert file.package == "distributed_printing"
-    methods = {f"{service.name}.{method.name}" for service in file.service for method in service.method}
-    assert methods == {"PrintingService.SendToPrinter", "MutualExclusionService.RequestAccess", "MutualExclusionService.ReleaseAccess"}
+    methods = {
+        f"{service.name}.{method.name}" for service in file.service for method in service.method
+    }
+    assert methods == {
+        "PrintingService.SendToPrinter",
+        "MutualExclusionService.RequestAccess",
+        "MutualExclusionService.ReleaseAccess",
+    }
     access_fields = [(1, "client_id", 5), (2, "lamport_timestamp", 3), (3, "request_number", 5)]
-    assert {message.name: [(field.number, field.name, field.type) for field in message.field] for message in file.message_type} == {
-        "PrintRequest": [(1, "client_id", 5), (2, "message_content", 9), (3, "lamport_timestamp", 3), (4, "request_number", 5)],
-        "PrintResponse": [(1, "success", 8), (2, "confirmation_message", 9), (3, "lamport_timestamp", 3)],
+    assert {
+        message.name: [(field.number, field.name, field.type) for field in message.field]
+        for message in file.message_type
+    } == {
+        "PrintRequest": [
+            (1, "client_id", 5),
+            (2, "message_content", 9),
+            (3, "lamport_timestamp", 3),
+            (4, "request_number", 5),
+        ],
+        "PrintResponse": [
+            (1, "success", 8),
+            (2, "confirmation_message", 9),
+            (3, "lamport_timestamp", 3),
+        ],
         "AccessRequest": access_fields,
         "AccessResponse": [(1, "access_granted", 8), (2, "lamport_timestamp", 3)],
         "AccessRelease": access_fields,

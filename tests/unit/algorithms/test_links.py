@@ -1,4 +1,6 @@
-"""Links: what each kind promises, on networks that lose, repeat and reorder, and with processes that crash and come back."""
+"""Links: what each kind promises, on networks that lose, repeat and reorder, and with processes
+that crash and come back.
+"""
 
 import random
 from collections import Counter
@@ -94,29 +96,58 @@ class Conversation:
         return found
 
 
-def talk(links: Link, words: list[tuple[int, ProcessId, ProcessId]], size: int, **run: Any) -> Conversation:
+def talk(
+    links: Link, words: list[tuple[int, ProcessId, ProcessId]], size: int, **run: Any
+) -> Conversation:
     everybody = range(1, size + 1)
-    system = System(dict.fromkeys(everybody, Speaker().over(links)), complete(everybody), tuple(everybody))
+    system = System(
+        dict.fromkeys(everybody, Speaker().over(links)), complete(everybody), tuple(everybody)
+    )
     until = run.pop("until", 20_000_000)
     simulation = Simulation(system, workload=Talk(words), record=Record.REQUESTS, **run)
     ending = simulation.run(until)
-    return Conversation(ending, simulation.processes, sum(event.kind == "crash" for event in simulation.drained()))
+    return Conversation(
+        ending, simulation.processes, sum(event.kind == "crash" for event in simulation.drained())
+    )
 
 
-def random_talk(links: Link, seed: int, crashes: bool = False, until: int = 20_000_000) -> Conversation:
+def random_talk(
+    links: Link, seed: int, crashes: bool = False, until: int = 20_000_000
+) -> Conversation:
     """Two to four on a bad network; whoever crashes comes back."""
     draw = random.Random(seed)
     size = draw.randint(2, 4)
     everybody = range(1, size + 1)
-    words = [(draw.randint(0, 40_000), draw.choice(everybody), draw.choice(everybody)) for _ in range(draw.randint(5, 25))]
-    delays: list[Delay] = [Uniform(1_000, 1_000), Uniform(100, 9_000), Exponential(1_000), HeavyTail(500, 6)]
-    network = Network(draw.choice(delays), False, draw.choice([0, 300_000, 600_000]), draw.choice([0, 300_000, 600_000]))
+    words = [
+        (draw.randint(0, 40_000), draw.choice(everybody), draw.choice(everybody))
+        for _ in range(draw.randint(5, 25))
+    ]
+    delays: list[Delay] = [
+        Uniform(1_000, 1_000),
+        Uniform(100, 9_000),
+        Exponential(1_000),
+        HeavyTail(500, 6),
+    ]
+    network = Network(
+        draw.choice(delays),
+        False,
+        draw.choice([0, 300_000, 600_000]),
+        draw.choice([0, 300_000, 600_000]),
+    )
     faults: list[Fault] = []
     if crashes:
         for victim in draw.sample(everybody, draw.randint(1, size)):
-            at_an_event = Nth(draw.choice(["send", "receive", "request", "timer"]), draw.randint(1, 6))
-            faults.append(Crash(victim, at_an_event if draw.random() < 0.5 else draw.randint(1, 50_000)))
-        faults += [Recover(process, time) for process in everybody for time in range(10_000, 500_001, 30_000)]
+            at_an_event = Nth(
+                draw.choice(["send", "receive", "request", "timer"]), draw.randint(1, 6)
+            )
+            faults.append(
+                Crash(victim, at_an_event if draw.random() < 0.5 else draw.randint(1, 50_000))
+            )
+        faults += [
+            Recover(process, time)
+            for process in everybody
+            for time in range(10_000, 500_001, 30_000)
+        ]
     return talk(links, words, size, network=network, faults=faults, seed=seed, until=until)
 
 
@@ -137,14 +168,20 @@ def test_perfect_links_deliver_everything_exactly_once(fifo: bool, crashes: bool
 
 
 def test_nothing_is_left_to_remember() -> None:
-    """One number for each sender is all that remains: what was said is acknowledged, what was heard has no gaps."""
+    """One number for each sender is all that remains: what was said is acknowledged, what was heard
+    has no gaps.
+    """
     for seed in SEEDS:
         done = random_talk(PerfectLinks(), seed, crashes=seed % 2 == 1)
         for receiver, (_, part) in done.processes.items():
             links = cast(PerfectLinks, part)
             assert not links.outgoing
             assert not links.early
-            assert links.complete == {sender: len(done.said(sender, receiver)) for sender in done.processes if done.said(sender, receiver)}
+            assert links.complete == {
+                sender: len(done.said(sender, receiver))
+                for sender in done.processes
+                if done.said(sender, receiver)
+            }
 
 
 # Planted bugs, one broken line each.
@@ -225,7 +262,9 @@ def test_mutant_is_caught(mutant: PerfectLinks, crashes: bool) -> None:
 def test_amnesia_breaks_perfect_links_as_their_card_says() -> None:
     """Numbers start at 1 again: a new message is taken for a repeat, acknowledged and dropped."""
     words = [(0, 1, 2), (20_000, 1, 2), (30_000, 1, 2)]
-    done = talk(PerfectLinks(), words, 2, faults=[Crash(1, 10_000), Recover(1, 11_000, amnesia=True)])
+    done = talk(
+        PerfectLinks(), words, 2, faults=[Crash(1, 10_000), Recover(1, 11_000, amnesia=True)]
+    )
     assert done.heard(1, 2) == [1, 3]
 
 
@@ -233,7 +272,12 @@ def test_amnesia_breaks_perfect_links_as_their_card_says() -> None:
 
 
 def node_over(links: Link, me: ProcessId = 1) -> Node:
-    return Node(Stack(Speaker().over(links)), me, tuple(p for p in (1, 2, 3) if p != me), lambda options: options[0])
+    return Node(
+        Stack(Speaker().over(links)),
+        me,
+        tuple(p for p in (1, 2, 3) if p != me),
+        lambda options: options[0],
+    )
 
 
 def test_a_message_is_sent_until_it_is_acknowledged() -> None:
@@ -242,9 +286,13 @@ def test_a_message_is_sent_until_it_is_acknowledged() -> None:
     assert node.request("say", 7, 2) == [Send(1, 2, Numbered(1, Word(7))), SetTimer(1, timer, 5)]
     assert node.fire(1, timer) == [Send(1, 2, Numbered(1, Word(7))), SetTimer(1, timer, 5)]
     assert node.deliver(1, 2, Acknowledgement(1)) == [CancelTimer(1, timer)]
-    assert node.deliver(1, 2, Acknowledgement(1)) == [CancelTimer(1, timer)], "a second acknowledgement does no harm"
+    assert node.deliver(1, 2, Acknowledgement(1)) == [CancelTimer(1, timer)], (
+        "a second acknowledgement does no harm"
+    )
     assert node.request("say", 8, 2)[0] == Send(1, 2, Numbered(2, Word(8)))
-    assert node.request("say", 9, 3)[0] == Send(1, 3, Numbered(1, Word(9))), "each receiver has numbers of its own"
+    assert node.request("say", 9, 3)[0] == Send(1, 3, Numbered(1, Word(9))), (
+        "each receiver has numbers of its own"
+    )
 
 
 def test_a_repeat_is_acknowledged_and_dropped() -> None:
@@ -261,14 +309,21 @@ def test_a_repeat_is_acknowledged_and_dropped() -> None:
 def test_what_comes_early_waits_only_if_order_is_wanted(fifo: bool, heard: list[int]) -> None:
     node = node_over(PerfectLinks(fifo=fifo))
     for number in (2, 3, 1):
-        assert node.deliver(1, 2, Numbered(number, Word(number))) == [Send(1, 2, Acknowledgement(number))]
+        assert node.deliver(1, 2, Numbered(number, Word(number))) == [
+            Send(1, 2, Acknowledgement(number))
+        ]
     assert [number for _, number in cast(Speaker, node.parts[0]).heard] == heard
 
 
 @pytest.mark.parametrize("fifo", [False, True])
 def test_a_message_to_oneself_takes_the_same_way(fifo: bool) -> None:
     """It even outlives a crash between its sending and its arrival, which is one microsecond later."""
-    done = talk(PerfectLinks(fifo=fifo), [(1_000, 1, 1), (9_000, 1, 1)], 1, faults=[Crash(1, Nth("request")), Recover(1, 5_000)])
+    done = talk(
+        PerfectLinks(fifo=fifo),
+        [(1_000, 1, 1), (9_000, 1, 1)],
+        1,
+        faults=[Crash(1, Nth("request")), Recover(1, 5_000)],
+    )
     assert done.crashes == 1
     assert done.heard(1, 1) == [1, 2]
     assert not done.mistakes(fifo=True)
@@ -308,7 +363,9 @@ def test_stubborn_links_lose_nothing_and_repeat() -> None:
 def judged(plan: Mutex, seed: int, network: Network) -> tuple[Simulation, MutexMonitor, Ending]:
     everybody = (1, 2, 3)
     system = System(dict.fromkeys(everybody, plan), complete(everybody), everybody)
-    simulation = Simulation(system, workload=Clients(3, think=(0, 3_000)), network=network, seed=seed)
+    simulation = Simulation(
+        system, workload=Clients(3, think=(0, 3_000)), network=network, seed=seed
+    )
     monitor = MutexMonitor(everybody)
     simulation.observers.append(monitor.observe)
     ending = simulation.run(events=5_000)
@@ -319,7 +376,9 @@ BAD_NETWORK = Network(Exponential(1_000), False, 300_000, 300_000)
 
 
 @pytest.mark.parametrize(
-    "plan", [RicartAgrawala().over(PerfectLinks()), Lamport().over(PerfectLinks(fifo=True))], ids=["any order", "fifo"]
+    "plan",
+    [RicartAgrawala().over(PerfectLinks()), Lamport().over(PerfectLinks(fifo=True))],
+    ids=["any order", "fifo"],
 )
 def test_a_finished_run_over_perfect_links_comes_to_rest(plan: Mutex) -> None:
     for seed in range(20):
@@ -327,14 +386,19 @@ def test_a_finished_run_over_perfect_links_comes_to_rest(plan: Mutex) -> None:
         assert ending.reason == "done"
         found = {finding.name: finding.verdict for finding in monitor.findings(ending.reason)}
         assert found["ME1"] is found["ME2-deadlock"] is found["ME2-starvation"] is Verdict.HOLDS
-        assert simulation.run(events=5_000).reason == "quiescent", "everything is acknowledged, so nothing is sent again"
+        assert simulation.run(events=5_000).reason == "quiescent", (
+            "everything is acknowledged, so nothing is sent again"
+        )
 
 
 def is_violated(name: str, plan: Mutex) -> bool:
     """Whether some run on a bad network violates the property."""
     for seed in range(20):
         _, monitor, ending = judged(plan, seed, BAD_NETWORK)
-        if any(finding.name == name and finding.verdict is Verdict.VIOLATED for finding in monitor.findings(ending.reason)):
+        if any(
+            finding.name == name and finding.verdict is Verdict.VIOLATED
+            for finding in monitor.findings(ending.reason)
+        ):
             return True
     return False
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from habemus.analysis.draws import Draw
-from habemus.analysis.ranges import sizes
-from habemus.analysis.sweep import Sweep
-from habemus.catalog.checks import Check, perform
+from habemus.analysis.numbers.ranges import sizes
+from habemus.analysis.sweeps.seeded_setups import Draw
+from habemus.analysis.sweeps.sweep import Sweep
 from habemus.catalog.entries import CannotLoad, find
-from habemus.catalog.runs import execute
-from habemus.catalog.setup import Setup
 from habemus.core import MistakeInAlgorithm
 from habemus.core.process import MistakeInPlan
 from habemus.core.properties import Verdict
+from habemus.runs.check import Check, perform
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 
 OWN = '''"""Mine: as the book has it.
 
@@ -69,7 +69,9 @@ def test_it_is_found_by_its_path_and_has_its_own_card(write: Write) -> None:
     assert entry.name == "folder/mine.py:MyMutex"
     assert entry.box.title == "Mine: as the book has it."
     assert entry.box.ensures == ("ME1",)
-    assert find(f"{path.resolve()}:MyMutex").algorithm is entry.algorithm  # one file is one module, by whatever path
+    assert (
+        find(f"{path.resolve()}:MyMutex").algorithm is entry.algorithm
+    )  # one file is one module, by whatever path
     assert execute(Setup(entry.name, 3)).verdict is Verdict.HOLDS
     assert perform(Check(entry.name, 2)).verdict is Verdict.HOLDS
 
@@ -80,14 +82,20 @@ def test_a_short_docstring_of_the_class_does_not_hide_the_card_of_the_file(write
 
 
 def test_a_file_without_a_docstring_claims_nothing_and_can_be_judged(write: Write) -> None:
-    path = write("mine.py", "from habemus.algorithms.mutex.central import Central\nclass MyMutex(Central):\n    pass\n")
+    path = write(
+        "mine.py",
+        "from habemus.algorithms.mutex.central import Central\nclass MyMutex(Central):\n    pass\n",
+    )
     entry = find(f"{path}:MyMutex")
     assert (entry.box.title, entry.box.ensures) == ("MyMutex", ())
     assert execute(Setup(entry.name, 3)).verdict is Verdict.HOLDS
 
 
 def test_the_name_of_a_catalog_algorithm_does_no_harm(write: Write) -> None:
-    text = "from habemus.algorithms.mutex import central\nclass Central(central.Central):\n    name = 'central'\n"
+    text = (
+        "from habemus.algorithms.mutex import central\nclass Central(central.Central):\n    name ="
+        " 'central'\n"
+    )
     path = write("central.py", text)
     assert find(f"{path}:Central").name == "central.py:Central"
     assert find("central").algorithm.__module__ == "habemus.algorithms.mutex.central"
@@ -112,30 +120,63 @@ def test_files_beside_it_can_be_imported_and_two_files_may_have_one_name(write: 
         (OWN, "mine.py:Other", "mine.py has no algorithm Other; did you mean mine.py:MyMutex?"),
         (OWN, "mine.py", "which class of mine.py? did you mean mine.py:MyMutex?"),
         (OWN, "mine.py:", "which class of mine.py? did you mean mine.py:MyMutex?"),
-        ("", "mine.py:MyMutex", "mine.py has no algorithm MyMutex; no class in it derives from Mutex, Election or Detector"),
-        ("MyMutex = 3\n", "mine.py:MyMutex", "mine.py has no algorithm MyMutex; no class in it derives from Mutex, Election or Detector"),
-        ("def f(:\n", "mine.py:MyMutex", "mine.py cannot be imported: SyntaxError: invalid syntax (mine.py, line 1)"),
+        (
+            "",
+            "mine.py:MyMutex",
+            (
+                "mine.py has no algorithm MyMutex; no class in it derives from Mutex, Election or"
+                " Detector"
+            ),
+        ),
+        (
+            "MyMutex = 3\n",
+            "mine.py:MyMutex",
+            (
+                "mine.py has no algorithm MyMutex; no class in it derives from Mutex, Election or"
+                " Detector"
+            ),
+        ),
+        (
+            "def f(:\n",
+            "mine.py:MyMutex",
+            "mine.py cannot be imported: SyntaxError: invalid syntax (mine.py, line 1)",
+        ),
         (
             "\nfrom .other import x\n",
             "mine.py:MyMutex",
-            "mine.py cannot be imported: line 2: ImportError: attempted relative import with no known parent package; "
-            "import files beside it by their plain names",
+            (
+                "mine.py cannot be imported: line 2: ImportError: attempted relative import with no"
+                " known parent package; import files beside it by their plain names"
+            ),
         ),
         (
             "import nothing_of_the_kind\n",
             "mine.py:MyMutex",
-            "mine.py cannot be imported: line 1: ModuleNotFoundError: No module named 'nothing_of_the_kind'",
+            (
+                "mine.py cannot be imported: line 1: ModuleNotFoundError: No module named"
+                " 'nothing_of_the_kind'"
+            ),
         ),
         (
             "x = 1\ny = {}[0]\n",
             "mine.py:MyMutex",
             "mine.py cannot be imported: line 2: KeyError: 0",
         ),
-        ("raise SystemExit(3)\n", "mine.py:MyMutex", "mine.py cannot be imported: line 1: SystemExit: 3"),
-        (MUTEX, "mine.py:MyMutex", "mine.py: MyMutex does not say what to do on release; define release"),
+        (
+            "raise SystemExit(3)\n",
+            "mine.py:MyMutex",
+            "mine.py cannot be imported: line 1: SystemExit: 3",
+        ),
+        (
+            MUTEX,
+            "mine.py:MyMutex",
+            "mine.py: MyMutex does not say what to do on release; define release",
+        ),
     ],
 )
-def test_what_cannot_be_loaded_says_why_in_one_line(write: Write, text: str | None, name: str, why: str) -> None:
+def test_what_cannot_be_loaded_says_why_in_one_line(
+    write: Write, text: str | None, name: str, why: str
+) -> None:
     if text is not None:
         write("mine.py", text.format(body="pass") if "{body}" in text else text)
     with pytest.raises(CannotLoad) as caught:
@@ -145,7 +186,10 @@ def test_what_cannot_be_loaded_says_why_in_one_line(write: Write, text: str | No
 
 def test_a_class_that_solves_no_problem_is_refused(write: Write) -> None:
     path = write("mine.py", "from habemus.core import Process\nclass Mine(Process):\n    pass\n")
-    with pytest.raises(MistakeInPlan, match="Mine solves no problem that is known: derive it from Mutex or Election or Detector"):
+    with pytest.raises(
+        MistakeInPlan,
+        match="Mine solves no problem that is known: derive it from Mutex or Election or Detector",
+    ):
         find(f"{path}:Mine")
 
 
@@ -154,11 +198,16 @@ def test_a_class_that_solves_no_problem_is_refused(write: Write) -> None:
     [
         ("self.granted(1)", "mine.py, line 9, in acquire: TypeError"),
         ("self.nothing = 1", "mine.py, line 9, in acquire: AttributeError"),
-        ("self.send(Hello(), to=9)", r"MyMutex, as process 1, sends Hello\(\) to process 9, which does not exist"),
+        (
+            "self.send(Hello(), to=9)",
+            r"MyMutex, as process 1, sends Hello\(\) to process 9, which does not exist",
+        ),
         ("self.send(Hello(), to=self.peers[0])", r"MyMutex has no @upon\(Hello\)"),
     ],
 )
-def test_a_mistake_in_a_handler_is_one_line_with_its_place(write: Write, body: str, why: str) -> None:
+def test_a_mistake_in_a_handler_is_one_line_with_its_place(
+    write: Write, body: str, why: str
+) -> None:
     path = write("mine.py", MUTEX.format(body=body) + RELEASE)
     with pytest.raises(MistakeInAlgorithm, match=why):
         perform(Check(f"{path}:MyMutex", 2))
@@ -169,9 +218,15 @@ def test_a_mistake_in_a_handler_is_one_line_with_its_place(write: Write, body: s
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("self.send('hello', to=self.peers[0])", "MyMutex, as process 1, sends 'hello', which is no Message"),
+        (
+            "self.send('hello', to=self.peers[0])",
+            "MyMutex, as process 1, sends 'hello', which is no Message",
+        ),
         ("self.broadcast(3)", "MyMutex, as process 1, sends 3, which is no Message"),
-        ("self.set_timer(Hello(), after=5)", r"MyMutex, as process 1, sets or cancels Hello\(\), which is no Timer"),
+        (
+            "self.set_timer(Hello(), after=5)",
+            r"MyMutex, as process 1, sets or cancels Hello\(\), which is no Timer",
+        ),
         ("self.choose([])", "process 1 chooses, and there is nothing to choose from"),
         ("raise SystemExit(0)", "mine.py, line 9, in acquire: SystemExit: 0"),
         ("self.send(Hello(), to=None)", "to process None, which does not exist"),
@@ -199,7 +254,9 @@ def test_every_command_that_takes_an_algorithm_takes_it(write: Write, tmp_path: 
 
     def habemus(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-W", "error", "-m", "habemus", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        )
 
     for arguments in (
         ("algorithms", mine),
@@ -215,12 +272,17 @@ def test_every_command_that_takes_an_algorithm_takes_it(write: Write, tmp_path: 
     assert len(list((tmp_path / "pictures").glob("*.svg"))) == 4
     done = habemus("check", "deep/mine.py:MyMutx")
     assert done.returncode == 2
-    assert done.stderr == "habemus: deep/mine.py has no algorithm MyMutx; did you mean deep/mine.py:MyMutex?\n"
+    assert (
+        done.stderr
+        == "habemus: deep/mine.py has no algorithm MyMutx; did you mean deep/mine.py:MyMutex?\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
 @pytest.mark.parametrize("leaving", ["SystemExit(0)", "SystemExit('enough')"])
-def test_a_handler_that_leaves_the_program_is_a_mistake(write: Write, command: str, leaving: str) -> None:
+def test_a_handler_that_leaves_the_program_is_a_mistake(
+    write: Write, command: str, leaving: str
+) -> None:
     """It once ended `habemus run` with exit code 0, as if all had gone well."""
     write("mine.py", MUTEX.format(body=f"raise {leaving}") + RELEASE)
     words = [sys.executable, "-W", "error", "-m", "habemus", command, "mine.py:MyMutex"]

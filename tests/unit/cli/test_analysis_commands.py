@@ -19,35 +19,70 @@ def habemus(tmp_path: Path) -> Habemus:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "HOME": str(tmp_path)}
         command = [sys.executable, "-W", "error", "-m", "habemus", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        )
 
     return run
 
 
 def test_compare(habemus: Habemus, tmp_path: Path) -> None:
-    arguments = ("compare", "ricart-agrawala", "maekawa-sanders", "-n", "4..6", "--load", "0.01", "--requests", "3", "--jobs", "1")
+    arguments = (
+        "compare",
+        "ricart-agrawala",
+        "maekawa-sanders",
+        "-n",
+        "4..6",
+        "--load",
+        "0.01",
+        "--requests",
+        "3",
+        "--jobs",
+        "1",
+    )
     done = habemus(*arguments, "--plot", "growth.svg")
     assert done.returncode == 0
-    assert "maekawa-sanders needs fewer messages than ricart-agrawala: by the formulas from N = 5 on" in done.stdout
+    assert (
+        "maekawa-sanders needs fewer messages than ricart-agrawala: by the formulas from N = 5 on"
+        in done.stdout
+    )
     assert done.stderr == "saved growth.svg\n"
     assert (tmp_path / "growth.svg").stat().st_size > 5_000
     document = json.loads(habemus(*arguments, "--json").stdout)
     assert document["over"] == "n"
     assert [row["n"] for row in document["rows"]] == [4, 4, 5, 5, 6, 6]
-    assert {"algorithm", "messages_per_entry", "messages_per_entry_by_formula", "sync_delay", "fairness", "command"} <= document["rows"][
-        0
-    ].keys()
-    assert document["crossings"] == [{"cheaper": "maekawa-sanders", "than": "ricart-agrawala", "by_formula": 5, "measured": 5}]
+    assert {
+        "algorithm",
+        "messages_per_entry",
+        "messages_per_entry_by_formula",
+        "sync_delay",
+        "fairness",
+        "command",
+    } <= document["rows"][0].keys()
+    assert document["crossings"] == [
+        {"cheaper": "maekawa-sanders", "than": "ricart-agrawala", "by_formula": 5, "measured": 5}
+    ]
 
 
 def test_sweep(habemus: Habemus) -> None:
-    done = habemus("sweep", "quorum-durable", "maekawa", "--seeds", "20", "--crashes", "--json", "--jobs", "1")
+    done = habemus(
+        "sweep", "quorum-durable", "maekawa", "--seeds", "20", "--crashes", "--json", "--jobs", "1"
+    )
     document = json.loads(done.stdout)
     assert done.returncode == 0
     assert document["complete"] is True
     durable, maekawa = document["rows"]
-    assert (durable["runs"], durable["runs_with_crashes"], durable["violated"], durable["undecided"]) == (20, 20, 0, 0)
-    assert (maekawa["runs_with_crashes"], maekawa["unsafe"], maekawa["first_failing_command"]) == (0, True, None)
+    assert (
+        durable["runs"],
+        durable["runs_with_crashes"],
+        durable["violated"],
+        durable["undecided"],
+    ) == (20, 20, 0, 0)
+    assert (maekawa["runs_with_crashes"], maekawa["unsafe"], maekawa["first_failing_command"]) == (
+        0,
+        True,
+        None,
+    )
     assert maekawa["violated_but_not_claimed"]["ME2-deadlock"] > 0
 
 
@@ -64,7 +99,9 @@ def test_faults(habemus: Habemus, tmp_path: Path) -> None:
     cells = json.loads(done.stdout)
     assert [cell["role"] for cell in cells] == ["holder", "center", "waiting", "bystander"]
     assert [cell["others"] for cell in cells] == ["blocked", "blocked", "blocked", "go on"]
-    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == sorted(f"central-{cell['role']}.svg" for cell in cells)
+    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == sorted(
+        f"central-{cell['role']}.svg" for cell in cells
+    )
 
 
 def test_faults_in_words(habemus: Habemus) -> None:
@@ -108,12 +145,17 @@ def test_voting_sets(habemus: Habemus, tmp_path: Path) -> None:
         (("algorithms", "central", "--sets", "7"), "has no voting sets"),
         (("algorithms", "maekawa", "--sets", "12", "--how", "plane"), "7 or 13"),
         (("algorithms", "maekawa", "--sets", "1"), "2 to 400"),
-        (("algorithms", "maekawa", "--sets", "7", "--diagram", "x.pdf"), "must end in .svg or .png"),
+        (
+            ("algorithms", "maekawa", "--sets", "7", "--diagram", "x.pdf"),
+            "must end in .svg or .png",
+        ),
         (("algorithms", "--sets", "7"), "needs the name of an algorithm"),
         (("algorithms", "maekawa", "--how", "grid"), "go with --sets"),
     ],
 )
-def test_bad_input_gets_one_line(arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_gets_one_line(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as leaving:
         main(list(arguments))
     out, err = capsys.readouterr()
@@ -127,6 +169,11 @@ def test_bad_input_gets_one_line(arguments: tuple[str, ...], said: str, capsys: 
 def test_workers_of_the_installed_program() -> None:
     """They load the program's own file, and must not run it again."""
     program = Path(sys.executable).with_name("habemus")
-    done = subprocess.run([program, "sweep", "central", "--seeds", "30", "--jobs", "2"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, "sweep", "central", "--seeds", "30", "--jobs", "2"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "30 runs" in done.stdout

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from habemus.catalog.cards import cards
+from habemus.analysis.cards.table import cards
 from habemus.cli import main
 
 
@@ -21,7 +21,10 @@ def test_the_card_of_one_algorithm(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, err) == (0, "")
     assert "ME1: at most one process is in the critical section" in out
     assert "✔ holds" in out and "✘ violated" in out
-    assert "habemus check token-ring -n 3 --entries unbounded --faults crash=1 --every --search breadth" in out
+    assert (
+        "habemus check token-ring -n 3 --entries unbounded --faults crash=1 --every --search"
+        " breadth" in out
+    )
 
 
 def test_rows_with_evidence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,7 +33,12 @@ def test_rows_with_evidence(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0 and document["contradictions"] == []
     rows = {(row["faults"], row["property"]): row for row in document["rows"]}
     holds, violated = rows["none", "E1"], rows["crash", "E2"]
-    assert (holds["verdict"], holds["n"], holds["exhaustive"], holds["steps"]) == ("holds", 3, True, None)
+    assert (holds["verdict"], holds["n"], holds["exhaustive"], holds["steps"]) == (
+        "holds",
+        3,
+        True,
+        None,
+    )
     assert holds["states"] > 0 and "3 participants" in holds["evidence"]
     assert violated["verdict"] == "violated" and violated["steps"] > 0
     assert document["rows"] == cards()["ring-list"].rows()
@@ -59,7 +67,9 @@ def test_the_catalog_shows_the_card(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "unordered    ✘ ME1" in out
     code, out, _ = run(capsys, "algorithms", "lamport", "--json")
-    rows = {(row["faults"], row["property"]): row["verdict"] for row in json.loads(out)["guarantees"]}
+    rows = {
+        (row["faults"], row["property"]): row["verdict"] for row in json.loads(out)["guarantees"]
+    }
     assert (rows["none", "ME1"], rows["unordered", "ME1"]) == ("holds", "violated")
 
 
@@ -70,7 +80,11 @@ def test_every_verdict_has_its_bound(capsys: pytest.CaptureFixture[str]) -> None
     _, out, _ = run(capsys, "algorithms", "terms", "--json")
     rows = json.loads(out)["guarantees"]
     assert all(row["bound"] for row in rows)
-    [amnesia] = [row for row in rows if (row["timing"], row["faults"], row["property"]) == ("asynchronous", "amnesia", "E1")]
+    [amnesia] = [
+        row
+        for row in rows
+        if (row["timing"], row["faults"], row["property"]) == ("asynchronous", "amnesia", "E1")
+    ]
     assert (amnesia["verdict"], amnesia["n"], amnesia["steps"]) == ("violated", 3, 12)
     _, out, _ = run(capsys, "cards", "terms", "central", "--stored")
     assert "✔ holds n=2" in out and "✔ holds n=3" in out
@@ -81,5 +95,9 @@ def test_what_a_majority_forgets_does_not_rest_on_two_participants(name: str) ->
     """Two are each other's majority, so with two somebody always remembers."""
     card = cards()[name]
     safety = "E1" if name == "terms" else "ME1"
-    verdicts = [cell.verdict.value for (_, model, each), cell in card.cells.items() if (model, each) == ("amnesia", safety)]
+    verdicts = [
+        cell.verdict.value
+        for (_, model, each), cell in card.cells.items()
+        if (model, each) == ("amnesia", safety)
+    ]
     assert verdicts[0] == "violated"

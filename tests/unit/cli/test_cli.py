@@ -20,7 +20,9 @@ def habemus(tmp_path: Path) -> Habemus:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "HOME": str(tmp_path)}
         command = [sys.executable, "-W", "error", "-m", "habemus", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        )
 
     return run
 
@@ -32,12 +34,27 @@ def test_run_as_json(habemus: Habemus) -> None:
     assert done.stderr == ""
     assert report["verdict"] == "holds"
     assert report["messages_per_entry"] == 18
-    assert report["properties"] == {"ME1": "holds", "ME2-deadlock": "holds", "ME2-starvation": "holds", "ME3": "holds"}
-    assert {"why", "messages", "bytes", "client_delay", "sync_delay", "entries", "digest"} <= report.keys()
+    assert report["properties"] == {
+        "ME1": "holds",
+        "ME2-deadlock": "holds",
+        "ME2-starvation": "holds",
+        "ME3": "holds",
+    }
+    assert {
+        "why",
+        "messages",
+        "bytes",
+        "client_delay",
+        "sync_delay",
+        "entries",
+        "digest",
+    } <= report.keys()
 
 
 def test_costs_are_those_of_the_formulas(habemus: Habemus) -> None:
-    with_notices = json.loads(habemus("run", "ricart-agrawala", "-n", "10", "-o", "notices", "--json").stdout)
+    with_notices = json.loads(
+        habemus("run", "ricart-agrawala", "-n", "10", "-o", "notices", "--json").stdout
+    )
     central = json.loads(habemus("run", "central", "-n", "10", "--json").stdout)
     assert with_notices["messages_per_entry"] == 27
     assert central["messages_per_entry"] == 3
@@ -52,10 +69,22 @@ def test_run_in_words(habemus: Habemus) -> None:
 
 
 def test_exit_codes_say_what_became_of_it(habemus: Habemus) -> None:
-    violated = habemus("run", "central-timeout", "--ask", "1@1ms", "--ask", "2@2ms", "--pause", "1@Granted#1+50ms", "--json")
+    violated = habemus(
+        "run",
+        "central-timeout",
+        "--ask",
+        "1@1ms",
+        "--ask",
+        "2@2ms",
+        "--pause",
+        "1@Granted#1+50ms",
+        "--json",
+    )
     assert violated.returncode == 1
     assert json.loads(violated.stdout)["violated"] == ["ME1"]
-    undecided = habemus("run", "central", "-n", "3", "--until", "3ms", "--workload", "burst", "--json")
+    undecided = habemus(
+        "run", "central", "-n", "3", "--until", "3ms", "--workload", "burst", "--json"
+    )
     assert undecided.returncode == 3
     assert json.loads(undecided.stdout)["verdict"] == "undecided"
     deadlocked = habemus("run", "ricart-agrawala", "-n", "3", "--crash", "2@1", "--json")
@@ -79,13 +108,28 @@ def test_exit_codes_say_what_became_of_it(habemus: Habemus) -> None:
         (("run", "central", "--diagram", "picture.bmp"), ".svg"),
         (("run", "central", "--diagram", "no/such/folder/x.svg"), "No such file or directory"),
         (("run", "central", "--sed", "1"), "--seed"),
-        (("run", "central", "--requests", "1000000000000"), "up to 10000000 requests, not 3 times 1000000000000"),
-        (("run", "bully", "--requests", "1000000000000"), "up to 10000000 requests, not 3 times 1000000000000"),
+        (
+            ("run", "central", "--requests", "1000000000000"),
+            "up to 10000000 requests, not 3 times 1000000000000",
+        ),
+        (
+            ("run", "bully", "--requests", "1000000000000"),
+            "up to 10000000 requests, not 3 times 1000000000000",
+        ),
         (("run", "central", "--cut", "1-1@5ms"), "no link leads from a process to itself"),
         (("run", "central", "--label", "9=x"), "--label 9=x: there is no process 9"),
-        (("check", "central", "--faults", "recover=1"), "recover=1: only a crashed process recovers; add crash=1 to the faults"),
-        (("check", "central", "--faults", "crash=0,amnesia=2"), "amnesia=2: only a crashed process recovers"),
-        (("check", "central", "--faults", "crash=٣"), "--faults crash=٣: write for example crash=1,recover=1"),
+        (
+            ("check", "central", "--faults", "recover=1"),
+            "recover=1: only a crashed process recovers; add crash=1 to the faults",
+        ),
+        (
+            ("check", "central", "--faults", "crash=0,amnesia=2"),
+            "amnesia=2: only a crashed process recovers",
+        ),
+        (
+            ("check", "central", "--faults", "crash=٣"),
+            "--faults crash=٣: write for example crash=1,recover=1",
+        ),
         (("check", "central", "--entries", "٣"), "--entries takes a number or `unbounded`, not ٣"),
         (("torture", "central", "--minutes", "nan"), "'nan' is not a number"),
         (("lock", "x", "--timeout", "nan", "--", "true"), "'nan' is not a number"),
@@ -108,7 +152,9 @@ def test_bad_input_gets_one_line(habemus: Habemus, arguments: tuple[str, ...], s
 
 
 def test_replay_gives_the_same_events(habemus: Habemus, tmp_path: Path) -> None:
-    assert habemus("run", "central", "--seed", "5", "--loss", "0.1", "--diagram", "run.json").returncode in (0, 1)
+    assert habemus(
+        "run", "central", "--seed", "5", "--loss", "0.1", "--diagram", "run.json"
+    ).returncode in (0, 1)
     done = habemus("replay", "run.json", "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout)["same"] is True
@@ -119,7 +165,9 @@ def test_replay_gives_the_same_events(habemus: Habemus, tmp_path: Path) -> None:
     assert habemus("replay", "run.json").returncode == 1
 
 
-@pytest.mark.parametrize("content", ["", "not json\n", '{"habemus":1}\n', '{"habemus":99}\n', "[1,2]\n", "\x00\xff"])
+@pytest.mark.parametrize(
+    "content", ["", "not json\n", '{"habemus":1}\n', '{"habemus":99}\n', "[1,2]\n", "\x00\xff"]
+)
 def test_a_malformed_trace_is_refused(habemus: Habemus, tmp_path: Path, content: str) -> None:
     (tmp_path / "bad.json").write_bytes(content.encode("latin-1"))
     done = habemus("replay", "bad.json")
@@ -130,7 +178,12 @@ def test_a_malformed_trace_is_refused(habemus: Habemus, tmp_path: Path, content:
 
 def test_scenario_and_its_pictures(habemus: Habemus, tmp_path: Path) -> None:
     pictures = ["s.svg", "s.png", "s.md", "s.mmd", "s.json", "s.shiviz"]
-    done = habemus("scenario", "central-holder-slow", "--json", *(word for name in pictures for word in ("--diagram", name)))
+    done = habemus(
+        "scenario",
+        "central-holder-slow",
+        "--json",
+        *(word for name in pictures for word in ("--diagram", name)),
+    )
     outcome = json.loads(done.stdout)
     assert done.returncode == 0
     assert outcome["violated"] == ["ME1"]
@@ -151,7 +204,9 @@ def test_stages_of_a_graph(habemus: Habemus, tmp_path: Path) -> None:
 def test_lists(habemus: Habemus) -> None:
     listed = json.loads(habemus("algorithms", "--json").stdout)
     assert [each["id"] for each in listed] == list(entries())
-    assert all({"id", "problem", "assumes", "cost", "ensures", "source"} <= each.keys() for each in listed)
+    assert all(
+        {"id", "problem", "assumes", "cost", "ensures", "source"} <= each.keys() for each in listed
+    )
     card = habemus("algorithms", "ricart-agrawala").stdout
     assert "Ricart, Agrawala: An optimal algorithm" in card
     assert "central-three" in habemus("scenario").stdout

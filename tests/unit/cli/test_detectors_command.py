@@ -7,9 +7,21 @@ import pytest
 from click.testing import CliRunner
 
 from habemus.cli.app import main
-from habemus.cli.detectors import detectors
+from habemus.cli.commands.detectors import detectors
 
-QUICK = ("heartbeat", "--seeds", "1", "-n", "2", "--crash-at", "1s", "--delay", "1ms", "--jobs", "1")
+QUICK = (
+    "heartbeat",
+    "--seeds",
+    "1",
+    "-n",
+    "2",
+    "--crash-at",
+    "1s",
+    "--delay",
+    "1ms",
+    "--jobs",
+    "1",
+)
 
 
 def test_the_table_and_the_numbers_behind_it(tmp_path: Path) -> None:
@@ -17,7 +29,9 @@ def test_the_table_and_the_numbers_behind_it(tmp_path: Path) -> None:
     assert said.return_value == 0
     assert "timeout=22000" in said.stdout and "mistakes/h" in said.stdout and "< " in said.stdout
     plot = tmp_path / "quality.svg"
-    told = CliRunner().invoke(detectors, (*QUICK, "--json", "--plot", str(plot)), standalone_mode=False)
+    told = CliRunner().invoke(
+        detectors, (*QUICK, "--json", "--plot", str(plot)), standalone_mode=False
+    )
     points = json.loads(told.stdout)
     assert [point["setting"] for point in points][:2] == ["timeout=22000", "timeout=26000"]
     assert all(point["mistakes"] == 0 and point["detection_time"] > 0 for point in points)
@@ -36,7 +50,9 @@ def test_the_table_and_the_numbers_behind_it(tmp_path: Path) -> None:
         (("heartbeat", "--plot", "quality.pdf"), "must end in"),
     ],
 )
-def test_mistakes_get_one_line(arguments: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_get_one_line(
+    arguments: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as leaving:
         main(["detectors", *arguments])
     assert leaving.value.code == 2

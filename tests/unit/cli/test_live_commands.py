@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import pytest
 
-from habemus.catalog.live import all_services
-from habemus.cli.config import config
-from habemus.cli.trace import trace
+from habemus.cli.commands.config import config
+from habemus.cli.commands.trace import trace
+from habemus.deployment.services import all_services
 
 Habemus = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -39,9 +39,13 @@ def habemus(tmp_path: Path) -> Habemus:
 
     def run(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
         program = f"{before}\nfrom habemus.cli import main\nmain()"
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("HABEMUS_")}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("HABEMUS_")
+        }
         command = [sys.executable, "-W", "error", "-c", program, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        )
 
     return run
 
@@ -56,7 +60,10 @@ def test_config_check(habemus: Habemus) -> None:
     ]
     assert "locks: ricart-agrawala assumes reliable links" in done.stderr
     assert "demo: quorum-durable is here to be broken" in done.stderr
-    assert 'demo: quorum-durable keeps something in stable memory, and there is none (memory = "none"): a node' in done.stderr
+    assert (
+        "demo: quorum-durable keeps something in stable memory, and there is none (memory ="
+        ' "none"): a node' in done.stderr
+    )
     assert "fewer than 3 nodes" not in done.stderr
     found = json.loads(habemus("config", "check", "cluster.toml", "--json").stdout)
     assert found["survives_a_failure"] is True
@@ -68,14 +75,31 @@ def test_config_check(habemus: Habemus) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (("ricart-agrawala", "ricart-agarwala"), "there is no algorithm ricart-agarwala; did you mean ricart-agrawala?"),
-        (("coordinators = 0", "cordinators = 0"), "quorum-durable has no option cordinators; did you mean coordinators?"),
-        (('over = "perfect"', 'over = "prefect"'), "there are no links prefect; there are perfect, perfect-fifo"),
-        (("[services.demo]", "[service.demo]"), "line 9: unknown key 'service'; did you mean services?"),
-        (('cluster = "office"', 'cluster = "office"\nsecret_file = "s"'), "secret file s: No such file or directory"),
+        (
+            ("ricart-agrawala", "ricart-agarwala"),
+            "there is no algorithm ricart-agarwala; did you mean ricart-agrawala?",
+        ),
+        (
+            ("coordinators = 0", "cordinators = 0"),
+            "quorum-durable has no option cordinators; did you mean coordinators?",
+        ),
+        (
+            ('over = "perfect"', 'over = "prefect"'),
+            "there are no links prefect; there are perfect, perfect-fifo",
+        ),
+        (
+            ("[services.demo]", "[service.demo]"),
+            "line 9: unknown key 'service'; did you mean services?",
+        ),
+        (
+            ('cluster = "office"', 'cluster = "office"\nsecret_file = "s"'),
+            "secret file s: No such file or directory",
+        ),
     ],
 )
-def test_config_check_says_what_is_wrong(habemus: Habemus, tmp_path: Path, change: tuple[str, str], told: str) -> None:
+def test_config_check_says_what_is_wrong(
+    habemus: Habemus, tmp_path: Path, change: tuple[str, str], told: str
+) -> None:
     (tmp_path / "cluster.toml").write_text(FILE.replace(*change))
     done = habemus("config", "check", "cluster.toml")
     assert (done.returncode, done.stdout) == (2, "")
@@ -83,22 +107,32 @@ def test_config_check_says_what_is_wrong(habemus: Habemus, tmp_path: Path, chang
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [("config", "check", "cluster.toml"), ("node", "--config", "cluster.toml", "--id", "1")])
-def test_without_the_packages_of_the_live_side_one_line_says_so(habemus: Habemus, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [("config", "check", "cluster.toml"), ("node", "--config", "cluster.toml", "--id", "1")],
+)
+def test_without_the_packages_of_the_live_side_one_line_says_so(
+    habemus: Habemus, arguments: tuple[str, ...]
+) -> None:
     done = habemus(*arguments, before="import sys; sys.modules['msgspec'] = None")
-    assert (done.returncode, done.stderr) == (2, "habemus: the live side needs msgspec: install habemus[live]\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "habemus: the live side needs msgspec: install habemus[live]\n",
+    )
 
 
 def test_a_disk_that_fails_ends_the_node_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from habemus.cli.node import _run
+    from habemus.cli.commands.node import _run
     from habemus.runtimes.live.config import load
-    from habemus.runtimes.live.node import Node
-    from habemus.runtimes.live.storage import File
+    from habemus.runtimes.live.hosting.node import Node
+    from habemus.runtimes.live.storage.log import File
 
     (tmp_path / "data").mkdir()
-    (tmp_path / "one.toml").write_text('data = "data"\n[nodes]\n1 = "127.0.0.1:0"\n[services.e]\nalgorithm = "omega-recovery"\n')
+    (tmp_path / "one.toml").write_text(
+        'data = "data"\n[nodes]\n1 = "127.0.0.1:0"\n[services.e]\nalgorithm = "omega-recovery"\n'
+    )
     found = load(tmp_path / "one.toml", {}, {})
 
     async def lives_once() -> None:
@@ -112,7 +146,9 @@ def test_a_disk_that_fails_ends_the_node_with_one_line(
     def fail(file: File) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(File, "sync", fail)  # the next life counts itself, and cannot write that down
+    monkeypatch.setattr(
+        File, "sync", fail
+    )  # the next life counts itself, and cannot write that down
     assert asyncio.run(_run(found.settings(1), all_services(found), as_json=False)) == 1
     assert "Input/output error" in capsys.readouterr().err.splitlines()[-1]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from habemus.catalog.checks import Check, perform
 from habemus.catalog.entries import find
 from habemus.core.properties import Verdict
+from habemus.runs.check import Check, perform
 from habemus.testing.scaffold import TEMPLATES, class_name, scaffold
 
 Habemus = Callable[..., subprocess.CompletedProcess[str]]
@@ -23,13 +23,17 @@ def habemus(tmp_path: Path) -> Habemus:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "HOME": str(tmp_path)}
         command = [sys.executable, "-W", "error", "-m", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        )
 
     return run
 
 
 @pytest.mark.parametrize("problem", TEMPLATES)
-def test_what_it_writes_passes_its_own_test_and_is_formatted(habemus: Habemus, problem: str, tmp_path: Path) -> None:
+def test_what_it_writes_passes_its_own_test_and_is_formatted(
+    habemus: Habemus, problem: str, tmp_path: Path
+) -> None:
     done = habemus("habemus", "new", problem, "my_first", "--json")
     assert done.returncode == 0 and done.stderr == ""
     report = json.loads(done.stdout)
@@ -37,13 +41,22 @@ def test_what_it_writes_passes_its_own_test_and_is_formatted(habemus: Habemus, p
     assert report["algorithm"] == "my_first.py:MyFirst"
     assert failing(tmp_path / "test_my_first.py") == []
     for width in ("88", "140"):
-        formatted = habemus("ruff", "format", "--isolated", "--check", "--line-length", width, str(tmp_path))
+        formatted = habemus(
+            "ruff", "format", "--isolated", "--check", "--line-length", width, str(tmp_path)
+        )
         assert formatted.returncode == 0, formatted.stdout
-    assert habemus("ruff", "check", "--isolated", "--select", "E4,E7,E9,F,I,B", str(tmp_path)).returncode == 0
+    assert (
+        habemus(
+            "ruff", "check", "--isolated", "--select", "E4,E7,E9,F,I,B", str(tmp_path)
+        ).returncode
+        == 0
+    )
 
 
 def failing(file: Path) -> list[str]:
-    """The tests of a file that fail, without another pytest: that would take longer to start than they take."""
+    """The tests of a file that fail, without another pytest: that would take longer to start than
+    they take.
+    """
     names: dict[str, Any] = {"__file__": str(file)}
     exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), names)
     failed = []
@@ -61,9 +74,16 @@ def failing(file: Path) -> list[str]:
 def test_the_written_test_fails_when_the_algorithm_is_broken(tmp_path: Path) -> None:
     own, test = scaffold("mutex", "lock", tmp_path)
     text = own.read_text(encoding="utf-8")
-    own.write_text(text.replace("self.holder is None and bool(self.queue)", "bool(self.queue)"), encoding="utf-8")
+    own.write_text(
+        text.replace("self.holder is None and bool(self.queue)", "bool(self.queue)"),
+        encoding="utf-8",
+    )
     failed = failing(test)
-    assert {"test_every_interleaving [2]", "test_every_interleaving [3]", "test_conformance ['claims']"} <= set(failed)
+    assert {
+        "test_every_interleaving [2]",
+        "test_every_interleaving [3]",
+        "test_conformance ['claims']",
+    } <= set(failed)
 
 
 @pytest.mark.parametrize(("problem", "states"), [("mutex", 180), ("election", 332)])
@@ -79,7 +99,11 @@ def test_nothing_is_overwritten(habemus: Habemus, tmp_path: Path) -> None:
     (tmp_path / "test_lock.py").write_text("mine", encoding="utf-8")
     done = habemus("habemus", "new", "mutex", "lock")
     assert done.returncode == 2
-    assert done.stderr == "habemus: test_lock.py is there already and stays as it is; choose another name or --folder\n"
+    assert (
+        done.stderr
+        == "habemus: test_lock.py is there already and stays as it is; choose another name or"
+        " --folder\n"
+    )
     assert not (tmp_path / "lock.py").exists()
     assert (tmp_path / "test_lock.py").read_text(encoding="utf-8") == "mine"
 
@@ -87,13 +111,52 @@ def test_nothing_is_overwritten(habemus: Habemus, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("my-lock", "'my-lock' is no name for a Python file: small letters, digits and _; did you mean my_lock?"),
-        ("MyLock", "'MyLock' is no name for a Python file: small letters, digits and _; did you mean my_lock?"),
-        ("../lock", "'../lock' is no name for a Python file: small letters, digits and _; did you mean lock?"),
-        ("class", "'class' is no name for a Python file: small letters, digits and _; write for example my_lock"),
-        ("", "'' is no name for a Python file: small letters, digits and _; write for example my_lock"),
-        ("queue", "queue.py would be taken for another module; choose another name, for example my_queue"),
-        ("test_lock", "test_lock.py would be taken for another module; choose another name, for example my_test_lock"),
+        (
+            "my-lock",
+            (
+                "'my-lock' is no name for a Python file: small letters, digits and _; did you mean"
+                " my_lock?"
+            ),
+        ),
+        (
+            "MyLock",
+            (
+                "'MyLock' is no name for a Python file: small letters, digits and _; did you mean"
+                " my_lock?"
+            ),
+        ),
+        (
+            "../lock",
+            (
+                "'../lock' is no name for a Python file: small letters, digits and _; did you mean"
+                " lock?"
+            ),
+        ),
+        (
+            "class",
+            (
+                "'class' is no name for a Python file: small letters, digits and _; write for"
+                " example my_lock"
+            ),
+        ),
+        (
+            "",
+            (
+                "'' is no name for a Python file: small letters, digits and _; write for example"
+                " my_lock"
+            ),
+        ),
+        (
+            "queue",
+            "queue.py would be taken for another module; choose another name, for example my_queue",
+        ),
+        (
+            "test_lock",
+            (
+                "test_lock.py would be taken for another module; choose another name, for example"
+                " my_test_lock"
+            ),
+        ),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_in_one_line(name: str, why: str, tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from habemus.cli import main
-from habemus.cli.numbers import numbers
+from habemus.cli.commands.numbers import numbers
 
 Habemus = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def habemus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Habemus:
+def habemus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Habemus:
     """In this process, because starting another for each line takes longer than the line."""
     monkeypatch.chdir(tmp_path)
 
@@ -43,28 +45,59 @@ def test_pv(habemus: Habemus) -> None:
     assert done.returncode == 0
     assert "7.35e-59" in done.stdout and "1.00e-64" in done.stdout
     assert "C(24, 16) = 735,471" in done.stdout.replace("\n", " ")
-    row = json.loads(habemus("pv", "-n", "32", "-m", "24", "-p", "1e-4", "--json").stdout)["rows"][0]
+    row = json.loads(habemus("pv", "-n", "32", "-m", "24", "-p", "1e-4", "--json").stdout)["rows"][
+        0
+    ]
     assert f"{row['pv']:.3g}" == "7.35e-59" and row["pv_digits"].startswith("7.349174166")
-    assert (row["whole_intersection"], row["whole_intersection_log10"], row["shared"]) == (1e-64, -64, 16)
+    assert (row["whole_intersection"], row["whole_intersection_log10"], row["shared"]) == (
+        1e-64,
+        -64,
+        16,
+    )
     assert row["simulated"] is None
 
 
 def test_pv_without_m_tells_all(habemus: Habemus) -> None:
     rows = json.loads(habemus("pv", "-n", "7", "-p", "0.1", "-p", "1%", "--json").stdout)["rows"]
-    assert [(row["m"], row["p"]) for row in rows] == [(m, p) for p in (0.1, 0.01) for m in (4, 5, 6, 7)]
+    assert [(row["m"], row["p"]) for row in rows] == [
+        (m, p) for p in (0.1, 0.01) for m in (4, 5, 6, 7)
+    ]
 
 
 def test_pv_target(habemus: Habemus) -> None:
     done = habemus("pv", "-n", "32", "-p", "1e-4", "--target", "1e-12")
     assert done.returncode == 0
-    assert "P = 0.0001: m = 18 (m = 17 has 1.36e-6); then 14 of the 32 coordinators may be down" in done.stdout
+    assert (
+        "P = 0.0001: m = 18 (m = 17 has 1.36e-6); then 14 of the 32 coordinators may be down"
+        in done.stdout
+    )
     impossible = habemus("pv", "-n", "3", "-p", "0.5", "-p", "1e-9", "--target", "1e-9", "--json")
     assert impossible.returncode == 1
-    assert json.loads(impossible.stdout)["target"] == {"chance": 1e-9, "case": "worst", "m": [None, 3]}
+    assert json.loads(impossible.stdout)["target"] == {
+        "chance": 1e-9,
+        "case": "worst",
+        "m": [None, 3],
+    }
 
 
 def test_pv_by_runs(habemus: Habemus, tmp_path: Path) -> None:
-    arguments = ("pv", "-n", "5", "-m", "3", "-m", "4", "-p", "0.3", "-p", "1e-6", "--simulate", "125", "--jobs", "1")
+    arguments = (
+        "pv",
+        "-n",
+        "5",
+        "-m",
+        "3",
+        "-m",
+        "4",
+        "-p",
+        "0.3",
+        "-p",
+        "1e-6",
+        "--simulate",
+        "125",
+        "--jobs",
+        "1",
+    )
     done = habemus(*arguments, "--plot", "pv.svg")
     assert done.returncode == 0
     assert done.stderr == "saved pv.svg\n"
@@ -79,7 +112,9 @@ def test_pv_by_runs(habemus: Habemus, tmp_path: Path) -> None:
         assert row["simulated"]["low"] <= row["simulated"]["estimate"] <= row["simulated"]["high"]
         assert row["simulated"]["variance_of_estimate"] > 0
     given = json.loads(habemus(*arguments, "--case", "given", "--json").stdout)["rows"]
-    assert [row["simulated"]["theory"] for row in given] == [row["whole_intersection"] for row in given]
+    assert [row["simulated"]["theory"] for row in given] == [
+        row["whole_intersection"] for row in given
+    ]
 
 
 @pytest.mark.parametrize("chances", [("0", "1"), ("1",), ("1e-30", "0.123456789")])
@@ -87,11 +122,16 @@ def test_pv_at_the_edges(habemus: Habemus, tmp_path: Path, chances: tuple[str, .
     named = [word for chance in chances for word in ("-p", chance)]
     done = habemus("pv", "-n", "41", *named, "--plot", "pv.svg")
     assert (done.returncode, done.stderr) == (0, "saved pv.svg\n")
-    assert habemus("pv", "-n", "3", "-m", "2", *named, "--simulate", "5", "--jobs", "1").returncode == 0
+    assert (
+        habemus("pv", "-n", "3", "-m", "2", *named, "--simulate", "5", "--jobs", "1").returncode
+        == 0
+    )
 
 
-def test_runs_that_refute_the_theory_are_not_as_wanted(habemus: Habemus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("habemus.analysis.violation.is_violated", lambda cell, setup: False)
+def test_runs_that_refute_the_theory_are_not_as_wanted(
+    habemus: Habemus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("habemus.analysis.numbers.violation.is_violated", lambda cell, setup: False)
     done = habemus("pv", "-n", "5", "-m", "3", "-p", "0.3", "--simulate", "60", "--jobs", "1")
     assert done.returncode == 1
     assert "this is not chance, the theory is refuted" in done.stdout
@@ -100,9 +140,18 @@ def test_runs_that_refute_the_theory_are_not_as_wanted(habemus: Habemus, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("-n 3 -p 0 --plot none.svg", "a plot needs a P above 0: without restarts there is no violation to draw"),
+        (
+            "-n 3 -p 0 --plot none.svg",
+            "a plot needs a P above 0: without restarts there is no violation to draw",
+        ),
         ("-n 3 -m 2 -p 0.1 --plot missing/pv.svg", "missing/pv.svg: No such file or directory"),
-        ("-n 32 -m 16 -p 0.1", "m = 16 of n = 32 coordinators are no quorum: two such groups need not meet; m is 17 to 32"),
+        (
+            "-n 32 -m 16 -p 0.1",
+            (
+                "m = 16 of n = 32 coordinators are no quorum: two such groups need not meet; m is"
+                " 17 to 32"
+            ),
+        ),
         ("-n 32 -m 33 -p 0.1", "m = 33 coordinators cannot be had of n = 32; m is 17 to 32"),
         ("-n 0 -p 0.1", "there are 1 to 500 coordinators, not n = 0"),
         ("-n 3 -m 2 -p 1.5", "P = 1.5 is not a chance from 0 to 1"),
@@ -110,7 +159,10 @@ def test_runs_that_refute_the_theory_are_not_as_wanted(habemus: Habemus, monkeyp
         ("-n 3 -p 0.1 --target 2", "--target = 2 is not a chance from 0 to 1"),
         ("-n 3 -p 0.1 --target 0", "--target 0: only P = 0 makes a violation impossible"),
         ("-n 3 -m 2 -p 0.1 --target 0.1", "--target asks which m; leave -m out"),
-        ("-n 3 -m 2 -p 0.1 --plot x.pdf", "cannot tell what to write into 'x.pdf': the name must end in .png or .svg"),
+        (
+            "-n 3 -m 2 -p 0.1 --plot x.pdf",
+            "cannot tell what to write into 'x.pdf': the name must end in .png or .svg",
+        ),
     ],
 )
 def test_pv_refuses(habemus: Habemus, arguments: str, line: str) -> None:
@@ -123,21 +175,56 @@ def test_timeout_of_a_file(habemus: Habemus, tmp_path: Path) -> None:
     arguments = ("timeout", "--delays", "delays.txt", "-C", "10", "-E", "1", "--no-detectors")
     done = habemus(*arguments, "--plot", "cost.png")
     assert done.returncode == 0
-    assert "timeout 2 ms: cost 4.5, a mistake with chance 0.25 (1 of the delays are longer" in done.stdout
+    assert (
+        "timeout 2 ms: cost 4.5, a mistake with chance 0.25 (1 of the delays are longer"
+        in done.stdout
+    )
     assert (tmp_path / "cost.png").stat().st_size > 5_000
     document = json.loads(habemus(*arguments, "--json").stdout)
-    assert (document["timeout"], document["p"], document["cost"], document["detectors"]) == (2_000, 0.25, 4.5, {})
-    assert document["curve"][0] == {"timeout": 0, "mistakes": 4, "p": 1.0, "p_at_most": 1.0, "cost": 10.0}
-    last = habemus("timeout", "--delays", "delays.txt", "-C", "1000", "-E", "1", "--no-detectors").stdout
+    assert (document["timeout"], document["p"], document["cost"], document["detectors"]) == (
+        2_000,
+        0.25,
+        4.5,
+        {},
+    )
+    assert document["curve"][0] == {
+        "timeout": 0,
+        "mistakes": 4,
+        "p": 1.0,
+        "p_at_most": 1.0,
+        "cost": 10.0,
+    }
+    last = habemus(
+        "timeout", "--delays", "delays.txt", "-C", "1000", "-E", "1", "--no-detectors"
+    ).stdout
     assert "This is the longest delay of the sample" in last
-    assert "do not wait at all: cost 1" in habemus("timeout", "--delays", "delays.txt", "-C", "1", "-E", "1", "--no-detectors").stdout
+    assert (
+        "do not wait at all: cost 1"
+        in habemus(
+            "timeout", "--delays", "delays.txt", "-C", "1", "-E", "1", "--no-detectors"
+        ).stdout
+    )
 
 
 def test_timeout_with_detectors(habemus: Habemus, monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"heartbeat": ("timeout", (30_000, 60_000), ("step=0",)), "swim": ("grace", (1,), ())}
-    monkeypatch.setattr("habemus.analysis.timeouts.FAMILIES", few)
-    monkeypatch.setattr("habemus.analysis.detectors.FAMILIES", few)
-    arguments = ("timeout", "--delay", "exp:10ms", "--draws", "500", "-C", "100", "-E", "1", "--seeds", "1", "--jobs", "1")
+    monkeypatch.setattr("habemus.analysis.numbers.timeouts.FAMILIES", few)
+    monkeypatch.setattr("habemus.analysis.numbers.detectors.FAMILIES", few)
+    arguments = (
+        "timeout",
+        "--delay",
+        "exp:10ms",
+        "--draws",
+        "500",
+        "-C",
+        "100",
+        "-E",
+        "1",
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+    )
     done = habemus(*arguments, "--plot", "cost.svg")
     assert done.returncode == 0
     assert "detector   cheapest setting  detection ms  mistakes per heartbeat" in done.stdout
@@ -149,13 +236,34 @@ def test_timeout_with_detectors(habemus: Habemus, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("-C 1 -E 1", "say where the delays are from: either --delays FILE, or --delay LAW, or --live CLUSTER"),
-        ("--delays a --delay 1ms -C 1 -E 1", "say where the delays are from: either --delays FILE, or --delay LAW, or --live CLUSTER"),
+        (
+            "-C 1 -E 1",
+            (
+                "say where the delays are from: either --delays FILE, or --delay LAW, or --live"
+                " CLUSTER"
+            ),
+        ),
+        (
+            "--delays a --delay 1ms -C 1 -E 1",
+            (
+                "say where the delays are from: either --delays FILE, or --delay LAW, or --live"
+                " CLUSTER"
+            ),
+        ),
         ("--delays missing.txt -C 1 -E 1", "missing.txt: No such file or directory"),
-        ("--delays negative.txt -C 1 -E 1", "negative.txt, line 2: a delay cannot be negative, as '-5' is"),
+        (
+            "--delays negative.txt -C 1 -E 1",
+            "negative.txt, line 2: a delay cannot be negative, as '-5' is",
+        ),
         ("--delays . -C 1 -E 1", ".: Is a directory"),
-        ("--delay 1ms -C -1 -E 1", "the cost C of a mistake is 0 or a number from 1e-30 to 1e30, not -1"),
-        ("--delay 1ms -C 1 -E 0", "if waiting costs nothing, wait for ever: the cost E of waiting is more than 0"),
+        (
+            "--delay 1ms -C -1 -E 1",
+            "the cost C of a mistake is 0 or a number from 1e-30 to 1e30, not -1",
+        ),
+        (
+            "--delay 1ms -C 1 -E 0",
+            "if waiting costs nothing, wait for ever: the cost E of waiting is more than 0",
+        ),
         ("--delay soon -C 1 -E 1", "'soon' is not a time; write for example 5000, 5ms or 2s"),
         ("--delay 1ms -E 1", "Missing option '-C' / '--mistake'."),
     ],
@@ -167,7 +275,17 @@ def test_timeout_refuses(habemus: Habemus, tmp_path: Path, arguments: str, line:
 
 
 def test_growth(habemus: Habemus, tmp_path: Path) -> None:
-    arguments = ("growth", "ricart-agrawala", "maekawa", "-n", "4..36", "--points", "5", "--jobs", "1")
+    arguments = (
+        "growth",
+        "ricart-agrawala",
+        "maekawa",
+        "-n",
+        "4..36",
+        "--points",
+        "5",
+        "--jobs",
+        "1",
+    )
     done = habemus(*arguments, "--plot", "growth.svg")
     assert done.returncode == 0
     assert "ricart-agrawala  messages per entry  2 n - 2" in done.stdout
@@ -178,18 +296,29 @@ def test_growth(habemus: Habemus, tmp_path: Path) -> None:
         ("ricart-agrawala", "messages_per_entry"),
         ("ricart-agrawala", "bytes_per_entry"),
     ]
-    assert found[0]["fit"] == {"law": "n", "slope": 2.0, "intercept": -2.0, "error": 0.0, "text": "2 n - 2"}
+    assert found[0]["fit"] == {
+        "law": "n",
+        "slope": 2.0,
+        "intercept": -2.0,
+        "error": 0.0,
+        "text": "2 n - 2",
+    }
     assert found[0]["measured"] == found[0]["by_formula"] == [6, 22, 38, 54, 70]
     assert found[3]["fit"]["law"] == "sqrt n"
 
 
-def test_growth_that_differs_from_the_formula_is_not_as_wanted(habemus: Habemus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growth_that_differs_from_the_formula_is_not_as_wanted(
+    habemus: Habemus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from habemus.algorithms.mutex.central import Central
     from habemus.problems.mutex import Costs
 
     monkeypatch.setattr(Central, "costs", lambda self, size: Costs(messages=4))
     assert habemus("growth", "central", "-n", "2..5", "--jobs", "1").returncode == 1
-    assert habemus("growth", "central", "-n", "2..5", "--jobs", "1", "--delay", "500..1500").returncode == 0
+    assert (
+        habemus("growth", "central", "-n", "2..5", "--jobs", "1", "--delay", "500..1500").returncode
+        == 0
+    )
 
 
 def test_growth_of_elections(habemus: Habemus) -> None:
@@ -202,9 +331,18 @@ def test_growth_of_elections(habemus: Habemus) -> None:
     ("arguments", "line"),
     [
         ("central -n 5", "a law needs at least 4 sizes; give a longer range to -n, such as 2..40"),
-        ("central bully", "only algorithms of one problem can be compared, not mutual exclusion (central) and leader election (bully)"),
+        (
+            "central bully",
+            (
+                "only algorithms of one problem can be compared, not mutual exclusion (central) and"
+                " leader election (bully)"
+            ),
+        ),
         ("bully --load 1", "an election has no load; leave --load out"),
-        ("central --plot growth", "cannot tell what to write into 'growth': the name must end in .png or .svg"),
+        (
+            "central --plot growth",
+            "cannot tell what to write into 'growth': the name must end in .png or .svg",
+        ),
     ],
 )
 def test_growth_refuses(habemus: Habemus, arguments: str, line: str) -> None:
@@ -218,7 +356,9 @@ def test_the_program_itself_with_two_workers(tmp_path: Path) -> None:
     for jobs in ("1", "2"):
         command = [sys.executable, "-W", "error", "-m", "habemus", *arguments, "--jobs", jobs]
         environment = {**os.environ, "HOME": str(tmp_path)}
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        )
         assert (done.returncode, done.stderr) == (0, "")
         told.append(json.loads(done.stdout))
     assert told[0] == told[1]

@@ -23,7 +23,17 @@ from habemus.core import (
     upon,
     whenever,
 )
-from habemus.core.node import Broadcast, CancelTimer, Chosen, Delivered, Indicate, Node, Send, SetTimer, Stack
+from habemus.core.node import (
+    Broadcast,
+    CancelTimer,
+    Chosen,
+    Delivered,
+    Indicate,
+    Node,
+    Send,
+    SetTimer,
+    Stack,
+)
 
 
 class Heartbeat(Message):
@@ -160,7 +170,9 @@ def test_parts_are_numbered_depth_first() -> None:
         @upon(Leader)
         def follow(self, event: Leader) -> None: ...
 
-    plan = Both(left=Voter().over(Links()), right=Omega(detector=Simple()).over(Links())).over(Links().over(Links()))
+    plan = Both(left=Voter().over(Links()), right=Omega(detector=Simple()).over(Links())).over(
+        Links().over(Links())
+    )
     parts = Stack(plan).parts
     assert [(part.port, part.path, part.above, part.name) for part in parts] == [
         (0, "", None, ""),
@@ -172,7 +184,16 @@ def test_parts_are_numbered_depth_first() -> None:
         (6, ".right.links", 5, "links"),
         (7, ".right.detector", 5, "detector"),
     ]
-    assert [type(part.plan).__name__ for part in parts] == ["Both", "Links", "Links", "Voter", "Links", "Omega", "Links", "Simple"]
+    assert [type(part.plan).__name__ for part in parts] == [
+        "Both",
+        "Links",
+        "Links",
+        "Voter",
+        "Links",
+        "Omega",
+        "Links",
+        "Simple",
+    ]
 
 
 def test_every_node_of_a_stack_has_processes_of_its_own() -> None:
@@ -194,7 +215,10 @@ def test_an_indication_that_nobody_handles_is_refused_with_the_plan() -> None:
         @upon(Suspected)
         def distrust(self, event: Suspected) -> None: ...
 
-    with pytest.raises(MistakeInPlan, match=r"Simple may indicate Restored, and Deaf has no @upon\(Restored\) for it"):
+    with pytest.raises(
+        MistakeInPlan,
+        match=r"Simple may indicate Restored, and Deaf has no @upon\(Restored\) for it",
+    ):
         Stack(Deaf(detector=Simple()))
 
 
@@ -206,7 +230,9 @@ def test_links_may_say_more_than_that_a_message_has_come() -> None:
         @upon(Suspected, of="links")
         def distrust(self, event: Suspected) -> None: ...
 
-    with pytest.raises(MistakeInPlan, match=r"Telling may indicate Suspected, and Voter has no @upon\(Suspected\)"):
+    with pytest.raises(
+        MistakeInPlan, match=r"Telling may indicate Suspected, and Voter has no @upon\(Suspected\)"
+    ):
         Stack(Voter().over(Telling()))
     assert len(Stack(Listening().over(Telling())).parts) == 2
 
@@ -216,7 +242,11 @@ def test_the_values_and_the_durability_of_a_stack() -> None:
         terms: Durable[int] = 0
 
     stack = Stack(Omega(detector=Simple()).over(Links()))
-    assert [sorted(stack.known_at(part.port)) for part in stack.parts] == [["Restored", "Suspected"], ["Carried"], ["Check", "Heartbeat"]]
+    assert [sorted(stack.known_at(part.port)) for part in stack.parts] == [
+        ["Restored", "Suspected"],
+        ["Carried"],
+        ["Check", "Heartbeat"],
+    ]
     assert sorted(stack.known_at(1).inside) == ["Restored", "Suspected"]
     assert not stack.durable
     assert Stack(Omega(detector=Lasting())).durable
@@ -274,7 +304,9 @@ def test_a_step_is_a_function_of_state_and_event() -> None:
 
 def test_an_event_without_a_handler_is_a_mistake_in_the_algorithm() -> None:
     it = node(Voter())
-    with pytest.raises(MistakeInAlgorithm, match=r"Voter has no @upon\(Heartbeat\) and got Heartbeat\(\)"):
+    with pytest.raises(
+        MistakeInAlgorithm, match=r"Voter has no @upon\(Heartbeat\) and got Heartbeat\(\)"
+    ):
         it.deliver(0, 1, Heartbeat())
     with pytest.raises(MistakeInAlgorithm, match=r"Voter has no @upon\(Check\)"):
         it.fire(0, Check(1))
@@ -307,7 +339,11 @@ def test_components_start_before_what_stands_on_them() -> None:
 
 def test_down_is_a_call_and_up_an_indication() -> None:
     it = node(Omega(detector=Simple()))
-    assert it.start() == [SetTimer(1, Check(1), (10, 20)), SetTimer(1, Check(3), (10, 20)), Indicate(Leader(1))]
+    assert it.start() == [
+        SetTimer(1, Check(1), (10, 20)),
+        SetTimer(1, Check(3), (10, 20)),
+        Indicate(Leader(1)),
+    ]
     assert it.fire(1, Check(1)) == [Indicate(Leader(2))]
     assert it.deliver(1, 1, Heartbeat()) == [CancelTimer(1, Check(1)), Indicate(Leader(1))]
     assert it.capture() == ((frozenset(), 1), ((1, 3), frozenset()))
@@ -359,8 +395,12 @@ def test_an_indication_waits_until_the_handler_has_ended() -> None:
     it = node(Asking(echo=Echo()))
     it.request("go")
     asking, echo = it.capture()
-    assert asking == ((2, 1, 5), False), "first come, first served, and never one handler inside another"
-    assert echo == (("poked 2", "end 2", "poked 1", "end 1", "poked 5", "end 5"),), "indications go up before rules are applied"
+    assert asking == ((2, 1, 5), False), (
+        "first come, first served, and never one handler inside another"
+    )
+    assert echo == (("poked 2", "end 2", "poked 1", "end 1", "poked 5", "end 5"),), (
+        "indications go up before rules are applied"
+    )
 
 
 def test_a_call_can_enable_a_rule_of_the_component() -> None:
@@ -434,7 +474,9 @@ def test_an_indication_that_was_not_announced_is_a_mistake() -> None:
             self.indicate(Leader(sender))
 
     it = node(Omega(detector=Sly()))
-    with pytest.raises(MistakeInAlgorithm, match=r"Sly indicates Leader\(process=3\), which Omega does not handle"):
+    with pytest.raises(
+        MistakeInAlgorithm, match=r"Sly indicates Leader\(process=3\), which Omega does not handle"
+    ):
         it.deliver(1, 3, Vote(1))
 
 
@@ -466,7 +508,9 @@ def test_parts_that_keep_waking_each_other_are_refused() -> None:
         def serve(self) -> None:
             self.pong.hit()
 
-    with pytest.raises(MistakeInAlgorithm, match="Ping and its components do not come to rest after one event"):
+    with pytest.raises(
+        MistakeInAlgorithm, match="Ping and its components do not come to rest after one event"
+    ):
         node(Ping(pong=Pong())).request("serve")
 
 
@@ -512,7 +556,13 @@ def test_a_crash_leaves_what_is_durable() -> None:
     assert left == ((0, 9), (9, (9,), 4, frozenset({7})))
     it.restore(left)
     register: Any = it.parts[1]
-    assert (register.stored, register.history, register.scratch, register.marks, register.limit) == (9, [9], 4, {7}, 3)
+    assert (
+        register.stored,
+        register.history,
+        register.scratch,
+        register.marks,
+        register.limit,
+    ) == (9, [9], 4, {7}, 3)
     assert it.stack.forget(it.stack.initial) == it.stack.initial
     assert it.stack.forget(left) == left
 
@@ -539,7 +589,9 @@ def test_messages_go_over_links_and_arrive_as_themselves() -> None:
     assert it.deliver(1, 3, Carried(Vote(8))) == [Send(1, 3, Carried(Vote(-8)))]
     assert it.capture() == (((8,),), (3,))
     assert plan.links is None
-    assert node(plan).request("propose", 5) == [Broadcast(0, Vote(5))], "the plan itself is unchanged"
+    assert node(plan).request("propose", 5) == [Broadcast(0, Vote(5))], (
+        "the plan itself is unchanged"
+    )
 
 
 def test_links_over_links() -> None:
@@ -558,9 +610,17 @@ def test_links_carry_only_what_the_part_above_them_sends() -> None:
             self.broadcast(Vote(1))
 
     chatty = node(Chatty(detector=Beating()).over(Links()), 1, (2,))
-    assert chatty.start() == [Broadcast(2, Heartbeat()), Send(1, 2, Carried(Vote(1))), Indicate(Leader(1))]
+    assert chatty.start() == [
+        Broadcast(2, Heartbeat()),
+        Send(1, 2, Carried(Vote(1))),
+        Indicate(Leader(1)),
+    ]
     beating = node(Chatty(detector=Beating().over(Links())), 1, (2,))
-    assert beating.start() == [Send(2, 2, Carried(Heartbeat())), Broadcast(0, Vote(1)), Indicate(Leader(1))]
+    assert beating.start() == [
+        Send(2, 2, Carried(Heartbeat())),
+        Broadcast(0, Vote(1)),
+        Indicate(Leader(1)),
+    ]
 
 
 def test_a_message_over_links_without_a_handler_is_a_mistake() -> None:
@@ -655,4 +715,8 @@ def test_two_messages_of_one_name_in_a_stack_are_kept_apart() -> None:
         below: Uses[Process]
 
     stack = Stack(Both(below=another()()))
-    assert list(stack.known_at(0)["Vote"].__fields__) != list(stack.known_at(1)["Vote"].__fields__) == ["text"]
+    assert (
+        list(stack.known_at(0)["Vote"].__fields__)
+        != list(stack.known_at(1)["Vote"].__fields__)
+        == ["text"]
+    )

@@ -137,7 +137,12 @@ def test_constants_and_components_are_not_part_of_the_state() -> None:
     assert process.coordinator == 7
     assert Central.__capture__(process) == (None, (4,), 0)
     Central.__restore__(process, (9, (1, 2), 5))
-    assert (process.holder, process.waiting, process.grants, process.coordinator) == (9, [1, 2], 5, 7)
+    assert (process.holder, process.waiting, process.grants, process.coordinator) == (
+        9,
+        [1, 2],
+        5,
+        7,
+    )
 
 
 def test_a_captured_state_is_hashable_and_stays_when_the_process_goes_on() -> None:
@@ -205,7 +210,9 @@ def test_class_variables_are_no_variables() -> None:
         ("Missing", "Wrong: name 'Missing' is not defined; define it above"),
     ],
 )
-def test_a_type_that_cannot_be_captured_is_refused_when_the_class_is_made(annotation: str, reason: str) -> None:
+def test_a_type_that_cannot_be_captured_is_refused_when_the_class_is_made(
+    annotation: str, reason: str
+) -> None:
     with pytest.raises(UnsupportedType, match=reason):
         made("Wrong", Process, __annotations__={"field": annotation})
 
@@ -251,9 +258,14 @@ def test_a_missing_variable_is_named() -> None:
 
 
 def test_an_unknown_variable_is_refused_with_a_suggestion() -> None:
-    with pytest.raises(MistakeInPlan, match=r"Central has no variable cordinator; did you mean coordinator\?"):
+    with pytest.raises(
+        MistakeInPlan, match=r"Central has no variable cordinator; did you mean coordinator\?"
+    ):
         Central(cordinator=1)  # type: ignore[call-arg]  # the mistake under test
-    with pytest.raises(MistakeInPlan, match="Central has no variable zzz; it has coordinator, holder, waiting, grants"):
+    with pytest.raises(
+        MistakeInPlan,
+        match="Central has no variable zzz; it has coordinator, holder, waiting, grants",
+    ):
         Central(coordinator=1, zzz=1)  # type: ignore[call-arg]  # the mistake under test
     with pytest.raises(MistakeInPlan, match="Process has no variable x; it has none"):
         Process(x=1)
@@ -396,7 +408,9 @@ def test_a_new_default_needs_no_annotation() -> None:
     process, _ = alone(plan)
     process.waiting.append(9)
     assert Deeper(coordinator=6).waiting == [8]
-    assert list(Deeper.__variables__) == list(Central.__variables__), "the order of the state does not change"
+    assert list(Deeper.__variables__) == list(Central.__variables__), (
+        "the order of the state does not change"
+    )
 
 
 def test_a_variable_may_be_declared_anew() -> None:
@@ -476,9 +490,16 @@ def test_one_indication_of_two_components_may_have_two_handlers() -> None:
         (Suspected, "self, sender, event", "self and the event"),
     ],
 )
-def test_a_handler_with_the_wrong_parameters_is_refused(kind: type[Value], parameters: str, wanted: str) -> None:
+def test_a_handler_with_the_wrong_parameters_is_refused(
+    kind: type[Value], parameters: str, wanted: str
+) -> None:
     handler: Callable[..., None] = eval(f"lambda {parameters}: None")
-    with pytest.raises(MistakeInAlgorithm, match=rf"Wrong\.hear handles {kind.__name__} and so takes {wanted}; it has \({parameters}\)"):
+    with pytest.raises(
+        MistakeInAlgorithm,
+        match=(
+            rf"Wrong\.hear handles {kind.__name__} and so takes {wanted}; it has \({parameters}\)"
+        ),
+    ):
         made("Wrong", Process, hear=upon(kind)(handler))
 
 
@@ -588,7 +609,10 @@ def test_endless_rules_are_refused() -> None:
 
     for skipping in (True, False):
         process, _ = alone(Endless())
-        with pytest.raises(MistakeInAlgorithm, match=f"Endless: the rules count still apply after {engine.RULE_LIMIT} times"):
+        with pytest.raises(
+            MistakeInAlgorithm,
+            match=f"Endless: the rules count still apply after {engine.RULE_LIMIT} times",
+        ):
             handle(process, Ask(), skipping=skipping)
 
 
@@ -622,9 +646,9 @@ def test_a_rule_that_a_handler_cannot_affect_is_not_looked_at() -> None:
         assert behaviour.settled[followed, None] is not behaviour.upon[followed, None]
 
 
-# Rule skipping must never skip a rule that a handler could enable.  Each class below is put together from a way to
-# change a variable and a way to look at it, as somebody might write them; what the engine does after a handler is
-# compared with applying all rules.
+# Rule skipping must never skip a rule that a handler could enable.  Each class below is put
+# together from a way to change a variable and a way to look at it, as somebody might write them;
+# what the engine does after a handler is compared with applying all rules.
 
 
 class Held(Process):
@@ -677,7 +701,12 @@ class Nudge(Message):
 
 VARIABLES = ("count", "items", "marks", "table", "standing")
 STATEMENTS = {
-    "count": ["self.count = 1", "self.count += 1", "self.count, spare = 1, 2", "for self.count in (0, 1): pass"],
+    "count": [
+        "self.count = 1",
+        "self.count += 1",
+        "self.count, spare = 1, 2",
+        "for self.count in (0, 1): pass",
+    ],
     "items": [
         "self.items.append(1)",
         "self.items[:] = [1]",
@@ -685,7 +714,12 @@ STATEMENTS = {
         "self.items = [1]",
         "[*self.items, self.items.append(1)]",
     ],
-    "marks": ["self.marks.add(1)", "self.marks |= {1}", "self.marks = {1}", "held = self.marks\nheld.add(1)"],
+    "marks": [
+        "self.marks.add(1)",
+        "self.marks |= {1}",
+        "self.marks = {1}",
+        "held = self.marks\nheld.add(1)",
+    ],
     "table": [
         "self.table[1] = []",
         "self.table.setdefault(1, []).append(1)",
@@ -701,12 +735,20 @@ EXPRESSIONS = {
     "table": "self.table.update({1: [1]})",
     "standing": "self.fill_standing()",
 }
-VALUES = {"count": "1", "items": "[1]", "marks": "{1}", "table": "{1: []}", "standing": "Standing.BUSY"}
+VALUES = {
+    "count": "1",
+    "items": "[1]",
+    "marks": "{1}",
+    "table": "{1: []}",
+    "standing": "Standing.BUSY",
+}
 EMPTY = {"count": "0", "items": "[]", "marks": "set()", "table": "{}", "standing": "Standing.IDLE"}
 
 
 class Way:
-    """A way of writing something: lines of a handler or guard, further members of the class, functions beside it."""
+    """A way of writing something: lines of a handler or guard, further members of the class,
+    functions beside it.
+    """
 
     def __init__(self, body: str, *, members: str = "", beside: str = "", after: str = "") -> None:
         self.body, self.members, self.beside, self.after = body, members, beside, after
@@ -715,7 +757,9 @@ class Way:
         text = textwrap.dedent(getattr(self, part)).strip("\n")
         for line in text.splitlines():
             if line.strip() == "STATEMENT":  # keeps the indentation of a statement of several lines
-                text = text.replace(line, textwrap.indent(statement, line[: len(line) - len(line.lstrip())]))
+                text = text.replace(
+                    line, textwrap.indent(statement, line[: len(line) - len(line.lstrip())])
+                )
         return (
             text.replace("EXPRESSION", EXPRESSIONS[variable])
             .replace("VARIABLE", variable)
@@ -730,32 +774,54 @@ CHANGES = {
     "in a loop": Way("while True:\n    STATEMENT\n    break"),
     "while an error is handled": Way("try:\n    raise KeyError\nexcept KeyError:\n    STATEMENT"),
     "in a method": Way("self.fill()", members="def fill(self):\n    STATEMENT"),
-    "two methods down": Way("self.fill()", members="def fill(self):\n    return self.really()\ndef really(self):\n    STATEMENT"),
+    "two methods down": Way(
+        "self.fill()",
+        members="def fill(self):\n    return self.really()\ndef really(self):\n    STATEMENT",
+    ),
     "in an inherited method": Way("self.fill_VARIABLE()"),
     "in a method by super": Way("super().fill_VARIABLE()"),
     "in a method by the name of the class": Way("Held.fill_VARIABLE(self)"),
     "in a bound method given to a function": Way(
-        "call(self.fill)", members="def fill(self):\n    STATEMENT", beside="def call(function): function()"
+        "call(self.fill)",
+        members="def fill(self):\n    STATEMENT",
+        beside="def call(function): function()",
     ),
-    "in a bound method kept in a variable": Way("fill = self.fill\nfill()", members="def fill(self):\n    STATEMENT"),
-    "in a method with a private name": Way("self.__fill()", members="def __fill(self):\n    STATEMENT"),
+    "in a bound method kept in a variable": Way(
+        "fill = self.fill\nfill()", members="def fill(self):\n    STATEMENT"
+    ),
+    "in a method with a private name": Way(
+        "self.__fill()", members="def __fill(self):\n    STATEMENT"
+    ),
     "in a property": Way("self.filled", members="@property\ndef filled(self):\n    STATEMENT"),
     "in a nested function": Way("def fill():\n    STATEMENT\nfill()"),
-    "in a function nested twice": Way("def fill():\n    def really():\n        STATEMENT\n    really()\nfill()"),
+    "in a function nested twice": Way(
+        "def fill():\n    def really():\n        STATEMENT\n    really()\nfill()"
+    ),
     "in a lambda": Way("(lambda: EXPRESSION)()"),
     "in a lambda with self as its default": Way("(lambda self=self: EXPRESSION)()"),
     "in a comprehension": Way("[EXPRESSION for _ in (1,)]"),
     "in a generator": Way("any(EXPRESSION for _ in (1,))"),
     "in a sorting key": Way("sorted((1, 2), key=lambda number: (EXPRESSION, number)[1])"),
     "in a function": Way("fill(self)", beside="def fill(self):\n    STATEMENT"),
-    "in a function given self by name": Way("fill(process=self)", beside="def fill(process):\n    process.VARIABLE = VALUE"),
-    "in a function given self among others": Way("fill(*[self])", beside="def fill(process):\n    process.VARIABLE = VALUE"),
-    "in a static method": Way("self.fill(self)", members="@staticmethod\ndef fill(process):\n    process.VARIABLE = VALUE"),
-    "in a class method": Way("self.fill(self)", members="@classmethod\ndef fill(cls, process):\n    process.VARIABLE = VALUE"),
+    "in a function given self by name": Way(
+        "fill(process=self)", beside="def fill(process):\n    process.VARIABLE = VALUE"
+    ),
+    "in a function given self among others": Way(
+        "fill(*[self])", beside="def fill(process):\n    process.VARIABLE = VALUE"
+    ),
+    "in a static method": Way(
+        "self.fill(self)", members="@staticmethod\ndef fill(process):\n    process.VARIABLE = VALUE"
+    ),
+    "in a class method": Way(
+        "self.fill(self)",
+        members="@classmethod\ndef fill(cls, process):\n    process.VARIABLE = VALUE",
+    ),
     "by setattr": Way("setattr(self, 'VARIABLE', VALUE)"),
     "by setattr of object": Way("object.__setattr__(self, 'VARIABLE', VALUE)"),
     "under another name": Way("process = self\nprocess.VARIABLE = VALUE"),
-    "under another name in a function": Way("process = self\nfill(process)", beside="def fill(process):\n    process.VARIABLE = VALUE"),
+    "under another name in a function": Way(
+        "process = self\nfill(process)", beside="def fill(process):\n    process.VARIABLE = VALUE"
+    ),
     "in a context": Way("with nullcontext(VALUE) as self.VARIABLE:\n    pass"),
     "in a match": Way("match message:\n    case Poke():\n        STATEMENT"),
     "after a variable is deleted": Way("del self.spare\nself.spare = 0\nSTATEMENT"),
@@ -786,22 +852,35 @@ LOOKS = {
     "directly": Way("return bool(self.VARIABLE)"),
     "in a method": Way("return self.look()", members="def look(self): return bool(self.VARIABLE)"),
     "two methods down": Way(
-        "return self.look()", members="def look(self): return self.really()\ndef really(self): return bool(self.VARIABLE)"
+        "return self.look()",
+        members=(
+            "def look(self): return self.really()\ndef really(self): return bool(self.VARIABLE)"
+        ),
     ),
     "in an inherited method": Way("return self.seen_VARIABLE()"),
     "in a method by super": Way("return super().seen_VARIABLE()"),
-    "in a property": Way("return self.is_filled", members="@property\ndef is_filled(self): return bool(self.VARIABLE)"),
+    "in a property": Way(
+        "return self.is_filled",
+        members="@property\ndef is_filled(self): return bool(self.VARIABLE)",
+    ),
     "in a lambda": Way("return (lambda: bool(self.VARIABLE))()"),
     "in a comprehension": Way("return any([self.VARIABLE for _ in (1,)])"),
     "in a generator": Way("return any(self.VARIABLE for _ in (1,))"),
     "in a nested function": Way("def look():\n    return bool(self.VARIABLE)\nreturn look()"),
-    "in a function": Way("return look(self)", beside="def look(process): return bool(process.VARIABLE)"),
-    "in a static method": Way("return self.look(self)", members="@staticmethod\ndef look(process): return bool(process.VARIABLE)"),
+    "in a function": Way(
+        "return look(self)", beside="def look(process): return bool(process.VARIABLE)"
+    ),
+    "in a static method": Way(
+        "return self.look(self)",
+        members="@staticmethod\ndef look(process): return bool(process.VARIABLE)",
+    ),
     "by getattr": Way("return bool(getattr(self, 'VARIABLE'))"),
     "by attrgetter": Way("return bool(attrgetter('VARIABLE')(self))"),
     "under another name": Way("process = self\nreturn bool(process.VARIABLE)"),
     "in a match": Way("match self:\n    case Process(VARIABLE=found):\n        return bool(found)"),
-    "in a bound method": Way("return any(map(self.look, (1,)))", members="def look(self, _): return bool(self.VARIABLE)"),
+    "in a bound method": Way(
+        "return any(map(self.look, (1,)))", members="def look(self, _): return bool(self.VARIABLE)"
+    ),
 }
 
 SAMPLE = """
@@ -839,7 +918,9 @@ def sample(change: Way, look: Way, variable: str, statement: str) -> type[Held]:
         change=part(change, "body", 2).strip(),
         look=part(look, "body", 2).strip(),
         # The names of two ways must not meet.
-        members=part(change, "members", 1) + "\n" + part(look, "members", 1).replace("really", "truly"),
+        members=part(change, "members", 1)
+        + "\n"
+        + part(look, "members", 1).replace("really", "truly"),
         after=part(change, "after", 1),
         variable=variable,
         empty=EMPTY[variable],
@@ -850,7 +931,10 @@ def sample(change: Way, look: Way, variable: str, statement: str) -> type[Held]:
 def _class_of(source: str) -> type[Held]:
     scope: dict[str, Any] = {
         **{each.__name__: each for each in (Held, Poke, Nudge, Process, Standing)},
-        **{each.__name__: each for each in (upon, whenever, attrgetter, partialmethod, nullcontext, passed_on)},
+        **{
+            each.__name__: each
+            for each in (upon, whenever, attrgetter, partialmethod, nullcontext, passed_on)
+        },
         "__name__": __name__,
     }
     exec(compile(source, "<sample>", "exec"), scope)
@@ -886,7 +970,9 @@ def test_no_rule_is_skipped_that_a_handler_could_enable(change: str, look: str) 
     for variable in VARIABLES if look == "directly" else ("count", "items"):
         for statement in STATEMENTS[variable] if look == "directly" else STATEMENTS[variable][:1]:
             cls = sample(CHANGES[change], LOOKS[look], variable, statement)
-            assert assert_no_rule_is_skipped_wrongly(cls, [Nudge(), Poke(), Nudge(), Poke()]) == 22, f"{variable}: {statement}"
+            assert (
+                assert_no_rule_is_skipped_wrongly(cls, [Nudge(), Poke(), Nudge(), Poke()]) == 22
+            ), f"{variable}: {statement}"
 
 
 # Ways that hide what they do.
@@ -909,10 +995,19 @@ BLIND_CHANGES = {
         def filled(self): self.VARIABLE = VALUE
         """,
     ),
-    "in a decorated method": Way("self.fill()", members="@passed_on\ndef fill(self):\n    self.VARIABLE = VALUE"),
-    "in a partial method": Way("self.fill()", members="def put(self, value):\n    self.VARIABLE = value\nfill = partialmethod(put, VALUE)"),
+    "in a decorated method": Way(
+        "self.fill()", members="@passed_on\ndef fill(self):\n    self.VARIABLE = VALUE"
+    ),
+    "in a partial method": Way(
+        "self.fill()",
+        members=(
+            "def put(self, value):\n    self.VARIABLE = value\nfill = partialmethod(put, VALUE)"
+        ),
+    ),
     "by __setattr__": Way("self.__setattr__('VARIABLE', VALUE)"),
-    "in a function, named on the way": Way("fill(process := self)", beside="def fill(process):\n    process.VARIABLE = VALUE"),
+    "in a function, named on the way": Way(
+        "fill(process := self)", beside="def fill(process):\n    process.VARIABLE = VALUE"
+    ),
     "in a function, with two names at once": Way(
         "one = other = self\nfill(one)", beside="def fill(process):\n    process.VARIABLE = VALUE"
     ),
@@ -920,9 +1015,12 @@ BLIND_CHANGES = {
 }
 BLIND_LOOKS = {
     "in a match with two cases": Way(
-        "match self:\n    case Process(spare=-1): return False\n    case Process(VARIABLE=found): return bool(found)"
+        "match self:\n    case Process(spare=-1): return False\n    case Process(VARIABLE=found):"
+        " return bool(found)"
     ),
-    "in a decorated method": Way("return self.look()", members="@passed_on\ndef look(self): return bool(self.VARIABLE)"),
+    "in a decorated method": Way(
+        "return self.look()", members="@passed_on\ndef look(self): return bool(self.VARIABLE)"
+    ),
     "by __getattribute__": Way("return bool(self.__getattribute__('VARIABLE'))"),
     "by eval": Way("return bool(eval('self.VARIABLE'))"),
 }
@@ -941,7 +1039,9 @@ def test_no_rule_is_skipped_before_an_unusual_look(look: str) -> None:
 
 
 def test_no_rule_is_skipped_when_self_is_collected() -> None:
-    change = Way("fill([self for number in (1,)])", beside="def fill(processes):\n    processes[0].count = 1")
+    change = Way(
+        "fill([self for number in (1,)])", beside="def fill(processes):\n    processes[0].count = 1"
+    )
     cls = sample(change, LOOKS["directly"], "count", "")
     assert assert_no_rule_is_skipped_wrongly(cls, [Nudge(), Poke(), Nudge(), Poke()]) == 22
 
@@ -972,8 +1072,12 @@ class Sample(Held):
 
 @st.composite
 def rule_networks(draw: st.DrawFn) -> str:
-    ways = st.sampled_from(["directly", "in a method", "in a function", "in a nested function", "by setattr"])
-    looks = st.sampled_from(["directly", "in a method", "in a property", "in a lambda", "in a function"])
+    ways = st.sampled_from(
+        ["directly", "in a method", "in a function", "in a nested function", "by setattr"]
+    )
+    looks = st.sampled_from(
+        ["directly", "in a method", "in a property", "in a lambda", "in a function"]
+    )
     beside: list[str] = []
     members: list[str] = []
 
@@ -988,7 +1092,9 @@ def rule_networks(draw: st.DrawFn) -> str:
                 .replace("is_filled", f"is_filled{number}")
             )
         body = (
-            way.lines("body", variable, statement).replace("fill(self)", f"fill{number}(self)").replace("look(self)", f"look{number}(self)")
+            way.lines("body", variable, statement)
+            .replace("fill(self)", f"fill{number}(self)")
+            .replace("look(self)", f"look{number}(self)")
         )
         return (
             body.replace("self.fill()", f"self.fill{number}()")
@@ -997,22 +1103,41 @@ def rule_networks(draw: st.DrawFn) -> str:
         )
 
     def filling(variables: list[str]) -> str:
-        return "\n".join(renamed(CHANGES[draw(ways)], each, draw(st.sampled_from(STATEMENTS[each]))) for each in variables) or "pass"
+        return (
+            "\n".join(
+                renamed(CHANGES[draw(ways)], each, draw(st.sampled_from(STATEMENTS[each])))
+                for each in variables
+            )
+            or "pass"
+        )
 
     rules = []
     order = draw(st.permutations(range(len(VARIABLES))))
     for index in draw(st.lists(st.sampled_from(order), unique=True)):
         variable = VARIABLES[index]
-        later = draw(st.lists(st.sampled_from(VARIABLES[index + 1 :]), unique=True)) if index + 1 < len(VARIABLES) else []
+        later = (
+            draw(st.lists(st.sampled_from(VARIABLES[index + 1 :]), unique=True))
+            if index + 1 < len(VARIABLES)
+            else []
+        )
         guard = textwrap.indent(renamed(LOOKS[draw(looks)], variable, ""), "    ")
         action = textwrap.indent(
-            f"self.{variable} = {EMPTY[variable]}\nself.done = self.done * 7 % 1000 + {index + 1}\n{filling(later)}", "    "
+            f"self.{variable} = {EMPTY[variable]}\nself.done = self.done * 7 % 1000 +"
+            f" {index + 1}\n{filling(later)}",
+            "    ",
         )
-        rules.append(f"def guard{index}(self):\n{guard}\n@whenever(guard{index})\ndef rule{index}(self):\n{action}")
+        rules.append(
+            f"def guard{index}(self):\n{guard}\n@whenever(guard{index})\ndef"
+            f" rule{index}(self):\n{action}"
+        )
     handlers = []
     for kind in ("Poke", "Nudge"):
-        body = textwrap.indent(filling(draw(st.lists(st.sampled_from(VARIABLES), unique=True, max_size=2))), "    ")
-        handlers.append(f"@upon({kind})\ndef on_{kind}(self, sender, message):\n    self.spare += 1\n{body}")
+        body = textwrap.indent(
+            filling(draw(st.lists(st.sampled_from(VARIABLES), unique=True, max_size=2))), "    "
+        )
+        handlers.append(
+            f"@upon({kind})\ndef on_{kind}(self, sender, message):\n    self.spare += 1\n{body}"
+        )
     inside = textwrap.indent("\n".join([*handlers, *members, *rules]), "    ")
     return "\n".join([*beside, "class Sample(Held):", inside])
 
@@ -1082,7 +1207,10 @@ def test_a_guard_that_is_no_method_is_refused() -> None:
         made("Wrong", Process, act=whenever(lambda self: False)(lambda self: None))
 
 
-@pytest.mark.parametrize(("name", "value"), [("waiting", None), ("waiting", 3), ("holder", "two"), ("grants", True), ("grants", 1.5)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("waiting", None), ("waiting", 3), ("holder", "two"), ("grants", True), ("grants", 1.5)],
+)
 def test_a_value_of_the_wrong_type_is_a_mistake_in_the_plan(name: str, value: Any) -> None:
     with pytest.raises(MistakeInPlan, match=name):
         Central(**{"coordinator": 1, name: value})

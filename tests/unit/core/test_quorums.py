@@ -13,7 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from habemus.core import quorums
-from habemus.core.quorums import VotingSets, grid, majority, more_than_half, projective_plane, sizes_with_plane, weighted_majority
+from habemus.core.quorums import (
+    VotingSets,
+    grid,
+    majority,
+    more_than_half,
+    projective_plane,
+    sizes_with_plane,
+    weighted_majority,
+)
 
 relaxed = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -45,7 +53,9 @@ def test_majorities(size: int) -> None:
     assert sets.check() is sets
     assert sets.is_regular
     assert sets.size == size // 2 + 1 == more_than_half(size)
-    assert set(Counter(chain.from_iterable(sets.values())).values()) == {sets.size}, "everybody votes equally often"
+    assert set(Counter(chain.from_iterable(sets.values())).values()) == {sets.size}, (
+        "everybody votes equally often"
+    )
 
 
 def test_the_majorities_of_three_are_the_cycle_in_which_maekawa_deadlocks() -> None:
@@ -67,7 +77,9 @@ def test_weighted_majorities(weights: dict[int, int]) -> None:
         weight = sum(weights[voter] for voter in voters)
         assert 2 * weight > total
         for spared in voters:
-            assert spared == process or 2 * (weight - weights[spared]) <= total, "nobody is asked in vain"
+            assert spared == process or 2 * (weight - weights[spared]) <= total, (
+                "nobody is asked in vain"
+            )
 
 
 @relaxed
@@ -80,7 +92,10 @@ def test_weighted_majorities_ask_as_few_as_possible(given_weights: list[int]) ->
         fewest = next(
             count
             for count in range(len(weights))
-            if any(2 * (weights[process] + sum(weights[each] for each in some)) > total for some in combinations(others, count))
+            if any(
+                2 * (weights[process] + sum(weights[each] for each in some)) > total
+                for some in combinations(others, count)
+            )
         )
         assert len(voters) == 1 + fewest
 
@@ -93,7 +108,9 @@ def test_exactly_half_of_the_weight_is_not_enough() -> None:
     assert weighted_majority({1: 2, 2: 1, 3: 1}) == {1: (1, 2), 2: (1, 2), 3: (1, 3)}
 
 
-@pytest.mark.parametrize(("total", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (100, 51), (101, 51)])
+@pytest.mark.parametrize(
+    ("total", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (100, 51), (101, 51)]
+)
 def test_more_than_half(total: int, needed: int) -> None:
     assert more_than_half(total) == needed
 
@@ -116,7 +133,9 @@ def test_grids(size: int) -> None:
 @given(ids)
 def test_grids_of_any_processes(processes: list[int]) -> None:
     assert_voting_sets(grid(processes), processes)
-    assert grid(processes) == grid(sorted(processes)), "the order in which processes are named does not matter"
+    assert grid(processes) == grid(sorted(processes)), (
+        "the order in which processes are named does not matter"
+    )
 
 
 def test_the_grid_of_nine_is_rows_and_columns() -> None:
@@ -145,7 +164,9 @@ def test_planes(order: int) -> None:
     assert sets.size == order + 1
     lines = [frozenset(voters) for voters in sets.values()]
     assert len(set(lines)) == size, "every process has a line of its own"
-    assert all(len(one & other) == 1 for one, other in combinations(lines, 2)), "two lines meet in exactly one point"
+    assert all(len(one & other) == 1 for one, other in combinations(lines, 2)), (
+        "two lines meet in exactly one point"
+    )
     joined = Counter(pair for voters in sets.values() for pair in combinations(voters, 2))
     assert len(joined) == size * (size - 1) // 2, "two points are on exactly one line"
     assert set(joined.values()) == {1}
@@ -157,7 +178,9 @@ def test_the_line_is_a_perfect_difference_set(order: int) -> None:
     size = order * order + order + 1
     line = quorums._difference_set(order)
     assert line[0] == 0
-    assert sorted((one - other) % size for one, other in permutations(line, 2)) == list(range(1, size))
+    assert sorted((one - other) % size for one, other in permutations(line, 2)) == list(
+        range(1, size)
+    )
 
 
 @pytest.mark.parametrize(("prime", "degree"), [(2, 2), (2, 3), (3, 2), (2, 4), (5, 1), (13, 3)])
@@ -169,7 +192,15 @@ def test_a_generator_runs_through_the_whole_field(prime: int, degree: int) -> No
 
 
 def test_the_fano_plane() -> None:
-    assert projective_plane(7) == {1: (1, 2, 6), 2: (2, 3, 7), 3: (1, 3, 4), 4: (2, 4, 5), 5: (3, 5, 6), 6: (4, 6, 7), 7: (1, 5, 7)}
+    assert projective_plane(7) == {
+        1: (1, 2, 6),
+        2: (2, 3, 7),
+        3: (1, 3, 4),
+        4: (2, 4, 5),
+        5: (3, 5, 6),
+        6: (4, 6, 7),
+        7: (1, 5, 7),
+    }
 
 
 def test_a_plane_larger_than_those_that_are_listed() -> None:
@@ -203,7 +234,14 @@ def test_a_plane_is_built_or_refused_as_listed(size: int) -> None:
 
 @pytest.mark.parametrize(
     ("size", "nearest"),
-    [(1, "7"), (3, "7"), (8, "7 or 13"), (43, "31 or 57"), (300, "273 or 307"), (1000, "993 or 1057")],
+    [
+        (1, "7"),
+        (3, "7"),
+        (8, "7 or 13"),
+        (43, "31 or 57"),
+        (300, "273 or 307"),
+        (1000, "993 or 1057"),
+    ],
 )
 def test_the_nearest_planes_are_named(size: int, nearest: str) -> None:
     with pytest.raises(ValueError, match=rf"the nearest that is has {nearest}$"):
@@ -211,7 +249,20 @@ def test_the_nearest_planes_are_named(size: int, nearest: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "prime"), [(0, None), (1, None), (2, 2), (6, None), (8, 2), (9, 3), (10, None), (12, None), (121, 11), (128, 2), (143, None)]
+    ("number", "prime"),
+    [
+        (0, None),
+        (1, None),
+        (2, 2),
+        (6, None),
+        (8, 2),
+        (9, 3),
+        (10, None),
+        (12, None),
+        (121, 11),
+        (128, 2),
+        (143, None),
+    ],
 )
 def test_prime_powers(number: int, prime: int | None) -> None:
     assert quorums._prime_of(number) == prime
@@ -239,7 +290,10 @@ def test_voting_sets_are_a_mapping_of_sorted_tuples() -> None:
 @pytest.mark.parametrize(
     ("sets", "reason"),
     [
-        ({1: (1, 2), 2: (2,), 3: (3,)}, r"the voting sets \{1, 2\} of 1 and \{3\} of 3 have no process in common"),
+        (
+            {1: (1, 2), 2: (2,), 3: (3,)},
+            r"the voting sets \{1, 2\} of 1 and \{3\} of 3 have no process in common",
+        ),
         ({1: (2,), 2: (1, 2)}, r"process 1 is not in its own voting set \{2\}"),
         ({1: (1, 4), 2: (1, 2)}, "process 4 in the voting set of 1 has no voting set of its own"),
         ({1: ()}, r"process 1 is not in its own voting set \{\}"),
@@ -277,7 +331,9 @@ def test_check_agrees_with_the_definition(sets: dict[int, frozenset[int]]) -> No
         ([1, 2, 1], "process 1 is named twice"),
     ],
 )
-def test_processes_that_cannot_be(build: Callable[[Any], VotingSets], processes: Any, reason: str) -> None:
+def test_processes_that_cannot_be(
+    build: Callable[[Any], VotingSets], processes: Any, reason: str
+) -> None:
     with pytest.raises(ValueError, match=reason) as raised:
         build(processes)
     assert "\n" not in str(raised.value)
@@ -285,7 +341,11 @@ def test_processes_that_cannot_be(build: Callable[[Any], VotingSets], processes:
 
 @pytest.mark.parametrize(
     ("weights", "reason"),
-    [({}, "at least one process"), ({1: 1, 2: 0}, "the weight of process 2 is 0"), ({4: -2}, "the weight of process 4 is -2")],
+    [
+        ({}, "at least one process"),
+        ({1: 1, 2: 0}, "the weight of process 2 is 0"),
+        ({4: -2}, "the weight of process 4 is -2"),
+    ],
 )
 def test_weights_that_cannot_be(weights: dict[int, int], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
@@ -299,4 +359,9 @@ def test_no_voting_sets_at_all() -> None:
 
 @pytest.mark.parametrize("build", [majority, grid, projective_plane])
 def test_processes_may_come_from_anywhere(build: Callable[[Any], VotingSets]) -> None:
-    assert build(7) == build(range(1, 8)) == build(reversed(range(1, 8))) == build({3, 1, 2, 7, 6, 5, 4})
+    assert (
+        build(7)
+        == build(range(1, 8))
+        == build(reversed(range(1, 8)))
+        == build({3, 1, 2, 7, 6, 5, 4})
+    )

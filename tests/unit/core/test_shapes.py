@@ -1,4 +1,6 @@
-"""Shapes: whatever a variable may hold is captured, restored, written and read again without a difference."""
+"""Shapes: whatever a variable may hold is captured, restored, written and read again without a
+difference.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ from habemus.core.node import Delivered
 from habemus.core.shapes import Malformed, Shape, UnsupportedType, plain_of, shape_of
 from habemus.core.values import canonical
 
-relaxed = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+relaxed = settings(
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 
 
 class Colour(Enum):
@@ -53,8 +59,28 @@ KNOWN: dict[str, type] = {cls.__name__: cls for cls in (Point, Ping, Data, Deliv
 
 # Types and values of them, drawn together.
 
-ORDERED: list[Any] = [int, str, bool, Standing, Point, tuple[int, ...], tuple[int, str], tuple[Standing, tuple[bool, ...]]]
-ATOMS: list[Any] = [*ORDERED, None, Colour, Ping, Data, Literal["left", "right"], int | None, str | None, Point | None, Colour | int | None]
+ORDERED: list[Any] = [
+    int,
+    str,
+    bool,
+    Standing,
+    Point,
+    tuple[int, ...],
+    tuple[int, str],
+    tuple[Standing, tuple[bool, ...]],
+]
+ATOMS: list[Any] = [
+    *ORDERED,
+    None,
+    Colour,
+    Ping,
+    Data,
+    Literal["left", "right"],
+    int | None,
+    str | None,
+    Point | None,
+    Colour | int | None,
+]
 
 immutable_types = st.recursive(
     st.sampled_from(ATOMS),
@@ -109,7 +135,9 @@ def values_of(declared: Any) -> st.SearchStrategy[Any]:
 
 
 def belongs(value: Any, declared: Any) -> bool:
-    """Whether a value has the declared type: the meaning that shapes must keep to, told in another way."""
+    """Whether a value has the declared type: the meaning that shapes must keep to, told in another
+    way.
+    """
     origin, arguments = typing.get_origin(declared), typing.get_args(declared)
     if origin is Literal:
         return any(type(value) is type(each) and value == each for each in arguments)
@@ -122,7 +150,10 @@ def belongs(value: Any, declared: Any) -> bool:
     if origin is tuple and arguments[1:] != (...,):
         return len(value) == len(arguments) and all(map(belongs, value, arguments))
     if origin is dict:
-        return all(belongs(key, arguments[0]) and belongs(each, arguments[1]) for key, each in value.items())
+        return all(
+            belongs(key, arguments[0]) and belongs(each, arguments[1])
+            for key, each in value.items()
+        )
     return all(belongs(each, arguments[0]) for each in value)
 
 
@@ -172,11 +203,21 @@ def test_an_immutable_value_is_written_the_same_without_its_type(value: Any) -> 
 
 
 anything = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=3))
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-3, 3),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=3),
+    )
     | st.sampled_from(["RED", "WANTED", "left", "Point", "x"]),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(["Point", "Ping", "Data", "Nobody", "x", "y", "stamp"]), inner, max_size=2),
+        st.dictionaries(
+            st.sampled_from(["Point", "Ping", "Data", "Nobody", "x", "y", "stamp"]),
+            inner,
+            max_size=2,
+        ),
         st.fixed_dictionaries({"Point": st.fixed_dictionaries({"x": inner, "y": inner})}),
         st.fixed_dictionaries({"Data": st.fixed_dictionaries({"number": inner, "message": inner})}),
     ),
@@ -200,7 +241,9 @@ def test_text_from_outside_is_a_value_of_the_type_or_malformed(declared: Any, fo
 
 @settings(relaxed, max_examples=300)
 @given(typed, st.data())
-def test_a_damaged_text_is_never_read_as_a_value_of_another_type(drawn: tuple[Any, Any], data: st.DataObject) -> None:
+def test_a_damaged_text_is_never_read_as_a_value_of_another_type(
+    drawn: tuple[Any, Any], data: st.DataObject
+) -> None:
     declared, value = drawn
     shape = shape_of(declared)
     damaged = _damage(through_json(shape.to_plain(value)), data)
@@ -412,7 +455,9 @@ def test_unions_of_types_whose_values_may_be_equal_are_refused(declared: Any) ->
         shape_of(declared)
 
 
-@pytest.mark.parametrize(("declared", "wrong"), [(Literal[1], True), (Literal[1], 1.0), (Literal[True], 1)])
+@pytest.mark.parametrize(
+    ("declared", "wrong"), [(Literal[1], True), (Literal[1], 1.0), (Literal[True], 1)]
+)
 def test_literals_see_the_type(declared: Any, wrong: Any) -> None:
     with pytest.raises(Malformed):
         shape_of(declared).parse(wrong, {})

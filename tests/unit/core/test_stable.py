@@ -12,7 +12,10 @@ from habemus.core.shapes import Malformed
 from habemus.core.stable import Stable
 
 
-@pytest.mark.parametrize("name", [name for name, entry in entries().items() if Stack(entry.system(3, {}).plans[1]).durable])
+@pytest.mark.parametrize(
+    "name",
+    [name for name, entry in entries().items() if Stack(entry.system(3, {}).plans[1]).durable],
+)
 def test_it_is_what_a_crash_leaves(name: str) -> None:
     system = entries()[name].system(3, {})
     stack = Stack(system.plans[1])

@@ -140,7 +140,9 @@ def test_a_system() -> None:
 
 @pytest.mark.parametrize("planned", [[1], [1, 2, 3], []])
 def test_every_process_needs_a_plan(planned: list[int]) -> None:
-    with pytest.raises(MistakeInPlan, match="every process of the topology needs a plan, and only those"):
+    with pytest.raises(
+        MistakeInPlan, match="every process of the topology needs a plan, and only those"
+    ):
         System(dict.fromkeys(planned, Process()), complete([1, 2]), clients=())
 
 

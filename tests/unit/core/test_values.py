@@ -64,7 +64,16 @@ class Suspected(Indication):
     process: ProcessId
 
 
-CLASSES: tuple[type[Value], ...] = (Ack, Release, Request, Urgent, Batch, Envelope, Retry, Suspected)
+CLASSES: tuple[type[Value], ...] = (
+    Ack,
+    Release,
+    Request,
+    Urgent,
+    Batch,
+    Envelope,
+    Retry,
+    Suspected,
+)
 KNOWN: dict[str, type] = {cls.__name__: cls for cls in CLASSES}
 
 requests = st.builds(Request, st.integers(0, 3), st.integers(0, 3))
@@ -74,15 +83,30 @@ messages = st.one_of(
     requests,
     st.builds(Urgent, st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)),
     st.builds(
-        Batch, st.lists(requests, max_size=2).map(tuple), st.frozensets(st.integers(0, 3)), st.sampled_from(Mode), st.none() | requests
+        Batch,
+        st.lists(requests, max_size=2).map(tuple),
+        st.frozensets(st.integers(0, 3)),
+        st.sampled_from(Mode),
+        st.none() | requests,
     ),
 )
-values = st.one_of(messages, st.builds(Envelope, messages), st.builds(Retry, st.integers(0, 3)), st.builds(Suspected, st.integers(0, 3)))
+values = st.one_of(
+    messages,
+    st.builds(Envelope, messages),
+    st.builds(Retry, st.integers(0, 3)),
+    st.builds(Suspected, st.integers(0, 3)),
+)
 
 
 def made(name: str, base: type[Value], **namespace: Any) -> Any:
     """A class as the statement would make it, where the statement itself could not be type-checked."""
-    return types.new_class(name, (base,), exec_body=lambda body: body.update(namespace, __module__=namespace.get("__module__", __name__)))
+    return types.new_class(
+        name,
+        (base,),
+        exec_body=lambda body: body.update(
+            namespace, __module__=namespace.get("__module__", __name__)
+        ),
+    )
 
 
 def fields_of(value: Value) -> tuple[Any, ...]:
@@ -154,7 +178,11 @@ def test_values_have_one_order_whatever_their_types(mixed: list[Value], shuffle:
 
 
 def test_values_of_one_type_are_ordered_by_their_fields() -> None:
-    assert sorted([Request(2, 1), Request(1, 9), Request(1, 2)]) == [Request(1, 2), Request(1, 9), Request(2, 1)]
+    assert sorted([Request(2, 1), Request(1, 9), Request(1, 2)]) == [
+        Request(1, 2),
+        Request(1, 9),
+        Request(2, 1),
+    ]
     assert not Request(1, 1) < Request(1, 1)
     assert max(Request(1, 2), Request(1, 3)) == Request(1, 3)
 
@@ -278,7 +306,9 @@ def test_methods_properties_and_super_work() -> None:
         ("Missing", "Wrong: name 'Missing' is not defined"),
     ],
 )
-def test_a_field_that_could_change_or_is_unknown_is_refused_by_name(annotation: str, reason: str) -> None:
+def test_a_field_that_could_change_or_is_unknown_is_refused_by_name(
+    annotation: str, reason: str
+) -> None:
     with pytest.raises(UnsupportedType, match=reason):
         made("Wrong", Message, __annotations__={"field": annotation})
 
@@ -315,22 +345,35 @@ def test_the_written_form() -> None:
     value = Batch((Request(1), Request(2, 3)), frozenset({3, 1, 2}), Mode.LAZY, Request(4))
     assert to_plain(value) == {
         "Batch": {
-            "requests": [{"Request": {"stamp": 1, "sender": 0}}, {"Request": {"stamp": 2, "sender": 3}}],
+            "requests": [
+                {"Request": {"stamp": 1, "sender": 0}},
+                {"Request": {"stamp": 2, "sender": 3}},
+            ],
             "done": [1, 2, 3],
             "mode": "LAZY",
             "last": {"Request": {"stamp": 4, "sender": 0}},
         }
     }
     assert canonical(to_plain(Ack())) == '{"Ack":{}}'
-    assert canonical({"é": 1}) == '{"\\u00e9":1}', "ASCII, so that characters and bytes are the same number"
+    assert canonical({"é": 1}) == '{"\\u00e9":1}', (
+        "ASCII, so that characters and bytes are the same number"
+    )
 
 
 anything = st.recursive(
-    st.none() | st.booleans() | st.integers(-2, 2) | st.floats(allow_nan=False) | st.text(max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 2)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=3),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from([*KNOWN, "stamp", "sender", "peer", "inner", "?"]), inner, max_size=3)
-        | st.fixed_dictionaries({"Request": st.fixed_dictionaries({"stamp": inner, "sender": inner})})
+        | st.dictionaries(
+            st.sampled_from([*KNOWN, "stamp", "sender", "peer", "inner", "?"]), inner, max_size=3
+        )
+        | st.fixed_dictionaries(
+            {"Request": st.fixed_dictionaries({"stamp": inner, "sender": inner})}
+        )
         | st.fixed_dictionaries({"Envelope": st.fixed_dictionaries({"inner": inner})})
     ),
     max_leaves=8,
@@ -388,7 +431,9 @@ def test_a_value_has_no_order_with_what_is_not_a_value(stranger: Any) -> None:
 
 def test_types_of_the_same_name_are_ordered_too() -> None:
     both = [Ack(), made("Ack", Message, __module__="elsewhere")()]
-    orders = {tuple(type(value).__module__ for value in sorted(order)) for order in permutations(both)}
+    orders = {
+        tuple(type(value).__module__ for value in sorted(order)) for order in permutations(both)
+    }
     assert len(orders) == 1
 
 
@@ -457,7 +502,9 @@ class Turn(Message):
 
 @pytest.mark.parametrize("first", ["", "from __future__ import annotations"])
 def test_fields_are_found_however_annotations_are_kept(first: str) -> None:
-    """As text under the future import; else as types, which Python 3.14 makes when they are asked for."""
+    """As text under the future import; else as types, which Python 3.14 makes when they are asked
+    for.
+    """
     scope: dict[str, Any] = {"__name__": __name__}
     exec(compile(first + DEFERRED, "deferred", "exec", dont_inherit=True), scope)
     turn = scope["Turn"](scope["Side"].LEFT)

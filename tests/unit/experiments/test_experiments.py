@@ -41,7 +41,9 @@ class Polite(Mutex):
         pass
 
 
-@pytest.mark.parametrize("module", [habemus.experiments.run, habemus.experiments.comparison], ids=["run", "compare"])
+@pytest.mark.parametrize(
+    "module", [habemus.experiments.run, habemus.experiments.comparison], ids=["run", "compare"]
+)
 def test_examples_of_docstrings(module: object) -> None:
     found = doctest.testmod(module)  # type: ignore[arg-type]
     assert found.attempted > 0

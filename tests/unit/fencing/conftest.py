@@ -1,4 +1,6 @@
-"""A PostgreSQL server of the tests' own, on a Unix socket in a folder that only it and the tests can enter."""
+"""A PostgreSQL server of the tests' own, on a Unix socket in a folder that only it and the tests
+can enter.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ def program(name: str) -> str:
     places = [str(folder) for folder in sorted(DEBIAN.glob("*/bin"), reverse=True)]
     found = shutil.which(name, path=os.pathsep.join([*places, os.environ.get("PATH", "")]))
     if found is None:
-        pytest.fail(f"no {name}: these tests need a PostgreSQL server; on Debian: apt-get install postgresql", pytrace=False)
+        pytest.fail(
+            f"no {name}: these tests need a PostgreSQL server; on Debian: apt-get install"
+            " postgresql",
+            pytrace=False,
+        )
     return found
 
 
@@ -40,18 +46,52 @@ def postgresql_server() -> Iterator[str]:
     """How to connect to it."""
     initdb, pg_ctl = program("initdb"), program("pg_ctl")
     user, group = as_another()
-    others: dict[str, Any] = {"user": user, "group": group, "extra_groups": []} if not os.geteuid() else {}
+    others: dict[str, Any] = (
+        {"user": user, "group": group, "extra_groups": []} if not os.geteuid() else {}
+    )
     with tempfile.TemporaryDirectory(prefix="habemus-", ignore_cleanup_errors=True) as folder:
         os.chown(folder, user, group)
         data = f"{folder}/data"
         settings = f"-c listen_addresses= -k {folder} -c fsync=off"
 
         def run(*command: str) -> None:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False, **others)
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                check=False,
+                **others,
+            )
             assert done.returncode == 0, done.stdout + done.stderr
 
-        run(initdb, "-D", data, "-U", "habemus", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
-        run(pg_ctl, "-D", data, "-l", f"{folder}/log", "-w", "-t", f"{PATIENCE}", "-o", settings, "start")
+        run(
+            initdb,
+            "-D",
+            data,
+            "-U",
+            "habemus",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-locale",
+            "--no-sync",
+        )
+        run(
+            pg_ctl,
+            "-D",
+            data,
+            "-l",
+            f"{folder}/log",
+            "-w",
+            "-t",
+            f"{PATIENCE}",
+            "-o",
+            settings,
+            "start",
+        )
         try:
             yield f"host={folder} user=habemus dbname=postgres"
         finally:

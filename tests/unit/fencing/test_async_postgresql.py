@@ -52,7 +52,9 @@ class Psycopg(Driver):
 class Asyncpg(Driver):
     async def connect(self, stack: AsyncExitStack, **given: Any) -> Any:
         place = self.place
-        made = await asyncpg.connect(host=place["host"], user=place["user"], database=place["dbname"], **given)
+        made = await asyncpg.connect(
+            host=place["host"], user=place["user"], database=place["dbname"], **given
+        )
         stack.callback(made.terminate)
         return made
 
@@ -87,7 +89,9 @@ Test = Callable[..., Awaitable[None]]
 class Office:
     """A driver, connections of it, and a plain connection that looks at the tables."""
 
-    def __init__(self, driver: Driver, stack: AsyncExitStack, observer: psycopg.Connection[Any]) -> None:
+    def __init__(
+        self, driver: Driver, stack: AsyncExitStack, observer: psycopg.Connection[Any]
+    ) -> None:
         self.driver, self._stack, self.observer = driver, stack, observer
 
     async def connect(self, **given: Any) -> Any:
@@ -101,7 +105,9 @@ class Office:
         return [name for (name,) in self.observer.execute("SELECT name FROM jobs ORDER BY number")]
 
     def newest(self) -> int | None:
-        row = self.observer.execute("SELECT token FROM habemus_fence WHERE name = 'printer'").fetchone()
+        row = self.observer.execute(
+            "SELECT token FROM habemus_fence WHERE name = 'printer'"
+        ).fetchone()
         return None if row is None else int(row[0])
 
     async def someone_waits(self) -> None:
@@ -225,7 +231,9 @@ def test_one_that_is_cancelled_again_while_it_rolls_back_commits_nothing_later(
     run(test)
 
 
-def test_a_transaction_that_is_ended_inside_the_block_is_noticed(run: Callable[[Test], None]) -> None:
+def test_a_transaction_that_is_ended_inside_the_block_is_noticed(
+    run: Callable[[Test], None],
+) -> None:
     async def test(here: Office) -> None:
         connection, other = await here.connect(), await here.connect()
         with pytest.raises(Unguarded):
@@ -233,7 +241,9 @@ def test_a_transaction_that_is_ended_inside_the_block_is_noticed(run: Callable[[
                 await here.driver.insert(writer, "guarded")
                 await here.driver.commit(connection)
                 await here.add(other, "newer", 2)
-                if not isinstance(here.driver, Asyncpg):  # which then commits each statement by itself
+                if not isinstance(
+                    here.driver, Asyncpg
+                ):  # which then commits each statement by itself
                     await here.driver.insert(writer, "stale")
         assert (here.newest(), here.jobs()) == (2, ["guarded", "newer"])
 
@@ -248,7 +258,9 @@ def test_a_transaction_that_is_ended_inside_the_block_is_noticed(run: Callable[[
         (SQLAlchemyAsyncpg, {"isolation_level": "AUTOCOMMIT"}),
     ],
 )
-def test_autocommit_is_refused(kind: type[Driver], given: dict[str, Any], postgresql_server: str) -> None:
+def test_autocommit_is_refused(
+    kind: type[Driver], given: dict[str, Any], postgresql_server: str
+) -> None:
     async def test() -> None:
         async with office(kind, postgresql_server) as here:
             connection = await here.connect(**given)
@@ -266,7 +278,10 @@ def test_asyncpg_with_an_open_transaction_is_refused(postgresql_server: str) -> 
             async with connection.transaction():
                 with pytest.raises(ValueError, match="a transaction is open on this connection"):
                     await here.add(connection, "a", 1)
-            async with async_postgresql.fenced(connection, "printer", 2) as writer, writer.transaction():
+            async with (
+                async_postgresql.fenced(connection, "printer", 2) as writer,
+                writer.transaction(),
+            ):
                 await here.driver.insert(writer, "nested")
             assert (here.newest(), here.jobs()) == (2, ["nested"])
 
@@ -283,7 +298,10 @@ def test_connections_of_a_pool_of_asyncpg(postgresql_server: str) -> None:
                     await here.add(connection, "a", 2)
                     with pytest.raises(StaleToken):
                         await here.add(connection, "b", 1)
-                    with pytest.raises(TypeError, match="asynchronous"), postgresql.fenced(connection, "printer", 3):
+                    with (
+                        pytest.raises(TypeError, match="asynchronous"),
+                        postgresql.fenced(connection, "printer", 3),
+                    ):
                         pass
                 with pytest.raises(TypeError, match="Pool is not a connection"):
                     await here.add(pool, "c", 3)
@@ -292,14 +310,19 @@ def test_connections_of_a_pool_of_asyncpg(postgresql_server: str) -> None:
     asyncio.run(test())
 
 
-def test_a_guard_for_the_other_kind_of_connection_lets_nothing_through(run: Callable[[Test], None]) -> None:
+def test_a_guard_for_the_other_kind_of_connection_lets_nothing_through(
+    run: Callable[[Test], None],
+) -> None:
     """A stale token once went through `postgresql.fenced` on an asynchronous connection of psycopg."""
 
     async def test(here: Office) -> None:
         connection = await here.connect()
         await here.add(connection, "first", 43)
         with (
-            pytest.raises(TypeError, match="is asynchronous, and nothing would be checked; use async_postgresql"),
+            pytest.raises(
+                TypeError,
+                match="is asynchronous, and nothing would be checked; use async_postgresql",
+            ),
             postgresql.fenced(connection, "printer", 1) as writer,
         ):
             await here.driver.insert(writer, "stale")
@@ -314,7 +337,10 @@ def test_a_guard_for_the_other_kind_of_connection_lets_nothing_through(run: Call
 
 def test_a_session_of_sqlalchemy_is_not_a_connection(postgresql_server: str) -> None:
     async def test() -> None:
-        async with office(SQLAlchemy, postgresql_server) as here, AsyncSession(await here.connect()) as session:
+        async with (
+            office(SQLAlchemy, postgresql_server) as here,
+            AsyncSession(await here.connect()) as session,
+        ):
             with pytest.raises(TypeError, match="AsyncSession is not a connection"):
                 await here.add(session, "a", 1)
 

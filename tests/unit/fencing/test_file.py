@@ -1,4 +1,6 @@
-"""A fenced file: what is accepted, what a crash can leave, and that two processes do not come between each other's check and write."""
+"""A fenced file: what is accepted, what a crash can leave, and that two processes do not come
+between each other's check and write.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_accepted_if_and_only_if_not_smaller_than_the_largest_accepted(tokens: l
     with TemporaryDirectory() as folder:
         largest, content = -1, None
         for number, token in enumerate(tokens):
-            fenced = FencedFile(Path(folder, "report"))  # a new one each time: what counts is what is on the disk
+            fenced = FencedFile(
+                Path(folder, "report")
+            )  # a new one each time: what counts is what is on the disk
             wanted = b"%d" % number
             if token >= largest:
                 fenced.write(wanted, token)
@@ -100,7 +104,11 @@ def test_a_file_keeps_its_permissions_and_its_one_token_under_another_name(tmp_p
     report.chmod(0o640)
     link.symlink_to(report)
     FencedFile(link).write(b"after", 5)
-    assert link.is_symlink() and report.read_bytes() == b"after" and stat.S_IMODE(report.stat().st_mode) == 0o640
+    assert (
+        link.is_symlink()
+        and report.read_bytes() == b"after"
+        and stat.S_IMODE(report.stat().st_mode) == 0o640
+    )
     with pytest.raises(StaleToken):
         FencedFile(report).write(b"late", 4)
 
@@ -133,13 +141,22 @@ def test_a_damaged_token_is_never_taken_for_a_small_one(tmp_path: Path, damage: 
 
 
 def test_two_processes_race(tmp_path: Path) -> None:
-    """Both append their tokens as fast as they can: no line is lost, and the tokens in the file never fall."""
+    """Both append their tokens as fast as they can: no line is lost, and the tokens in the file
+    never fall.
+    """
     report = tmp_path / "report"
-    with writer("append", report, *range(0, 240, 2)) as even, writer("append", report, *range(1, 240, 2)) as odd:
+    with (
+        writer("append", report, *range(0, 240, 2)) as even,
+        writer("append", report, *range(1, 240, 2)) as odd,
+    ):
         assert (line_of(even), line_of(odd)) == ("ready", "ready")
         go(even)
         go(odd)
-        accepted = [int(line) for process in (even, odd) for line in process.communicate(timeout=PATIENCE)[0].split()]
+        accepted = [
+            int(line)
+            for process in (even, odd)
+            for line in process.communicate(timeout=PATIENCE)[0].split()
+        ]
         assert (even.returncode, odd.returncode) == (0, 0)
     lines = [int(line) for line in report.read_bytes().split()]
     assert lines == sorted(accepted) and lines
@@ -157,7 +174,9 @@ def test_nobody_comes_between_check_and_write(tmp_path: Path) -> None:
     assert report.read_bytes() == content_of(1) + b"2\n" and FencedFile(report).newest == 2
 
 
-def test_planted_without_the_lock_a_stale_write_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_without_the_lock_a_stale_write_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same two writers, one inside the other's write: what the lock is for."""
 
     @contextmanager
@@ -168,7 +187,9 @@ def test_planted_without_the_lock_a_stale_write_is_accepted(tmp_path: Path, monk
     done: list[Path] = []
 
     def interrupted(path: Path, content: bytes) -> None:
-        if path == report and not done:  # token 1 is checked and remembered; now another process writes with token 2
+        if (
+            path == report and not done
+        ):  # token 1 is checked and remembered; now another process writes with token 2
             done.append(path)
             FencedFile(report).write(b"new", 2)
         replace(path, content)
@@ -183,12 +204,16 @@ def test_planted_without_the_lock_a_stale_write_is_accepted(tmp_path: Path, monk
 
 
 def check_after_crash(report: Path, acknowledged: int) -> None:
-    """Whole content, a token that is not older than it, and nobody older than what was acknowledged let in."""
+    """Whole content, a token that is not older than it, and nobody older than what was acknowledged
+    let in.
+    """
     fenced = FencedFile(report)
     written = int(fenced.read()[:8])
     assert fenced.read() == content_of(written), "torn"
     newest = fenced.newest
-    assert newest is not None and newest >= written >= acknowledged, "a token was forgotten, or a write that was acknowledged"
+    assert newest is not None and newest >= written >= acknowledged, (
+        "a token was forgotten, or a write that was acknowledged"
+    )
     if newest:
         with pytest.raises(StaleToken):
             fenced.write(b"late", newest - 1)

@@ -33,7 +33,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 def ask(server: Server, method: str, content: bytes = b"", **headers: str) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE)
     try:
-        connection.request(method, "/", content, {name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(
+            method, "/", content, {name.replace("_", "-"): value for name, value in headers.items()}
+        )
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -65,7 +67,9 @@ def test_a_holder_that_comes_late_is_refused(server: Server, tmp_path: Path) -> 
     ],
     ids=["no token", "negative", "huge", "no length", "too long", "absurdly long"],
 )
-def test_what_is_wrong_changes_nothing(server: Server, tmp_path: Path, headers: dict[str, str], status: int) -> None:
+def test_what_is_wrong_changes_nothing(
+    server: Server, tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
     assert ask(server, "PUT", b"x", **headers)[0] == status
     assert ask(server, "DELETE")[0] == 405
     assert list(tmp_path.iterdir()) == []
@@ -80,7 +84,14 @@ def test_as_programs(tmp_path: Path) -> None:
         def write(token: str) -> tuple[int, str]:
             client = [sys.executable, str(FOLDER / "client.py"), url, f"with {token}"]
             environment = os.environ | {"HABEMUS_TOKEN": token}
-            done = subprocess.run(client, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+            done = subprocess.run(
+                client,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                check=False,
+            )
             return done.returncode, done.stderr
 
         try:

@@ -1,4 +1,6 @@
-"""The guard inside PostgreSQL, against a real server: a late transaction waits for the newer one, and then is refused."""
+"""The guard inside PostgreSQL, against a real server: a late transaction waits for the newer one,
+and then is refused.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ class Background:
         """Returns when it waits for a lock."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            row = observer.execute("SELECT wait_event_type FROM pg_stat_activity WHERE pid = %s", [self.pid]).fetchone()
+            row = observer.execute(
+                "SELECT wait_event_type FROM pg_stat_activity WHERE pid = %s", [self.pid]
+            ).fetchone()
             observer.commit()
             if row == ("Lock",):
                 return
@@ -101,7 +105,11 @@ def test_accepted_if_and_only_if_not_smaller_than_the_largest_accepted(connect: 
     connection = connect()
 
     @settings(deadline=None, max_examples=30)
-    @given(st.lists(st.tuples(st.integers(0, 6) | st.integers(0, 2**63 - 1), st.booleans()), max_size=10))
+    @given(
+        st.lists(
+            st.tuples(st.integers(0, 6) | st.integers(0, 2**63 - 1), st.booleans()), max_size=10
+        )
+    )
     def check(writes: list[tuple[int, bool]]) -> None:
         connection.execute("TRUNCATE habemus_fence, jobs")
         connection.commit()
@@ -113,7 +121,10 @@ def test_accepted_if_and_only_if_not_smaller_than_the_largest_accepted(connect: 
                     add(connection, f"{number}", token)
                 assert (refused.value.token, refused.value.newest) == (token, largest)
             elif fails:
-                with pytest.raises(psycopg.errors.UndefinedTable), postgresql.fenced(connection, "printer", token) as cursor:
+                with (
+                    pytest.raises(psycopg.errors.UndefinedTable),
+                    postgresql.fenced(connection, "printer", token) as cursor,
+                ):
                     cursor.execute("INSERT INTO jobs (name) VALUES (%s)", [f"{number}"])
                     cursor.execute("INSERT INTO nowhere VALUES (1)")
             else:
@@ -150,7 +161,9 @@ def test_a_newer_one_waits_for_the_write_that_is_under_way(connect: Open, with_r
 
 
 def overtaken(connect: Open) -> tuple[StaleToken | None, str]:
-    """What becomes of an older write that begins when a newer one is not yet to be seen, and which write is the last."""
+    """What becomes of an older write that begins when a newer one is not yet to be seen, and which
+    write is the last.
+    """
     old, new, observer = connect(), connect(), connect()
     with postgresql.fenced(new, "printer", 2) as cursor:
         older = Background(old, "old", 1)
@@ -175,7 +188,10 @@ def test_planted_look_first_and_then_write(connect: Open, monkeypatch: pytest.Mo
         found = cursor.execute("SELECT token FROM habemus_fence WHERE name = %s", [name]).fetchone()
         if found is not None and found[0] > token:
             raise StaleToken(token, found[0])
-        upsert = "INSERT INTO habemus_fence VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET token = excluded.token"
+        upsert = (
+            "INSERT INTO habemus_fence VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET token ="
+            " excluded.token"
+        )
         cursor.execute(upsert, [name, token])
 
     monkeypatch.setattr(sql, "_check", check)
@@ -202,7 +218,9 @@ def test_a_transaction_that_is_ended_or_fails_inside_is_noticed(connect: Open) -
     with pytest.raises(Unguarded), postgresql.fenced(connection, "printer", 3) as cursor:
         cursor.execute("INSERT INTO jobs (name) VALUES ('lost')")
         with pytest.raises(psycopg.errors.UndefinedTable):
-            cursor.execute("INSERT INTO nowhere VALUES (1)")  # PostgreSQL would take the commit for a rollback, and say nothing
+            cursor.execute(
+                "INSERT INTO nowhere VALUES (1)"
+            )  # PostgreSQL would take the commit for a rollback, and say nothing
     assert (newest(other), jobs(other)) == (2, ["guarded", "newer"])
 
 
@@ -219,11 +237,16 @@ def _example(parameter: str) -> str:
 def test_the_example_of_the_documents(connect: Open) -> None:
     (statement,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
     connection = connect()
-    exec(_example("%s"), {"postgresql": postgresql, "connection": connection, "lease": SimpleNamespace(token=42)})
+    exec(
+        _example("%s"),
+        {"postgresql": postgresql, "connection": connection, "lease": SimpleNamespace(token=42)},
+    )
     assert (newest(connection), jobs(connection)) == (42, ["report"])
     accepted = {}
     for token in (41, 42, 43):
-        cursor = connection.execute(statement.replace("$1", "%s").replace("$2", "%s"), ["printer", token])
+        cursor = connection.execute(
+            statement.replace("$1", "%s").replace("$2", "%s"), ["printer", token]
+        )
         accepted[token] = cursor.fetchone()
     assert accepted == {41: None, 42: (42,), 43: (43,)}
 
@@ -253,7 +276,9 @@ def test_two_may_make_the_table_at_once(connect: Open) -> None:
 def test_connections_of_sqlalchemy(connect: Open, postgresql_server: str) -> None:
     observer = connect()
     place = dict(each.split("=") for each in postgresql_server.split())
-    engine = create_engine(f"postgresql+psycopg://{place['user']}@/{place['dbname']}?host={place['host']}")
+    engine = create_engine(
+        f"postgresql+psycopg://{place['user']}@/{place['dbname']}?host={place['host']}"
+    )
     insert = text("INSERT INTO jobs (name) VALUES (:job)")
     with engine.connect() as connection:
         postgresql.make_table(connection)
@@ -270,7 +295,15 @@ def test_connections_of_sqlalchemy(connect: Open, postgresql_server: str) -> Non
             writer.execute(insert, {"job": "unguarded"})
         with pytest.raises(TypeError, match="Session is not a connection"):
             add(Session(connection), "a", 3)  # type: ignore[arg-type]
-        exec(_example(":name"), {"postgresql": postgresql, "connection": connection, "text": text, "lease": SimpleNamespace(token=42)})
+        exec(
+            _example(":name"),
+            {
+                "postgresql": postgresql,
+                "connection": connection,
+                "text": text,
+                "lease": SimpleNamespace(token=42),
+            },
+        )
     automatic = engine.execution_options(isolation_level="AUTOCOMMIT")
     with (
         automatic.connect() as connection,

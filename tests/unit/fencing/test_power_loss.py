@@ -1,8 +1,10 @@
-"""What a fenced file leaves when the power goes, at every step and for everything that a disk may have kept.
+"""What a fenced file leaves when the power goes, at every step and for everything that a disk may
+have kept.
 
-The calls to the system are carried out and written down.  A model of the disk then gives every state that the calls so far allow: content
-that was not synced is there, or half, or not at all; a name that was given in a folder that was not synced since is there or not, each
-by itself.  That is less than any file system in use promises, so that nothing rests on what one of them happens to do.
+The calls to the system are carried out and written down.  A model of the disk then gives every
+state that the calls so far allow: content that was not synced is there, or half, or not at all; a
+name that was given in a folder that was not synced since is there or not, each by itself.  That is
+less than any file system in use promises, so that nothing rests on what one of them happens to do.
 """
 
 from __future__ import annotations
@@ -39,12 +41,16 @@ class Inode:
 
 
 class Disk:
-    """Stands between a process and the system; `kept` has every state that the disk may be in, after each call."""
+    """Stands between a process and the system; `kept` has every state that the disk may be in,
+    after each call.
+    """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._names: dict[str, Inode] = {}  # as processes see them
         self._synced: dict[str, Inode] = {}
-        self._pending: list[tuple[str, Inode | None]] = []  # names given and taken since the folder was synced
+        self._pending: list[
+            tuple[str, Inode | None]
+        ] = []  # names given and taken since the folder was synced
         self._opened: dict[int, Inode | None] = {}  # None: the folder
         self.kept: list[list[Files]] = []
         self.die_at: int | None = None  # which call is never made
@@ -114,9 +120,13 @@ class Disk:
 
 
 def mistake_in(state: Files, acknowledged: int) -> str:
-    """What is wrong with what the disk kept; `acknowledged` is the token of the last write that returned."""
+    """What is wrong with what the disk kept; `acknowledged` is the token of the last write that
+    returned.
+    """
     content, line = state.get("report"), state.get("report.token")
-    token = None if line is None else next((token for token in (1, 2) if line == file._line(token)), -1)
+    token = (
+        None if line is None else next((token for token in (1, 2) if line == file._line(token)), -1)
+    )
     if token == -1:
         return "the token is torn"
     if content not in (None, OLD, NEW):
@@ -153,7 +163,9 @@ def run(folder: Path, patch: pytest.MonkeyPatch, killed_at: int | None) -> Run:
 
 
 def mistakes(base: Path, patch: pytest.MonkeyPatch) -> set[str]:
-    """In what the disk may keep when the power goes after any call, with the process killed before at any other or not at all."""
+    """In what the disk may keep when the power goes after any call, with the process killed before
+    at any other or not at all.
+    """
     whole = run(base / "whole", patch, None)
     found = mistakes_of(whole)
     for step in range(len(whole.kept) - whole.first):
@@ -173,7 +185,9 @@ def mistakes_of(run: Run) -> set[str]:
     return found - {""}
 
 
-def test_whatever_the_disk_kept_is_whole_and_fenced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_the_disk_kept_is_whole_and_fenced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert mistakes(tmp_path, monkeypatch) == set()
 
 
@@ -223,7 +237,12 @@ def token_after_the_content(patch: pytest.MonkeyPatch) -> None:
 
 
 def token_of_one_who_died_taken_for_durable(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FencedFile, "_durable", property(lambda self: self.newest, lambda self, token: None), raising=False)
+    patch.setattr(
+        FencedFile,
+        "_durable",
+        property(lambda self: self.newest, lambda self, token: None),
+        raising=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,6 +255,11 @@ def token_of_one_who_died_taken_for_durable(patch: pytest.MonkeyPatch) -> None:
         (token_of_one_who_died_taken_for_durable, "the token of the content is forgotten"),
     ],
 )
-def test_planted(bug: Callable[[pytest.MonkeyPatch], None], mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted(
+    bug: Callable[[pytest.MonkeyPatch], None],
+    mistake: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bug(monkeypatch)
     assert mistake in mistakes(tmp_path, monkeypatch)

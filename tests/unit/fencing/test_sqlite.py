@@ -1,4 +1,6 @@
-"""The guard inside SQLite: the check and the writes are one transaction, whatever mode the connection is in."""
+"""The guard inside SQLite: the check and the writes are one transaction, whatever mode the
+connection is in.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +52,20 @@ def newest(connection: sqlite3.Connection, name: str = "printer") -> int | None:
     return None if row is None else int(row[0])
 
 
-def add(connection: sqlite3.Connection, job: str, token: int | None, fence: str = "printer") -> None:
+def add(
+    connection: sqlite3.Connection, job: str, token: int | None, fence: str = "printer"
+) -> None:
     with sqlite.fenced(connection, fence, token) as cursor:
         cursor.execute("INSERT INTO jobs VALUES (?)", [job])
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 6) | st.integers(0, 2**63 - 1), st.booleans()), max_size=12))
-def test_accepted_if_and_only_if_not_smaller_than_the_largest_accepted(writes: list[tuple[int, bool]]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 6) | st.integers(0, 2**63 - 1), st.booleans()), max_size=12)
+)
+def test_accepted_if_and_only_if_not_smaller_than_the_largest_accepted(
+    writes: list[tuple[int, bool]],
+) -> None:
     """A block that raises has not been accepted, and leaves neither its writes nor its token."""
     with closing(sqlite3.connect(":memory:")) as connection:
         prepare(connection)
@@ -69,7 +77,10 @@ def test_accepted_if_and_only_if_not_smaller_than_the_largest_accepted(writes: l
                     add(connection, f"{number}", token)
                 assert (refused.value.token, refused.value.newest) == (token, largest)
             elif fails:
-                with pytest.raises(ZeroDivisionError), sqlite.fenced(connection, "printer", token) as cursor:
+                with (
+                    pytest.raises(ZeroDivisionError),
+                    sqlite.fenced(connection, "printer", token) as cursor,
+                ):
                     cursor.execute("INSERT INTO jobs VALUES (?)", [f"{number}"])
                     raise ZeroDivisionError
             else:
@@ -105,7 +116,11 @@ class Autocommitting(sqlite3.Connection):
         pass
 
 
-@pytest.mark.parametrize("mode", [{}, {"isolation_level": None}, {"isolation_level": "EXCLUSIVE"}, {"factory": Autocommitting}], ids=str)
+@pytest.mark.parametrize(
+    "mode",
+    [{}, {"isolation_level": None}, {"isolation_level": "EXCLUSIVE"}, {"factory": Autocommitting}],
+    ids=str,
+)
 def test_every_mode_of_a_connection(connect: Open, mode: dict[str, Any]) -> None:
     connection, other = connect(**mode), connect()
     add(connection, "a", 2)
@@ -132,7 +147,9 @@ def test_what_was_open_belongs_to_the_guarded_transaction(connect: Open, token: 
 
 def test_rows_that_are_mappings(connect: Open) -> None:
     connection = connect()
-    connection.row_factory = lambda cursor, row: dict(zip([column[0] for column in cursor.description], row, strict=True))
+    connection.row_factory = lambda cursor, row: dict(
+        zip([column[0] for column in cursor.description], row, strict=True)
+    )
     add(connection, "a", 5)
     with pytest.raises(StaleToken) as refused:
         add(connection, "b", 4)

@@ -34,7 +34,21 @@ def test_a_token_is_read_as_it_was_written(token: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [None, "", " 7", "7 ", "+7", "-7", "0x7", "7.0", "1_000", "\N{ARABIC-INDIC DIGIT SEVEN}", "9" * 19, "1" * 400]
+    "wrong",
+    [
+        None,
+        "",
+        " 7",
+        "7 ",
+        "+7",
+        "-7",
+        "0x7",
+        "7.0",
+        "1_000",
+        "\N{ARABIC-INDIC DIGIT SEVEN}",
+        "9" * 19,
+        "1" * 400,
+    ],
 )
 def test_what_is_not_written_like_a_token(wrong: str | None) -> None:
     with pytest.raises(ValueError, match="token"):
@@ -43,4 +57,7 @@ def test_what_is_not_written_like_a_token(wrong: str | None) -> None:
 
 def test_a_refusal_travels_between_processes() -> None:
     refusal = pickle.loads(pickle.dumps(StaleToken(3, 8)))
-    assert (refusal.token, refusal.newest) == (3, 8) and "token 3 is stale: 8 has been accepted" in str(refusal)
+    assert (refusal.token, refusal.newest) == (
+        3,
+        8,
+    ) and "token 3 is stale: 8 has been accepted" in str(refusal)

@@ -1,4 +1,5 @@
-"""A process that writes to a fenced file.  It says on its standard output what was accepted, as soon as it is.
+"""A process that writes to a fenced file.  It says on its standard output what was accepted, as
+soon as it is.
 
 writer.py append FILE TOKEN...       appends each token that is accepted as a line
 writer.py loop FILE                  writes with the tokens 1, 2, 3 and so on, until it is killed

@@ -2,10 +2,10 @@
 
 import pytest
 
-from habemus.catalog.live import live_system
-from habemus.catalog.setup import Setup
+from habemus.deployment.services import live_system
 from habemus.printing.group import BadGroup, Group, client_id, peers_of
 from habemus.printing.serving import CannotServe, address, check_exposure, is_stamp
+from habemus.runs.setup import Setup
 from habemus.runtimes.live.sockets import Address
 
 
@@ -54,10 +54,17 @@ def test_nobody_is_his_own_peer() -> None:
 
 
 def test_the_algorithm_is_the_catalogs_with_notices_and_the_unsafe_one_only_if_told_so() -> None:
-    usual, hasty = Group(1, {2: Address("h", 1)}), Group(1, {2: Address("h", 1)}, give_up_us=5_000_000)
-    assert usual.usual_setup() == Setup("ricart-agrawala", 2, options=("notices",), labels=("1=client 1", "2=client 2"))
+    usual, hasty = (
+        Group(1, {2: Address("h", 1)}),
+        Group(1, {2: Address("h", 1)}, give_up_us=5_000_000),
+    )
+    assert usual.usual_setup() == Setup(
+        "ricart-agrawala", 2, options=("notices",), labels=("1=client 1", "2=client 2")
+    )
     assert hasty.usual_setup().algorithm == "ra-timeout"
-    assert Group(1, {2: Address("h", 1)}, notices=False).usual_setup() == Setup("ricart-agrawala", 2, labels=("1=client 1", "2=client 2"))
+    assert Group(1, {2: Address("h", 1)}, notices=False).usual_setup() == Setup(
+        "ricart-agrawala", 2, labels=("1=client 1", "2=client 2")
+    )
     plans = live_system(hasty.usual_setup()).plans
     assert [getattr(plan, "timeout", None) for plan in plans.values()] == [5_000_000, 5_000_000]
     assert all(getattr(plan, "notices", False) for plan in plans.values())
@@ -68,7 +75,9 @@ def test_ids_are_those_of_the_wire() -> None:
 
 
 def test_other_machines_are_only_talked_to_if_the_user_says_so() -> None:
-    check_exposure([Address("127.0.0.1", 1), Address("::1", 1), Address("localhost", 1)], insecure=False)
+    check_exposure(
+        [Address("127.0.0.1", 1), Address("::1", 1), Address("localhost", 1)], insecure=False
+    )
     check_exposure([Address("0.0.0.0", 1)], insecure=True)
     for host in ("0.0.0.0", "10.0.0.1", "::", "host.example"):
         with pytest.raises(CannotServe, match="--insecure"):
@@ -79,6 +88,9 @@ def test_an_address_has_a_port() -> None:
     assert address(" localhost:50051 ") == Address("localhost", 50_051)
 
 
-@pytest.mark.parametrize(("stamp", "can_be"), [(0, True), (1, True), (2**62, True), (-1, False), (2**63 - 1, False), (-(2**63), False)])
+@pytest.mark.parametrize(
+    ("stamp", "can_be"),
+    [(0, True), (1, True), (2**62, True), (-1, False), (2**63 - 1, False), (-(2**63), False)],
+)
 def test_what_a_clock_can_read(stamp: int, can_be: bool) -> None:
     assert is_stamp(stamp) is can_be

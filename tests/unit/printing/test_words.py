@@ -23,10 +23,19 @@ def test_there_is_no_sentence_in_one_language_only() -> None:
 
 
 def test_the_status_line_names_whom_it_waits_for_only_if_it_does() -> None:
-    assert say("en", "state", me=1, state="WANTED", clock=6, clients=[2, 3]) == "client 1: WANTED, clock 6, waits for 2, 3"
+    assert (
+        say("en", "state", me=1, state="WANTED", clock=6, clients=[2, 3])
+        == "client 1: WANTED, clock 6, waits for 2, 3"
+    )
     assert say("en", "state", me=1, state="HELD", clock=9, clients=[]) == "client 1: HELD, clock 9"
-    assert say("pt", "state", me=1, state="WANTED", clock=6, clients=[2]) == "cliente 1: WANTED, relógio 6, espera por 2"
-    assert say("en", "waiting", me=1, clients=[2, 3], away=[3]) == "client 1 still waits for 2, 3 (not reached: 3)"
+    assert (
+        say("pt", "state", me=1, state="WANTED", clock=6, clients=[2])
+        == "cliente 1: WANTED, relógio 6, espera por 2"
+    )
+    assert (
+        say("en", "waiting", me=1, clients=[2, 3], away=[3])
+        == "client 1 still waits for 2, 3 (not reached: 3)"
+    )
 
 
 def test_what_others_send_cannot_write_to_the_terminal() -> None:

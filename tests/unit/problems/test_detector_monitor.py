@@ -31,27 +31,41 @@ CRASH = Event(100, 3, "crash")
 
 
 def test_completeness() -> None:
-    assert judged() == {"accuracy": HOLDS}, "where nobody is down there is nothing to be complete about"
+    assert judged() == {"accuracy": HOLDS}, (
+        "where nobody is down there is nothing to be complete about"
+    )
     assert judged(CRASH) == {"completeness": VIOLATED, "accuracy": HOLDS}
     assert judged(CRASH, suspects(150, 1, 3)) == {"completeness": VIOLATED, "accuracy": HOLDS}
-    assert judged(CRASH, suspects(150, 1, 3), suspects(160, 2, 3)) == {"completeness": HOLDS, "accuracy": HOLDS}
+    assert judged(CRASH, suspects(150, 1, 3), suspects(160, 2, 3)) == {
+        "completeness": HOLDS,
+        "accuracy": HOLDS,
+    }
     assert judged(Event(900, 3, "crash"))["completeness"] is UNDECIDED, "there was no time"
-    assert judged(CRASH, suspects(150, 1, 3), suspects(160, 2, 3), ending="events")["completeness"] is UNDECIDED
+    assert (
+        judged(CRASH, suspects(150, 1, 3), suspects(160, 2, 3), ending="events")["completeness"]
+        is UNDECIDED
+    )
     assert judged(CRASH, Event(200, 3, "recover")) == {"accuracy": HOLDS}
 
 
 def test_accuracy() -> None:
     assert judged(suspects(100, 1, 2), restores(200, 1, 2))["accuracy"] is HOLDS
     assert judged(suspects(100, 1, 2))["accuracy"] is VIOLATED
-    assert judged(suspects(800, 1, 2), restores(810, 1, 2))["accuracy"] is UNDECIDED, "it still errs in the last quarter"
-    assert judged(suspects(100, 1, 2), Event(200, 1, "crash"))["accuracy"] is HOLDS, "it does not any more"
+    assert judged(suspects(800, 1, 2), restores(810, 1, 2))["accuracy"] is UNDECIDED, (
+        "it still errs in the last quarter"
+    )
+    assert judged(suspects(100, 1, 2), Event(200, 1, "crash"))["accuracy"] is HOLDS, (
+        "it does not any more"
+    )
     back = (CRASH, suspects(150, 1, 3), suspects(160, 2, 3), Event(300, 3, "recover"))
     assert judged(*back)["accuracy"] is VIOLATED, "a process that is back must be restored"
     assert judged(*back, restores(310, 1, 3), restores(320, 2, 3))["accuracy"] is HOLDS
 
 
 def test_quality() -> None:
-    monitor = watched(suspects(50, 1, 2), restores(80, 1, 2), suspects(90, 2, 3), CRASH, suspects(140, 1, 3))
+    monitor = watched(
+        suspects(50, 1, 2), restores(80, 1, 2), suspects(90, 2, 3), CRASH, suspects(140, 1, 3)
+    )
     assert monitor.mistakes == 2
     assert monitor.mistake_durations == [30, 10], "the second one became true by the crash"
     assert monitor.detection_times == [0, 40]

@@ -12,7 +12,9 @@ def names(time: int, process: int, leader: int | None, term: int = 0) -> Event:
     return Event(time, process, "indicate", "Leader", Leader(leader, term))
 
 
-def judged(*events: Event, scope: str = "ever", ending: str = "quiescent", planned_end: int | None = None) -> dict[str, Verdict]:
+def judged(
+    *events: Event, scope: str = "ever", ending: str = "quiescent", planned_end: int | None = None
+) -> dict[str, Verdict]:
     monitor = ElectionMonitor((1, 2, 3), scope, handover=1_000, planned_end=planned_end)
     for event in events:
         monitor.observe(event)
@@ -36,7 +38,9 @@ def test_two_leaders_of_one_election() -> None:
 
 
 def test_after_a_crash_there_may_be_another() -> None:
-    assert judged(*ALL_NAME_3, Event(30, 3, "crash"), names(40, 2, 2), names(50, 1, 2)) == dict.fromkeys(("E1", "E2", "E3", "E4"), HOLDS)
+    assert judged(
+        *ALL_NAME_3, Event(30, 3, "crash"), names(40, 2, 2), names(50, 1, 2)
+    ) == dict.fromkeys(("E1", "E2", "E3", "E4"), HOLDS)
 
 
 def test_a_paused_leader_still_leads() -> None:
@@ -57,7 +61,17 @@ def test_a_take_over_is_no_second_leader_while_the_news_is_under_way() -> None:
 
 def test_a_leader_that_is_paused_or_cut_off_may_be_replaced() -> None:
     for fault in (Event(50, 3, "pause"), Event(50, 3, "cut", peer=1), Event(50, 1, "cut", peer=3)):
-        assert judged(*ALL_NAME_3, fault, names(100, 3, None), names(110, 2, 2), names(120, 1, 2), names(130, 3, 2))["E4"] is HOLDS
+        assert (
+            judged(
+                *ALL_NAME_3,
+                fault,
+                names(100, 3, None),
+                names(110, 2, 2),
+                names(120, 1, 2),
+                names(130, 3, 2),
+            )["E4"]
+            is HOLDS
+        )
     healed = (Event(50, 3, "cut", peer=1), Event(60, 3, "heal", peer=1))
     assert judged(*ALL_NAME_3, *healed, names(100, 3, None), names(110, 2, 2))["E4"] is VIOLATED
 
@@ -88,8 +102,12 @@ def test_the_last_quarter_decides() -> None:
     assert at_the_end(*quarrel) == {"E1": VIOLATED, "E2": HOLDS, "E3": VIOLATED, "E4": HOLDS}
     assert at_the_end(*quarrel, names(740, 2, 3)) == dict.fromkeys(("E1", "E2", "E3", "E4"), HOLDS)
     late = at_the_end(*ALL_NAME_3, names(800, 2, 2), names(820, 2, 3))
-    assert late == dict.fromkeys(("E1", "E2", "E3", "E4"), UNDECIDED), "that may have been the last time"
-    assert at_the_end(*ALL_NAME_3, Event(900, 3, "crash"))["E3"] is UNDECIDED, "they may still notice"
+    assert late == dict.fromkeys(("E1", "E2", "E3", "E4"), UNDECIDED), (
+        "that may have been the last time"
+    )
+    assert at_the_end(*ALL_NAME_3, Event(900, 3, "crash"))["E3"] is UNDECIDED, (
+        "they may still notice"
+    )
     cut_off = judged(*ALL_NAME_3, scope="eventually", ending="events", planned_end=1_000)
     assert cut_off == dict.fromkeys(("E1", "E2", "E3", "E4"), UNDECIDED)
 

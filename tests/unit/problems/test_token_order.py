@@ -17,7 +17,9 @@ def verdict(*grants: IssuedToken) -> Verdict | None:
 
 def test_tokens_that_increase() -> None:
     assert verdict(grant(0, 1, 7), grant(2, 3, 8), grant(4, 5, 25_769_803_780)) is Verdict.HOLDS
-    assert verdict(grant(4, 5, 2, 1), grant(0, 1, 1, 1), grant(2, 3, 1, 9)) is Verdict.HOLDS, "in whichever order they are given"
+    assert verdict(grant(4, 5, 2, 1), grant(0, 1, 1, 1), grant(2, 3, 1, 9)) is Verdict.HOLDS, (
+        "in whichever order they are given"
+    )
 
 
 def test_no_grant_shows_nothing() -> None:
@@ -26,7 +28,11 @@ def test_no_grant_shows_nothing() -> None:
 
 def test_a_token_that_goes_back() -> None:
     found = judge_tokens([grant(0, 1, 2, 1, holder="1"), grant(2, 3, 1, 1, holder="2")])
-    assert found == Finding("TOKEN", Verdict.VIOLATED, "2 has the token (1, 1), although 1 had (2, 1) before it was asked for")
+    assert found == Finding(
+        "TOKEN",
+        Verdict.VIOLATED,
+        "2 has the token (1, 1), although 1 had (2, 1) before it was asked for",
+    )
 
 
 def test_the_largest_before_counts_and_not_the_last() -> None:
@@ -65,7 +71,10 @@ def judged(*events: Event) -> Finding | None:
 
 def test_events_of_one_moment_have_the_order_of_the_run() -> None:
     found = judged(asks(0, 1), enters(5_000, 1, (2, 1)), asks(5_000, 2), enters(5_000, 2, (1, 4)))
-    why = "p2, which entered at 5 ms, has the token (1, 4), although p1, which entered at 5 ms, had (2, 1) before it was asked for"
+    why = (
+        "p2, which entered at 5 ms, has the token (1, 4), although p1, which entered at 5 ms, had"
+        " (2, 1) before it was asked for"
+    )
     assert found == Finding("TOKEN", Verdict.VIOLATED, why, 5_000, (1, 2))
     late = judged(asks(0, 1), asks(0, 2), enters(5_000, 1, (2, 1)), enters(6_000, 2, (1, 4)))
     assert late is not None and late.verdict is Verdict.HOLDS, "its grant was under way for long"
@@ -73,10 +82,21 @@ def test_events_of_one_moment_have_the_order_of_the_run() -> None:
 
 def test_a_request_is_over_when_it_is_made_anew() -> None:
     """The process crashed while it waited, and asked again."""
-    again = (asks(0, 2), Event(1, 2, "crash"), asks(2, 1), enters(3, 1, (1, 2)), Event(4, 2, "recover"), asks(5, 2), enters(6, 2, (1, 1)))
+    again = (
+        asks(0, 2),
+        Event(1, 2, "crash"),
+        asks(2, 1),
+        enters(3, 1, (1, 2)),
+        Event(4, 2, "recover"),
+        asks(5, 2),
+        enters(6, 2, (1, 1)),
+    )
     found = judged(*again)
     assert found is not None and found.verdict is Verdict.VIOLATED
 
 
 def test_grants_of_components_and_grants_without_a_token_are_none() -> None:
-    assert judged(asks(0, 1), enters(1, 1, (1, 1), part=".lock"), Event(2, 1, "indicate", "Granted")) is None
+    assert (
+        judged(asks(0, 1), enters(1, 1, (1, 1), part=".lock"), Event(2, 1, "indicate", "Granted"))
+        is None
+    )

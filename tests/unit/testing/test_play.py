@@ -1,4 +1,6 @@
-"""Schedules: written, read, played by the bare processes, performed in the simulator, and kept as tests."""
+"""Schedules: written, read, played by the bare processes, performed in the simulator, and kept as
+tests.
+"""
 
 import json
 import subprocess
@@ -10,15 +12,15 @@ from typing import Any
 import pytest
 
 from habemus.algorithms.mutex.central import Central, Grant, Release
-from habemus.catalog.checks import Check, CheckReport, perform
-from habemus.catalog.counterexamples import again
 from habemus.catalog.entries import entry_of
-from habemus.catalog.playing import Played, played
-from habemus.catalog.regression import regression_test
-from habemus.catalog.schedule import BadSchedule, Step, parsed, schedule, schedule_of
-from habemus.catalog.setup import BadSetup
 from habemus.core import MistakeInAlgorithm, ProcessId, upon, whenever
+from habemus.runs.check import Check, CheckReport, perform
+from habemus.runs.setup import BadSetup
 from habemus.runtimes.checker.counterexample import STEP_US
+from habemus.schedules.counterexamples import again
+from habemus.schedules.play import Played, played
+from habemus.schedules.regression import regression_test
+from habemus.schedules.schedule import BadSchedule, Step, parsed, schedule, schedule_of
 from habemus.testing import play
 from habemus.traces.file import read, write
 
@@ -27,13 +29,23 @@ CHECKS = {
     "a deadlock": Check("maekawa", 3),
     "a crash": Check("central", 2, faults=(("crash", 1),)),
     "a crash in the middle of a step": Check("central", 2, faults=(("crash", 1), ("recover", 1))),
-    "a recovery": Check("quorum", 2, options=("coordinators=1",), faults=(("crash", 1), ("recover", 1)), every=True),
-    "amnesia": Check("quorum-durable", 2, options=("coordinators=1",), faults=(("amnesia", 1), ("crash", 1)), every=True),
+    "a recovery": Check(
+        "quorum", 2, options=("coordinators=1",), faults=(("crash", 1), ("recover", 1)), every=True
+    ),
+    "amnesia": Check(
+        "quorum-durable",
+        2,
+        options=("coordinators=1",),
+        faults=(("amnesia", 1), ("crash", 1)),
+        every=True,
+    ),
     "a lost message": Check("central", 2, network="lossy"),
     "a message twice": Check("central", 2, network="duplicating"),
     "out of order": Check("lamport", 2, entries=2, network="unordered"),
     "an election": Check("bully", 2),
-    "links below": Check("central", 2, over="perfect", faults=(("crash", 1),), timeouts=2, merging=True),
+    "links below": Check(
+        "central", 2, over="perfect", faults=(("crash", 1),), timeouts=2, merging=True
+    ),
     "something drawn": Check("itai-rodeh", 2, faults=(("lose", 1),)),
     "time passes": Check("bully", 3, timing="synchronous", faults=(("crash", 1),)),
 }
@@ -65,7 +77,9 @@ def test_a_counterexample_is_played_as_it_was_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_a_saved_counterexample_happens_again_and_in_the_simulator(name: str, tmp_path: Path) -> None:
+def test_a_saved_counterexample_happens_again_and_in_the_simulator(
+    name: str, tmp_path: Path
+) -> None:
     for trace in report_of(name).traces.values():
         write(trace, tmp_path / "c.json")
         found = again(read(tmp_path / "c.json"))
@@ -81,11 +95,17 @@ def test_a_changed_file_is_not_the_same(tmp_path: Path) -> None:
     trace = report_of("a timer").trace
     assert trace is not None
     other = (*trace.events[:-1], trace.events[-1]._replace(process=1))
-    write(type(trace)(trace.run, trace.processes, trace.labels, other, trace.findings), tmp_path / "c.json")
+    write(
+        type(trace)(trace.run, trace.processes, trace.labels, other, trace.findings),
+        tmp_path / "c.json",
+    )
     found = again(read(tmp_path / "c.json"))
     assert not found.same
     assert found.different.startswith("event 16 is")
-    write(type(trace)({"check": trace.run["check"]}, trace.processes, trace.labels, other), tmp_path / "c.json")
+    write(
+        type(trace)({"check": trace.run["check"]}, trace.processes, trace.labels, other),
+        tmp_path / "c.json",
+    )
     with pytest.raises(BadSetup, match="names no property"):
         again(read(tmp_path / "c.json"))
 
@@ -113,7 +133,14 @@ def test_events_that_are_no_schedule_are_refused() -> None:
     assert trace is not None
     for without in ("send", "request"):
         with pytest.raises(BadSchedule):
-            again(type(trace)(trace.run, trace.processes, trace.labels, tuple(event for event in trace.events if event.kind != without)))
+            again(
+                type(trace)(
+                    trace.run,
+                    trace.processes,
+                    trace.labels,
+                    tuple(event for event in trace.events if event.kind != without),
+                )
+            )
 
 
 # Reading and writing.
@@ -125,10 +152,16 @@ def test_events_that_are_no_schedule_are_refused() -> None:
         ("1 acquire", Step("request", 1, "acquire")),
         ("  2   receives Request(1) from 1 ", Step("receive", 2, "Request(1)", 1)),
         ("2 receives a copy of Request(1) from 1", Step("copy", 2, "Request(1)", 1)),
-        ("2 receives Numbered(1, Request()) from 1 at .links", Step("receive", 2, "Numbered(1, Request())", 1, ".links")),
+        (
+            "2 receives Numbered(1, Request()) from 1 at .links",
+            Step("receive", 2, "Numbered(1, Request())", 1, ".links"),
+        ),
         ("Request(1) from 1 to 2 is lost", Step("lose", 2, "Request(1)", 1)),
         ("2 misses Request(1) from 1", Step("vanish", 2, "Request(1)", 1)),
-        ("3 timer Retry(2), choosing 1 then [2, 3]", Step("timer", 3, "Retry(2)", choices=("1", "[2, 3]"))),
+        (
+            "3 timer Retry(2), choosing 1 then [2, 3]",
+            Step("timer", 3, "Retry(2)", choices=("1", "[2, 3]")),
+        ),
         ("1 release, crashing after 0 sends", Step("request", 1, "release", torn=0)),
         ("1 write(1, 2)", Step("request", 1, "write(1, 2)")),
         ("1 crashes", Step("crash", 1)),
@@ -143,7 +176,9 @@ def test_lines(line: str, step: Step) -> None:
     assert str(step) == " ".join(line.split())
 
 
-@pytest.mark.parametrize("line", ["", "acquire", "one acquire", "1", "1 2", "Request from 1 to 2 is"])
+@pytest.mark.parametrize(
+    "line", ["", "acquire", "one acquire", "1", "1 2", "Request from 1 to 2 is"]
+)
 def test_what_is_no_step_is_refused(line: str) -> None:
     with pytest.raises(BadSchedule, match="is no step"):
         parsed(line)
@@ -222,8 +257,14 @@ def test_standing_still_is_judged_only_at_the_end_of_the_whole_schedule() -> Non
         ("1 release", "its application can only acquire now"),
         ("0 acquire", "its application asks for nothing now"),
         ("1 acquire\n1 acquire", "its application asks for nothing now"),
-        ("1 acquire\n0 receives Request from 2", "no such message is under way to it, only Request from 1"),
-        ("1 acquire\n0 receives Request(1) from 1", "no such message is under way to it, only Request from 1"),
+        (
+            "1 acquire\n0 receives Request from 2",
+            "no such message is under way to it, only Request from 1",
+        ),
+        (
+            "1 acquire\n0 receives Request(1) from 1",
+            "no such message is under way to it, only Request from 1",
+        ),
         ("1 timer Retry", "no timer is set"),
         ("9 acquire", "there is no process 9"),
         ("1 recovers", "1 is up"),
@@ -244,14 +285,24 @@ def test_what_is_durable_is_there_after_a_recovery_and_not_after_amnesia() -> No
     kinds = [step.kind for step in steps]
     assert "recover" in kinds and "ME1" in result.violated
     faults = (("amnesia", 1), ("crash", 1), ("recover", 1))
-    assert not play("quorum-durable", 2, map(str, steps), options=("coordinators=1",), faults=faults).violated
-    forgetful = [step._replace(kind="amnesia") if step.kind == "recover" else step for step in steps]
-    assert "ME1" in play("quorum-durable", 2, map(str, forgetful), options=("coordinators=1",), faults=faults).violated
+    assert not play(
+        "quorum-durable", 2, map(str, steps), options=("coordinators=1",), faults=faults
+    ).violated
+    forgetful = [
+        step._replace(kind="amnesia") if step.kind == "recover" else step for step in steps
+    ]
+    assert (
+        "ME1"
+        in play(
+            "quorum-durable", 2, map(str, forgetful), options=("coordinators=1",), faults=faults
+        ).violated
+    )
 
 
 def test_a_schedule_is_what_its_events_tell() -> None:
     lines = [
-        "1 acquire, crashing after 1 sends",  # one more has gone, to itself, which no crash can cut off
+        # one more has gone, to itself, which no crash can cut off
+        "1 acquire, crashing after 1 sends",
         "2 receives Request from 1",
         "1 misses Vote from 2",
         "1 misses Request from 1",
@@ -267,7 +318,10 @@ def test_a_schedule_is_what_its_events_tell() -> None:
 
 
 def test_links_that_keep_the_order_deliver_only_the_first() -> None:
-    steps = "1 acquire\n0 receives Request from 1\n1 receives Grant from 0\n1 release\n1 acquire\n0 receives Request from 1"
+    steps = (
+        "1 acquire\n0 receives Request from 1\n1 receives Grant from 0\n1 release\n1 acquire\n0"
+        " receives Request from 1"
+    )
     assert not play("central", 2, steps, entries=2).diverged
     assert "only Release from 1" in play("central", 2, steps, entries=2, network="fifo").diverged
 
@@ -284,7 +338,12 @@ def test_what_is_drawn_must_be_possible() -> None:
 
 def test_a_mistake_in_a_handler_is_told_with_its_line() -> None:
     with pytest.raises(MistakeInAlgorithm, match=r"test_play.py, line \d+, in vacate: ValueError"):
-        play(Broken, 2, "1 acquire\n0 receives Request from 1\n1 receives Grant from 0\n1 release\n0 receives Release from 1")
+        play(
+            Broken,
+            2,
+            "1 acquire\n0 receives Request from 1\n1 receives Grant from 0\n1 release\n0 receives"
+            " Release from 1",
+        )
 
 
 def test_a_detector_has_no_schedule() -> None:
@@ -310,7 +369,9 @@ def test_a_loop_still_loops_and_a_repaired_algorithm_does_not() -> None:
     assert told.loop is not None
     loop = told.loop // STEP_US - 1
     assert not played(report.check, steps, loop=loop, entry=entry_of(Central)).violated
-    assert not played(report.check, steps[:-1], loop=loop, entry=report.entry).violated  # not once round
+    assert not played(
+        report.check, steps[:-1], loop=loop, entry=report.entry
+    ).violated  # not once round
 
 
 UNFAIR = """
@@ -387,27 +448,57 @@ def test_the_commands_keep_and_replay_a_counterexample(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
         return done.returncode, json.loads(done.stdout)
 
-    code, _ = habemus("check", "central-timeout", "-n", "2", "--diagram", "c.json", "--pytest", "test_c.py")
+    code, _ = habemus(
+        "check", "central-timeout", "-n", "2", "--diagram", "c.json", "--pytest", "test_c.py"
+    )
     assert code == 1
     with pytest.raises(AssertionError, match="while 1 was inside"):
         run_test_of((tmp_path / "test_c.py").read_text(encoding="utf-8"), tmp_path / "test_c.py")
     code, replayed = habemus("replay", "c.json")
     assert code == 0
     assert replayed["same"] and replayed["digest"] == replayed["saved"]
-    assert (replayed["property"], replayed["steps"], replayed["simulator"]) == ("ME1", 7, "ME1 is violated too")
+    assert (replayed["property"], replayed["steps"], replayed["simulator"]) == (
+        "ME1",
+        7,
+        "ME1 is violated too",
+    )
 
 
 def test_written_tests_are_formatted_and_typed(tmp_path: Path) -> None:
     reports = [*(report_of(name) for name in CHECKS), starved()]
     for number, report in enumerate(reports):
-        (tmp_path / f"test_{number}.py").write_text(regression_test(report, tmp_path), encoding="utf-8")
+        (tmp_path / f"test_{number}.py").write_text(
+            regression_test(report, tmp_path), encoding="utf-8"
+        )
     texts = "".join(file.read_text(encoding="utf-8") for file in tmp_path.iterdir())
     assert "loop=" in texts and "faults=(" in texts and "crashing after" in texts
     for width in ("88", "140"):
-        command = [sys.executable, "-m", "ruff", "format", "--isolated", "--check", "--line-length", width, str(tmp_path)]
+        command = [
+            sys.executable,
+            "-m",
+            "ruff",
+            "format",
+            "--isolated",
+            "--check",
+            "--line-length",
+            width,
+            str(tmp_path),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    lint = subprocess.run([sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E4,E7,E9,F,I", str(tmp_path)], check=False)
+    lint = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "ruff",
+            "check",
+            "--isolated",
+            "--select",
+            "E4,E7,E9,F,I",
+            str(tmp_path),
+        ],
+        check=False,
+    )
     assert lint.returncode == 0
     for file in tmp_path.iterdir():
         compile(file.read_text(encoding="utf-8"), file.name, "exec")

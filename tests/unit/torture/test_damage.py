@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from habemus.runtimes.live.storage import CorruptStorage, StableMemory
+from habemus.runtimes.live.storage.log import CorruptStorage, StableMemory
 from habemus.torture.damage import damage
 from habemus.torture.schedule import DAMAGE_KINDS
 

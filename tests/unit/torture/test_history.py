@@ -28,7 +28,13 @@ def test_a_stay_from_asking_to_leaving() -> None:
         ],
         99,
     )
-    assert (stay.asked, stay.answered, stay.left, stay.token, stay.ending) == (1, 5, 10, 77, "release")
+    assert (stay.asked, stay.answered, stay.left, stay.token, stay.ending) == (
+        1,
+        5,
+        10,
+        77,
+        "release",
+    )
     assert (update.invoked, update.returned, update.value) == (6, 9, 41)
 
 
@@ -104,17 +110,31 @@ def test_faults_and_healings() -> None:
 
 
 def test_a_whole_history() -> None:
-    clients = {"1.1": text([1, "acquire", 1, "a"], [2, "granted", 1, None]), "1.2": text([6, "acquire", 1, "a"], [7, "granted", 1, None])}
+    clients = {
+        "1.1": text([1, "acquire", 1, "a"], [2, "granted", 1, None]),
+        "1.2": text([6, "acquire", 1, "a"], [7, "granted", 1, None]),
+    }
     referee = text([3, "read", "a", "1.1", 1, None, None, True])
-    history = history_of(0, 50, clients, referee, text([4, "began", "kill-client", "client 1.1", 1], [5, "killed", "1.1"]))
+    history = history_of(
+        0,
+        50,
+        clients,
+        referee,
+        text([4, "began", "kill-client", "client 1.1", 1], [5, "killed", "1.1"]),
+    )
     assert [(stay.client, stay.left) for stay in history.grants] == [("1.1", 5), ("1.2", 50)]
     assert history.accesses[0].whose == ("1.1", 1)
 
 
 def test_what_happened_after_the_end_is_left_out() -> None:
     """So that files which are still being written can be judged: all of them up to the same moment."""
-    clients = {"1.1": text([1, "acquire", 1, "a"], [2, "granted", 1, 7], [9, "release", 1]), "2.1": text([8, "acquire", 1, "a"])}
-    referee = text([3, "read", "a", "1.1", 1, 7, None, True], [7, "read", "a", "1.1", 1, 7, None, True])
+    clients = {
+        "1.1": text([1, "acquire", 1, "a"], [2, "granted", 1, 7], [9, "release", 1]),
+        "2.1": text([8, "acquire", 1, "a"]),
+    }
+    referee = text(
+        [3, "read", "a", "1.1", 1, 7, None, True], [7, "read", "a", "1.1", 1, 7, None, True]
+    )
     history = history_of(0, 5, clients, referee, text([6, "began", "cut", "1>2", 1]))
     assert [(stay.client, stay.left) for stay in history.stays] == [("1.1", 5)]
     assert (len(history.accesses), history.faults) == (1, [])

@@ -1,4 +1,6 @@
-"""The judge, on histories that were made up: each mistake that a lock can make is planted once, and found."""
+"""The judge, on histories that were made up: each mistake that a lock can make is planted once, and
+found.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +28,47 @@ from habemus.torture.judge import (
     stale_writes,
 )
 
-LENIENT = Claim(excludes=False, progresses=True, has_tokens=True, is_fenced=True, faults=("kill-node",))
+LENIENT = Claim(
+    excludes=False, progresses=True, has_tokens=True, is_fenced=True, faults=("kill-node",)
+)
 LEASED = LENIENT._replace(lease_s=0.05)
-STRICT = Claim(excludes=True, progresses=True, has_tokens=False, is_fenced=True, faults=("kill-node",))
+STRICT = Claim(
+    excludes=True, progresses=True, has_tokens=False, is_fenced=True, faults=("kill-node",)
+)
 STEP = 1_000_000
 
 
-def stay(client: str, number: int, asked: int, answered: int, left: int, token: int | None = None, lock: str = "a") -> Stay:
+def stay(
+    client: str,
+    number: int,
+    asked: int,
+    answered: int,
+    left: int,
+    token: int | None = None,
+    lock: str = "a",
+) -> Stay:
     return Stay(client, number, lock, asked, answered, "granted", token, left, "release")
 
 
 def good_history(grants: int = FEWEST_GRANTS, *, tokens: bool = True) -> History:
     """Two clients take turns; each reads the value and writes the next."""
-    history = History(0, (10 * grants + 10) * STEP, faults=[Fault("kill-node", "node 1", 0, STEP)], healings=[STEP])
+    history = History(
+        0,
+        (10 * grants + 10) * STEP,
+        faults=[Fault("kill-node", "node 1", 0, STEP)],
+        healings=[STEP],
+    )
     for turn in range(grants):
         start = 10 * turn * STEP
         client, token = "12"[turn % 2] + ".1", turn + 1 if tokens else None
         history.stays.append(stay(client, turn, start, start + 2 * STEP, start + 8 * STEP, token))
         history.updates.append(Update(client, turn, "a", start + 3 * STEP, start + 6 * STEP, turn))
-        history.accesses.append(Access(start + 4 * STEP, "read", "a", client, turn, token, None, True))
-        history.accesses.append(Access(start + 5 * STEP, "write", "a", client, turn, token, turn, True))
+        history.accesses.append(
+            Access(start + 4 * STEP, "read", "a", client, turn, token, None, True)
+        )
+        history.accesses.append(
+            Access(start + 5 * STEP, "write", "a", client, turn, token, turn, True)
+        )
     return history
 
 
@@ -92,7 +115,11 @@ def test_with_leases_two_may_believe() -> None:
 
 
 def test_calm_is_without_faults_and_their_aftermath() -> None:
-    faults = [Fault("cut", "1>2", 100, 200), Fault("pause-node", "node 1", 150, 250), Fault("cut", "1>2", 900, None)]
+    faults = [
+        Fault("cut", "1>2", 100, 200),
+        Fault("pause-node", "node 1", 150, 250),
+        Fault("cut", "1>2", 900, None),
+    ]
     history = History(0, 1_000, faults=faults, stalls=[(500, 600)])
     leased = LEASED._replace(lease_s=50e-9 / 1.1)
     assert calm_windows(history, leased) == [(0, 100), (300, 500), (650, 900)]
@@ -144,7 +171,19 @@ def test_who_leaves_at_the_moment_at_which_the_next_is_let_in_was_not_beside_it(
 
 
 def test_every_pair_counts() -> None:
-    assert len(overlaps([stay("1.1", 1, 0, 1, 100), stay("2.1", 1, 0, 5, 50), stay("3.1", 1, 0, 10, 20), stay("2.1", 2, 0, 60, 70)])) == 4
+    assert (
+        len(
+            overlaps(
+                [
+                    stay("1.1", 1, 0, 1, 100),
+                    stay("2.1", 1, 0, 5, 50),
+                    stay("3.1", 1, 0, 10, 20),
+                    stay("2.1", 2, 0, 60, 70),
+                ]
+            )
+        )
+        == 4
+    )
 
 
 # Writes.
@@ -166,12 +205,19 @@ def test_a_stale_write_that_was_accepted_is_found() -> None:
 def test_it_is_found_without_tokens_and_with_equal_ones() -> None:
     """By who wrote: the first writes after the second has, and then the second after the first."""
     for token in (None, 7):
-        found = stale_writes(writes(("1.1", token, 0), ("2.1", token, 1), ("1.1", token, 2), ("2.1", token, 3)))
+        found = stale_writes(
+            writes(("1.1", token, 0), ("2.1", token, 1), ("1.1", token, 2), ("2.1", token, 3))
+        )
         assert [each.client for each in found] == ["1.1", "2.1"]
 
 
 def test_one_that_was_refused_is_not_stale() -> None:
-    assert stale_writes(writes(("1.1", 5, 0), ("2.1", 6, 1), ("1.1", 5, 2), accepted=(True, True, False))) == []
+    assert (
+        stale_writes(
+            writes(("1.1", 5, 0), ("2.1", 6, 1), ("1.1", 5, 2), accepted=(True, True, False))
+        )
+        == []
+    )
 
 
 def test_a_smaller_token_is_stale_at_its_first_write() -> None:
@@ -195,9 +241,15 @@ def test_lost_updates_are_found() -> None:
 
 @pytest.mark.parametrize(("claim", "name"), [(LENIENT, "FENCE"), (STRICT, "ME1")])
 def test_a_lost_update_is_a_violation(claim: Claim, name: str) -> None:
-    """Both read what was there after the tenth: every token is right, and nobody was seen inside beside another."""
+    """Both read what was there after the tenth: every token is right, and nobody was seen inside
+    beside another.
+    """
     history = good_history(tokens=claim.has_tokens)
-    place = next(place for place, each in enumerate(history.accesses) if each.kind == "write" and each.value == 11)
+    place = next(
+        place
+        for place, each in enumerate(history.accesses)
+        if each.kind == "write" and each.value == 11
+    )
     history.accesses[place] = history.accesses[place]._replace(value=10)
     history.updates[11] = history.updates[11]._replace(value=10)
     judgement = judge(history, claim)
@@ -210,7 +262,12 @@ def test_a_lost_update_is_a_violation(claim: Claim, name: str) -> None:
 
 
 def test_a_token_that_is_no_larger_is_found() -> None:
-    grants = [stay("1.1", 1, 0, 10, 20, 5), stay("2.1", 1, 15, 30, 40, 6), stay("1.1", 2, 31, 50, 60, 6), stay("2.1", 2, 61, 70, 80, 4)]
+    grants = [
+        stay("1.1", 1, 0, 10, 20, 5),
+        stay("2.1", 1, 15, 30, 40, 6),
+        stay("1.1", 2, 31, 50, 60, 6),
+        stay("2.1", 2, 61, 70, 80, 4),
+    ]
     assert [(one.token, other.token) for one, other in regressions(grants)] == [(6, 6), (6, 4)]
     assert [(one.number, other.number) for one, other in duplicates(grants)] == [(1, 2)]
 
@@ -222,7 +279,9 @@ def test_of_two_that_asked_at_one_time_either_may_have_the_larger_token() -> Non
 def test_they_may_not_if_both_hear_of_their_grants_at_once() -> None:
     """Without leases, and in calm time with them: the one that hears last was granted last."""
     grants = [stay("1.1", 1, 0, 30, 40, 5), stay("2.1", 1, 0, 20, 25, 6)]
-    assert [(one.token, other.token) for one, other in regressions(grants, lambda _: True)] == [(6, 5)]
+    assert [(one.token, other.token) for one, other in regressions(grants, lambda _: True)] == [
+        (6, 5)
+    ]
     for claim in (LEASED, STRICT._replace(has_tokens=True)):
         history = good_history()
         asked = history.stays[49].asked
@@ -267,7 +326,9 @@ def test_a_regression_violates_fence() -> None:
 def test_the_longest_outage_is_the_longest_wait_for_a_grant_of_anybody() -> None:
     waited = [
         stay("1.1", 1, 0, 10, 20),
-        Stay("2.1", 1, "a", 5, 50, "timeout"),  # since 10 nobody has been let in, and this one waits
+        Stay(
+            "2.1", 1, "a", 5, 50, "timeout"
+        ),  # since 10 nobody has been let in, and this one waits
         Stay("2.1", 2, "a", 60, 90, "timeout"),  # between 50 and 60 nobody waits
         stay("3.1", 1, 80, 100, 110),
     ]
@@ -275,7 +336,12 @@ def test_the_longest_outage_is_the_longest_wait_for_a_grant_of_anybody() -> None
 
 
 def test_who_died_waits_no_longer() -> None:
-    assert longest_outage([Stay("1.1", 1, "a", 30, left=40, ending="killed"), stay("2.1", 1, 90, 95, 99)]) == 10 + 5
+    assert (
+        longest_outage(
+            [Stay("1.1", 1, "a", 30, left=40, ending="killed"), stay("2.1", 1, 90, 95, 99)]
+        )
+        == 10 + 5
+    )
 
 
 def test_first_grants_after_healings() -> None:
@@ -311,7 +377,9 @@ def test_a_violation_is_one_however_few_grants_there_were() -> None:
 
 def test_nobody_let_in_after_a_healing_is_undecided_if_progress_is_claimed() -> None:
     history = good_history()
-    history = replace(history, healings=[history.ended], ended=history.ended + round(PATIENCE_S * NS))
+    history = replace(
+        history, healings=[history.ended], ended=history.ended + round(PATIENCE_S * NS)
+    )
     assert judge(history, LENIENT).verdict is Verdict.UNDECIDED
     assert judge(history, LENIENT._replace(progresses=False)).verdict is Verdict.HOLDS
 

@@ -36,7 +36,9 @@ def test_one_whose_outcome_is_unknown_explains_a_value_or_is_left_out() -> None:
     assert verdict(updates((0, None, 0), (20, 30, 0)), Counter()) is Verdict.HOLDS  # it did not
     assert verdict(updates(*after), Counter()) is Verdict.VIOLATED  # somebody must have written
     assert verdict(updates((35, None, 0), *after), Counter()) is Verdict.VIOLATED  # but not so late
-    assert verdict(updates((0, None, 0), (20, 30, 0), (31, 40, 2)), Counter()) is Verdict.VIOLATED  # and not both
+    assert (
+        verdict(updates((0, None, 0), (20, 30, 0), (31, 40, 2)), Counter()) is Verdict.VIOLATED
+    )  # and not both
 
 
 def test_an_unknown_one_may_take_effect_late() -> None:
@@ -56,8 +58,14 @@ def test_the_lock_without_leases() -> None:
 
 def test_tokens_grow_in_some_order() -> None:
     leased = Lock(is_leased=True)
-    assert verdict([Operation(0, 10, Entry(2, 20)), Operation(0, 10, Entry(1, 20))], leased) is Verdict.HOLDS
-    assert verdict([Operation(0, 4, Entry(2, 20)), Operation(5, 10, Entry(1, 20))], leased) is Verdict.VIOLATED
+    assert (
+        verdict([Operation(0, 10, Entry(2, 20)), Operation(0, 10, Entry(1, 20))], leased)
+        is Verdict.HOLDS
+    )
+    assert (
+        verdict([Operation(0, 4, Entry(2, 20)), Operation(5, 10, Entry(1, 20))], leased)
+        is Verdict.VIOLATED
+    )
 
 
 def test_a_search_that_is_cut_off_has_shown_nothing() -> None:
@@ -86,7 +94,9 @@ def by_trying(operations: list[Operation], model: Counter | Lock) -> bool:
 def _fits(order: tuple[Operation, ...], model: Counter | Lock) -> bool:
     state = model.initial
     for place, each in enumerate(order):
-        latest = min((other.returned for other in order[place:] if other.returned is not None), default=inf)
+        latest = min(
+            (other.returned for other in order[place:] if other.returned is not None), default=inf
+        )
         if each.invoked > latest:
             return False
         found = model.apply(state, each.action, latest)  # type: ignore[arg-type]  # a model has its own state
@@ -106,12 +116,20 @@ def test_it_agrees_with_trying_everything(kind: str) -> None:
             invoked = draw.randrange(12)
             returned = invoked + draw.randrange(8)
             if kind == "counter":
-                operations.append(Operation(invoked, returned if draw.random() < 0.7 else None, draw.randrange(3)))
+                operations.append(
+                    Operation(invoked, returned if draw.random() < 0.7 else None, draw.randrange(3))
+                )
             else:
                 token = draw.randrange(5) if kind == "leased" else None
-                operations.append(Operation(invoked, returned, Entry(token, returned + draw.randrange(5)), str(index)))
+                operations.append(
+                    Operation(
+                        invoked, returned, Entry(token, returned + draw.randrange(5)), str(index)
+                    )
+                )
         model: Counter | Lock = Counter() if kind == "counter" else Lock(is_leased=kind == "leased")
         expected = by_trying(operations, model)
-        assert verdict(operations, model) is (Verdict.HOLDS if expected else Verdict.VIOLATED), operations
+        assert verdict(operations, model) is (Verdict.HOLDS if expected else Verdict.VIOLATED), (
+            operations
+        )
         seen.add(expected)
     assert seen == {True, False}

@@ -15,7 +15,13 @@ def planned(algorithm: str, **more: Any) -> Plan:
 
 
 def test_one_word_stands_for_several_kinds() -> None:
-    assert kinds_of(["kill", "cut-one-way", "cut"]) == ("kill-node", "kill-client", "cut-one-way", "cut", "cut-client")
+    assert kinds_of(["kill", "cut-one-way", "cut"]) == (
+        "kill-node",
+        "kill-client",
+        "cut-one-way",
+        "cut",
+        "cut-client",
+    )
 
 
 def test_a_fault_that_there_is_not() -> None:
@@ -36,11 +42,21 @@ def test_a_fault_that_there_is_not() -> None:
         ("ra-majority", "perfect", {"kill-node"}),
         ("central", "perfect", {"kill-node"}),
         ("ra-reliable", "", {"kill-node"}),
-        ("token-ring-repair", "perfect", {"pause-node", "pause-client", "cut", "cut-one-way", "cut-client"}),
-        ("central-timeout", "perfect", {"kill-node", "pause-node", "pause-client", "cut", "cut-one-way", "cut-client"}),
+        (
+            "token-ring-repair",
+            "perfect",
+            {"pause-node", "pause-client", "cut", "cut-one-way", "cut-client"},
+        ),
+        (
+            "central-timeout",
+            "perfect",
+            {"kill-node", "pause-node", "pause-client", "cut", "cut-one-way", "cut-client"},
+        ),
     ],
 )
-def test_the_usual_faults_are_those_that_the_card_claims_to_stand(algorithm: str, over: str, missing: set[str]) -> None:
+def test_the_usual_faults_are_those_that_the_card_claims_to_stand(
+    algorithm: str, over: str, missing: set[str]
+) -> None:
     plan = planned(algorithm)
     assert plan.over == over
     assert set(plan.kinds) == set(kinds_of(["kill", "pause", "cut"])) - missing
@@ -54,14 +70,29 @@ def test_reliable_links_are_assumed_by_some_and_not_given_by_connections() -> No
     plan = planned("quorum-yield", over="none", faults=["kill", "cut"])
     assert plan.over == ""
     assert set(plan.claim.beyond) == {"kill-node", "cut", "cut-one-way"}
-    assert "cut" in planned("lamport", over="perfect", faults=["cut"]).claim.beyond  # which do not keep the order
+    assert (
+        "cut" in planned("lamport", over="perfect", faults=["cut"]).claim.beyond
+    )  # which do not keep the order
 
 
 def test_what_is_held_against_the_run() -> None:
-    leased, strict, plain = planned("elected-coordinator-leased"), planned("elected-coordinator"), planned("ricart-agrawala")
-    assert (leased.claim.excludes, leased.claim.has_tokens, leased.claim.counts_me1, leased.lease_s) == (False, True, False, 2.0)
+    leased, strict, plain = (
+        planned("elected-coordinator-leased"),
+        planned("elected-coordinator"),
+        planned("ricart-agrawala"),
+    )
+    assert (
+        leased.claim.excludes,
+        leased.claim.has_tokens,
+        leased.claim.counts_me1,
+        leased.lease_s,
+    ) == (False, True, False, 2.0)
     assert (strict.claim.excludes, strict.claim.has_tokens, strict.lease_s) == (True, True, 0.0)
-    assert (plain.claim.excludes, plain.claim.has_tokens, plain.claim.counts_me1) == (True, False, True)
+    assert (plain.claim.excludes, plain.claim.has_tokens, plain.claim.counts_me1) == (
+        True,
+        False,
+        True,
+    )
     assert planned("elected-coordinator-leased", is_fenced=False).claim.counts_me1
     assert set(leased.claim.excuses) == {"pause-client", "cut-client"}
     assert set(planned("elected-coordinator-unrecorded").claim.excuses) == set(KINDS)
@@ -85,7 +116,10 @@ def test_options_are_those_of_the_live_default_and_what_is_said_instead() -> Non
         ({"options": ["leas=1s"]}, "did you mean lease?"),
         ({"faults": ["fire"]}, "there is no fault 'fire'"),
         ({"faults": ["disk"], "nodes": 2}, "need 3 nodes or more, not 2; disk-full does not"),
-        ({"faults": ["disk-lost"], "algorithm": "quorum-yield"}, "quorum-yield has no way back for a node that lost its memory"),
+        (
+            {"faults": ["disk-lost"], "algorithm": "quorum-yield"},
+            "quorum-yield has no way back for a node that lost its memory",
+        ),
     ],
 )
 def test_what_cannot_be_meant(more: dict[str, Any], reason: str) -> None:

@@ -18,7 +18,9 @@ def test_a_smaller_token_is_refused() -> None:
 
 
 def test_a_read_is_a_promise() -> None:
-    """Else an older holder could write between the read and the write of the newer one, whose write would undo that."""
+    """Else an older holder could write between the read and the write of the newer one, whose write
+    would undo that.
+    """
     resource = Resource(is_fenced=True)
     assert resource.access("read", 5, None) == (True, 0)
     assert resource.access("read", 7, None) == (True, 0)
@@ -43,7 +45,9 @@ def test_everything_is_written_down(tmp_path: Path) -> None:
     assert referee.answer(["read", "a", "2.1", 5, 8]) == [False, 9]
     os.close(record)
     found = read_referee(lines_of(path.read_text()))
-    assert [(each.kind, each.lock, each.whose, each.token, each.value, each.accepted) for each in found] == [
+    assert [
+        (each.kind, each.lock, each.whose, each.token, each.value, each.accepted) for each in found
+    ] == [
         ("read", "a", ("1.1", 3), 9, None, True),
         ("write", "a", ("1.1", 3), 9, 0, True),
         ("write", "b", ("2.1", 4), 1, 0, True),

@@ -35,21 +35,29 @@ def test_the_same_seed_gives_the_same_schedule() -> None:
 
 def test_every_kind_comes() -> None:
     assert {fault.kind for faults in some(ALL) for fault in faults} == set(KINDS)
-    assert {fault.kind for faults in some(ALL._replace(kinds=("cut",))) for fault in faults} == {"cut"}
+    assert {fault.kind for faults in some(ALL._replace(kinds=("cut",))) for fault in faults} == {
+        "cut"
+    }
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 4, 5, 7])
 def test_a_majority_is_spared(nodes: int) -> None:
-    """Whatever a round does, more than half of the nodes are up and connected, where there are enough for that."""
+    """Whatever a round does, more than half of the nodes are up and connected, where there are
+    enough for that.
+    """
     sparing = tuple(kind for kind in KINDS if kind not in MASS_KINDS)
     for faults in some(ALL._replace(nodes=nodes, kinds=sparing)):
         hit = {node for fault in faults for node in fault.nodes}
         cut = [link for fault in faults for link in fault.links]
         spared = [node for node in range(1, nodes + 1) if node not in hit]
         lonely = {node for node in spared if any(node in link for link in cut)}
-        # Those that are cut off from somebody but not chosen themselves are still connected with each other.
+        # Those that are cut off from somebody but not chosen themselves are still connected with
+        # each other.
         while lonely and any(set(link) <= set(spared) for link in cut):
-            most = max(lonely, key=lambda node: sum(node in link for link in cut if set(link) <= set(spared)))
+            most = max(
+                lonely,
+                key=lambda node: sum(node in link for link in cut if set(link) <= set(spared)),
+            )
             spared.remove(most)
             lonely.discard(most)
         assert len(spared) >= nodes - max(1, (nodes - 1) // 2)
@@ -113,8 +121,15 @@ def test_only_clients_on_the_network_are_cut_off() -> None:
     named = [fault.client for fault in cuts if fault.client]
     assert named and all(map(is_by_network, named))
     assert {fault.is_silent for fault in cuts} == {True, False}
-    spared = [fault for faults in some(ALL._replace(spares_waking=True)) for fault in faults if fault.kind == "cut-client"]
-    assert {fault.is_silent for fault in spared} == {True}, "a client without a lease may not lose its lock by losing its connection"
+    spared = [
+        fault
+        for faults in some(ALL._replace(spares_waking=True))
+        for fault in faults
+        if fault.kind == "cut-client"
+    ]
+    assert {fault.is_silent for fault in spared} == {True}, (
+        "a client without a lease may not lose its lock by losing its connection"
+    )
 
 
 def test_no_client_stands_still_while_nodes_are_killed_where_that_cannot_be_told() -> None:

@@ -34,7 +34,14 @@ class Story:
         self.time = time
         return self
 
-    def happens(self, process: int, kind: str, name: str = "", value: dict[str, Any] | None = None, peer: int | None = None) -> Story:
+    def happens(
+        self,
+        process: int,
+        kind: str,
+        name: str = "",
+        value: dict[str, Any] | None = None,
+        peer: int | None = None,
+    ) -> Story:
         self._add(Event(self.time, process, kind, name, value, peer))
         return self
 
@@ -49,7 +56,9 @@ class Story:
 
     def sends(self, sender: int, receiver: int, name: str, part: str = "", **fields: Any) -> int:
         number = len(self._sent) + 1
-        self._sent[number] = self._add(Event(self.time, sender, "send", name, fields or None, receiver, number, part))
+        self._sent[number] = self._add(
+            Event(self.time, sender, "send", name, fields or None, receiver, number, part)
+        )
         return number
 
     def arrives(self, number: int) -> Story:
@@ -57,7 +66,9 @@ class Story:
         assert sent.peer is not None and sent.clock is not None
         clock = self._clocks[sent.peer]
         clock[:] = map(max, clock, sent.clock)
-        self._add(sent._replace(time=self.time, process=sent.peer, kind="receive", peer=sent.process))
+        self._add(
+            sent._replace(time=self.time, process=sent.peer, kind="receive", peer=sent.process)
+        )
         return self
 
     def is_lost(self, number: int) -> Story:
@@ -67,11 +78,17 @@ class Story:
     def misses(self, number: int) -> Story:
         sent = self._sent[number]
         assert sent.peer is not None
-        self.events.append(sent._replace(time=self.time, process=sent.peer, kind="lost", peer=sent.process, clock=None))
+        self.events.append(
+            sent._replace(
+                time=self.time, process=sent.peer, kind="lost", peer=sent.process, clock=None
+            )
+        )
         return self
 
     def is_duplicated(self, number: int) -> Story:
-        self.events.append(self._sent[number]._replace(time=self.time, kind="duplicate", clock=None))
+        self.events.append(
+            self._sent[number]._replace(time=self.time, kind="duplicate", clock=None)
+        )
         return self
 
     def link(self, kind: str, *links: tuple[int, int]) -> Story:
@@ -79,7 +96,9 @@ class Story:
         return self
 
     def told(self, title: str, *findings: Finding, labels: dict[int, str] | None = None) -> Trace:
-        return Trace({"title": title}, self.processes, labels or {}, tuple(self.events), findings, title)
+        return Trace(
+            {"title": title}, self.processes, labels or {}, tuple(self.events), findings, title
+        )
 
     def _add(self, event: Event) -> Event:
         clock = self._clocks[event.process]
@@ -106,9 +125,15 @@ def contention_story() -> Trace:
         if following:
             grant = story.sends(0, following, "Grant")
             story.at(time + 2_000).arrives(grant).enters(following)
-    findings = [Finding(name, Verdict.HOLDS, "") for name in ("ME1", "ME2-deadlock", "ME2-starvation")]
+    findings = [
+        Finding(name, Verdict.HOLDS, "") for name in ("ME1", "ME2-deadlock", "ME2-starvation")
+    ]
     findings.append(Finding("ME3", Verdict.UNDECIDED, "no two requests were ordered"))
-    return story.told("Central coordinator, three participants", *findings, labels={0: "coordinator", 1: "A", 2: "B", 3: "C"})
+    return story.told(
+        "Central coordinator, three participants",
+        *findings,
+        labels={0: "coordinator", 1: "A", 2: "B", 3: "C"},
+    )
 
 
 def violation_story() -> Trace:
@@ -129,16 +154,26 @@ def violation_story() -> Trace:
     story.at(15_000).arrives(release)
     release = story.at(15_500).leaves(2).sends(2, 0, "Release")
     story.at(16_500).arrives(release)
-    why = "coordinator <1> let B in while A was still inside: the grant was reclaimed after 10 ms, and A was only slow"
+    why = (
+        "coordinator <1> let B in while A was still inside: the grant was reclaimed after 10 ms,"
+        " and A was only slow"
+    )
     finding = Finding("ME1", Verdict.VIOLATED, why, 12_500, (1, 2))
     ended = Finding("ME2-deadlock", Verdict.HOLDS, "everybody who asked got in")
-    return story.told("Coordinator with a timeout, slow holder", finding, ended, labels={0: "coordinator", 1: "A", 2: "B"})
+    return story.told(
+        "Coordinator with a timeout, slow holder",
+        finding,
+        ended,
+        labels={0: "coordinator", 1: "A", 2: "B"},
+    )
 
 
 def links_story() -> Trace:
     """Loss, duplication, a message to oneself, and messages of a component below."""
     story = Story(1, 2, 3)
-    lost = story.at(1_000).sends(1, 2, "Data", ".links", number=1, message={"Request": {"stamp": 6}})
+    lost = story.at(1_000).sends(
+        1, 2, "Data", ".links", number=1, message={"Request": {"stamp": 6}}
+    )
     story.is_lost(lost)
     far = story.sends(1, 3, "Data", ".links", number=1, message={"Request": {"stamp": 6}})
     story.is_duplicated(far)
@@ -167,7 +202,13 @@ def faults_story() -> Trace:
     other = story.sends(1, 4, "Heartbeat", term=1)
     story.at(4_000).misses(beat).arrives(other)
     story.at(5_000).link(
-        "cut", *((one, two) for group, rest in (((1, 2), (3, 4, 5)), ((3, 4, 5), (1, 2))) for one in group for two in rest)
+        "cut",
+        *(
+            (one, two)
+            for group, rest in (((1, 2), (3, 4, 5)), ((3, 4, 5), (1, 2)))
+            for one in group
+            for two in rest
+        ),
     )
     beat = story.at(6_000).sends(1, 3, "Heartbeat", term=1)
     story.is_lost(beat)
@@ -185,7 +226,9 @@ def election_story() -> Trace:
     """The bully algorithm after the crash of the strongest."""
     story = Story(1, 2, 3, 4)
     story.at(1_000).happens(4, "crash")
-    story.at(3_000).happens(2, "indicate", "Suspected", {"process": 4}).happens(2, "request", "elect")
+    story.at(3_000).happens(2, "indicate", "Suspected", {"process": 4}).happens(
+        2, "request", "elect"
+    )
     numbers = [story.sends(2, peer, "Election") for peer in (3, 4)]
     story.at(4_000).arrives(numbers[0]).misses(numbers[1])
     ok = story.sends(3, 2, "Ok")
@@ -198,7 +241,9 @@ def election_story() -> Trace:
         story.at(10_000).arrives(number).happens(receiver, "indicate", "Leader", {"process": 3})
     story.at(12_000).happens(4, "recover").happens(4, "indicate", "Leader", {"process": 4})
     why = "3 and 4 both lead"
-    return story.told("Bully: the strongest comes back", Finding("E1", Verdict.VIOLATED, why, 12_000, (3, 4)))
+    return story.told(
+        "Bully: the strongest comes back", Finding("E1", Verdict.VIOLATED, why, 12_000, (3, 4))
+    )
 
 
 def deadlock_story() -> Trace:
@@ -208,17 +253,27 @@ def deadlock_story() -> Trace:
         own = story.at(process * 400).asks(process).sends(process, process, "Vote")
         story.at(process * 400 + 1).arrives(own)
         story.sends(process, following, "Request", stamp=process)
-    finding = Finding("ME2-deadlock", Verdict.VIOLATED, "1 waits for 2, 2 for 3 and 3 for 1", 1_201, (1, 2, 3))
+    finding = Finding(
+        "ME2-deadlock", Verdict.VIOLATED, "1 waits for 2, 2 for 3 and 3 for 1", 1_201, (1, 2, 3)
+    )
     return story.told("Voting sets in a cycle", finding)
 
 
-def simulated_run(size: int, rounds: int, seed: int = 1, *, faults: bool = False, constant: bool = False) -> Trace:
+def simulated_run(
+    size: int, rounds: int, seed: int = 1, *, faults: bool = False, constant: bool = False
+) -> Trace:
     """Ricart and Agrawala in the simulator."""
     plan = RicartAgrawala()
     processes = range(1, size + 1)
     system = System(dict.fromkeys(processes, plan), complete(processes), tuple(processes))
     network = (
-        Network() if constant else Network(delay=Uniform(600, 1_800), loss=30_000 if faults else 0, duplication=60_000 if faults else 0)
+        Network()
+        if constant
+        else Network(
+            delay=Uniform(600, 1_800),
+            loss=30_000 if faults else 0,
+            duplication=60_000 if faults else 0,
+        )
     )
     struck: list[Any] = []
     if faults:
@@ -229,7 +284,14 @@ def simulated_run(size: int, rounds: int, seed: int = 1, *, faults: bool = False
             Cut(between((1,), range(2, size + 1)), 16_000),
             Heal((), 20_000),
         ]
-    run = Simulation(system, workload=Clients(rounds), network=network, faults=struck, seed=seed, record=Record.CLOCKS)
+    run = Simulation(
+        system,
+        workload=Clients(rounds),
+        network=network,
+        faults=struck,
+        seed=seed,
+        record=Record.CLOCKS,
+    )
     run.run(until=60_000)
     return Trace(
         {"algorithm": "ricart-agrawala", "n": size, "seed": seed},

@@ -1,4 +1,6 @@
-"""The space-time diagram: everything is in it, nothing covers anything, and no text can break out of it."""
+"""The space-time diagram: everything is in it, nothing covers anything, and no text can break out
+of it.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,10 @@ def test_no_text_breaks_out() -> None:
         Event(3, 2, "indicate", HOSTILE, {"x": HOSTILE}),
         Event(3, 1, "timer", HOSTILE, {"x": HOSTILE}),
     )
-    findings = (Finding(HOSTILE, Verdict.VIOLATED, HOSTILE, 3, (1, 2)), Finding(HOSTILE, Verdict.HOLDS, HOSTILE))
+    findings = (
+        Finding(HOSTILE, Verdict.VIOLATED, HOSTILE, 3, (1, 2)),
+        Finding(HOSTILE, Verdict.HOLDS, HOSTILE),
+    )
     picture = svg(Trace({}, (1, 2), {1: HOSTILE, 2: HOSTILE}, events, findings, HOSTILE))
     assert not list(drawn(picture).iter(f"{SVG}script"))
     picture.encode()
@@ -157,7 +162,10 @@ def test_every_message_is_an_arrow_that_can_be_pointed_at(story: Trace) -> None:
     told = tooltips(svg(story))
     for flight in flights(story.events):
         event = story.events[flight.sent or 0]
-        beginning = f"{event.described()} from {story.label(flight.sender)} to {story.label(flight.receiver)}"
+        beginning = (
+            f"{event.described()} from {story.label(flight.sender)} to"
+            f" {story.label(flight.receiver)}"
+        )
         assert any(each.startswith(beginning) for each in told)
     arrows = sum(1 for each in told if " from " in each and ", sent at " in each)
     assert arrows == len(flights(story.events))
@@ -187,7 +195,9 @@ def covering(picture: str) -> list[tuple[str, str]]:
         for other in found[index + 1 :]:
             if other.y - one.y > one.half_width + other.half_width + 20:
                 break
-            if abs(other.x - one.x) <= one.half_width + other.half_width and any(other.holds(x, y) for x, y in one.points()):
+            if abs(other.x - one.x) <= one.half_width + other.half_width and any(
+                other.holds(x, y) for x, y in one.points()
+            ):
                 pairs.append((one.text, other.text))
     return pairs
 
@@ -245,7 +255,11 @@ def test_red_is_for_violations_only(stories: dict[str, Trace]) -> None:
 
 
 def test_one_alone_inside_is_no_band() -> None:
-    events = (Event(0, 1, "indicate", "Granted"), Event(1_000, 2, "request", "acquire"), Event(2_000, 1, "request", "release"))
+    events = (
+        Event(0, 1, "indicate", "Granted"),
+        Event(1_000, 2, "request", "acquire"),
+        Event(2_000, 1, "request", "release"),
+    )
     finding = Finding("FENCE", Verdict.VIOLATED, "an old write was accepted", 1_000, (1,))
     picture = svg(Trace({}, (1, 2), {}, events, (finding,)))
     assert "FENCE" in words_in(picture)
@@ -257,9 +271,18 @@ def test_one_alone_inside_is_no_band() -> None:
 def test_the_red_band_covers_the_overlap_of_the_two_inside(stories: dict[str, Trace]) -> None:
     """From the entry of the second to the exit of the first, and from one line to the other."""
     picture = svg(stories["violation"])
-    inside = [each for each in with_fill(picture, "rect", ink.INSIDE) if float(each.get("height", "")) > 20]
+    inside = [
+        each
+        for each in with_fill(picture, "rect", ink.INSIDE)
+        if float(each.get("height", "")) > 20
+    ]
     first, second = (
-        (float(each.get("x", "")), float(each.get("y", "")), float(each.get("y", "")) + float(each.get("height", ""))) for each in inside
+        (
+            float(each.get("x", "")),
+            float(each.get("y", "")),
+            float(each.get("y", "")) + float(each.get("height", "")),
+        )
+        for each in inside
     )
     group = drawn(picture).find(f"{SVG}g")
     assert group is not None
@@ -284,7 +307,12 @@ def test_the_red_band_covers_the_overlap_of_the_two_inside(stories: dict[str, Tr
 )
 def test_other_violations_are_marked_too(finding: Finding, tags: int) -> None:
     events = (
-        *(Event(0, 1, "start"), Event(0, 2, "start"), Event(1_000, 1, "request", "acquire"), Event(2_000, 2, "request", "acquire")),
+        *(
+            Event(0, 1, "start"),
+            Event(0, 2, "start"),
+            Event(1_000, 1, "request", "acquire"),
+            Event(2_000, 2, "request", "acquire"),
+        ),
         *(Event(2_500, 1, "crash"), Event(3_000, 2, "indicate", "Leader", {"process": 2})),
     )
     words = words_in(svg(Trace({}, (1, 2), {}, events, (finding,))))
@@ -314,26 +342,44 @@ def test_answers_of_an_election_are_marked(stories: dict[str, Trace]) -> None:
 def test_the_legend_explains_what_is_there_and_nothing_else(stories: dict[str, Trace]) -> None:
     words = set(words_in(svg(stories["contention"])))
     assert {"waiting to enter", "Request", "Grant", "Release"} <= words
-    assert not words & {ENGLISH["legend lost"], ENGLISH["legend violation"], ENGLISH["legend timer"], ENGLISH["legend down"]}
+    assert not words & {
+        ENGLISH["legend lost"],
+        ENGLISH["legend violation"],
+        ENGLISH["legend timer"],
+        ENGLISH["legend down"],
+    }
 
 
 def test_whoever_points_at_a_step_reads_all_of_it(stories: dict[str, Trace]) -> None:
     told = tooltips(svg(stories["simulated"]))
-    assert "1, 1.343 ms\nasks to enter\nsends Request(1) to 2\nsends Request(1) to 3\nvector clock [4, 0, 0]" in told
+    assert (
+        "1, 1.343 ms\nasks to enter\nsends Request(1) to 2\nsends Request(1) to 3\nvector clock [4,"
+        " 0, 0]" in told
+    )
 
 
 def test_messages_of_components_step_back(stories: dict[str, Trace]) -> None:
     """They are drawn in their own muted colour, unless the algorithm on top sends nothing itself."""
     trace = stories["links"]
     assert ink.COMPONENT not in svg(trace)
-    on_top = replace(trace, events=tuple(event._replace(part="") if event.name == "Ack" else event for event in trace.events))
+    on_top = replace(
+        trace,
+        events=tuple(
+            event._replace(part="") if event.name == "Ack" else event for event in trace.events
+        ),
+    )
     assert ink.COMPONENT in svg(on_top)
 
 
 def test_times_can_count_steps(stories: dict[str, Trace]) -> None:
     trace = stories["violation"]
     events = tuple(event._replace(time=index) for index, event in enumerate(trace.events))
-    words = words_in(svg(replace(trace, events=events, findings=(trace.findings[0]._replace(time=16),)), steps=True))
+    words = words_in(
+        svg(
+            replace(trace, events=events, findings=(trace.findings[0]._replace(time=16),)),
+            steps=True,
+        )
+    )
     assert "step" in words
     assert "ms" not in words
     assert any("violated at step 16" in each for each in words)
@@ -343,7 +389,10 @@ def test_a_clock_that_had_long_been_running_is_set_to_zero(stories: dict[str, Tr
     trace = stories["violation"]
     late = 1_700_000_000_000_000
     events = tuple(event._replace(time=event.time + late) for event in trace.events)
-    findings = tuple(each._replace(time=each.time + late) if each.time is not None else each for each in trace.findings)
+    findings = tuple(
+        each._replace(time=each.time + late) if each.time is not None else each
+        for each in trace.findings
+    )
     assert svg(replace(trace, events=events, findings=findings)) == svg(trace)
 
 
@@ -363,6 +412,14 @@ def test_text_is_clipped_and_wrapped_to_its_room() -> None:
 
 
 def test_messages_are_shortened_from_the_inside() -> None:
-    assert variants("Data(3, Request(6))", "Data") == ["Data(3, Request(6))", "Data(3, Request)", "Data"]
+    assert variants("Data(3, Request(6))", "Data") == [
+        "Data(3, Request(6))",
+        "Data(3, Request)",
+        "Data",
+    ]
     assert variants("Ack", "Ack") == ["Ack"]
-    assert variants("Data(1, A(B(2)), [C(3)])", "Data") == ["Data(1, A(B(2)), [C(3)])", "Data(1, A, [C])", "Data"]
+    assert variants("Data(1, A(B(2)), [C(3)])", "Data") == [
+        "Data(1, A(B(2)), [C(3)])",
+        "Data(1, A, [C])",
+        "Data",
+    ]

@@ -40,9 +40,14 @@ def test_a_picture_in_pixels(trace: Trace, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["run", "run.gif", "run.svg.bak", ".svg"])
-def test_an_unknown_ending_is_refused_and_nothing_is_written(trace: Trace, tmp_path: Path, name: str) -> None:
+def test_an_unknown_ending_is_refused_and_nothing_is_written(
+    trace: Trace, tmp_path: Path, name: str
+) -> None:
     for refuse in (partial(check_ending, tmp_path / name), partial(save, trace, tmp_path / name)):
-        with pytest.raises(ValueError, match=r"the name must end in \.svg, \.png, \.md, \.mmd, \.json, \.jsonl, \.shiviz$") as raised:
+        with pytest.raises(
+            ValueError,
+            match=r"the name must end in \.svg, \.png, \.md, \.mmd, \.json, \.jsonl, \.shiviz$",
+        ) as raised:
             refuse()
         assert len(str(raised.value).splitlines()) == 1
     assert list(tmp_path.iterdir()) == []

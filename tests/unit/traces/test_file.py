@@ -32,7 +32,11 @@ def plain(event: Event) -> Event:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text()
+    | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
@@ -57,7 +61,12 @@ def traces(draw: st.DrawFn) -> Trace:
         clock,
     )
     findings = st.builds(
-        Finding, st.text(), st.sampled_from(Verdict), st.text(), st.none() | st.integers(), st.lists(some, max_size=3).map(tuple)
+        Finding,
+        st.text(),
+        st.sampled_from(Verdict),
+        st.text(),
+        st.none() | st.integers(),
+        st.lists(some, max_size=3).map(tuple),
     )
     return Trace(
         draw(objects),
@@ -82,7 +91,9 @@ def test_a_run_survives_the_file(story: Trace, tmp_path: Path) -> None:
     again = read(tmp_path / "run.json")
     assert again.events == tuple(map(plain, story.events))
     assert digest(again.events) == digest(story.events)
-    assert again == Trace(story.run, story.processes, story.labels, again.events, story.findings, story.title)
+    assert again == Trace(
+        story.run, story.processes, story.labels, again.events, story.findings, story.title
+    )
 
 
 def test_the_lines_are_those_of_the_format(stories: dict[str, Trace]) -> None:
@@ -101,7 +112,9 @@ def test_the_file_is_ascii_with_plain_line_ends(tmp_path: Path) -> None:
 
 
 def test_line_ends_of_windows_are_read(stories: dict[str, Trace]) -> None:
-    assert from_text(as_text(stories["violation"]).replace("\n", "\r\n")) == from_text(as_text(stories["violation"]))
+    assert from_text(as_text(stories["violation"]).replace("\n", "\r\n")) == from_text(
+        as_text(stories["violation"])
+    )
 
 
 HEADER = '{"habemus":1,"title":"","run":{},"processes":[1,2],"labels":{}}'
@@ -110,11 +123,15 @@ START = '{"t":0,"p":1,"e":"start"}'
 
 def footer(*events: str, **changed: Any) -> str:
     found = digest([Event(0, 1, "start")] * len(events))
-    return json.dumps({"digest": found, "events": len(events), "findings": [], **changed}, separators=(",", ":"))
+    return json.dumps(
+        {"digest": found, "events": len(events), "findings": [], **changed}, separators=(",", ":")
+    )
 
 
 def whole(event: str) -> str:
-    """A file of which everything but the event is right; what is wrong with the event comes out first."""
+    """A file of which everything but the event is right; what is wrong with the event comes out
+    first.
+    """
     return "\n".join([HEADER, event, footer(event)]) + "\n"
 
 
@@ -129,46 +146,124 @@ def test_the_file_of_these_tests_is_right() -> None:
         ("hello\n", "line 1: not JSON"),
         ("[1]\n", "line 1: expected a JSON object, found [1]"),
         ('{"title":"x"}\n', "line 1: the header has no 'habemus'"),
-        (HEADER.replace(":1,", ":2,", 1), "line 1: the format is version 2; this program reads version 1"),
-        (HEADER.replace(":1,", ":true,", 1), "line 1: 'habemus' of the header must be an integer, found True"),
+        (
+            HEADER.replace(":1,", ":2,", 1),
+            "line 1: the format is version 2; this program reads version 1",
+        ),
+        (
+            HEADER.replace(":1,", ":true,", 1),
+            "line 1: 'habemus' of the header must be an integer, found True",
+        ),
         (HEADER.replace("{}}", '{},"more":0}'), "line 1: the header has an unknown key 'more'"),
-        (HEADER.replace("[1,2]", '[1,"2"]'), "line 1: 'processes' of the header must be a list of integers, found [1, '2']"),
+        (
+            HEADER.replace("[1,2]", '[1,"2"]'),
+            "line 1: 'processes' of the header must be a list of integers, found [1, '2']",
+        ),
         (HEADER.replace("[1,2]", "[1,1]"), "line 1: a process stands twice among the processes"),
-        (HEADER.replace('"labels":{}', '"labels":{"3":"C"}'), "line 1: a label for '3', which is not a process of the trace"),
-        (HEADER.replace('"labels":{}', '"labels":{"1":7}'), "line 1: the label of 1 must be a string, found 7"),
+        (
+            HEADER.replace('"labels":{}', '"labels":{"3":"C"}'),
+            "line 1: a label for '3', which is not a process of the trace",
+        ),
+        (
+            HEADER.replace('"labels":{}', '"labels":{"1":7}'),
+            "line 1: the label of 1 must be a string, found 7",
+        ),
         (HEADER + "\n", "line 2: the footer is missing; the file was cut short"),
-        ("\n".join([HEADER, START, START]) + "\n", "line 4: the footer is missing; the file was cut short"),
+        (
+            "\n".join([HEADER, START, START]) + "\n",
+            "line 4: the footer is missing; the file was cut short",
+        ),
         ("\n".join([HEADER, START, START[:9]]), "line 3: not JSON"),
         ("\n".join([HEADER, "", footer()]), "line 2: not JSON"),
-        (whole('{"t":0,"p":1,"e":"explode"}'), "line 2: unknown kind 'explode'; the kinds are start, "),
+        (
+            whole('{"t":0,"p":1,"e":"explode"}'),
+            "line 2: unknown kind 'explode'; the kinds are start, ",
+        ),
         (whole('{"t":0,"p":1}'), "line 2: the event has no 'e'"),
         (whole('{"t":0,"p":1,"e":"start","x":1}'), "line 2: the event has an unknown key 'x'"),
-        (whole('{"t":"0","p":1,"e":"start"}'), "line 2: 't' of the event must be an integer, found '0'"),
-        (whole('{"t":true,"p":1,"e":"start"}'), "line 2: 't' of the event must be an integer, found True"),
-        (whole('{"t":0.0,"p":1,"e":"start"}'), "line 2: 't' of the event must be an integer, found 0.0"),
+        (
+            whole('{"t":"0","p":1,"e":"start"}'),
+            "line 2: 't' of the event must be an integer, found '0'",
+        ),
+        (
+            whole('{"t":true,"p":1,"e":"start"}'),
+            "line 2: 't' of the event must be an integer, found True",
+        ),
+        (
+            whole('{"t":0.0,"p":1,"e":"start"}'),
+            "line 2: 't' of the event must be an integer, found 0.0",
+        ),
         (whole('{"t":0,"p":3,"e":"start"}'), "line 2: 3 is not a process of the trace"),
-        (whole('{"t":0,"p":1,"e":"start","peer":3}'), "line 2: the peer 3 is not a process of the trace"),
-        (whole('{"t":0,"p":1,"e":"start","v":[]}'), "line 2: 'v' of the event must be an object, found []"),
-        (whole('{"t":0,"p":1,"e":"start","vc":[1]}'), "line 2: the vector clock has 1 entries for 2 processes"),
-        (whole('{"t":0,"p":1,"e":"start","vc":[1,null]}'), "line 2: 'vc' of the event must be a list of integers, found [1, None]"),
+        (
+            whole('{"t":0,"p":1,"e":"start","peer":3}'),
+            "line 2: the peer 3 is not a process of the trace",
+        ),
+        (
+            whole('{"t":0,"p":1,"e":"start","v":[]}'),
+            "line 2: 'v' of the event must be an object, found []",
+        ),
+        (
+            whole('{"t":0,"p":1,"e":"start","vc":[1]}'),
+            "line 2: the vector clock has 1 entries for 2 processes",
+        ),
+        (
+            whole('{"t":0,"p":1,"e":"start","vc":[1,null]}'),
+            "line 2: 'vc' of the event must be a list of integers, found [1, None]",
+        ),
         (whole('{"t":0,"t":0,"p":1,"e":"start"}'), "line 2: not written as this format writes it"),
         (whole('{"p":1,"t":0,"e":"start"}'), "line 2: not written as this format writes it"),
         (whole('{"t": 0,"p":1,"e":"start"}'), "line 2: not written as this format writes it"),
-        (whole('{"t":0,"p":1,"e":"start","name":""}'), "line 2: not written as this format writes it"),
+        (
+            whole('{"t":0,"p":1,"e":"start","name":""}'),
+            "line 2: not written as this format writes it",
+        ),
         (whole('{"t":NaN,"p":1,"e":"start"}'), "line 2: not JSON (NaN is not JSON)"),
-        (whole('{"t":0,"p":1,"e":"start","v":{"a":' + "[" * 40 + "]" * 40 + "}}"), "line 2: nested too deeply"),
+        (
+            whole('{"t":0,"p":1,"e":"start","v":{"a":' + "[" * 40 + "]" * 40 + "}}"),
+            "line 2: nested too deeply",
+        ),
         (whole('{"t":' + "[" * 100_000 + "]" * 100_000 + "}"), "line 2: nested too deeply"),
         (whole('{"t":' + "9" * 5_000 + "}"), "line 2: not JSON"),
-        ("\n".join([HEADER, START, footer(START, events=2)]), "line 3: the footer counts 2 events, and the file has 1"),
-        ("\n".join([HEADER, START, footer(START, digest="0")]), "line 3: the digest does not fit the events; the file was changed"),
-        ("\n".join([HEADER, START.replace("0", "1"), footer(START)]), "line 3: the digest does not fit the events; the file was changed"),
-        ("\n".join([HEADER, START, '{"digest":"","events":1}']), "line 3: the footer has no 'findings'"),
-        ("\n".join([HEADER, START, footer(START, more=1)]), "line 3: the footer has an unknown key 'more'"),
-        ("\n".join([HEADER, START, footer(START, findings=[1])]), "line 3: a finding must be an object, found 1"),
-        ("\n".join([HEADER, START, footer(START, findings=[{"name": "ME1"}])]), "line 3: a finding has no 'verdict'"),
-        ("\n".join([HEADER, START, footer(START), START]), "line 4: the footer must be the last line"),
-        ("\n".join([HEADER + " ", START, footer(START)]), "line 1: not written as this format writes it"),
-        ("\n".join([HEADER, START, footer(START).replace(":[", ": [")]), "line 3: not written as this format writes it"),
+        (
+            "\n".join([HEADER, START, footer(START, events=2)]),
+            "line 3: the footer counts 2 events, and the file has 1",
+        ),
+        (
+            "\n".join([HEADER, START, footer(START, digest="0")]),
+            "line 3: the digest does not fit the events; the file was changed",
+        ),
+        (
+            "\n".join([HEADER, START.replace("0", "1"), footer(START)]),
+            "line 3: the digest does not fit the events; the file was changed",
+        ),
+        (
+            "\n".join([HEADER, START, '{"digest":"","events":1}']),
+            "line 3: the footer has no 'findings'",
+        ),
+        (
+            "\n".join([HEADER, START, footer(START, more=1)]),
+            "line 3: the footer has an unknown key 'more'",
+        ),
+        (
+            "\n".join([HEADER, START, footer(START, findings=[1])]),
+            "line 3: a finding must be an object, found 1",
+        ),
+        (
+            "\n".join([HEADER, START, footer(START, findings=[{"name": "ME1"}])]),
+            "line 3: a finding has no 'verdict'",
+        ),
+        (
+            "\n".join([HEADER, START, footer(START), START]),
+            "line 4: the footer must be the last line",
+        ),
+        (
+            "\n".join([HEADER + " ", START, footer(START)]),
+            "line 1: not written as this format writes it",
+        ),
+        (
+            "\n".join([HEADER, START, footer(START).replace(":[", ": [")]),
+            "line 3: not written as this format writes it",
+        ),
     ],
 )
 def test_a_malformed_file_is_refused_with_one_line(text: str, complaint: str) -> None:
@@ -233,7 +328,9 @@ def test_a_line_that_is_too_long_is_refused(tmp_path: Path) -> None:
         write(Trace({"text": "x" * LONGEST_LINE}, (1,), {}, ()), path)
 
 
-def test_more_events_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch, stories: dict[str, Trace]) -> None:
+def test_more_events_than_allowed_are_refused(
+    monkeypatch: pytest.MonkeyPatch, stories: dict[str, Trace]
+) -> None:
     text = as_text(stories["links"])
     monkeypatch.setattr(trace_file, "MOST_EVENTS", 5)
     with pytest.raises(MalformedTrace, match="line 7: more than 5 events"):

@@ -19,13 +19,33 @@ TRIANGLE = Stage(
 
 
 def texts(svg: str) -> list[str]:
-    return [element.text or "" for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}text")]
+    return [
+        element.text or ""
+        for element in ElementTree.fromstring(svg).iter()
+        if element.tag.endswith("}text")
+    ]
 
 
 def test_everything_is_drawn_and_explained() -> None:
-    drawn = graph([TRIANGLE, TRIANGLE._replace(title="Second")], title="Three", label=lambda process: f"p{process}")
+    drawn = graph(
+        [TRIANGLE, TRIANGLE._replace(title="Second")],
+        title="Three",
+        label=lambda process: f"p{process}",
+    )
     found = texts(drawn)
-    for words in ("Three", "First", "Second", "All <three> & more.", "p1", "p2", "p3", "source", "sink", "no: turns round", "pruned"):
+    for words in (
+        "Three",
+        "First",
+        "Second",
+        "All <three> & more.",
+        "p1",
+        "p2",
+        "p3",
+        "source",
+        "sink",
+        "no: turns round",
+        "pruned",
+    ):
         assert words in found
     assert "leader" not in found  # only signs in use are explained
     assert found.count("p1") == 2

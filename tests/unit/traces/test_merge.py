@@ -1,4 +1,6 @@
-"""Records of nodes joined to one trace: by cause and effect, with the crashes that nobody wrote down."""
+"""Records of nodes joined to one trace: by cause and effect, with the crashes that nobody wrote
+down.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,24 @@ def line(time: int, process: int, kind: str, on: str = "locks/a", **more: Any) -
     return {"on": on, "t": time, "p": process, "e": kind, **more}
 
 
-def record(folder: Path, node: int, life: int, *lines: dict[str, Any], end: int | None = None, tail: str = "", **header: Any) -> Record:
+def record(
+    folder: Path,
+    node: int,
+    life: int,
+    *lines: dict[str, Any],
+    end: int | None = None,
+    tail: str = "",
+    **header: Any,
+) -> Record:
     service = {"run": RUN, "processes": [1, 2], "labels": {"2": "B"}, "here": [node]}
-    first = {"habemus_record": 1, "cluster": "office", "node": node, "life": life, "services": {"locks": service}, **header}
+    first = {
+        "habemus_record": 1,
+        "cluster": "office",
+        "node": node,
+        "life": life,
+        "services": {"locks": service},
+        **header,
+    }
     path = folder / f"node-{node}-{life}.jsonl"
     every = [first, *lines, *([{"end": end}] if end is not None else [])]
     path.write_text("".join(json.dumps(each) + "\n" for each in every) + tail)
@@ -34,10 +51,19 @@ def message(number: int, peer: int) -> dict[str, Any]:
 
 
 def test_a_message_is_received_after_it_was_sent_whatever_the_clocks_say(tmp_path: Path) -> None:
-    one = record(tmp_path, 1, 1, line(5_000, 1, "start"), line(6_000, 1, "send", **message(7, 2)), end=9_000)
-    two = record(tmp_path, 2, 1, line(100, 2, "start"), line(200, 2, "receive", **message(7, 1)), end=9_000)
+    one = record(
+        tmp_path, 1, 1, line(5_000, 1, "start"), line(6_000, 1, "send", **message(7, 2)), end=9_000
+    )
+    two = record(
+        tmp_path, 2, 1, line(100, 2, "start"), line(200, 2, "receive", **message(7, 1)), end=9_000
+    )
     trace = merge([one, two])
-    assert [(event.process, event.kind) for event in trace.events] == [(2, "start"), (1, "start"), (1, "send"), (2, "receive")]
+    assert [(event.process, event.kind) for event in trace.events] == [
+        (2, "start"),
+        (1, "start"),
+        (1, "send"),
+        (2, "receive"),
+    ]
     assert [event.time for event in trace.events] == [0, 4_900, 5_900, 5_900]
     assert [event.number for event in trace.events] == [None, None, 1, 1]
     assert trace.events[-1].clock == (2, 2)
@@ -48,8 +74,22 @@ def test_a_message_is_received_after_it_was_sent_whatever_the_clocks_say(tmp_pat
 
 
 def test_numbers_are_those_of_the_senders_node(tmp_path: Path) -> None:
-    one = record(tmp_path, 1, 1, line(10, 1, "send", **message(1, 2)), line(40, 1, "receive", **message(1, 2)), end=50)
-    two = record(tmp_path, 2, 1, line(20, 2, "send", **message(1, 1)), line(30, 2, "receive", **message(1, 1)), end=50)
+    one = record(
+        tmp_path,
+        1,
+        1,
+        line(10, 1, "send", **message(1, 2)),
+        line(40, 1, "receive", **message(1, 2)),
+        end=50,
+    )
+    two = record(
+        tmp_path,
+        2,
+        1,
+        line(20, 2, "send", **message(1, 1)),
+        line(30, 2, "receive", **message(1, 1)),
+        end=50,
+    )
     trace = merge([one, two])
     assert [(event.process, event.kind, event.number) for event in trace.events] == [
         (1, "send", 1),
@@ -60,12 +100,26 @@ def test_numbers_are_those_of_the_senders_node(tmp_path: Path) -> None:
 
 
 def test_a_killed_node_crashes_when_it_last_wrote_and_comes_back(tmp_path: Path) -> None:
-    first = record(tmp_path, 1, 1, line(10, 1, "start"), line(20, 1, "timer", name="T"), line(35, 1, "timer", "locks/b", name="T"))
+    first = record(
+        tmp_path,
+        1,
+        1,
+        line(10, 1, "start"),
+        line(20, 1, "timer", name="T"),
+        line(35, 1, "timer", "locks/b", name="T"),
+    )
     again = record(tmp_path, 1, 2, line(50, 1, "recover", v={"stored": [1]}), end=90)
     other = record(tmp_path, 2, 1, line(11, 2, "start"), line(70, 2, "timer", name="T"), end=91)
     trace = merge([again, other, first], "locks/a")
     told = [(event.time, event.process, event.kind) for event in trace.events]
-    assert told == [(0, 1, "start"), (1, 2, "start"), (10, 1, "timer"), (25, 1, "crash"), (40, 1, "recover"), (60, 2, "timer")]
+    assert told == [
+        (0, 1, "start"),
+        (1, 2, "start"),
+        (10, 1, "timer"),
+        (25, 1, "crash"),
+        (40, 1, "recover"),
+        (60, 2, "timer"),
+    ]
     assert trace.events[4].fields() == {"stored": [1]}
 
 
@@ -80,7 +134,12 @@ def test_a_process_without_stable_memory_comes_back_without_its_memory(tmp_path:
 def test_one_that_never_came_back_has_crashed(tmp_path: Path) -> None:
     one = record(tmp_path, 1, 1, line(10, 1, "start"), tail='{"on":"locks/a","t":')
     two = record(tmp_path, 2, 1, line(11, 2, "start"), line(80, 2, "timer", name="T"), end=90)
-    assert [(event.process, event.kind) for event in merge([one, two]).events] == [(1, "start"), (1, "crash"), (2, "start"), (2, "timer")]
+    assert [(event.process, event.kind) for event in merge([one, two]).events] == [
+        (1, "start"),
+        (1, "crash"),
+        (2, "start"),
+        (2, "timer"),
+    ]
 
 
 def test_the_run_ends_when_the_first_leaves(tmp_path: Path) -> None:
@@ -104,7 +163,9 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CannotMerge, match="no record to merge"):
         merge([])
     two = record(tmp_path, 2, 1, line(30, 2, "receive", **message(9, 1)), end=50)
-    with pytest.raises(CannotMerge, match="process 2 received Reply from 1, and no record has its sending"):
+    with pytest.raises(
+        CannotMerge, match="process 2 received Reply from 1, and no record has its sending"
+    ):
         merge([one, two], "locks/a")
 
 
@@ -141,7 +202,9 @@ def test_what_is_no_event(tmp_path: Path, wrong: dict[str, Any], told: str) -> N
 def test_what_was_sent_again_to_a_node_that_had_restarted_is_received_twice(tmp_path: Path) -> None:
     one = record(tmp_path, 1, 1, line(10, 1, "send", **message(7, 2)), end=90)
     two = record(tmp_path, 2, 1, line(20, 2, "receive", **message(7, 1)))
-    again = record(tmp_path, 2, 2, line(50, 2, "start"), line(60, 2, "receive", **message(7, 1)), end=90)
+    again = record(
+        tmp_path, 2, 2, line(50, 2, "start"), line(60, 2, "receive", **message(7, 1)), end=90
+    )
     trace = merge([one, two, again])
     told = [(event.process, event.kind, event.number) for event in trace.events]
     assert told[:3] == [(1, "send", 1), (1, "duplicate", 1), (2, "receive", 1)]

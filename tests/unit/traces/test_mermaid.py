@@ -70,8 +70,15 @@ def test_a_violation_stands_on_red(stories: dict[str, Trace]) -> None:
 def test_violations_that_overlap_share_their_ground(stories: dict[str, Trace]) -> None:
     trace = stories["violation"]
     more = Finding("FENCE", Verdict.VIOLATED, "", 13_200, (1,))
-    lines = check(mermaid(replace(trace, findings=(*trace.findings, more, more._replace(name="ME3", time=16_500)))))
-    assert [line for line in lines if "ME1" in line or "ME3" in line] == ["Note over p0,p2: ME1, FENCE", "Note over p0,p2: ME3"]
+    lines = check(
+        mermaid(
+            replace(trace, findings=(*trace.findings, more, more._replace(name="ME3", time=16_500)))
+        )
+    )
+    assert [line for line in lines if "ME1" in line or "ME3" in line] == [
+        "Note over p0,p2: ME1, FENCE",
+        "Note over p0,p2: ME3",
+    ]
 
 
 def test_lost_and_repeated_messages(stories: dict[str, Trace]) -> None:
@@ -84,12 +91,31 @@ def test_lost_and_repeated_messages(stories: dict[str, Trace]) -> None:
 
 def test_faults_are_notes(stories: dict[str, Trace]) -> None:
     lines = check(mermaid(stories["faults"]))
-    assert {"Note over p2: crashes", "Note over p1,p5: cut 1 2 | 3 4 5", "Note over p2: comes back without its memory"} <= set(lines)
+    assert {
+        "Note over p2: crashes",
+        "Note over p1,p5: cut 1 2 | 3 4 5",
+        "Note over p2: comes back without its memory",
+    } <= set(lines)
     assert "p1-xp2: Heartbeat(1)" in lines
 
 
 @pytest.mark.parametrize(
-    "hostile", ["end", "END", "a;b", "#1;", "x: y", "%% comment", "<br/>", "a\nb", "loop\nend", "{init}", "->>", "ç 日本", "\x00\ud800"]
+    "hostile",
+    [
+        "end",
+        "END",
+        "a;b",
+        "#1;",
+        "x: y",
+        "%% comment",
+        "<br/>",
+        "a\nb",
+        "loop\nend",
+        "{init}",
+        "->>",
+        "ç 日本",
+        "\x00\ud800",
+    ],
 )
 def test_names_do_not_break_the_diagram(hostile: str) -> None:
     events = (
@@ -98,7 +124,14 @@ def test_names_do_not_break_the_diagram(hostile: str) -> None:
         Event(2, 2, "receive", hostile, {"x": hostile}, 1, 1),
         Event(3, 2, "indicate", hostile),
     )
-    trace = Trace({}, (1, 2), {1: hostile, 2: "B"}, events, (Finding(hostile, Verdict.VIOLATED, hostile, 3, (1,)),), hostile)
+    trace = Trace(
+        {},
+        (1, 2),
+        {1: hostile, 2: "B"},
+        events,
+        (Finding(hostile, Verdict.VIOLATED, hostile, 3, (1,)),),
+        hostile,
+    )
     lines = check(mermaid(trace))
     assert not any(re.search(r"\bend\b", line, re.IGNORECASE) for line in lines if line != "end")
     page = markdown(trace)
@@ -109,8 +142,15 @@ def test_names_do_not_break_the_diagram(hostile: str) -> None:
 
 def test_whoever_is_inside_at_the_end_is_led_out() -> None:
     """An older Mermaid draws nothing of a stay that does not end."""
-    lines = check(mermaid(Trace({}, (1,), {}, (Event(0, 1, "indicate", "Granted"), Event(1, 1, "pause")))))
-    assert lines[1:] == ["Note over p1: enters", "activate p1", "Note over p1: pauses", "deactivate p1"]
+    lines = check(
+        mermaid(Trace({}, (1,), {}, (Event(0, 1, "indicate", "Granted"), Event(1, 1, "pause"))))
+    )
+    assert lines[1:] == [
+        "Note over p1: enters",
+        "activate p1",
+        "Note over p1: pauses",
+        "deactivate p1",
+    ]
 
 
 def test_an_empty_label_is_replaced() -> None:

@@ -40,7 +40,13 @@ def test_links_are_named_as_briefly_as_they_can_be(links: Links, name: str) -> N
 
 def test_changes_at_one_moment_belong_together_and_others_do_not() -> None:
     assert len(changes([*cut([(1, 2)]), *cut([(2, 1)], time=5)])) == 2
-    events = [*cut([(1, 2), (2, 1)]), *cut([(1, 2)], kind="heal"), *cut([(1, 2)], time=5), Event(5, 1, "start"), *cut([(2, 1)], time=5)]
+    events = [
+        *cut([(1, 2), (2, 1)]),
+        *cut([(1, 2)], kind="heal"),
+        *cut([(1, 2)], time=5),
+        Event(5, 1, "start"),
+        *cut([(2, 1)], time=5),
+    ]
     assert [(change.kind, change.first, change.last) for change in changes(events)] == [
         *(("cut", 0, 1), ("heal", 2, 2)),
         *(("cut", 3, 3), ("cut", 5, 5)),

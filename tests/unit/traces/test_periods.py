@@ -12,7 +12,11 @@ def event(process: int, kind: str, name: str = "", part: str = "") -> Event:
 
 
 def test_from_asking_to_entering_to_leaving() -> None:
-    events = [event(1, "request", "acquire"), event(1, "indicate", "Granted"), event(1, "request", "release")]
+    events = [
+        event(1, "request", "acquire"),
+        event(1, "indicate", "Granted"),
+        event(1, "request", "release"),
+    ]
     assert periods(events) == [Period(1, WAITING, 0, 1), Period(1, INSIDE, 1, 2)]
 
 
@@ -29,11 +33,17 @@ def test_a_crash_ends_whatever_the_process_was_doing() -> None:
 
 
 def test_what_has_not_ended_lasts() -> None:
-    assert periods([event(1, "request", "acquire"), event(2, "indicate", "Granted")]) == [Period(1, WAITING, 0), Period(2, INSIDE, 1)]
+    assert periods([event(1, "request", "acquire"), event(2, "indicate", "Granted")]) == [
+        Period(1, WAITING, 0),
+        Period(2, INSIDE, 1),
+    ]
 
 
 def test_components_below_do_not_count() -> None:
-    assert periods([event(1, "indicate", "Granted", ".lock"), event(1, "request", "acquire", ".lock")]) == []
+    assert (
+        periods([event(1, "indicate", "Granted", ".lock"), event(1, "request", "acquire", ".lock")])
+        == []
+    )
 
 
 def test_other_requests_and_indications_do_not_count() -> None:

@@ -12,7 +12,12 @@ from habemus.traces.diagram.placing import Box, Layout, Stroke
 
 coordinates = st.integers(-40, 40).map(float)
 boxes = st.builds(
-    Box, coordinates, coordinates, st.integers(2, 30).map(float), st.integers(2, 12).map(float), st.sampled_from([0.0, 0.3, -0.7, 1.1])
+    Box,
+    coordinates,
+    coordinates,
+    st.integers(2, 30).map(float),
+    st.integers(2, 12).map(float),
+    st.sampled_from([0.0, 0.3, -0.7, 1.1]),
 )
 
 
@@ -42,7 +47,9 @@ def test_boxes_overlap_if_they_share_a_point(one: Box, other: Box) -> None:
 
 
 @given(boxes, coordinates, coordinates, coordinates, coordinates)
-def test_a_stroke_crosses_a_box_if_a_point_of_it_is_inside(box: Box, x1: float, y1: float, x2: float, y2: float) -> None:
+def test_a_stroke_crosses_a_box_if_a_point_of_it_is_inside(
+    box: Box, x1: float, y1: float, x2: float, y2: float
+) -> None:
     assume((x1, y1) != (x2, y2))
     layout = Layout()
     stroke = Stroke(x1, y1, x2, y2)

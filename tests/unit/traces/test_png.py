@@ -17,7 +17,9 @@ from habemus.traces.png import CannotDraw, png
 resvg = pytest.importorskip("resvg_py")
 module: Any = importlib.import_module("habemus.traces.png")
 
-PAPER = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>'
+PAPER = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>'
+)
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,9 @@ def size(picture: bytes) -> tuple[int, int]:
 
 def test_a_diagram_becomes_a_picture_of_twice_its_size(stories: dict[str, Trace]) -> None:
     picture = svg(stories["violation"])
-    width, height = (float(each) for each in picture.split('viewBox="0 0 ')[1].split('"')[0].split())
+    width, height = (
+        float(each) for each in picture.split('viewBox="0 0 ')[1].split('"')[0].split()
+    )
     found = size(png(picture))
     assert found == pytest.approx((2 * width, 2 * height), abs=2)
 
@@ -67,11 +71,15 @@ def without_system_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_picture_without_any_font_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     without_system_fonts(monkeypatch)
     monkeypatch.setattr(module, "_FONTS", ())
-    with pytest.raises(CannotDraw, match=r"there is no font to write with: pip install 'habemus\[png\]'"):
+    with pytest.raises(
+        CannotDraw, match=r"there is no font to write with: pip install 'habemus\[png\]'"
+    ):
         png(PAPER.format(10, 10, 10, 10, ""))
 
 
-def test_a_font_of_a_package_is_enough(monkeypatch: pytest.MonkeyPatch, stories: dict[str, Trace]) -> None:
+def test_a_font_of_a_package_is_enough(
+    monkeypatch: pytest.MonkeyPatch, stories: dict[str, Trace]
+) -> None:
     files, family = module._fonts()
     if files is None:
         pytest.skip("no package that ships a font is installed")

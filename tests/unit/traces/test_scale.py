@@ -31,9 +31,21 @@ def test_causes_stand_above_effects(story: Trace) -> None:
             last[event.process] = scale.y(index)
 
 
-@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 3), st.sampled_from(["timer", "send", "request", "cut"])), max_size=40))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 10**9),
+            st.integers(1, 3),
+            st.sampled_from(["timer", "send", "request", "cut"]),
+        ),
+        max_size=40,
+    )
+)
 def test_moments_are_neither_too_near_nor_too_far_apart(steps: list[tuple[int, int, str]]) -> None:
-    events = [Event(time, process, kind, "Tick", None, 1 + process % 3, None) for time, process, kind in sorted(steps)]
+    events = [
+        Event(time, process, kind, "Tick", None, 1 + process % 3, None)
+        for time, process, kind in sorted(steps)
+    ]
     scale = Scale(events, flights(events))
     moments = sorted({event.time for event in events})
     for one, other in pairwise(moments):
@@ -43,16 +55,25 @@ def test_moments_are_neither_too_near_nor_too_far_apart(steps: list[tuple[int, i
     for above, below in pairwise(rows):
         assert LEAST - 0.01 <= below - above <= MOST + 0.01
     for process in (1, 2, 3):
-        own = [scale.y(index) for index, event in enumerate(events) if event.process == process and event.kind in ("timer", "request")]
+        own = [
+            scale.y(index)
+            for index, event in enumerate(events)
+            if event.process == process and event.kind in ("timer", "request")
+        ]
         assert all(below - above >= STEP - 0.01 for above, below in pairwise(own))
 
 
 def test_distances_are_true_in_between() -> None:
     events = []
     for number, (sent, arrives) in enumerate([(0, 1_000), (2_000, 3_000), (3_500, 4_500)], start=1):
-        events += [Event(sent, 1, "send", "Ping", None, 2, number), Event(arrives, 2, "receive", "Ping", None, 1, number)]
+        events += [
+            Event(sent, 1, "send", "Ping", None, 2, number),
+            Event(arrives, 2, "receive", "Ping", None, 1, number),
+        ]
     scale = Scale(events, flights(events))
-    assert [scale.y(index) for index in range(6)] == [MESSAGE_HEIGHT * each / 1_000 for each in (0, 1_000, 2_000, 3_000, 3_500, 4_500)]
+    assert [scale.y(index) for index in range(6)] == [
+        MESSAGE_HEIGHT * each / 1_000 for each in (0, 1_000, 2_000, 3_000, 3_500, 4_500)
+    ]
     assert scale.gaps == []
 
 
@@ -79,7 +100,11 @@ def test_two_signs_never_lie_on_each_other() -> None:
 
 def test_an_effect_that_seems_to_come_before_its_cause_does_not() -> None:
     """Clocks of two machines differ, and the order of the events is right."""
-    events = [Event(1_000, 1, "send", "Ping", None, 2, 1), Event(400, 2, "receive", "Ping", None, 1, 1), Event(500, 2, "timer", "Tick")]
+    events = [
+        Event(1_000, 1, "send", "Ping", None, 2, 1),
+        Event(400, 2, "receive", "Ping", None, 1, 1),
+        Event(500, 2, "timer", "Tick"),
+    ]
     scale = Scale(events, flights(events))
     assert scale.y(0) < scale.y(1) < scale.y(2)
 

@@ -12,11 +12,25 @@ from habemus.core.events import Event
 from habemus.traces import Trace
 from habemus.traces.shiviz import NoClocks, shiviz
 
-CLOCKED = {"start", "recover", "crash", "pause", "resume", "request", "indicate", "send", "receive", "timer", "choose"}
+CLOCKED = {
+    "start",
+    "recover",
+    "crash",
+    "pause",
+    "resume",
+    "request",
+    "indicate",
+    "send",
+    "receive",
+    "timer",
+    "choose",
+}
 
 
 def entries(log: str) -> list[tuple[str, str, dict[str, int]]]:
-    """Takes a log apart as ShiViz does: the first line is the expression, the second separates runs, the rest is matched."""
+    """Takes a log apart as ShiViz does: the first line is the expression, the second separates
+    runs, the rest is matched.
+    """
     expression, separator, rest = log.split("\n", 2)
     assert separator == ""
     python = expression.replace("(?<", "(?P<")
@@ -27,7 +41,11 @@ def entries(log: str) -> list[tuple[str, str, dict[str, int]]]:
 
 def test_the_expression_names_the_groups() -> None:
     expression = shiviz(Trace({}, (1,), {}, ())).splitlines()[0]
-    assert set(re.compile(expression.replace("(?<", "(?P<")).groupindex) == {"event", "host", "clock"}
+    assert set(re.compile(expression.replace("(?<", "(?P<")).groupindex) == {
+        "event",
+        "host",
+        "clock",
+    }
 
 
 def test_every_host_counts_its_own_events_from_one(story: Trace) -> None:
@@ -58,8 +76,16 @@ def test_a_receipt_knows_its_sending(story: Trace) -> None:
 
 
 def test_hosts_have_names_without_spaces_and_no_name_twice() -> None:
-    events = tuple(Event(0, process, "start", clock=tuple(int(process == other) for other in range(1, 6))) for process in range(1, 6))
-    trace = Trace({}, tuple(range(1, 6)), {1: "print server", 2: "print_server", 3: "", 4: "ç{}", 5: "a b\nc"}, events)
+    events = tuple(
+        Event(0, process, "start", clock=tuple(int(process == other) for other in range(1, 6)))
+        for process in range(1, 6)
+    )
+    trace = Trace(
+        {},
+        tuple(range(1, 6)),
+        {1: "print server", 2: "print_server", 3: "", 4: "ç{}", 5: "a b\nc"},
+        events,
+    )
     hosts = [host for _, host, _ in entries(shiviz(trace))]
     assert hosts == ["print_server_1", "print_server_2", "process_3", "process_4", "a_b_c"]
 

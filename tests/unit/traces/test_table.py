@@ -47,22 +47,50 @@ def test_there_are_words_for_every_kind_of_event() -> None:
 
 def test_a_translation_needs_only_the_same_keys() -> None:
     """Every placeholder is one that some caller fills in."""
-    known = {"what", "peer", "links", "count", "time", "sender", "receiver", "clock", "processes", "events", "findings", "begin", "end"}
+    known = {
+        "what",
+        "peer",
+        "links",
+        "count",
+        "time",
+        "sender",
+        "receiver",
+        "clock",
+        "processes",
+        "events",
+        "findings",
+        "begin",
+        "end",
+    }
     for text in ENGLISH.values():
         assert {field for _, field, _, _ in Formatter().parse(text) if field is not None} <= known
     shouted = {key: text if "{" in text else text.upper() for key, text in ENGLISH.items()}
-    assert "ENTERS" in table.text(Trace({}, (1,), {}, (Event(0, 1, "indicate", "Granted"),)), words=shouted)
+    assert "ENTERS" in table.text(
+        Trace({}, (1,), {}, (Event(0, 1, "indicate", "Granted"),)), words=shouted
+    )
 
 
-@pytest.mark.parametrize(("time", "text"), [(0, "0"), (1_000, "1"), (1_500, "1.5"), (1_343, "1.343"), (20, "0.02"), (-1_500, "-1.5")])
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [(0, "0"), (1_000, "1"), (1_500, "1.5"), (1_343, "1.343"), (20, "0.02"), (-1_500, "-1.5")],
+)
 def test_microseconds_as_milliseconds(time: int, text: str) -> None:
     assert milliseconds(time) == text
 
 
 def test_a_finding_as_a_sentence() -> None:
-    assert one_line(Finding("ME1", Verdict.VIOLATED, "two\n inside", 12_500)) == "ME1 violated at 12.5 ms: two inside"
-    assert one_line(Finding("ME1", Verdict.VIOLATED, "at 12.5 ms B entered", 12_500)) == "ME1 violated: at 12.5 ms B entered"
-    assert one_line(Finding("ME1", Verdict.VIOLATED, "two inside", 12), steps=True) == "ME1 violated at step 12: two inside"
+    assert (
+        one_line(Finding("ME1", Verdict.VIOLATED, "two\n inside", 12_500))
+        == "ME1 violated at 12.5 ms: two inside"
+    )
+    assert (
+        one_line(Finding("ME1", Verdict.VIOLATED, "at 12.5 ms B entered", 12_500))
+        == "ME1 violated: at 12.5 ms B entered"
+    )
+    assert (
+        one_line(Finding("ME1", Verdict.VIOLATED, "two inside", 12), steps=True)
+        == "ME1 violated at step 12: two inside"
+    )
     assert one_line(Finding("ME3", Verdict.UNDECIDED, "")) == "ME3 undecided"
 
 
@@ -75,7 +103,9 @@ def test_the_table_says_who_is_inside(stories: dict[str, Trace]) -> None:
 
 def test_links_that_change_together_are_one_row(stories: dict[str, Trace]) -> None:
     rows = table.rows(stories["faults"])
-    assert [(row.process, row.what) for row in rows if row.time == "5.000"] == [("network", "cut 1 2 | 3 4 5")]
+    assert [(row.process, row.what) for row in rows if row.time == "5.000"] == [
+        ("network", "cut 1 2 | 3 4 5")
+    ]
     assert table.Row("4.000", "2", "misses Heartbeat(1) from 1: it is down", "") in rows
 
 
@@ -96,7 +126,9 @@ def test_the_text_has_all_rows_and_findings(stories: dict[str, Trace]) -> None:
     assert "ME3 undecided: no two requests were ordered" in text
 
 
-def test_there_is_no_column_for_who_is_inside_where_nobody_ever_is(stories: dict[str, Trace]) -> None:
+def test_there_is_no_column_for_who_is_inside_where_nobody_ever_is(
+    stories: dict[str, Trace],
+) -> None:
     assert "inside" in table.text(stories["contention"])
     assert "inside" not in table.text(stories["election"])
 
@@ -112,7 +144,12 @@ def test_nothing_in_a_trace_can_command_the_terminal() -> None:
 def test_times_can_count_steps() -> None:
     trace = Trace({}, (1,), {}, (Event(7, 1, "start"),))
     assert table.rows(trace, steps=True)[0].time == "7"
-    assert table.text(trace, steps=True).splitlines()[0].split() == ["step", "process", "what", "happens"]
+    assert table.text(trace, steps=True).splitlines()[0].split() == [
+        "step",
+        "process",
+        "what",
+        "happens",
+    ]
 
 
 def test_a_trace_without_events_is_an_empty_table() -> None:

@@ -30,7 +30,10 @@ def test_the_digest_of_nothing_is_that_of_an_empty_text() -> None:
 @pytest.mark.parametrize("count", [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 3])
 def test_events_that_come_one_by_one_give_the_same_digest(count: int) -> None:
     ping = Ping(1)
-    events = [Event(time, time % 3, "send", "Ping", ping if time % 5 else Ping(time), 1, time) for time in range(count)]
+    events = [
+        Event(time, time % 3, "send", "Ping", ping if time % 5 else Ping(time), 1, time)
+        for time in range(count)
+    ]
     running = Digest()
     for event in events:
         running.add(event)
@@ -68,9 +71,15 @@ def test_the_same_run_gives_the_same_digest(simulated: Callable[..., Trace]) -> 
     ("event", "complaint"),
     [
         (Event(0, 9, "start"), "event 1: 9 is not a process of the trace"),
-        (Event(0, 1, "send", "Ping", None, 9, 1), "event 1: the peer 9 is not a process of the trace"),
+        (
+            Event(0, 1, "send", "Ping", None, 9, 1),
+            "event 1: the peer 9 is not a process of the trace",
+        ),
         (Event(0, 1, "explode"), "event 1: unknown kind 'explode'"),
-        (Event(0, 1, "start", clock=(1,)), "event 1: the vector clock has 1 entries for 2 processes"),
+        (
+            Event(0, 1, "start", clock=(1,)),
+            "event 1: the vector clock has 1 entries for 2 processes",
+        ),
     ],
 )
 def test_an_event_that_does_not_belong_is_refused(event: Event, complaint: str) -> None:

@@ -1,17 +1,20 @@
 """Failure detection with a timeout for each process, estimated from its own arrival times.
 
-The next heartbeat is expected where the average of the last ones puts it, and must not come later than that by more
-than a margin.  A fast process is so detected fast, whatever the slow ones do.
+The next heartbeat is expected where the average of the last ones puts it, and must not come later
+than that by more than a margin.  A fast process is so detected fast, whatever the slow ones do.
 
-Source   Chen, Toueg, Aguilera: On the quality of service of failure detectors, IEEE Trans. Computers 51(5), 2002
-         (NFD-E).
-Assumes  links that lose few messages; partial synchrony.  Crashes, and recoveries with stable memory for one number.
+Source   Chen, Toueg, Aguilera: On the quality of service of failure detectors, IEEE Trans.
+         Computers 51(5), 2002 (NFD-E).
+Assumes  links that lose few messages; partial synchrony.  Crashes, and recoveries with stable
+         memory for one number.
 Cost     n-1 messages per process and period: n(n-1) in all.
-Ensures  completeness, accuracy; both in the end, the margin being wider than what delays differ by then.
-Differs  Times are whole ticks of an own timer, as a process here has no clock.  The margin of the paper is fixed and
-         chosen for a wanted rate of mistakes; here it also grows by `step` with each mistake about that process,
-         because a bound that nobody knows cannot be chosen beforehand (`step=0` is the paper's).  It stops at
-         `longest`.  The first heartbeat is waited for four periods long.
+Ensures  completeness, accuracy; both in the end, the margin being wider than what delays differ by
+         then.
+Differs  Times are whole ticks of an own timer, as a process here has no clock.  The margin of the
+         paper is fixed and chosen for a wanted rate of mistakes; here it also grows by `step` with
+         each mistake about that process, because a bound that nobody knows cannot be chosen
+         beforehand (`step=0` is the paper's).  It stops at `longest`.  The first heartbeat is
+         waited for four periods long.
 """
 
 from habemus.algorithms.detectors.arrivals import Arrivals

@@ -1,8 +1,8 @@
 """Heartbeats whose arrival times are kept: what the adaptive detectors have in common.
 
-A process has no clock that it could read, so it counts ticks of a timer of its own: arrival times are whole ticks
-since its start.  A heartbeat carries its number and the life of its sender, counted in stable memory, because numbers
-begin anew after a restart.
+A process has no clock that it could read, so it counts ticks of a timer of its own: arrival times
+are whole ticks since its start.  A heartbeat carries its number and the life of its sender, counted
+in stable memory, because numbers begin anew after a restart.
 """
 
 from abc import abstractmethod
@@ -21,7 +21,9 @@ class Tick(Timer):
 
 
 class Arrivals(Detector):
-    """Sends a heartbeat every so many ticks, and leaves to its subclasses how long to wait for those of the others."""
+    """Sends a heartbeat every so many ticks, and leaves to its subclasses how long to wait for
+    those of the others.
+    """
 
     tick: Const[int] = 4_000  # microseconds
     period: Const[int] = 5  # ticks from one heartbeat to the next

@@ -1,16 +1,18 @@
 """Failure detection by heartbeats: every process says now and then that it is there.
 
-Who has not been heard of for the time allowed to it is suspected.  When it is heard of again that was a mistake: it
-is restored and allowed more time.
+Who has not been heard of for the time allowed to it is suspected.  When it is heard of again that
+was a mistake: it is restored and allowed more time.
 
-Source   Aguilera, Chen, Toueg: Heartbeat, a timeout-free failure detector, WDAG 1997 (the push style); lecture notes
-         on leader election, chapter 5.
-Assumes  reliable links, or fair ones with a timeout of several periods; partial synchrony.  Crashes.
+Source   Aguilera, Chen, Toueg: Heartbeat, a timeout-free failure detector, WDAG 1997 (the push
+         style); lecture notes on leader election, chapter 5.
+Assumes  reliable links, or fair ones with a timeout of several periods; partial synchrony.
+         Crashes.
 Cost     n-1 messages per process and period: n(n-1) in all.
-Ensures  completeness, accuracy; both in the end, the time allowed being longer than a period and the bound by then.
-Differs  Half the messages of the pull style, and a timeout for each peer of its own.  The time allowed stops at
-         `longest`, far beyond any use, so that the state is finite.  With `step=0` this is the plain fixed timeout,
-         which is accurate only if the bound was known beforehand.
+Ensures  completeness, accuracy; both in the end, the time allowed being longer than a period and
+         the bound by then.
+Differs  Half the messages of the pull style, and a timeout for each peer of its own.  The time
+         allowed stops at `longest`, far beyond any use, so that the state is finite.  With `step=0`
+         this is the plain fixed timeout, which is accurate only if the bound was known beforehand.
 """
 
 from habemus.core import Const, Message, ProcessId, Span, Timer, upon

@@ -1,23 +1,28 @@
 """Failure detection for large groups: SWIM.
 
-In each period a process pings one other.  If no answer comes in time it asks a few others to ping that one for it, so that
-a bad link is not taken for a failure.  Whoever gives no sign by the end of the period is doubted, and has some periods of
-grace to deny it before it counts as failed.  All news travel on the pings and answers that are sent anyway, so the load of
-a process does not depend on the size of the group.
+In each period a process pings one other.  If no answer comes in time it asks a few others to ping
+that one for it, so that a bad link is not taken for a failure.  Whoever gives no sign by the end of
+the period is doubted, and has some periods of grace to deny it before it counts as failed.  All
+news travel on the pings and answers that are sent anyway, so the load of a process does not depend
+on the size of the group.
 
-Source   Das, Gupta, Motivala: SWIM: scalable weakly-consistent infection-style process group membership protocol,
-         DSN 2002 (with the suspicion of section 4.2 and the turns of section 4.3).
-Assumes  links that lose some messages; partial synchrony: in the end an answer comes within the period by one of the ways,
-         or the denial within the grace.  Crashes, and recoveries with stable memory for one number.
-Cost     2 messages per process and period, whatever the size: 2n in all; up to 4 more for each helper after a ping without
-         an answer in time.
-Ensures  completeness, accuracy; both in the end, within 2n-3 periods, the grace and the time that news take.
-Differs  `Suspected` tells the application of what the paper calls confirmed failures; those that are only doubted are not
-         told.  A failure is news of an incarnation like a doubt, and can be denied as well, since a detector must be able
-         to take back a mistake; in the paper it is final and the process leaves the group.  For that, the failed are
-         pinged in their turn too (without helpers), and every message to a process carries what is held against it.
-         Targets are drawn from those whose turn has not come yet, instead of from a shuffled list.  The group is known
-         from the start: nobody joins.
+Source   Das, Gupta, Motivala: SWIM: scalable weakly-consistent infection-style process group
+         membership protocol, DSN 2002 (with the suspicion of section 4.2 and the turns of section
+         4.3).
+Assumes  links that lose some messages; partial synchrony: in the end an answer comes within the
+         period by one of the ways, or the denial within the grace.  Crashes, and recoveries with
+         stable memory for one number.
+Cost     2 messages per process and period, whatever the size: 2n in all; up to 4 more for each
+         helper after a ping without an answer in time.
+Ensures  completeness, accuracy; both in the end, within 2n-3 periods, the grace and the time that
+         news take.
+Differs  `Suspected` tells the application of what the paper calls confirmed failures; those that
+         are only doubted are not told.  A failure is news of an incarnation like a doubt, and can
+         be denied as well, since a detector must be able to take back a mistake; in the paper it is
+         final and the process leaves the group.  For that, the failed are pinged in their turn too
+         (without helpers), and every message to a process carries what is held against it. Targets
+         are drawn from those whose turn has not come yet, instead of from a shuffled list.  The
+         group is known from the start: nobody joins.
 """
 
 from enum import IntEnum
@@ -36,7 +41,9 @@ ALIVE, DOUBTED, FAILED = Standing
 
 
 class News(Value):
-    """What is said of a process.  Of two the larger is the later: only the process itself begins a new incarnation."""
+    """What is said of a process.  Of two the larger is the later: only the process itself begins a
+    new incarnation.
+    """
 
     incarnation: int
     standing: Standing
@@ -79,7 +86,9 @@ class Swim(Detector):
     name = "swim"
 
     period: Const[int] = 20_000
-    timeout: Const[int] = 5_000  # for the direct ping; what is left of the period is for the helpers
+    timeout: Const[int] = (
+        5_000  # for the direct ping; what is left of the period is for the helpers
+    )
     helpers: Const[int] = 3
     grace: Const[int] = 2  # periods, times the logarithm of the size
     spread: Const[int] = 3  # how often news are passed on, times the logarithm of the size
@@ -90,7 +99,9 @@ class Swim(Detector):
     answered: bool = False
     untested: set[ProcessId] = set()  # their turn has not come yet
     latest: dict[ProcessId, News] = {}  # of each process; none is as good as alive in incarnation 0
-    told: dict[ProcessId, int] = {}  # how often the latest of each has been passed on, until it is often enough
+    told: dict[
+        ProcessId, int
+    ] = {}  # how often the latest of each has been passed on, until it is often enough
 
     def magnitude(self) -> int:
         """The logarithm of the group's size: so many periods news take to reach everybody."""
@@ -122,7 +133,11 @@ class Swim(Detector):
     def ask_others(self, _: NoAnswer) -> None:
         if self.answered or self.target is None or self.known(self.target).standing == FAILED:
             return
-        trusted = [peer for peer in self.peers if peer != self.target and self.known(peer).standing != FAILED]
+        trusted = [
+            peer
+            for peer in self.peers
+            if peer != self.target and self.known(peer).standing != FAILED
+        ]
         for _turn in range(min(self.helpers, len(trusted))):
             helper = self.choose(trusted)
             trusted.remove(helper)
@@ -150,7 +165,9 @@ class Swim(Detector):
     def note_or_return_answer(self, sender: ProcessId, answer: Answer) -> None:
         self.learn_all(answer.news)
         if answer.origin != self.me:
-            self.send(Answer(answer.origin, answer.number, self.news_for(answer.origin)), to=answer.origin)
+            self.send(
+                Answer(answer.origin, answer.number, self.news_for(answer.origin)), to=answer.origin
+            )
         elif answer.number == self.number:
             self.answered = True
 
@@ -164,7 +181,9 @@ class Swim(Detector):
             if each.process != self.me:
                 self.learn(each)
             elif each.standing != ALIVE and each.incarnation >= self.incarnation:
-                self.incarnation = each.incarnation + 1  # which no doubt about an earlier one can touch
+                self.incarnation = (
+                    each.incarnation + 1
+                )  # which no doubt about an earlier one can touch
                 self.speak_for_itself()
 
     def speak_for_itself(self) -> None:

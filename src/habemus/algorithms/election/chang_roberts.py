@@ -1,17 +1,20 @@
 """Election in a one-way ring: Chang and Roberts.
 
-A candidate's id travels round the ring.  Larger processes do not let it pass and send their own instead, unless they have
-done so already; so only the largest id comes back to its owner, who then announces itself.
+A candidate's id travels round the ring.  Larger processes do not let it pass and send their own
+instead, unless they have done so already; so only the largest id comes back to its owner, who then
+announces itself.
 
-Source   Chang, Roberts: An improved algorithm for decentralized extrema-finding in circular configurations of processes,
-         CACM 22(5), 1979; Coulouris et al., Distributed Systems, 5th ed., 15.3; lecture notes with participant flags.
+Source   Chang, Roberts: An improved algorithm for decentralized extrema-finding in circular
+         configurations of processes, CACM 22(5), 1979; Coulouris et al., Distributed Systems, 5th
+         ed., 15.3; lecture notes with participant flags.
 Assumes  reliable links, in any order; no process crashes.
-Cost     if all call at once n*H_n messages on average over all orders of the ids, and n(n+1)/2 if they decrease in the direction of
-         travel; a lone caller causes at most 2n-1.  Then n to announce.
+Cost     if all call at once n*H_n messages on average over all orders of the ids, and n(n+1)/2 if
+         they decrease in the direction of travel; a lone caller causes at most 2n-1.  Then n to
+         announce.
 Ensures  E1, E2, E3, E4.
-Differs  Whoever passes an id on becomes a participant too, as in Coulouris; the notes leave it out.  An election may be called
-         again.  On links that do not keep the order, one that is called while the last is still being announced may come
-         to nothing: by then the leader is known.
+Differs  Whoever passes an id on becomes a participant too, as in Coulouris; the notes leave it out.
+         An election may be called again.  On links that do not keep the order, one that is called
+         while the last is still being announced may come to nothing: by then the leader is known.
 """
 
 from collections.abc import Sequence
@@ -70,7 +73,9 @@ class ChangRoberts(RingOfIds):
         return [self.left] if self.participant else []
 
     def costs(self, size: int) -> Costs:
-        """Ever larger ids go from 1, who calls, as far as to N; then N's own goes round, then the announcement."""
+        """Ever larger ids go from 1, who calls, as far as to N; then N's own goes round, then the
+        announcement.
+        """
         if size == 1:
             return Costs(messages=0)
         around = list(self.around(size))

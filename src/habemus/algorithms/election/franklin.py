@@ -1,19 +1,23 @@
 """Election in a two-way ring in rounds: Franklin.
 
-In each round every active process sends its id both ways, as far as to the next active one, and compares it with the two that
-come.  Whoever is smaller than a neighbour goes passive and from then on only relays; so every round at least halves the number
-of active ones.  The last one gets its own id from both sides.
+In each round every active process sends its id both ways, as far as to the next active one, and
+compares it with the two that come.  Whoever is smaller than a neighbour goes passive and from then
+on only relays; so every round at least halves the number of active ones.  The last one gets its own
+id from both sides.
 
-Source   Franklin: On an improved algorithm for decentralized extrema finding in circular configurations of processors,
-         CACM 25(5), 1982; lecture notes on coordination.
+Source   Franklin: On an improved algorithm for decentralized extrema finding in circular
+         configurations of processors, CACM 25(5), 1982; lecture notes on coordination.
 Assumes  reliable links, in any order; no process crashes.
-Cost     2n messages in each round (one each way on every link), at most floor(log2 n) + 1 rounds, and n to announce.
+Cost     2n messages in each round (one each way on every link), at most floor(log2 n) + 1 rounds,
+         and n to announce.
 Ensures  E1, E2, E3, E4.
-Differs  A neighbour may be a round ahead.  The ids are therefore tagged with their round, and what comes early waits; links need
-         not keep the order.  A process that did not call is woken by the first message and takes part; the winner announces
-         itself; the notes leave out both.  They call the same two values by two pairs of names, and send a negative id that
-         nothing uses: that message is left out.  They count 4n messages in the first phase and 8n x n/2 in the second; by their
-         own count of 8 for each of at most n/2 active processes it is 4n.  An election is held once, since nobody crashes.
+Differs  A neighbour may be a round ahead.  The ids are therefore tagged with their round, and what
+         comes early waits; links need not keep the order.  A process that did not call is woken by
+         the first message and takes part; the winner announces itself; the notes leave out both.
+         They call the same two values by two pairs of names, and send a negative id that nothing
+         uses: that message is left out.  They count 4n messages in the first phase and 8n x n/2 in
+         the second; by their own count of 8 for each of at most n/2 active processes it is 4n.  An
+         election is held once, since nobody crashes.
 """
 
 from collections.abc import Sequence
@@ -27,7 +31,8 @@ from habemus.problems.election import Leader
 class Nominee(Message):
     process: ProcessId
     round: int
-    rightwards: bool  # in a ring of two, both neighbours are the same process: the direction tells the sides apart
+    # in a ring of two, both neighbours are the same process: the direction tells the sides apart
+    rightwards: bool
 
 
 class Elected(Message):
@@ -109,4 +114,8 @@ class Franklin(RingOfIds):
     def awaits(self) -> Sequence[ProcessId]:
         if self.standing != ACTIVE:
             return [self.left] if self.standing == PASSIVE else []
-        return [side for rightwards, side in ((True, self.left), (False, self.right)) if rightwards not in self.heard]
+        return [
+            side
+            for rightwards, side in ((True, self.left), (False, self.right))
+            if rightwards not in self.heard
+        ]

@@ -1,15 +1,18 @@
 """Election in a two-way ring by probes that go ever further: Hirschberg and Sinclair.
 
-In phase k a candidate sends probes 2^k processes far, both ways.  A larger process on the way drops a probe; the last one on the
-way sends a reply back.  With both replies the candidate knows that it is the largest of its neighbourhood and goes on with
-twice the distance, until a probe comes all the way round.
+In phase k a candidate sends probes 2^k processes far, both ways.  A larger process on the way drops
+a probe; the last one on the way sends a reply back.  With both replies the candidate knows that it
+is the largest of its neighbourhood and goes on with twice the distance, until a probe comes all the
+way round.
 
-Source   Hirschberg, Sinclair: Decentralized extrema-finding in circular configurations of processors, CACM 23(11), 1980.
+Source   Hirschberg, Sinclair: Decentralized extrema-finding in circular configurations of
+         processors, CACM 23(11), 1980.
 Assumes  reliable links, in any order; no process crashes.
 Cost     at most 8n(1 + ceil(log2 n)) messages, and n to announce.
 Ensures  E1, E2, E3, E4.
-Differs  A process that did not call is woken by the first message and takes part.  A dropped probe is not answered; the paper
-         sends the candidate a negative reply.  An election is held once, since nobody crashes.
+Differs  A process that did not call is woken by the first message and takes part.  A dropped probe
+         is not answered; the paper sends the candidate a negative reply.  An election is held once,
+         since nobody crashes.
 """
 
 from collections.abc import Sequence
@@ -65,7 +68,10 @@ class HirschbergSinclair(RingOfIds):
         if probe.process == self.me:
             self.win()
         elif probe.process > self.me and probe.hops > 1:
-            self.send(Probe(probe.process, probe.phase, probe.hops - 1, probe.rightwards), to=self.onwards(probe.rightwards))
+            self.send(
+                Probe(probe.process, probe.phase, probe.hops - 1, probe.rightwards),
+                to=self.onwards(probe.rightwards),
+            )
         elif probe.process > self.me:
             self.send(Reply(probe.process, probe.phase, not probe.rightwards), to=sender)
 

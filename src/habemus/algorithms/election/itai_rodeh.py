@@ -1,16 +1,19 @@
 """Election in an anonymous ring by chance: Itai and Rodeh.
 
-Identical processes cannot elect one of them by any rule, but they can draw lots.  Each candidate draws an id and sends it round;
-smaller ones drop out.  If several have drawn the largest, each of them sees it on its own token when that comes back, and
-they draw again.  The ring's size must be known: only by counting hops does a process recognise its own token.
+Identical processes cannot elect one of them by any rule, but they can draw lots.  Each candidate
+draws an id and sends it round; smaller ones drop out.  If several have drawn the largest, each of
+them sees it on its own token when that comes back, and they draw again.  The ring's size must be
+known: only by counting hops does a process recognise its own token.
 
-Source   Itai, Rodeh: Symmetry breaking in distributed networks, Information and Computation 88(1), 1990; in the form of Fokkink,
-         Pang: Variations on Itai-Rodeh leader election for anonymous rings, J. UCS 12(8), 2006.
+Source   Itai, Rodeh: Symmetry breaking in distributed networks, Information and Computation 88(1),
+         1990; in the form of Fokkink, Pang: Variations on Itai-Rodeh leader election for anonymous
+         rings, J. UCS 12(8), 2006.
 Assumes  reliable links, in any order; no process crashes; everybody knows the number of processes.
 Cost     O(n log n) messages on average, and n to announce; without bound in the worst case.
 Ensures  E1, E2, E3, E4; E2 with probability 1, since nobody can draw the same as another for ever.
-Differs  A process that did not call before the first token came only relays.  The announcement carries the name of the elected, for
-         the application; no rule looks at it.  An election is held once, since nobody crashes.
+Differs  A process that did not call before the first token came only relays.  The announcement
+         carries the name of the elected, for the application; no rule looks at it.  An election is
+         held once, since nobody crashes.
 """
 
 from collections.abc import Sequence
@@ -76,7 +79,9 @@ class ItaiRodeh(Ring):
         is_same = self.standing == ACTIVE and (token.round, token.id) == (self.round, self.id)
         if not is_same:
             self.standing = PASSIVE
-        self.send(Token(token.round, token.id, token.hops + 1, token.alone and not is_same), to=self.right)
+        self.send(
+            Token(token.round, token.id, token.hops + 1, token.alone and not is_same), to=self.right
+        )
 
     def win_or_draw_again(self, token: Token) -> None:
         if token.alone:
@@ -99,7 +104,9 @@ class ItaiRodeh(Ring):
         return [self.left] if self.standing in (ACTIVE, PASSIVE) else []
 
     def costs(self, size: int) -> Costs:
-        """A lone caller has nobody to draw against: its token goes round once, then the announcement."""
+        """A lone caller has nobody to draw against: its token goes round once, then the
+        announcement.
+        """
         return Costs(messages=2 * size, turnaround=2 * size - 1) if size > 1 else Costs(messages=0)
 
     @classmethod

@@ -1,17 +1,17 @@
 """Election by a failure detector: the first of those that are not suspected leads.
 
-Each process asks nobody; it takes its own detector's word.  As long as detectors err there may be several leaders,
-and when they have become perfect all name the same one.
+Each process asks nobody; it takes its own detector's word.  As long as detectors err there may be
+several leaders, and when they have become perfect all name the same one.
 
-Source   Chandra, Hadzilacos, Toueg: The weakest failure detector for solving consensus, JACM 43(4), 1996; lecture
-         notes on leader election, algorithm 5.2.
-Assumes  a detector that is eventually perfect, hence partial synchrony.  Crashes; a process that comes back may lead
-         again.
+Source   Chandra, Hadzilacos, Toueg: The weakest failure detector for solving consensus, JACM 43(4),
+         1996; lecture notes on leader election, algorithm 5.2.
+Assumes  a detector that is eventually perfect, hence partial synchrony.  Crashes; a process that
+         comes back may lead again.
 Cost     no messages but those of the detector: O(n^2) per period.
 Ensures  E1, E2, E3, E4; all in the end, when the detector makes no more mistakes.
-Differs  The criterion is the smallest id, or the place in `order` if that is given; a subclass may have another one.
-         The leader is indicated on each change, where the listing waits to be asked.  A call of the application
-         changes nothing.
+Differs  The criterion is the smallest id, or the place in `order` if that is given; a subclass may
+         have another one. The leader is indicated on each change, where the listing waits to be
+         asked.  A call of the application changes nothing.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,9 @@ from habemus.core.process import MistakeInPlan
 from habemus.problems.detector import Detector, Restored, Suspected
 from habemus.problems.election import Election, Leader
 
-DETECTORS = {detector.name: detector for detector in (EventuallyPerfect, Heartbeat, Adaptive, PhiAccrual)}
+DETECTORS = {
+    detector.name: detector for detector in (EventuallyPerfect, Heartbeat, Adaptive, PhiAccrual)
+}
 
 
 class Omega(Election):
@@ -73,7 +75,9 @@ class Omega(Election):
         """Participants 1 to N, each connected to each, with a detector of the kind that `by` names."""
         by = options.get("by", "eventually-perfect")
         if by not in DETECTORS:
-            raise MistakeInPlan(f"there is no detector {by}; there are {', '.join(sorted(DETECTORS))}")
+            raise MistakeInPlan(
+                f"there is no detector {by}; there are {', '.join(sorted(DETECTORS))}"
+            )
         order = options.get("order", ())
         if order and sorted(order) != list(range(1, size + 1)):
             raise MistakeInPlan(f"the order must name each of the {size} processes once")

@@ -1,21 +1,24 @@
 """Election among processes that crash and come back: the one with the fewest lives leads.
 
-Each process counts its incarnations in stable memory and sends the number with its heartbeats.  At the end of each
-interval it takes, of all that it heard of meanwhile and itself, the one with the fewest incarnations, then the
-smallest id.  A process that keeps restarting therefore loses to one that stays up.
+Each process counts its incarnations in stable memory and sends the number with its heartbeats.  At
+the end of each interval it takes, of all that it heard of meanwhile and itself, the one with the
+fewest incarnations, then the smallest id.  A process that keeps restarting therefore loses to one
+that stays up.
 
-Source   Lecture notes on leader election, algorithm 5.3; after Martin, Larrea, Jimenez: Implementing the Omega
-         failure detector in the crash-recovery failure model, JCSS 75(3), 2009.
-Assumes  reliable links between processes that are up; partial synchrony; stable memory for one number; somebody stays
-         up from some moment on.
+Source   Lecture notes on leader election, algorithm 5.3; after Martin, Larrea, Jimenez:
+         Implementing the Omega failure detector in the crash-recovery failure model, JCSS 75(3),
+         2009.
+Assumes  reliable links between processes that are up; partial synchrony; stable memory for one
+         number; somebody stays up from some moment on.
 Cost     n-1 messages per process and interval: n(n-1) in all.
-Ensures  E1, E2, E3, E4; all in the end, when the intervals are long enough and the stable processes have fewer
-         incarnations.
-Differs  The listing's rule for a heartbeat only replaces an entry of the set of candidates, which starts empty, so
-         that nobody would ever be elected: here a first heartbeat adds its sender.  It starts no timer on recovery;
-         here it does.  Every process counts itself as a candidate without a message.  The interval grows by `step` up
-         to `longest`.  A call of the application changes nothing.  Whoever comes back starts with the first interval
-         again, and if it hears of nobody in it, takes itself for the leader for that long.
+Ensures  E1, E2, E3, E4; all in the end, when the intervals are long enough and the stable processes
+         have fewer incarnations.
+Differs  The listing's rule for a heartbeat only replaces an entry of the set of candidates, which
+         starts empty, so that nobody would ever be elected: here a first heartbeat adds its sender.
+         It starts no timer on recovery; here it does.  Every process counts itself as a candidate
+         without a message.  The interval grows by `step` up to `longest`.  A call of the
+         application changes nothing.  Whoever comes back starts with the first interval again, and
+         if it hears of nobody in it, takes itself for the leader for that long.
 """
 
 from habemus.core import Const, Durable, Message, ProcessId, Timer, upon
@@ -62,7 +65,9 @@ class OmegaRecovery(Election):
 
     @upon(Interval)
     def choose_leader(self, _: Interval) -> None:
-        first = min(sorted(self.candidates), key=lambda candidate: (self.candidates[candidate], candidate))
+        first = min(
+            sorted(self.candidates), key=lambda candidate: (self.candidates[candidate], candidate)
+        )
         if first != self.leader:
             self.leader = first
             self.growth = min(self.growth + self.step, self.longest)

@@ -1,4 +1,6 @@
-"""Rings: how processes stand in a circle, and in which order of their ids.  What all elections on rings share."""
+"""Rings: how processes stand in a circle, and in which order of their ids.  What all elections on
+rings share.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
@@ -38,7 +40,9 @@ class Ring(Election):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, arranged as the plan says; all by the same plan, for there may be many."""
+        """Participants 1 to N, arranged as the plan says; all by the same plan, for there may be
+        many.
+        """
         plan = cls(**options)
         everybody = range(1, size + 1)
         return System(dict.fromkeys(everybody, plan), ring(plan.around(size)), tuple(everybody))
@@ -63,12 +67,17 @@ def arranged(size: int, order: Order, arrangement: int = 0) -> Sequence[ProcessI
     if order == "random":
         return shuffled(size, arrangement)
     if sorted(order) != list(range(1, size + 1)):
-        raise MistakeInPlan(f"order is increasing, decreasing, random, or a list with each of the ids 1 to {size} once")
+        raise MistakeInPlan(
+            f"order is increasing, decreasing, random, or a list with each of the ids 1 to {size}"
+            " once"
+        )
     return order
 
 
 def shuffled(size: int, arrangement: int) -> Sequence[ProcessId]:
-    """The ids 1 to N, shuffled (Fisher and Yates) by the numbers of a small generator (SplitMix64): the same on every machine."""
+    """The ids 1 to N, shuffled (Fisher and Yates) by the numbers of a small generator (SplitMix64):
+    the same on every machine.
+    """
     ids = list(range(1, size + 1))
     state = arrangement & _64_BITS
     for last in range(size - 1, 0, -1):

@@ -1,17 +1,20 @@
 """Election in a ring of identical processes, which have no ids to tell them apart.
 
-A candidate asks for votes.  When its request has come round it is elected and says so, and when that has come round too it
-takes office.  But a process cannot know whose message comes to it: of two candidates, each takes the other's request for its
-own, and both take office.  No deterministic algorithm does better, because identical processes that see the same do the same.
+A candidate asks for votes.  When its request has come round it is elected and says so, and when
+that has come round too it takes office.  But a process cannot know whose message comes to it: of
+two candidates, each takes the other's request for its own, and both take office.  No deterministic
+algorithm does better, because identical processes that see the same do the same.
 
-Source   Lecture notes on coordination, first algorithm on rings; the impossibility: Angluin: Local and global properties in
-         networks of processors, STOC 1980.
+Source   Lecture notes on coordination, first algorithm on rings; the impossibility: Angluin: Local
+         and global properties in networks of processors, STOC 1980.
 Assumes  reliable links, in any order; no process crashes.  For a single leader: a single candidate.
-Cost     2n messages, however many candidates there are; a few more where messages overtake each other.
+Cost     2n messages, however many candidates there are; a few more where messages overtake each
+         other.
 Ensures  E2; with a single candidate E1, E3 and E4 as well.
-Differs  What the notes leave open: a candidate that hears of somebody else's election stands back and passes the news on,
-         else nobody would take office; and an election is held once, since nobody crashes.  The announcement carries the name
-         of the elected, for the application; no rule looks at it.
+Differs  What the notes leave open: a candidate that hears of somebody else's election stands back
+         and passes the news on, else nobody would take office; and an election is held once, since
+         nobody crashes.  The announcement carries the name of the elected, for the application; no
+         rule looks at it.
 Unsafe   ring-anonymous-two
 """
 

@@ -1,15 +1,15 @@
 """Election in a ring by collecting all ids.
 
-Whoever calls sends a list round; everybody adds its id.  When the list is back its sender chooses the smallest id in it and
-sends the choice round.
+Whoever calls sends a list round; everybody adds its id.  When the list is back its sender chooses
+the smallest id in it and sends the choice round.
 
-Source   Lecture notes on coordination, second algorithm on rings; after Le Lann: Distributed systems: towards a formal
-         approach, IFIP Congress 1977.
+Source   Lecture notes on coordination, second algorithm on rings; after Le Lann: Distributed
+         systems: towards a formal approach, IFIP Congress 1977.
 Assumes  reliable links, in any order; no process crashes.
 Cost     2n messages for each process that calls, so up to 2n^2; a message carries up to n ids.
 Ensures  E1, E2, E3, E4.
-Differs  The notes end with the choice, of which only the caller would know: here it is announced, which is the second half
-         of the messages.
+Differs  The notes end with the choice, of which only the caller would know: here it is announced,
+         which is the second half of the messages.
 """
 
 from collections.abc import Sequence

@@ -1,22 +1,24 @@
 """Election by terms: one vote per term, and more than half of the weight to lead.
 
-Time is cut into terms.  In each a process votes at most once, and stores its vote before it sends it; whoever has
-more than half of the weight leads for that term.  Two majorities of one term would share a process that voted twice,
-so there are never two leaders in one term, whatever the timing.  Leaders of different terms may overlap: the newer
-term wins wherever it is heard of.
+Time is cut into terms.  In each a process votes at most once, and stores its vote before it sends
+it; whoever has more than half of the weight leads for that term.  Two majorities of one term would
+share a process that voted twice, so there are never two leaders in one term, whatever the timing.
+Leaders of different terms may overlap: the newer term wins wherever it is heard of.
 
-Source   Ongaro, Ousterhout: In search of an understandable consensus algorithm, USENIX ATC 2014, 5.2; Ongaro's
-         thesis, 9.6 (pre-vote); weighted votes after Gifford 1979.
-Assumes  stable memory; E1 needs nothing else.  E2, E3 and E4: more than half of the weight stays up and connected,
-         and in the end messages and heartbeats arrive within the shortest timeout.
-Cost     O(n) messages: 5(n-1) for an undisturbed election (3(n-1) without the pre-vote), then n-1 per heartbeat
-         period.
-Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries and cuts.
-Differs  Only the election of the paper; there is no log that could make one candidate better than another.  Of an older
-         term only a heartbeat is answered: a process whose candidacy was cut off is in a term ahead of the leader's, and
-         since nobody backs it, its answer is all that tells the leader of that term.  A process
-         backs a pre-vote if it knows of no leader, that is if its own patience has run out too.  A process that has just
-         recovered may merely not have heard the leader yet, and waits for its patience to run out.  A call of the
+Source   Ongaro, Ousterhout: In search of an understandable consensus algorithm, USENIX ATC 2014,
+         5.2; Ongaro's thesis, 9.6 (pre-vote); weighted votes after Gifford 1979.
+Assumes  stable memory; E1 needs nothing else.  E2, E3 and E4: more than half of the weight stays up
+         and connected, and in the end messages and heartbeats arrive within the shortest timeout.
+Cost     O(n) messages: 5(n-1) for an undisturbed election (3(n-1) without the pre-vote), then n-1
+         per heartbeat period.
+Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries
+         and cuts.
+Differs  Only the election of the paper; there is no log that could make one candidate better than
+         another.  Of an older term only a heartbeat is answered: a process whose candidacy was cut
+         off is in a term ahead of the leader's, and since nobody backs it, its answer is all that
+         tells the leader of that term.  A process backs a pre-vote if it knows of no leader, that
+         is if its own patience has run out too.  A process that has just recovered may merely not
+         have heard the leader yet, and waits for its patience to run out.  A call of the
          application only asks for the pre-vote; without pre-votes it goes straight to the vote.
 """
 
@@ -105,7 +107,9 @@ class Terms(Election):
         self.on_start()
 
     def on_replaced(self, others: Sequence[Self], life: int) -> None:
-        """A term in which it has voted is known to the candidate.  In the newest of all it counts as having voted."""
+        """A term in which it has voted is known to the candidate.  In the newest of all it counts
+        as having voted.
+        """
         self.term = max(other.term for other in others)
         self.voted_for = self.me
 
@@ -144,8 +148,14 @@ class Terms(Election):
             self.supporters.add(sender)
 
     def has_enough_backing(self) -> bool:
-        """Nobody else backs it while there is a leader; its own weight, if that is a majority, does not count then either."""
-        return self.stage == SOUNDING and self.has_majority() and (self.is_leaderless() or self.supporters != {self.me})
+        """Nobody else backs it while there is a leader; its own weight, if that is a majority, does
+        not count then either.
+        """
+        return (
+            self.stage == SOUNDING
+            and self.has_majority()
+            and (self.is_leaderless() or self.supporters != {self.me})
+        )
 
     @whenever(has_enough_backing)
     def stand(self) -> None:
@@ -224,4 +234,8 @@ class Terms(Election):
     # What the catalog needs to know.
 
     def awaits(self) -> Sequence[ProcessId]:
-        return [] if self.leader is not None else [peer for peer in self.peers if peer not in self.supporters]
+        return (
+            []
+            if self.leader is not None
+            else [peer for peer in self.peers if peer not in self.supporters]
+        )

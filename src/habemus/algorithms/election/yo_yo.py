@@ -1,23 +1,30 @@
 """Election in any connected network: Yo-Yo.
 
-Every link is given a direction, from the smaller id to the larger, so that the smallest ids around are sources.  Then, stage by
-stage, the ids of the sources go down (Yo): every process passes on the smallest that has come.  And votes come back up (-Yo): a
-process says yes to where the smallest came from and no to the rest, and a no turns its link round, so that a source that
-has lost is none in the next stage.  Links and processes that can no longer make a difference are pruned.  The end is a source without
-links: the smallest id.  It is announced along the tree of the links by which the others left.
+Every link is given a direction, from the smaller id to the larger, so that the smallest ids around
+are sources.  Then, stage by stage, the ids of the sources go down (Yo): every process passes on the
+smallest that has come.  And votes come back up (-Yo): a process says yes to where the smallest came
+from and no to the rest, and a no turns its link round, so that a source that has lost is none in
+the next stage.  Links and processes that can no longer make a difference are pruned.  The end is a
+source without links: the smallest id.  It is announced along the tree of the links by which the
+others left.
 
-Source   Santoro: Design and Analysis of Distributed Algorithms, 2007, 3.8.3; lecture notes on coordination.
-Assumes  reliable links, in any order; no process crashes; a connected network.  If links may be cut from the start, `patience`
-         must be longer than the way to a neighbour and back; and a network that is cut in two elects two (yo-yo-cut).
-Cost     on m links: 2m messages to exchange ids, at most 2m in each of at most 1 + 1.44 log2 n stages (a stage has at least as many
-         sources as the next two together), and n-1 to announce.
+Source   Santoro: Design and Analysis of Distributed Algorithms, 2007, 3.8.3; lecture notes on
+         coordination.
+Assumes  reliable links, in any order; no process crashes; a connected network.  If links may be cut
+         from the start, `patience` must be longer than the way to a neighbour and back; and a
+         network that is cut in two elects two (yo-yo-cut).
+Cost     on m links: 2m messages to exchange ids, at most 2m in each of at most 1 + 1.44 log2 n
+         stages (a stage has at least as many sources as the next two together), and n-1 to
+         announce.
 Ensures  E1, E2, E3, E4.
-Differs  The notes leave out the pruning and so never end.  Here a process with nothing below it that gets one value only leaves
-         the game, in the same stage as those below it; and of several links that bring the same value all but one are pruned.  A
-         pruned link carries no vote: were it a no, the process above might be left without a link that leads to it, and be a
-         source again for a stage.  The notes let a process vote yes as soon as one vote from below is yes; Santoro wants
-         all, else a source that has lost may go on for another stage.  A process that did not call is woken by the first message.  With
-         `patience`, a neighbour that is silent for so long is taken for cut off; without, everybody waits for it.  An
+Differs  The notes leave out the pruning and so never end.  Here a process with nothing below it
+         that gets one value only leaves the game, in the same stage as those below it; and of
+         several links that bring the same value all but one are pruned.  A pruned link carries no
+         vote: were it a no, the process above might be left without a link that leads to it, and be
+         a source again for a stage.  The notes let a process vote yes as soon as one vote from
+         below is yes; Santoro wants all, else a source that has lost may go on for another stage.
+         A process that did not call is woken by the first message.  With `patience`, a neighbour
+         that is silent for so long is taken for cut off; without, everybody waits for it.  An
          election is held once, since nobody crashes.
 """
 
@@ -26,7 +33,18 @@ from enum import IntEnum
 from typing import Any
 
 from habemus.algorithms.election.ring import Order, arranged
-from habemus.core import Const, Message, MistakeInPlan, ProcessId, Span, System, Timer, Topology, upon, whenever
+from habemus.core import (
+    Const,
+    Message,
+    MistakeInPlan,
+    ProcessId,
+    Span,
+    System,
+    Timer,
+    Topology,
+    upon,
+    whenever,
+)
 from habemus.core.system import TOPOLOGIES, random_connected
 from habemus.problems.election import Election, Leader
 
@@ -70,7 +88,9 @@ class YoYo(Election):
     largest = 100_000
 
     topology: Const[str] = "random"
-    edges: Const[tuple[tuple[ProcessId, ProcessId], ...]] = ()  # instead of the topology: the links, one by one
+    edges: Const[
+        tuple[tuple[ProcessId, ProcessId], ...]
+    ] = ()  # instead of the topology: the links, one by one
     order: Const[Order] = "random"  # of the ids on the topology
     arrangement: Const[int] = 0  # another one is another random order, and another random topology
     patience: Const[Span | None] = None
@@ -119,7 +139,13 @@ class YoYo(Election):
         self.unknown.clear()
 
     def is_between_stages(self) -> bool:
-        return self.awake and not self.unknown and self.plays and not self.is_down and self.leader is None
+        return (
+            self.awake
+            and not self.unknown
+            and self.plays
+            and not self.is_down
+            and self.leader is None
+        )
 
     # Yo: the smallest values go down.
 
@@ -129,7 +155,11 @@ class YoYo(Election):
         self.heard[sender] = yo.smallest
 
     def has_heard_all_above(self) -> bool:
-        return self.is_between_stages() and bool(self.incoming or self.outgoing) and self.incoming <= self.heard.keys()
+        return (
+            self.is_between_stages()
+            and bool(self.incoming or self.outgoing)
+            and self.incoming <= self.heard.keys()
+        )
 
     @whenever(has_heard_all_above)
     def pass_smallest_down(self) -> None:
@@ -179,7 +209,11 @@ class YoYo(Election):
 
     def is_useless(self) -> bool:
         """Nothing is left below, and only one value came from above."""
-        return not self.outgoing and self.incoming == self.brought.keys() and len(set(self.brought.values())) == 1
+        return (
+            not self.outgoing
+            and self.incoming == self.brought.keys()
+            and len(set(self.brought.values())) == 1
+        )
 
     def answer(self, answer: Answer, neighbour: ProcessId) -> None:
         self.send(Vote(answer), to=neighbour)
@@ -223,12 +257,21 @@ class YoYo(Election):
         if self.edges:
             return self.given_network(size)
         if self.topology not in TOPOLOGIES:
-            raise MistakeInPlan(f"there is no topology {self.topology!r}; there are {', '.join(TOPOLOGIES)}")
+            raise MistakeInPlan(
+                f"there is no topology {self.topology!r}; there are {', '.join(TOPOLOGIES)}"
+            )
         ids = arranged(size, self.order, self.arrangement)
-        return random_connected(ids, self.arrangement) if self.topology == "random" else TOPOLOGIES[self.topology](ids)
+        return (
+            random_connected(ids, self.arrangement)
+            if self.topology == "random"
+            else TOPOLOGIES[self.topology](ids)
+        )
 
     def given_network(self, size: int) -> Topology:
         topology = Topology.of_edges("edges", range(1, size + 1), self.edges)
         if not topology.is_connected():
-            raise MistakeInPlan("these edges do not connect everybody; to see a network in two parts, cut links of one that was whole")
+            raise MistakeInPlan(
+                "these edges do not connect everybody; to see a network in two parts, cut links of"
+                " one that was whole"
+            )
         return topology

@@ -2,11 +2,14 @@
 
 One process keeps a queue and hands out the only permission there is.
 
-Source   Coulouris et al., Distributed Systems, 5th ed., 15.2; lecture notes on coordination (queue and states).
-Assumes  reliable links, in any order; neither the coordinator nor a process that waits or is inside crashes.
+Source   Coulouris et al., Distributed Systems, 5th ed., 15.2; lecture notes on coordination (queue
+         and states).
+Assumes  reliable links, in any order; neither the coordinator nor a process that waits or is inside
+         crashes.
 Cost     3 messages per entry: request, grant, release; 4 with the release acknowledged.
 Ensures  ME1, ME2; entry in order of arrival, not of asking (no ME3).
-Differs  A release from anybody but the holder is ignored; the notes free the resource on any release.
+Differs  A release from anybody but the holder is ignored; the notes free the resource on any
+         release.
 """
 
 from collections.abc import Sequence
@@ -93,8 +96,15 @@ class Central(Mutex):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N and the coordinator 0, unless one of the participants is to be the coordinator."""
+        """Participants 1 to N and the coordinator 0, unless one of the participants is to be the
+        coordinator.
+        """
         plan = cls(**options)
         participants = range(1, size + 1)
         everybody = sorted({plan.coordinator, *participants})
-        return System(dict.fromkeys(everybody, plan), complete(everybody), tuple(participants), {plan.coordinator: "coordinator"})
+        return System(
+            dict.fromkeys(everybody, plan),
+            complete(everybody),
+            tuple(participants),
+            {plan.coordinator: "coordinator"},
+        )

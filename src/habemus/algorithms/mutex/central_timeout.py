@@ -1,11 +1,12 @@
 """Mutual exclusion by a central coordinator that takes a grant back after a while.
 
-If the holder does not release in time, the coordinator believes it dead and admits the next one.  That is
-right when the holder has crashed, and lets a second process in when it was only slow: no timeout can tell
-the two apart.
+If the holder does not release in time, the coordinator believes it dead and admits the next one.
+That is right when the holder has crashed, and lets a second process in when it was only slow: no
+timeout can tell the two apart.
 
 Source   Lecture notes on coordination, the section on failures.
-Assumes  reliable links; a bound on the time inside and under way, which an asynchronous system does not give.
+Assumes  reliable links; a bound on the time inside and under way, which an asynchronous system does
+         not give.
 Cost     3 messages per entry, as without the timeout.
 Ensures  ME2; not ME1 (a slow holder is taken for a dead one).
 Unsafe   central-holder-slow

@@ -1,23 +1,30 @@
 """Mutual exclusion by a coordinator that is elected, and replaced when it fails.
 
-A coordinator is simple and fast, but a single point of failure, so an election replaces it.  Two leaders would mean two in the
-critical section, so leadership has a term, every message carries its term, and older ones are dropped.  A grant is recorded by a
-majority before it is sent.  A new coordinator asks a majority, and as two majorities share a process, it hears of the newest loan
-that can be in anybody's hands.  It lends the lock to nobody else before the borrower itself has said that it is over.
+A coordinator is simple and fast, but a single point of failure, so an election replaces it.  Two
+leaders would mean two in the critical section, so leadership has a term, every message carries its
+term, and older ones are dropped.  A grant is recorded by a majority before it is sent.  A new
+coordinator asks a majority, and as two majorities share a process, it hears of the newest loan that
+can be in anybody's hands.  It lends the lock to nobody else before the borrower itself has said
+that it is over.
 
-Source   Lecture notes on coordination (the coordinator, and its election); Lamport: The part-time parliament, ACM TOCS 16(2),
-         1998 (what a new leader must learn from a majority); Ongaro, Ousterhout: USENIX ATC 2014 (terms).
-Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, late and out of order, processes crash, come back
-         and stand still.  ME2: an election that settles in the end, a majority that is up and connected, and a borrower that
-         leaves.  If the node of the last borrower goes down, everybody waits until it is back, or an operator releases the lock.
-Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, 2*floor(N/2) of the coordinator itself, so
-         3(N-1)/N + 2*floor(N/2) when all N enter in turn; client delay 4 (2 for the coordinator), synchronisation delay 4 (3 if
-         the coordinator is one of the two).  A take-over costs 2(N-1), apart from the election.
-Ensures  ME1, ME2, FENCE, TOKEN; ME1 under any timing, over an election by terms.  Entry in order of arrival (no ME3).
-Differs  The notes replace a coordinator without asking what it had granted.  Only a majority records, not everybody: the
-         borrower and those that answered last, and all others when these are late.  The end of a loan is not recorded (that
-         would cost as much again), so a new coordinator asks the last borrower even if it has long left.  Over elections
-         without terms the term is always 0, and two coordinators may each have a majority.
+Source   Lecture notes on coordination (the coordinator, and its election); Lamport: The part-time
+         parliament, ACM TOCS 16(2), 1998 (what a new leader must learn from a majority); Ongaro,
+         Ousterhout: USENIX ATC 2014 (terms).
+Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, late and out of order,
+         processes crash, come back and stand still.  ME2: an election that settles in the end, a
+         majority that is up and connected, and a borrower that leaves.  If the node of the last
+         borrower goes down, everybody waits until it is back, or an operator releases the lock.
+Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, 2*floor(N/2)
+         of the coordinator itself, so 3(N-1)/N + 2*floor(N/2) when all N enter in turn; client
+         delay 4 (2 for the coordinator), synchronisation delay 4 (3 if the coordinator is one of
+         the two).  A take-over costs 2(N-1), apart from the election.
+Ensures  ME1, ME2, FENCE, TOKEN; ME1 under any timing, over an election by terms.  Entry in order of
+         arrival (no ME3).
+Differs  The notes replace a coordinator without asking what it had granted.  Only a majority
+         records, not everybody: the borrower and those that answered last, and all others when
+         these are late.  The end of a loan is not recorded (that would cost as much again), so a
+         new coordinator asks the last borrower even if it has long left.  Over elections without
+         terms the term is always 0, and two coordinators may each have a majority.
 """
 
 from collections.abc import Sequence
@@ -28,7 +35,19 @@ from habemus.algorithms.election.bully_stable import BullyStable
 from habemus.algorithms.election.omega import Omega
 from habemus.algorithms.election.omega_recovery import OmegaRecovery
 from habemus.algorithms.election.terms import Terms
-from habemus.algorithms.mutex.lending import Answer, Grant, Inquire, Loan, Participant, Queued, Record, Recorded, Release, Request, newer
+from habemus.algorithms.mutex.lending import (
+    Answer,
+    Grant,
+    Inquire,
+    Loan,
+    Participant,
+    Queued,
+    Record,
+    Recorded,
+    Release,
+    Request,
+    newer,
+)
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED
 from habemus.core import Const, MistakeInPlan, ProcessId, System, Timer, request, upon, whenever
 from habemus.core.quorums import more_than_half
@@ -37,7 +56,9 @@ from habemus.problems.election import Election
 from habemus.problems.fencing import Token
 from habemus.problems.mutex import Costs, average
 
-ELECTIONS: dict[str, type[Election]] = {each.name: each for each in (Terms, Bully, BullyStable, Omega, OmegaRecovery)}
+ELECTIONS: dict[str, type[Election]] = {
+    each.name: each for each in (Terms, Bully, BullyStable, Omega, OmegaRecovery)
+}
 RECORDINGS = ("majority", "none")
 
 Claim: TypeAlias = tuple[ProcessId, int]
@@ -70,13 +91,17 @@ class ElectedCoordinator(Participant):
 
     elected_by: Const[str] = Terms.name  # which election the catalog puts below
     election_options: Const[dict[str, Any]] = {}  # and with which options
-    recording: Const[str] = "majority"  # who records a loan before it is granted: a majority, or "none"
+    recording: Const[str] = (
+        "majority"  # who records a loan before it is granted: a majority, or "none"
+    )
 
     answers: set[ProcessId] = set()  # who has said what it knows, in this term
     knows_borrower: bool = False  # one of them has the lock in its hands
     settled: bool = False  # this coordinator knows enough to lend
     queue: list[Claim] = []  # who comes next, in order of arrival
-    attempts: dict[ProcessId, Claim] = {}  # of each process, the number and the attempt of its latest request
+    attempts: dict[
+        ProcessId, Claim
+    ] = {}  # of each process, the number and the attempt of its latest request
     ended: dict[ProcessId, int] = {}  # up to which number the requests of a process are over
     lapsed: bool = False  # the borrower has let its lease run out
     lending: bool = False  # the loan is not granted yet, because it is not recorded yet
@@ -118,8 +143,8 @@ class ElectedCoordinator(Participant):
             self.enqueue(sender, answer.number, answer.attempt)
 
     def knows_enough(self) -> bool:
-        """From a majority it learns of every loan that was recorded by one.  Without records it must hear of everybody, or of the
-        borrower, beside whom there is no other."""
+        """From a majority it learns of every loan that was recorded by one.  Without records it
+        must hear of everybody, or of the borrower, beside whom there is no other."""
         if self.coordinator != self.me or self.settled:
             return False
         if self.recording == "majority":
@@ -162,29 +187,50 @@ class ElectedCoordinator(Participant):
 
     def end_requests(self, sender: ProcessId, last: int) -> None:
         self.ended[sender] = max(last, self.ended.get(sender, 0))
-        self.queue = [(process, number) for process, number in self.queue if process != sender or number > last]
+        self.queue = [
+            (process, number)
+            for process, number in self.queue
+            if process != sender or number > last
+        ]
 
     @upon(Overdue)
     def take_back(self, overdue: Overdue) -> None:
-        if self.is_for_coordinator(overdue.term) and self.loan is not None and overdue.token == self.loan.token:
+        if (
+            self.is_for_coordinator(overdue.term)
+            and self.loan is not None
+            and overdue.token == self.loan.token
+        ):
             self.lapsed = True
 
     @request
     def reclaim(self) -> None:
-        """An operator vouches that whoever has the lock will not use it any more; only the coordinator can do something about it."""
-        if self.coordinator == self.me and self.settled and not self.lending and self.loan is not None:
+        """An operator vouches that whoever has the lock will not use it any more; only the
+        coordinator can do something about it.
+        """
+        if (
+            self.coordinator == self.me
+            and self.settled
+            and not self.lending
+            and self.loan is not None
+        ):
             self.end_requests(self.loan.borrower, self.loan.number)
 
     def borrowing(self) -> Claim | None:
         """Who has the lock, or may have it."""
-        if self.loan is None or self.lapsed or self.loan.number <= self.ended.get(self.loan.borrower, 0):
+        if (
+            self.loan is None
+            or self.lapsed
+            or self.loan.number <= self.ended.get(self.loan.borrower, 0)
+        ):
             return None
         return self.loan.borrower, self.loan.number
 
     # Lending.
 
     def can_lend(self) -> bool:
-        """To the next if the lock is free; else only to the borrower that asks again, or renews its lease."""
+        """To the next if the lock is free; else only to the borrower that asks again, or renews its
+        lease.
+        """
         if self.coordinator != self.me or not self.settled or self.lending:
             return False
         borrowing = self.borrowing()
@@ -203,7 +249,8 @@ class ElectedCoordinator(Participant):
         self.recorders = {self.me}
         self.set_timer(Remind(self.term), after=self.patience)
         if self.recording == "majority":
-            # Above all the borrower, which then has the loan in its memory before it is granted; else those that were prompt before.
+            # Above all the borrower, which then has the loan in its memory before it is granted;
+            # else those that were prompt before.
             others = [other for other in dict.fromkeys((process, *self.prompt)) if other != self.me]
             self.have_recorded_by(others[: self.majority() - 1])
 
@@ -233,7 +280,9 @@ class ElectedCoordinator(Participant):
         assert self.loan is not None
         self.lending = self.lapsed = False
         self.prompt = sorted(self.recorders)
-        self.send(Grant(self.term, self.loan.number, self.lent_at, self.loan.token), to=self.loan.borrower)
+        self.send(
+            Grant(self.term, self.loan.number, self.lent_at, self.loan.token), to=self.loan.borrower
+        )
         if self.lease:
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
 
@@ -251,7 +300,9 @@ class ElectedCoordinator(Participant):
 
     @upon(Remind)
     def say_again(self, remind: Remind) -> None:
-        """Asks those that have not answered yet, and the borrower, whose release may have been lost."""
+        """Asks those that have not answered yet, and the borrower, whose release may have been
+        lost.
+        """
         if not self.is_for_coordinator(remind.term):
             return
         self.set_timer(remind, after=self.patience)
@@ -266,7 +317,9 @@ class ElectedCoordinator(Participant):
 
     def awaits(self) -> Sequence[ProcessId]:
         if self.coordinator != self.me:
-            return [self.coordinator] if self.state == WANTED and self.coordinator is not None else []
+            return (
+                [self.coordinator] if self.state == WANTED and self.coordinator is not None else []
+            )
         if not self.settled:
             return [peer for peer in self.peers if peer not in self.answers]
         if self.lending:
@@ -275,22 +328,37 @@ class ElectedCoordinator(Participant):
         return [borrowing[0]] if borrowing is not None and borrowing[0] != self.me else []
 
     def costs(self, size: int) -> Costs:
-        """When all enter in turn: one of them is the coordinator, and what it tells itself is no message."""
+        """When all enter in turn: one of them is the coordinator, and what it tells itself is no
+        message.
+        """
         records = 2 * (size // 2) if self.recording == "majority" else 0
         return Costs(messages=average(3 * (size - 1) + records * size, size))
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each, with an election of the kind that `elected_by` names."""
+        """Participants 1 to N, each connected to each, with an election of the kind that
+        `elected_by` names.
+        """
         variables = cls.__variables__
-        elected_by, recording, lease = (options.get(name, variables[name].default) for name in ("elected_by", "recording", "lease"))
+        elected_by, recording, lease = (
+            options.get(name, variables[name].default)
+            for name in ("elected_by", "recording", "lease")
+        )
         if elected_by not in ELECTIONS:
-            raise MistakeInPlan(f"there is no election {elected_by} for a coordinator; there are {', '.join(sorted(ELECTIONS))}")
+            raise MistakeInPlan(
+                f"there is no election {elected_by} for a coordinator; there are"
+                f" {', '.join(sorted(ELECTIONS))}"
+            )
         if recording not in RECORDINGS:
             raise MistakeInPlan(f"a loan is recorded by a majority or by none, not by {recording}")
         if not (isinstance(lease, int) and (lease == 0 or lease >= 100)):
-            raise MistakeInPlan(f"a lease is 0 (for none) or at least 100 microseconds, not {lease}")
-        spans = {name: tuple(each) if isinstance(each, list) else each for name, each in options.get("election_options", {}).items()}
+            raise MistakeInPlan(
+                f"a lease is 0 (for none) or at least 100 microseconds, not {lease}"
+            )
+        spans = {
+            name: tuple(each) if isinstance(each, list) else each
+            for name, each in options.get("election_options", {}).items()
+        }
         election = ELECTIONS[elected_by].system(size, **spans).plans[1]
         assert isinstance(election, Election)
         plan = cls(election=election, **options)
@@ -304,18 +372,21 @@ class ElectedCoordinator(Participant):
 class ElectedCoordinatorLeased(ElectedCoordinator):
     """Mutual exclusion by an elected coordinator, with grants that are recorded and run out.
 
-    As elected-coordinator, but a grant is a lease, which its borrower renews while it is inside.  If the borrower's node goes
-    down, the lock moves on when the lease has run out.  A borrower that stands still for longer than that believes itself inside
-    when another one is: then the token decides at the resource.
+    As elected-coordinator, but a grant is a lease, which its borrower renews while it is inside.
+    If the borrower's node goes down, the lock moves on when the lease has run out.  A borrower that
+    stands still for longer than that believes itself inside when another one is: then the token
+    decides at the resource.
 
-    Source   Gray, Cheriton: Leases, SOSP 1989; Burrows: The Chubby lock service, OSDI 2006 (sequencers, here fencing tokens).
-    Assumes  stable memory; FENCE needs nothing else.  ME1, which is not claimed, also holds as long as nobody stands still and
-             no clock is slower than another by more than a tenth.  ME2: an election that settles in the end, and a majority
-             that is up and connected.
-    Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, as without a lease, and 2 +
-             2*floor(N/2) for each renewal, every third of a lease.
+    Source   Gray, Cheriton: Leases, SOSP 1989; Burrows: The Chubby lock service, OSDI 2006
+             (sequencers, here fencing tokens).
+    Assumes  stable memory; FENCE needs nothing else.  ME1, which is not claimed, also holds as long
+             as nobody stands still and no clock is slower than another by more than a tenth.  ME2:
+             an election that settles in the end, and a majority that is up and connected.
+    Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, as
+             without a lease, and 2 + 2*floor(N/2) for each renewal, every third of a lease.
     Ensures  FENCE, TOKEN, ME2; not ME1 (split-brain-fenced), no ME3.
-    Differs  A renewal is recorded like a grant, so a coordinator that has been replaced cannot renew.
+    Differs  A renewal is recorded like a grant, so a coordinator that has been replaced cannot
+             renew.
     """
 
     name = "elected-coordinator-leased"
@@ -324,16 +395,19 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
 
 
 class ElectedCoordinatorPlain(ElectedCoordinator):
-    """Mutual exclusion by an elected coordinator, with grants that are neither recorded nor run out.
+    """Mutual exclusion by an elected coordinator, with grants that are neither recorded nor run
+    out.
 
-    Nobody but the coordinator and the borrower knows of a grant.  So a new coordinator asks every process, and goes on when the
-    borrower has said that it is inside, or everybody that it is not.
+    Nobody but the coordinator and the borrower knows of a grant.  So a new coordinator asks every
+    process, and goes on when the borrower has said that it is inside, or everybody that it is not.
 
     Source   Lecture notes on coordination (the coordinator, and its election).
-    Assumes  stable memory; ME1 needs nothing else.  ME2: an election that settles in the end, and that everybody is up when the
-             coordinator is replaced: one node that stays down then blocks the lock.
-    Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator itself; client delay 2 and
-             synchronisation delay 2.  A take-over costs 2(N-1), apart from the election.
+    Assumes  stable memory; ME1 needs nothing else.  ME2: an election that settles in the end, and
+             that everybody is up when the coordinator is replaced: one node that stays down then
+             blocks the lock.
+    Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator
+             itself; client delay 2 and synchronisation delay 2.  A take-over costs 2(N-1), apart
+             from the election.
     Ensures  ME1, ME2, FENCE, TOKEN; ME1 under any timing, over an election by terms.  No ME3.
     Differs  The notes let the new coordinator go on at once, which lets a second one in.
     """
@@ -346,17 +420,20 @@ class ElectedCoordinatorPlain(ElectedCoordinator):
 class ElectedCoordinatorUnrecorded(ElectedCoordinator):
     """Mutual exclusion by an elected coordinator, with leases that nobody records.
 
-    A new coordinator cannot know who has the lock.  It asks everybody, and waits until the borrower has answered, or everybody
-    has, or the longest lease there can be has run out.
+    A new coordinator cannot know who has the lock.  It asks everybody, and waits until the borrower
+    has answered, or everybody has, or the longest lease there can be has run out.
 
-    Source   Gray, Cheriton: Leases, SOSP 1989; lecture notes on coordination (the coordinator, and its election).
-    Assumes  stable memory; FENCE needs nothing else.  ME1, which is not claimed, needs more than a bound on clocks: a coordinator
-             that has been replaced and does not know it goes on lending to those that it still reaches.  ME2: an election that
-             settles in the end.
-    Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator itself; client delay 2 and
-             synchronisation delay 2; 2 messages for each renewal.  After a take-over up to 1.1 leases of waiting.
-    Ensures  FENCE, ME2; not ME1 (split-brain-unrecorded), no ME3, and no TOKEN: a coordinator that has been replaced and does not
-             know it still grants, with older tokens than the new one.
+    Source   Gray, Cheriton: Leases, SOSP 1989; lecture notes on coordination (the coordinator, and
+             its election).
+    Assumes  stable memory; FENCE needs nothing else.  ME1, which is not claimed, needs more than a
+             bound on clocks: a coordinator that has been replaced and does not know it goes on
+             lending to those that it still reaches.  ME2: an election that settles in the end.
+    Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator
+             itself; client delay 2 and synchronisation delay 2; 2 messages for each renewal.  After
+             a take-over up to 1.1 leases of waiting.
+    Ensures  FENCE, ME2; not ME1 (split-brain-unrecorded), no ME3, and no TOKEN: a coordinator that
+             has been replaced and does not know it still grants, with older tokens than the new
+             one.
     Differs  The notes let the new coordinator go on at once.
     """
 
@@ -369,12 +446,14 @@ class ElectedCoordinatorUnrecorded(ElectedCoordinator):
 class ElectedCoordinatorBully(ElectedCoordinatorUnrecorded):
     """Mutual exclusion by a coordinator that the bully algorithm elects.
 
-    The bully elects a leader on each side of a cut, and its leaders have no terms by which one could tell the older.  So there are
-    two coordinators, two in the critical section, and two grants with the same token.
+    The bully elects a leader on each side of a cut, and its leaders have no terms by which one
+    could tell the older.  So there are two coordinators, two in the critical section, and two
+    grants with the same token.
 
     Source   Lecture notes on coordination (the coordinator, and the bully).
     Assumes  what the bully assumes: a synchronous system in which no link is ever cut.
-    Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator itself.
+    Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator
+             itself.
     Ensures  ME2; neither ME1 nor FENCE once there are two leaders, no ME3.
     Differs  Whoever gets no answer to a repeated request calls an election.
     Unsafe   split-brain-two-in

@@ -1,19 +1,19 @@
 """Mutual exclusion by a queue that everybody has a copy of: Lamport.
 
-Whoever wants to enter puts its request into its own copy of the queue and sends it to all others, who put it
-into theirs and acknowledge it.  The queue is in order of (stamp, id), the same everywhere.  A process enters
-when its request is the first in its copy and everybody has sent it something later: then no earlier request can
-still be under way, because links keep the order.
+Whoever wants to enter puts its request into its own copy of the queue and sends it to all others,
+who put it into theirs and acknowledge it.  The queue is in order of (stamp, id), the same
+everywhere.  A process enters when its request is the first in its copy and everybody has sent it
+something later: then no earlier request can still be under way, because links keep the order.
 
-Source   Lamport: Time, clocks, and the ordering of events in a distributed system, CACM 21(7), 1978.
+Source   Lamport: Time, clocks, and the ordering of events in a distributed system, CACM 21(7),
+         1978.
 Assumes  reliable links that keep the order (FIFO); no process crashes.
 Cost     3(N-1) messages per entry: request, acknowledgement, release.
 Ensures  ME1, ME2, ME3.
-Differs  Lamport lets a process save the acknowledgement when it has sent a later message anyway; here each
-         request is acknowledged.
-         Lecture notes call it tolerant of one failure.  It is not: one crashed process blocks all others.
-         On links that do not keep the order an acknowledgement can overtake a request, and two enter: scenario
-         lamport-not-fifo.
+Differs  Lamport lets a process save the acknowledgement when it has sent a later message anyway;
+         here each request is acknowledged. Lecture notes call it tolerant of one failure.  It is
+         not: one crashed process blocks all others. On links that do not keep the order an
+         acknowledgement can overtake a request, and two enter: scenario lamport-not-fifo.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,9 @@ class Lamport(Mutex):
 
     clock: int = 0
     inside: bool = False
-    queue: dict[ProcessId, int] = {}  # the stamp of the request of everybody who has one, this process included
+    queue: dict[
+        ProcessId, int
+    ] = {}  # the stamp of the request of everybody who has one, this process included
     silent: set[ProcessId] = set()  # from whom nothing later than the own request has come
 
     def acquire(self) -> None:
@@ -70,7 +72,12 @@ class Lamport(Mutex):
             self.silent.discard(sender)
 
     def is_first_and_knows_it(self) -> bool:
-        return self.me in self.queue and not self.inside and not self.silent and self.first() == self.me
+        return (
+            self.me in self.queue
+            and not self.inside
+            and not self.silent
+            and self.first() == self.me
+        )
 
     def first(self) -> ProcessId:
         return min((stamp, process) for process, stamp in sorted(self.queue.items()))[1]
@@ -92,7 +99,11 @@ class Lamport(Mutex):
         if self.me not in self.queue or self.inside:
             return []
         mine = (self.queue[self.me], self.me)
-        return sorted(self.silent.union(process for process, stamp in sorted(self.queue.items()) if (stamp, process) < mine))
+        return sorted(
+            self.silent.union(
+                process for process, stamp in sorted(self.queue.items()) if (stamp, process) < mine
+            )
+        )
 
     def costs(self, size: int) -> Costs:
         return Costs(messages=3 * (size - 1), client_delay=2, sync_delay=1)

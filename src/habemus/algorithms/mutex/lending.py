@@ -1,13 +1,15 @@
 """Lending: what a participant of elected-coordinator does, whoever the coordinator is.
 
-A coordinator lends the lock: each loan has a token, and a process to which the lock is lent by that token.  Every message
-carries the term of its sender.  A process drops what is older than the newest term it has heard of, and it stores that term: an
-answer to the coordinator of a term is a promise to take no more notice of earlier ones.
+A coordinator lends the lock: each loan has a token, and a process to which the lock is lent by that
+token.  Every message carries the term of its sender.  A process drops what is older than the newest
+term it has heard of, and it stores that term: an answer to the coordinator of a term is a promise
+to take no more notice of earlier ones.
 
-A process that waits repeats its request now and then; one that is inside by a lease does the same, and the answer to it renews
-the lease.  Each repetition is numbered, and a lease counts from the moment at which the request was sent that the grant answers.
-So it runs out for the one who has it before it runs out for the coordinator, which began to count later: no matter how long
-messages are under way, as long as clocks run equally fast and nobody stands still.
+A process that waits repeats its request now and then; one that is inside by a lease does the same,
+and the answer to it renews the lease.  Each repetition is numbered, and a lease counts from the
+moment at which the request was sent that the grant answers. So it runs out for the one who has it
+before it runs out for the coordinator, which began to count later: no matter how long messages are
+under way, as long as clocks run equally fast and nobody stands still.
 """
 
 from abc import abstractmethod
@@ -22,7 +24,9 @@ from habemus.problems.mutex import Mutex
 
 
 class Loan(Value):
-    """The lock in somebody's hands.  The newer of two loans is the one recorded in a later term, then that with the larger token."""
+    """The lock in somebody's hands.  The newer of two loans is the one recorded in a later term,
+    then that with the larger token.
+    """
 
     term: int  # in which it was recorded; a later coordinator may record it anew
     token: Token
@@ -110,7 +114,9 @@ class Participant(Mutex):
     election: Uses[Election]
     lease: Const[int] = 0  # how long a grant is good for; 0: until the release
     patience: Const[int] = 50_000  # how long to wait before saying something again
-    ahead: Const[int] = 0  # how many numbers of requests are set aside by one visit to stable memory
+    ahead: Const[int] = (
+        0  # how many numbers of requests are set aside by one visit to stable memory
+    )
 
     term: Durable[int] = 0  # the newest heard of
     coordinator: ProcessId | None = None  # of that term, if this process has heard who it is
@@ -127,14 +133,17 @@ class Participant(Mutex):
 
     def on_start(self) -> None:
         if self.me == min((self.me, *self.peers)):
-            self.election.elect()  # somebody must call the first election, and all at once would be in each other's way
+            # somebody must call the first election, and all at once would be in each other's way
+            self.election.elect()
 
     def on_recover(self) -> None:
         """Whatever it wanted, or was in, is over; the coordinator learns that when it asks."""
         self.number = self.reserved
 
     def on_replaced(self, others: Sequence[Self], life: int) -> None:
-        """A loan that it has recorded is known to the coordinator.  Its requests get numbers that it cannot have used."""
+        """A loan that it has recorded is known to the coordinator.  Its requests get numbers that
+        it cannot have used.
+        """
         self.term = max(other.term for other in others)
         for other in others:
             self.loan = newer(self.loan, other.loan)
@@ -169,7 +178,8 @@ class Participant(Mutex):
     def ask_again(self, repeat: Repeat) -> None:
         if repeat.number != self.number or not self.needs_an_answer():
             return
-        # To the first request the answer may be long in coming; to a repeated one it comes at once, if there is a coordinator.
+        # To the first request the answer may be long in coming; to a repeated one it comes at once,
+        # if there is a coordinator.
         if self.attempt > max(self.answered, 1):
             self.election.elect()
         self.ask()
@@ -186,7 +196,9 @@ class Participant(Mutex):
         if not self.is_from_coordinator(sender, grant.term):
             return
         if grant.number != self.number or self.state == RELEASED:
-            self.send(Release(self.term, grant.number), to=sender)  # of a request that is over, or was made in an earlier life
+            self.send(
+                Release(self.term, grant.number), to=sender
+            )  # of a request that is over, or was made in an earlier life
         elif self.state == HELD and grant.token != self.token:
             self.lose()  # it was lent to others in between
         elif grant.attempt > self.run_out_at:
@@ -239,7 +251,9 @@ class Participant(Mutex):
         if self.is_from_coordinator(sender, inquire.term):
             if self.needs_an_answer():
                 self.begin_attempt()
-            self.send(Answer(self.term, self.loan, self.number, self.attempt, self.state), to=sender)
+            self.send(
+                Answer(self.term, self.loan, self.number, self.attempt, self.state), to=sender
+            )
 
     # Terms and coordinators.
 

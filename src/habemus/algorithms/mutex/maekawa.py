@@ -1,18 +1,22 @@
 """Mutual exclusion by the votes of a few: Maekawa, as textbooks tell it.
 
-Every process has a voting set.  It enters when all of its set have voted for it, and a process votes for one at a time.
-Any two sets have a process in common, so no two are inside at once; and sets of about sqrt(N) are enough for that.
-But when three processes each have a vote that the next one needs, all wait for ever: maekawa-sanders cures that.
+Every process has a voting set.  It enters when all of its set have voted for it, and a process
+votes for one at a time. Any two sets have a process in common, so no two are inside at once; and
+sets of about sqrt(N) are enough for that. But when three processes each have a vote that the next
+one needs, all wait for ever: maekawa-sanders cures that.
 
-Source   Maekawa: A sqrt(N) algorithm for mutual exclusion in decentralized systems, ACM TOCS 3(2), 1985, without its
-         handling of deadlocks, as in Coulouris et al., Distributed Systems, 5th ed., 15.2, and in lecture notes.
+Source   Maekawa: A sqrt(N) algorithm for mutual exclusion in decentralized systems, ACM TOCS 3(2),
+         1985, without its handling of deadlocks, as in Coulouris et al., Distributed Systems, 5th
+         ed., 15.2, and in lecture notes.
 Assumes  reliable links, in any order; no process crashes.
-Cost     3(K-1) messages per entry, K the size of the voting set: request, vote, release.  The next one enters after 2 message
-         times, or 1 where the vote that it lacks is its own or that of the one before.
+Cost     3(K-1) messages per entry, K the size of the voting set: request, vote, release.  The next
+         one enters after 2 message times, or 1 where the vote that it lacks is its own or that of
+         the one before.
 Ensures  ME1; not ME2 (votes can be held in a cycle), no ME3.
-Differs  The notes check whether the voter itself is inside.  That is left out: a process in its own voting set that is inside
-         has voted for itself.  They also say that this needs more messages than asking everybody.  It does not, from N = 5 on:
-         3 sqrt(N) is more than 2(N-1) only below N = 4.  And a process outside all voting sets in use may crash unnoticed, as
+Differs  The notes check whether the voter itself is inside.  That is left out: a process in its own
+         voting set that is inside has voted for itself.  They also say that this needs more
+         messages than asking everybody.  It does not, from N = 5 on: 3 sqrt(N) is more than 2(N-1)
+         only below N = 4.  And a process outside all voting sets in use may crash unnoticed, as
          they say, but a single voter that crashes blocks everybody who needs its vote.
 Unsafe   maekawa-cycle
 """
@@ -48,7 +52,11 @@ PLANE_OR_GRID = "plane-or-grid"
 class Maekawa(Mutex):
     name = "maekawa"
 
-    sets: Const[Sets] = PLANE_OR_GRID  # grid, plane, majority, or [[1,2],[2,3],[3,1]]; unless told, plane where there is one, else grid
+    sets: Const[Sets] = (
+        # grid, plane, majority, or [[1,2],[2,3],[3,1]]; unless told, plane where there is one, else
+        # grid
+        PLANE_OR_GRID
+    )
     voters: Const[tuple[ProcessId, ...]]  # the voting set of this process
 
     state: Standing = RELEASED
@@ -105,7 +113,11 @@ class Maekawa(Mutex):
     def awaits(self) -> Sequence[ProcessId]:
         if self.voted_for is not None and self.voted_for != self.me:
             return [self.voted_for]
-        return [voter for voter in self.voters if voter not in self.votes] if self.state == WANTED else []
+        return (
+            [voter for voter in self.voters if voter not in self.votes]
+            if self.state == WANTED
+            else []
+        )
 
     def costs(self, size: int) -> Costs:
         return costs_of_voting(voting_sets(size, self.sets))
@@ -125,18 +137,28 @@ def voting_sets(size: int, wanted: Sets) -> VotingSets:
         wanted = "plane" if size in sizes_with_plane(size) else "grid"
     if isinstance(wanted, str) and wanted in constructions:
         return constructions[wanted](size)
-    if isinstance(wanted, list | tuple) and all(isinstance(voters, list | tuple) for voters in wanted):
+    if isinstance(wanted, list | tuple) and all(
+        isinstance(voters, list | tuple) for voters in wanted
+    ):
         if len(wanted) != size:
             raise MistakeInPlan(f"there are {len(wanted)} voting sets for {size} processes")
         return VotingSets(dict(enumerate(wanted, 1))).check()
-    raise MistakeInPlan(f"{wanted!r} are no voting sets; there are {', '.join(constructions)}, or write them down: [[1,2],[2,3],[3,1]]")
+    raise MistakeInPlan(
+        f"{wanted!r} are no voting sets; there are {', '.join(constructions)}, or write them down:"
+        " [[1,2],[2,3],[3,1]]"
+    )
 
 
 def costs_of_voting(sets: VotingSets) -> Costs:
     """Three messages for each voter but oneself.  What depends on who asks has no formula."""
     messages = 3 * (sets.size - 1) if sets.is_regular else None
-    # The vote that the next one lacks goes through a third process, unless one of the two is in the voting set of the other.
+    # The vote that the next one lacks goes through a third process, unless one of the two is in the
+    # voting set of the other.
     neighbours = ((one, other) for one in sets for other in sets[one] if other != one)
     by_a_third = all({*sets[one]} & {*sets[other]} - {one, other} for one, other in neighbours)
     alone = len(sets) == 1
-    return Costs(messages, client_delay=None if alone else 2, sync_delay=2 if by_a_third and not alone else None)
+    return Costs(
+        messages,
+        client_delay=None if alone else 2,
+        sync_delay=2 if by_a_third and not alone else None,
+    )

@@ -1,19 +1,22 @@
-"""Mutual exclusion by the votes of a few, without deadlock: Maekawa with the corrections of Sanders.
+"""Mutual exclusion by the votes of a few, without deadlock: Maekawa with the corrections of
+Sanders.
 
-Requests are ordered by (stamp, id).  A voter that has voted for a later request than one that comes in asks for its vote
-back, and whoever cannot enter yet, because another voter has put it off, gives it back.  So votes flow to the earliest
-request, and no cycle of waiting lasts.
+Requests are ordered by (stamp, id).  A voter that has voted for a later request than one that comes
+in asks for its vote back, and whoever cannot enter yet, because another voter has put it off, gives
+it back.  So votes flow to the earliest request, and no cycle of waiting lasts.
 
-Source   Maekawa, ACM TOCS 3(2), 1985; Sanders: The information structure of distributed mutual exclusion algorithms,
-         ACM TOCS 5(3), 1987.
+Source   Maekawa, ACM TOCS 3(2), 1985; Sanders: The information structure of distributed mutual
+         exclusion algorithms, ACM TOCS 5(3), 1987.
 Assumes  reliable links, in any order, copies do no harm; no process crashes.
-Cost     3(K-1) messages per entry alone, on average at most 6(K-1) in a crowd, K the size of the voting set.
+Cost     3(K-1) messages per entry alone, on average at most 6(K-1) in a crowd, K the size of the
+         voting set.
 Ensures  ME1, ME2; in order of the stamps as far as the voters know them (no ME3).
-Differs  Sanders: whoever loses the first place in a queue must be told that it FAILED; Maekawa left that out, and it deadlocks.
-         Maekawa needs links that keep the order.  Here every vote has a number, which INQUIRE and YIELD name: an INQUIRE may
-         come before its vote or after the release, and is then kept, or ignored.  A FAILED that comes after the vote is ignored.
-         The number of a vote is the voter's clock, so whoever has entered asks next time with a later stamp than all who waited
-         there.  RELINQUISH is called YIELD, as in Sanders.
+Differs  Sanders: whoever loses the first place in a queue must be told that it FAILED; Maekawa left
+         that out, and it deadlocks. Maekawa needs links that keep the order.  Here every vote has a
+         number, which INQUIRE and YIELD name: an INQUIRE may come before its vote or after the
+         release, and is then kept, or ignored.  A FAILED that comes after the vote is ignored. The
+         number of a vote is the voter's clock, so whoever has entered asks next time with a later
+         stamp than all who waited there.  RELINQUISH is called YIELD, as in Sanders.
 """
 
 from bisect import insort
@@ -122,7 +125,9 @@ class Yielding(Mutex):
         self.granted()
 
     def wanted_back(self) -> list[ProcessId]:
-        return [voter for voter in sorted(self.votes) if self.inquiries.get(voter) == self.newest[voter]]
+        return [
+            voter for voter in sorted(self.votes) if self.inquiries.get(voter) == self.newest[voter]
+        ]
 
     def should_yield(self) -> bool:
         too_many_failed = len(self.voters) - len(self.failed) < self.needed
@@ -150,7 +155,11 @@ class Yielding(Mutex):
         self.clock = max(self.clock, request.stamp)
         self.end_requests(sender, request.stamp - 1)  # A new request ends the old ones.
         claim = (request.stamp, sender)
-        if request.stamp > self.ended[sender] and claim != self.voted_for and claim not in self.queue:
+        if (
+            request.stamp > self.ended[sender]
+            and claim != self.voted_for
+            and claim not in self.queue
+        ):
             insort(self.queue, claim)
 
     @upon(Release)
@@ -158,7 +167,8 @@ class Yielding(Mutex):
         self.end_requests(sender, release.stamp)
 
     def end_requests(self, sender: ProcessId, last: int) -> None:
-        # Where not all votes are needed, a release may overtake its own request; so what has ended is remembered.
+        # Where not all votes are needed, a release may overtake its own request; so what has ended
+        # is remembered.
         self.ended[sender] = max(last, self.ended.get(sender, 0))
         if self.voted_for is not None and self.voted_for[1] == sender and self.voted_for[0] <= last:
             self.voted_for = None
@@ -221,13 +231,21 @@ class Yielding(Mutex):
     def awaits(self) -> Sequence[ProcessId]:
         if self.voted_for is not None and self.voted_for[1] != self.me:
             return [self.voted_for[1]]
-        return [voter for voter in self.voters if voter not in self.votes] if self.state == WANTED else []
+        return (
+            [voter for voter in self.voters if voter not in self.votes]
+            if self.state == WANTED
+            else []
+        )
 
 
 class MaekawaSanders(Yielding):
     name = "maekawa-sanders"
 
-    sets: Const[Sets] = PLANE_OR_GRID  # grid, plane, majority, or [[1,2],[2,3],[3,1]]; unless told, plane where there is one, else grid
+    sets: Const[Sets] = (
+        # grid, plane, majority, or [[1,2],[2,3],[3,1]]; unless told, plane where there is one, else
+        # grid
+        PLANE_OR_GRID
+    )
 
     def costs(self, size: int) -> Costs:
         return costs_of_voting(voting_sets(size, self.sets))
@@ -236,5 +254,7 @@ class MaekawaSanders(Yielding):
     def system(cls, size: int, **options: Any) -> System:
         """Participants 1 to N, each with its voting set, of which it needs all votes."""
         sets = voting_sets(size, options.get("sets", PLANE_OR_GRID))
-        plans = {me: cls(voters=voters, needed=len(voters), **options) for me, voters in sets.items()}
+        plans = {
+            me: cls(voters=voters, needed=len(voters), **options) for me, voters in sets.items()
+        }
         return System(plans, complete(sets), tuple(sets))

@@ -1,18 +1,21 @@
 """Mutual exclusion by a token and path reversal: Naimi and Trehel.
 
-Two pointers make the algorithm.  `last` leads to the process that asked last, as far as one knows.  A request follows it
-from process to process, and each of them points at the one that asks from then on: the path is reversed.  So whoever asked
-last is the root of a tree, and the next request ends there.  `next` is who gets the token after a process's own turn.  These
-pointers are the queue, and each process knows only who stands behind it.
+Two pointers make the algorithm.  `last` leads to the process that asked last, as far as one knows.
+A request follows it from process to process, and each of them points at the one that asks from then
+on: the path is reversed.  So whoever asked last is the root of a tree, and the next request ends
+there.  `next` is who gets the token after a process's own turn.  These pointers are the queue, and
+each process knows only who stands behind it.
 
-Source   Trehel, Naimi: An improvement of the log(n) distributed algorithm for mutual exclusion, 1987; Naimi, Trehel,
-         Arnold: A log(N) distributed mutual exclusion algorithm based on path reversal, J. Parallel Distrib. Comput. 34(1), 1996.
+Source   Trehel, Naimi: An improvement of the log(n) distributed algorithm for mutual exclusion,
+         1987; Naimi, Trehel, Arnold: A log(N) distributed mutual exclusion algorithm based on path
+         reversal, J. Parallel Distrib. Comput. 34(1), 1996.
 Assumes  reliable links, in any order; no process crashes.
-Cost     0 messages if the process asked last, else one for each step to the root and the token: at most N, on average
-         1 + 1/2 + ... + 1/(N-1), about 0.6 + ln N, if anybody is as likely to ask as anybody else (Lavault 1992).
+Cost     0 messages if the process asked last, else one for each step to the root and the token: at
+         most N, on average 1 + 1/2 + ... + 1/(N-1), about 0.6 + ln N, if anybody is as likely to
+         ask as anybody else (Lavault 1992).
 Ensures  ME1, ME2; entry in order of the requests' arrival at the root, not of asking (no ME3).
-Differs  The first tree is a star around 1, which has the token; the paper lets any process begin.  The regeneration of a
-         lost token, which the authors describe apart, is left out.
+Differs  The first tree is a star around 1, which has the token; the paper lets any process begin.
+         The regeneration of a lost token, which the authors describe apart, is left out.
 """
 
 from typing import Any
@@ -33,7 +36,9 @@ class Token(Message):
 class NaimiTrehel(Mutex):
     name = "naimi-trehel"
 
-    last: ProcessId | None  # who asked last, as far as this process knows; None: it was this process
+    last: (
+        ProcessId | None
+    )  # who asked last, as far as this process knows; None: it was this process
     next: ProcessId | None = None  # who gets the token after this process
     has_token: bool = False
     wanted: bool = False  # from asking to leaving
@@ -78,14 +83,19 @@ class NaimiTrehel(Mutex):
         self.has_token = False
         self.send(Token(), to=to)
 
-    # What the catalog needs to know.  It has no awaits(): a process knows who stands behind it in the queue, never who before it.
+    # What the catalog needs to know.  It has no awaits(): a process knows who stands behind it in
+    # the queue, never who before it.
 
     def costs(self, size: int) -> Costs:
         return Costs(sync_delay=1)
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each; the token starts at 1, and everybody knows it."""
+        """Participants 1 to N, each connected to each; the token starts at 1, and everybody knows
+        it.
+        """
         everybody = range(1, size + 1)
-        plans = {me: cls(last=None if me == 1 else 1, has_token=me == 1, **options) for me in everybody}
+        plans = {
+            me: cls(last=None if me == 1 else 1, has_token=me == 1, **options) for me in everybody
+        }
         return System(plans, complete(everybody), tuple(everybody))

@@ -1,17 +1,20 @@
 """Mutual exclusion by a quorum of coordinators.
 
-Each of n coordinators hands out one grant at a time, like the central one.  Whoever has the grants of more than half
-of them may enter: two such groups have a coordinator in common.  A coordinator that restarts forgets its grant, and
-then that is no longer true.  And when each participant holds some grants and none has enough, all wait for ever.
+Each of n coordinators hands out one grant at a time, like the central one.  Whoever has the grants
+of more than half of them may enter: two such groups have a coordinator in common.  A coordinator
+that restarts forgets its grant, and then that is no longer true.  And when each participant holds
+some grants and none has enough, all wait for ever.
 
-Source   Lecture notes on coordination, the section on quorums; Thomas, ACM TODS 4(2), 1979; Gifford, SOSP 1979.
+Source   Lecture notes on coordination, the section on quorums; Thomas, ACM TODS 4(2), 1979;
+         Gifford, SOSP 1979.
 Assumes  reliable links, in any order, copies do no harm; nobody crashes.
 Cost     3n messages per entry, n the number of coordinators: request, grant, release.
-Ensures  ME1; no longer once a coordinator has restarted (quorum-amnesia-3, quorum-amnesia-7).
-         Not ME2 (grants can be split so that nobody has enough), no ME3.
-Differs  The notes only hint at numbering requests.  Here each has a number, and a coordinator remembers up to which number the
-         requests of each process are over, because a release can overtake its own request.
-         With `coordinators=0` the participants are the coordinators, and a message to oneself costs nothing: 3(N-1).
+Ensures  ME1; no longer once a coordinator has restarted (quorum-amnesia-3, quorum-amnesia-7). Not
+         ME2 (grants can be split so that nobody has enough), no ME3.
+Differs  The notes only hint at numbering requests.  Here each has a number, and a coordinator
+         remembers up to which number the requests of each process are over, because a release can
+         overtake its own request. With `coordinators=0` the participants are the coordinators, and
+         a message to oneself costs nothing: 3(N-1).
 Unsafe   quorum-split
 """
 
@@ -20,7 +23,19 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Standing
-from habemus.core import Const, Durable, Message, MistakeInPlan, ProcessId, Span, System, Timer, Topology, upon, whenever
+from habemus.core import (
+    Const,
+    Durable,
+    Message,
+    MistakeInPlan,
+    ProcessId,
+    Span,
+    System,
+    Timer,
+    Topology,
+    upon,
+    whenever,
+)
 from habemus.core.quorums import more_than_half
 from habemus.core.system import complete
 from habemus.problems.mutex import Costs, Mutex
@@ -48,7 +63,9 @@ Claim: TypeAlias = tuple[ProcessId, int]
 class Quorum(Mutex):
     name = "quorum"
 
-    coordinators: Const[int] = COORDINATORS  # how many there are; 0: the participants are the coordinators
+    coordinators: Const[int] = (
+        COORDINATORS  # how many there are; 0: the participants are the coordinators
+    )
     quorum: Const[int] = MAJORITY  # how many of them must grant; 0: the smallest majority
     voters: Const[tuple[ProcessId, ...]]  # the coordinators
     needed: Const[int]  # how many of them must grant
@@ -106,11 +123,17 @@ class Quorum(Mutex):
         self.end_requests(sender, release.number)
 
     def end_requests(self, sender: ProcessId, last: int) -> None:
-        """The grant comes back if the sender had it; if it waited, it waits no longer; else nothing changes."""
+        """The grant comes back if the sender had it; if it waited, it waits no longer; else nothing
+        changes.
+        """
         self.ended[sender] = max(last, self.ended.get(sender, 0))
         if self.holder is not None and self.holder[0] == sender and self.holder[1] <= last:
             self.holder = None
-        self.queue = [(process, number) for process, number in self.queue if process != sender or number > last]
+        self.queue = [
+            (process, number)
+            for process, number in self.queue
+            if process != sender or number > last
+        ]
 
     def is_free_and_wanted(self) -> bool:
         return self.holder is None and bool(self.queue)
@@ -130,7 +153,11 @@ class Quorum(Mutex):
     def awaits(self) -> Sequence[ProcessId]:
         if self.holder is not None and self.holder[0] != self.me:
             return [self.holder[0]]
-        return [voter for voter in self.voters if voter not in self.grants] if self.state == WANTED else []
+        return (
+            [voter for voter in self.voters if voter not in self.grants]
+            if self.state == WANTED
+            else []
+        )
 
     def costs(self, size: int) -> Costs:
         return costs_with_coordinators(self.coordinators, size)
@@ -141,24 +168,38 @@ class Quorum(Mutex):
 
 
 def with_coordinators(algorithm: type[Mutex], size: int, **options: Any) -> System:
-    """Participants 1 to N and the coordinators 101, 102, ... called c1, c2, ..., unless the participants are the coordinators.
+    """Participants 1 to N and the coordinators 101, 102, ... called c1, c2, ..., unless the
+    participants are the coordinators.
 
-    Participants are connected to coordinators only, so that what a coordinator broadcasts reaches the participants.
+    Participants are connected to coordinators only, so that what a coordinator broadcasts reaches
+    the participants.
     """
-    coordinators, quorum = options.get("coordinators", COORDINATORS), options.get("quorum", MAJORITY)
+    coordinators, quorum = (
+        options.get("coordinators", COORDINATORS),
+        options.get("quorum", MAJORITY),
+    )
     if not all(isinstance(number, int) and number >= 0 for number in (coordinators, quorum)):
-        raise MistakeInPlan(f"coordinators={coordinators} and quorum={quorum} must be numbers, from 0 on")
+        raise MistakeInPlan(
+            f"coordinators={coordinators} and quorum={quorum} must be numbers, from 0 on"
+        )
     participants = range(1, size + 1)
     first = 100
     while first < size:
         first *= 10
-    voters = tuple(range(first + 1, first + coordinators + 1)) if coordinators else tuple(participants)
+    voters = (
+        tuple(range(first + 1, first + coordinators + 1)) if coordinators else tuple(participants)
+    )
     needed = quorum or more_than_half(len(voters))
     if not len(voters) < 2 * needed <= 2 * len(voters):
-        raise MistakeInPlan(f"{needed} of {len(voters)} coordinators are no quorum: it takes more than half, and no more than all")
+        raise MistakeInPlan(
+            f"{needed} of {len(voters)} coordinators are no quorum: it takes more than half, and no"
+            " more than all"
+        )
     plan = algorithm(voters=voters, needed=needed, **options)
     if not coordinators:
-        return System(dict.fromkeys(participants, plan), complete(participants), tuple(participants))
+        return System(
+            dict.fromkeys(participants, plan), complete(participants), tuple(participants)
+        )
     everybody = (*participants, *voters)
     links = Topology.of_edges("coordinators", everybody, product(participants, voters))
     labels = {voter: f"c{index}" for index, voter in enumerate(voters, 1)}
@@ -166,7 +207,9 @@ def with_coordinators(algorithm: type[Mutex], size: int, **options: Any) -> Syst
 
 
 def costs_with_coordinators(coordinators: int, size: int) -> Costs:
-    """Where the participants are the coordinators, a vote may come from one of the two who hand over, and that is faster."""
+    """Where the participants are the coordinators, a vote may come from one of the two who hand
+    over, and that is faster.
+    """
     if coordinators:
         return Costs(messages=3 * coordinators, client_delay=2, sync_delay=2)
     return Costs(messages=3 * (size - 1), client_delay=2 if size > 1 else None)
@@ -182,16 +225,19 @@ class Recovered(Message):
 class QuorumDurable(Quorum):
     """Mutual exclusion by a quorum of coordinators with stable memory.
 
-    A grant is stored before it is sent, so a coordinator that restarts still knows to whom it gave its grant and who waits.
-    It sends the grant again, in case the crash came between storing and sending, and asks everybody to say again what it
-    wants, because what was said while it was down is lost.
+    A grant is stored before it is sent, so a coordinator that restarts still knows to whom it gave
+    its grant and who waits. It sends the grant again, in case the crash came between storing and
+    sending, and asks everybody to say again what it wants, because what was said while it was down
+    is lost.
 
     Source   Lecture notes on coordination, the section on quorums; the recovery is ours.
-    Assumes  reliable links, in any order, copies do no harm; whoever crashes comes back with its stable memory.
+    Assumes  reliable links, in any order, copies do no harm; whoever crashes comes back with its
+             stable memory.
     Cost     3n messages per entry, n the number of coordinators; a recovery costs up to 2N + 1.
-    Ensures  ME1; also when coordinators and participants crash and recover, at any moment.
-             Not ME2: split grants block it as they do without stable memory, and then everybody waits.
-    Differs  The notes lose the grants on purpose, to ask how likely a violation is, and do not say how to keep them.
+    Ensures  ME1; also when coordinators and participants crash and recover, at any moment. Not ME2:
+             split grants block it as they do without stable memory, and then everybody waits.
+    Differs  The notes lose the grants on purpose, to ask how likely a violation is, and do not say
+             how to keep them.
     Unsafe   quorum-durable-split
     """
 
@@ -227,14 +273,18 @@ class GiveUp(Timer):
 class QuorumRetry(QuorumDurable):
     """Mutual exclusion by a quorum, giving up after a while.
 
-    Whoever has not got enough grants after a random time gives up and asks anew, which also gives back what it had.  So split
-    grants do not last.  But it also loses its places in the queues, and one who always gives up too early never gets in.
+    Whoever has not got enough grants after a random time gives up and asks anew, which also gives
+    back what it had.  So split grants do not last.  But it also loses its places in the queues, and
+    one who always gives up too early never gets in.
 
-    Source   Lecture notes on coordination, the section on quorums, which asks for a timer against the deadlock.
-    Assumes  reliable links, in any order, copies do no harm; whoever crashes comes back with its stable memory.
-    Cost     3n messages per entry, n the number of coordinators, and up to 2n for each time that somebody gives up.
-    Ensures  ME1; also when coordinators and participants crash and recover, at any moment.
-             Deadlock lasts with probability 0, but one may starve (no ME2).
+    Source   Lecture notes on coordination, the section on quorums, which asks for a timer against
+             the deadlock.
+    Assumes  reliable links, in any order, copies do no harm; whoever crashes comes back with its
+             stable memory.
+    Cost     3n messages per entry, n the number of coordinators, and up to 2n for each time that
+             somebody gives up.
+    Ensures  ME1; also when coordinators and participants crash and recover, at any moment. Deadlock
+             lasts with probability 0, but one may starve (no ME2).
     Differs  The notes only ask the question.  Grants are stored as in quorum-durable.
     Unsafe   quorum-retry-starved
     """

@@ -1,22 +1,34 @@
 """Mutual exclusion by a quorum of coordinators, yielding to earlier requests.
 
-Coordinators give out their grants as the voters of maekawa-sanders do: whoever cannot enter yet gives a grant back that an
-earlier request needs.  So split grants come together again at the earliest request, without any timer.  Grants are stored before
-they are sent, so coordinators may crash and come back.
+Coordinators give out their grants as the voters of maekawa-sanders do: whoever cannot enter yet
+gives a grant back that an earlier request needs.  So split grants come together again at the
+earliest request, without any timer.  Grants are stored before they are sent, so coordinators may
+crash and come back.
 
-Source   Sanders, ACM TOCS 5(3), 1987, for the yielding; lecture notes on coordination for the quorum.
-Assumes  reliable links, in any order, copies do no harm; whoever crashes comes back with its stable memory.
-Cost     3n messages per entry alone, on average at most 6n in a crowd, n the number of coordinators; a recovery costs about 3N.
-Ensures  ME1, ME2; also when coordinators and participants crash and recover, at any moment, once they stay up; no ME3.
-Differs  With fewer than all grants needed, one gives back only when so many coordinators have put it off that the others are too few.
-         A recovering coordinator sends its grant again under a new number, so that a YIELD of the old one, which may still be
-         under way, is not taken for one of the new.
+Source   Sanders, ACM TOCS 5(3), 1987, for the yielding; lecture notes on coordination for the
+         quorum.
+Assumes  reliable links, in any order, copies do no harm; whoever crashes comes back with its stable
+         memory.
+Cost     3n messages per entry alone, on average at most 6n in a crowd, n the number of
+         coordinators; a recovery costs about 3N.
+Ensures  ME1, ME2; also when coordinators and participants crash and recover, at any moment, once
+         they stay up; no ME3.
+Differs  With fewer than all grants needed, one gives back only when so many coordinators have put
+         it off that the others are too few. A recovering coordinator sends its grant again under a
+         new number, so that a YIELD of the old one, which may still be under way, is not taken for
+         one of the new.
 """
 
 from typing import Any
 
 from habemus.algorithms.mutex.maekawa_sanders import Claim, Release, Request, Yielding
-from habemus.algorithms.mutex.quorum import COORDINATORS, MAJORITY, Recovered, costs_with_coordinators, with_coordinators
+from habemus.algorithms.mutex.quorum import (
+    COORDINATORS,
+    MAJORITY,
+    Recovered,
+    costs_with_coordinators,
+    with_coordinators,
+)
 from habemus.algorithms.mutex.ricart_agrawala import RELEASED
 from habemus.core import Const, Durable, ProcessId, System, upon
 from habemus.problems.mutex import Costs
@@ -25,7 +37,9 @@ from habemus.problems.mutex import Costs
 class QuorumYield(Yielding):
     name = "quorum-yield"
 
-    coordinators: Const[int] = COORDINATORS  # how many there are; 0: the participants are the coordinators
+    coordinators: Const[int] = (
+        COORDINATORS  # how many there are; 0: the participants are the coordinators
+    )
     quorum: Const[int] = MAJORITY  # how many of them must grant; 0: the smallest majority
 
     clock: Durable[int] = 0

@@ -1,20 +1,25 @@
-"""Ricart and Agrawala with a majority of votes: each process votes for one request at a time, until that is released.
+"""Ricart and Agrawala with a majority of votes: each process votes for one request at a time, until
+that is released.
 
-This is what makes a majority safe.  Two majorities have a member in common, and it has only one vote.  Every
-process votes, on its own requests too, so this is a quorum of coordinators of which everybody is one.
+This is what makes a majority safe.  Two majorities have a member in common, and it has only one
+vote.  Every process votes, on its own requests too, so this is a quorum of coordinators of which
+everybody is one.
 
-Votes can be split so that nobody has a majority.  Then requests yield by their stamps: a voter that hears of an
-earlier request asks for its vote back, and whoever is not inside yet gives it back and stays in the voter's
-queue.  The earliest request of all is never asked to yield, so it gets every vote in the end.
+Votes can be split so that nobody has a majority.  Then requests yield by their stamps: a voter that
+hears of an earlier request asks for its vote back, and whoever is not inside yet gives it back and
+stays in the voter's queue.  The earliest request of all is never asked to yield, so it gets every
+vote in the end.
 
-Source   Lecture notes on Ricart-Agrawala, optimisation 1, made safe; votes as in Thomas, TODS 4(2), 1979, and
-         Maekawa, TOCS 3(2), 1985; yielding as in Sanders, TOCS 5(3), 1987.
-Assumes  reliable links, in any order.  Whoever is neither waiting nor inside may crash, while more than half
-         are up.
-Cost     3(N-1) messages per entry: request, vote, release; 2 more for every vote that is given back.
+Source   Lecture notes on Ricart-Agrawala, optimisation 1, made safe; votes as in Thomas, TODS 4(2),
+         1979, and Maekawa, TOCS 3(2), 1985; yielding as in Sanders, TOCS 5(3), 1987.
+Assumes  reliable links, in any order.  Whoever is neither waiting nor inside may crash, while more
+         than half are up.
+Cost     3(N-1) messages per entry: request, vote, release; 2 more for every vote that is given
+         back.
 Ensures  ME1, ME2; entry by stamps among the requests that a voter knows of, not of all (no ME3).
-Differs  From Maekawa and Sanders: the voters are everybody, a majority of them suffices, and whoever waits
-         gives a vote back when asked, without first being told that it failed somewhere else.
+Differs  From Maekawa and Sanders: the voters are everybody, a majority of them suffices, and
+         whoever waits gives a vote back when asked, without first being told that it failed
+         somewhere else.
 """
 
 from collections.abc import Sequence
@@ -23,7 +28,8 @@ from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Sta
 from habemus.core import Message, ProcessId, Value, upon, whenever
 from habemus.problems.mutex import Costs, Mutex
 
-# Every message names the request it is about by its stamp, so those about an old request are recognised.
+# Every message names the request it is about by its stamp, so those about an old request are
+# recognised.
 
 
 class Request(Message):
@@ -82,7 +88,9 @@ class RicartAgrawalaMajority(Mutex):
         self.broadcast(Request(self.stamp))
 
     def still_wants(self, stamp: int) -> bool:
-        """Whether a message is about the open request.  A vote for one that is over is freed by the release, which went to all."""
+        """Whether a message is about the open request.  A vote for one that is over is freed by the
+        release, which went to all.
+        """
         return self.state == WANTED and self.stamp == stamp
 
     @upon(Vote)
@@ -136,7 +144,12 @@ class RicartAgrawalaMajority(Mutex):
         self.send(Vote(self.choice.stamp), to=self.choice.process)
 
     def has_voted_too_early(self) -> bool:
-        return self.choice is not None and not self.inquired and bool(self.queue) and min(self.queue) < self.choice
+        return (
+            self.choice is not None
+            and not self.inquired
+            and bool(self.queue)
+            and min(self.queue) < self.choice
+        )
 
     @whenever(has_voted_too_early)
     def ask_for_the_vote(self) -> None:
@@ -167,5 +180,6 @@ class RicartAgrawalaMajority(Mutex):
         return [self.choice.process] if self.choice is not None else []
 
     def costs(self, size: int) -> Costs:
-        # Among three or fewer, the votes of the one that leaves and of the one that enters are a majority: no third is waited for.
+        # Among three or fewer, the votes of the one that leaves and of the one that enters are a
+        # majority: no third is waited for.
         return Costs(messages=3 * (size - 1), client_delay=2, sync_delay=2 if size > 3 else None)

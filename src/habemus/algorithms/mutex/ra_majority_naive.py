@@ -1,15 +1,16 @@
 """Ricart and Agrawala with the replies of a majority only.
 
-It is tempting not to wait for the slowest: any two majorities have a member in common, so somebody could
-refuse.  But nobody does.  A reply says "I do not mind", not "you and nobody else": a process that wants nothing
-replies to two requesters, and each of them then has a majority.
+It is tempting not to wait for the slowest: any two majorities have a member in common, so somebody
+could refuse.  But nobody does.  A reply says "I do not mind", not "you and nobody else": a process
+that wants nothing replies to two requesters, and each of them then has a majority.
 
 Source   Lecture notes on Ricart-Agrawala, optimisation 1.
 Assumes  reliable links, in any order; no process crashes.  That is not enough for ME1.
 Cost     2(N-1) messages per entry: request and reply; 3(N-1) with release notices.
 Ensures  ME2; not ME1 (two requesters both get a majority).
-Differs  From its safe form, `ra-majority`, in which a reply is a vote that binds until it is released.
-         A reply that comes after the entry counts for the next request, if there is one by then.
+Differs  From its safe form, `ra-majority`, in which a reply is a vote that binds until it is
+         released. A reply that comes after the entry counts for the next request, if there is one
+         by then.
 Unsafe   ra-majority-naive
 """
 
@@ -32,4 +33,6 @@ class RicartAgrawalaMajorityNaive(RicartAgrawala):
     # What the catalog needs to know.
 
     def costs(self, size: int) -> Costs:
-        return super().costs(size)._replace(sync_delay=None)  # nobody waits for the one inside to leave
+        return (
+            super().costs(size)._replace(sync_delay=None)
+        )  # nobody waits for the one inside to leave

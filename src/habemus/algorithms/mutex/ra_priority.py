@@ -1,18 +1,20 @@
-"""Ricart and Agrawala with fixed priorities: the more urgent goes first, and only among equals the earlier.
+"""Ricart and Agrawala with fixed priorities: the more urgent goes first, and only among equals the
+earlier.
 
-The order of requests is (priority, stamp, id), smaller first; 0 is the most urgent.  This takes more than
-another comparison.  With stamps alone, whoever has replied to a request asks later and so comes after it.  With
-priorities it may come before it, and its reply must no longer count, or both enter.  So a process that makes
-way for somebody who had replied to it asks it again.
+The order of requests is (priority, stamp, id), smaller first; 0 is the most urgent.  This takes
+more than another comparison.  With stamps alone, whoever has replied to a request asks later and so
+comes after it.  With priorities it may come before it, and its reply must no longer count, or both
+enter.  So a process that makes way for somebody who had replied to it asks it again.
 
 Source   Lecture notes on Ricart-Agrawala, optimisation 2.
-Assumes  reliable links that keep the order (FIFO), so that a request does not overtake a reply; no process
-         crashes.
-Cost     2(N-1) messages per entry: request and reply; 2 more for every reply that is void and asked for again.
-Ensures  ME1; there is no deadlock, but whoever is less urgent starves while the others keep asking (scenario
-         ra-priority-starved).
-Differs  The notes only change the comparison.  That lets two processes in: one that has the reply of another,
-         and that other, when it asks with a higher priority.
+Assumes  reliable links that keep the order (FIFO), so that a request does not overtake a reply; no
+         process crashes.
+Cost     2(N-1) messages per entry: request and reply; 2 more for every reply that is void and asked
+         for again.
+Ensures  ME1; there is no deadlock, but whoever is less urgent starves while the others keep asking
+         (scenario ra-priority-starved).
+Differs  The notes only change the comparison.  That lets two processes in: one that has the reply
+         of another, and that other, when it asks with a higher priority.
 """
 
 from habemus.algorithms.mutex.ricart_agrawala import HELD, WANTED, Reply, RicartAgrawala
@@ -41,7 +43,9 @@ class RicartAgrawalaPriority(RicartAgrawala):
     def reply_or_defer_by_priority(self, sender: ProcessId, request: PriorityRequest) -> None:
         self.clock = max(self.clock, request.stamp) + 1
         mine = self.place(self.priority, self.stamp, self.me)
-        if self.state == HELD or (self.state == WANTED and mine < self.place(request.priority, request.stamp, sender)):
+        if self.state == HELD or (
+            self.state == WANTED and mine < self.place(request.priority, request.stamp, sender)
+        ):
             self.deferred.add(sender)
         else:
             self.send(Reply(self.clock), to=sender)
@@ -53,6 +57,8 @@ class RicartAgrawalaPriority(RicartAgrawala):
         return (priority, stamp, process)
 
     def ask_again(self, process: ProcessId) -> None:
-        """It replied before it wanted to enter itself, and may now be inside first: that reply is void."""
+        """It replied before it wanted to enter itself, and may now be inside first: that reply is
+        void.
+        """
         self.missing.add(process)
         self.send(PriorityRequest(self.priority, self.stamp), to=process)

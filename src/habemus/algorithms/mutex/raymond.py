@@ -1,16 +1,18 @@
 """Mutual exclusion by a token in a tree: Raymond.
 
-Every process knows only its neighbours in a tree, and of the token only on which side it is.  A request goes from
-neighbour to neighbour towards the token, each asking on its own behalf, and the token comes back the same way, turning the
-pointers round as it goes.  Whoever has asked once need not ask again for further requests: they wait in its queue.
+Every process knows only its neighbours in a tree, and of the token only on which side it is.  A
+request goes from neighbour to neighbour towards the token, each asking on its own behalf, and the
+token comes back the same way, turning the pointers round as it goes.  Whoever has asked once need
+not ask again for further requests: they wait in its queue.
 
 Source   Raymond: A tree-based algorithm for distributed mutual exclusion, ACM TOCS 7(1), 1989.
 Assumes  reliable links, in any order; no process crashes.
-Cost     0 messages if the process has the token, else 2 for each edge between it and the token: at most twice the longest path in
-         the tree, which is about 4 log2 N messages in a binary one; about 4 per entry when everybody wants in.
+Cost     0 messages if the process has the token, else 2 for each edge between it and the token: at
+         most twice the longest path in the tree, which is about 4 log2 N messages in a binary one;
+         about 4 per entry when everybody wants in.
 Ensures  ME1, ME2; entry in order of the queues on the way, not of asking (no ME3).
-Differs  The pointers are set when the system is built; the paper sends INITIALIZE messages through the tree.  Its recovery of
-         a failed node from what its neighbours know is left out.
+Differs  The pointers are set when the system is built; the paper sends INITIALIZE messages through
+         the tree.  Its recovery of a failed node from what its neighbours know is left out.
 """
 
 from collections.abc import Sequence
@@ -33,7 +35,8 @@ class Raymond(Mutex):
     name = "raymond"
     largest = 1_000_000
 
-    holder: ProcessId  # where the token is, seen from here: this process itself, or the neighbour on the way to it
+    # where the token is, seen from here: this process itself, or the neighbour on the way to it
+    holder: ProcessId
     inside: bool = False
     asked: bool = False  # the holder knows that the token is wanted here
     queue: list[ProcessId] = []  # who wants it: neighbours, and this process itself

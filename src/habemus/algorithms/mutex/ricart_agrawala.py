@@ -1,18 +1,20 @@
 """Mutual exclusion by permission of everybody: Ricart and Agrawala.
 
-Whoever wants to enter asks everybody else and enters when all have replied.  A process that is inside, or
-that asked earlier, keeps its reply back until it has left.
+Whoever wants to enter asks everybody else and enters when all have replied.  A process that is
+inside, or that asked earlier, keeps its reply back until it has left.
 
-Source   Ricart, Agrawala: An optimal algorithm for mutual exclusion in computer networks, CACM 24(1), 1981.
+Source   Ricart, Agrawala: An optimal algorithm for mutual exclusion in computer networks, CACM
+         24(1), 1981.
 Assumes  reliable links, in any order; no process crashes.
 Cost     2(N-1) messages per entry: request and reply; 3(N-1) with release notices.
 Ensures  ME1, ME2, ME3.
-Differs  Every event ticks and every message carries the clock, by Lamport's rule.  In the paper only requests have a number, and
-         the clock is the largest that was seen (`tick=0`).  Then ME3 is not kept: a process may learn of a request through a reply
-         and ask with a smaller number.
-         Release notices (`notices=True`) are an addition found in lecture notes, which therefore count
-         3(N-1) messages.  They carry nothing that the algorithm needs; here they only move the clock.
-         The same notes call it tolerant of one failure.  It is not: one crashed process blocks all others.
+Differs  Every event ticks and every message carries the clock, by Lamport's rule.  In the paper
+         only requests have a number, and the clock is the largest that was seen (`tick=0`).  Then
+         ME3 is not kept: a process may learn of a request through a reply and ask with a smaller
+         number. Release notices (`notices=True`) are an addition found in lecture notes, which
+         therefore count 3(N-1) messages.  They carry nothing that the algorithm needs; here they
+         only move the clock. The same notes call it tolerant of one failure.  It is not: one
+         crashed process blocks all others.
 """
 
 from collections.abc import Sequence
@@ -48,7 +50,9 @@ class RicartAgrawala(Mutex):
     hears_wishes = True
 
     notices: Const[bool] = False
-    tick: Const[int] = 1  # what an event adds to the clock; 0: only requests carry a number, as in the paper
+    tick: Const[int] = (
+        1  # what an event adds to the clock; 0: only requests carry a number, as in the paper
+    )
     clock: int = 0
     state: Standing = RELEASED
     stamp: int = 0  # of the own request
@@ -65,7 +69,9 @@ class RicartAgrawala(Mutex):
     @upon(Request)
     def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
         self.clock = max(self.clock, request.stamp) + self.tick
-        if self.state == HELD or (self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)):
+        if self.state == HELD or (
+            self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)
+        ):
             self.deferred.add(sender)
         else:
             self.send(Reply(self.clock * self.tick), to=sender)

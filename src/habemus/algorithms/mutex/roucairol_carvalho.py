@@ -1,22 +1,30 @@
 """Mutual exclusion by permissions that are kept: Roucairol and Carvalho.
 
-As with Ricart and Agrawala, whoever wants to enter needs the permission of everybody else.  But a permission,
-once given, stays good until the giver asks for it.  So a process asks only those whose permission it lacks, and
-one that enters again before anybody else wants to asks nobody.
+As with Ricart and Agrawala, whoever wants to enter needs the permission of everybody else.  But a
+permission, once given, stays good until the giver asks for it.  So a process asks only those whose
+permission it lacks, and one that enters again before anybody else wants to asks nobody.
 
-Between any two processes there is at most one permission, and it is with one of them.  That alone gives ME1.
+Between any two processes there is at most one permission, and it is with one of them.  That alone
+gives ME1.
 
 Source   Carvalho, Roucairol: On mutual exclusion in computer networks, CACM 26(2), 1983.
 Assumes  reliable links, in any order; no process crashes.
-Cost     0 to 2(N-1) messages per entry: none for one that enters again, 2(N-1) when everybody else has been in
-         since.
-Ensures  ME1, ME2; whoever has all permissions enters without asking, even if an earlier request is under way to
-         it (no ME3).
+Cost     0 to 2(N-1) messages per entry: none for one that enters again, 2(N-1) when everybody else
+         has been in since.
+Ensures  ME1, ME2; whoever has all permissions enters without asking, even if an earlier request is
+         under way to it (no ME3).
 """
 
 from collections.abc import Sequence
 
-from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Reply, Request, Standing
+from habemus.algorithms.mutex.ricart_agrawala import (
+    HELD,
+    RELEASED,
+    WANTED,
+    Reply,
+    Request,
+    Standing,
+)
 from habemus.core import ProcessId, upon, whenever
 from habemus.problems.mutex import Costs, Mutex
 
@@ -42,13 +50,16 @@ class RoucairolCarvalho(Mutex):
     @upon(Request)
     def permit_or_defer(self, sender: ProcessId, request: Request) -> None:
         self.clock = max(self.clock, request.stamp) + 1
-        if self.state == HELD or (self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)):
+        if self.state == HELD or (
+            self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)
+        ):
             self.deferred.add(sender)
             return
         kept = sender in self.permitted
         self.permit(sender)
         if self.state == WANTED and kept:
-            # It goes first, with the permission that this process had kept and so has not asked for: now it must.
+            # It goes first, with the permission that this process had kept and so has not asked
+            # for: now it must.
             self.send(Request(self.stamp), to=sender)
 
     def permit(self, process: ProcessId) -> None:
@@ -85,4 +96,6 @@ class RoucairolCarvalho(Mutex):
         return sorted(set(self.peers) - self.permitted) if self.state == WANTED else []
 
     def costs(self, size: int) -> Costs:
-        return Costs(messages=2 * (size - 1), client_delay=2, sync_delay=1)  # when all enter in turn, nobody keeps a permission
+        return Costs(
+            messages=2 * (size - 1), client_delay=2, sync_delay=1
+        )  # when all enter in turn, nobody keeps a permission

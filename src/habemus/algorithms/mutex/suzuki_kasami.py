@@ -1,15 +1,16 @@
 """Mutual exclusion by a token that is asked for by broadcast: Suzuki and Kasami.
 
-Whoever has the token may enter, as often as it likes.  Whoever wants it asks everybody, because it does not know
-where the token is.  Requests are numbered, and the token says the number of everybody's last entry: so its owner can tell
-an open request from an old one.  The token also carries the queue of those who come next.
+Whoever has the token may enter, as often as it likes.  Whoever wants it asks everybody, because it
+does not know where the token is.  Requests are numbered, and the token says the number of
+everybody's last entry: so its owner can tell an open request from an old one.  The token also
+carries the queue of those who come next.
 
 Source   Suzuki, Kasami: A distributed mutual exclusion algorithm, ACM TOCS 3(4), 1985.
 Assumes  reliable links, in any order; no process crashes.
 Cost     N messages per entry: N-1 requests and the token; 0 if the process has the token already.
 Ensures  ME1, ME2; entry in order of the token's queue, not of asking (no ME3).
-Differs  The paper tries to pass the token on in two places, on leaving and on a request that finds it idle; here one rule covers
-         both.  Numbers that are still 0 are left out of the token.
+Differs  The paper tries to pass the token on in two places, on leaving and on a request that finds
+         it idle; here one rule covers both.  Numbers that are still 0 are left out of the token.
 """
 
 from typing import Any
@@ -31,11 +32,15 @@ class Token(Message):
 class SuzukiKasami(Mutex):
     name = "suzuki-kasami"
 
-    requested: dict[ProcessId, int] = {}  # RN in the paper: the number of the newest request of each process
+    requested: dict[
+        ProcessId, int
+    ] = {}  # RN in the paper: the number of the newest request of each process
     wanted: bool = False  # from asking to leaving
     inside: bool = False
     has_token: bool = False
-    served: dict[ProcessId, int] = {}  # LN, part of the token: the number of the last request of each that was served
+    served: dict[
+        ProcessId, int
+    ] = {}  # LN, part of the token: the number of the last request of each that was served
     queue: list[ProcessId] = []  # Q, part of the token: who gets it next
 
     def acquire(self) -> None:
@@ -70,7 +75,11 @@ class SuzukiKasami(Mutex):
     def newcomers(self) -> list[ProcessId]:
         """Who has asked since its last entry and is not in the queue yet."""
         queued = set(self.queue)
-        return [peer for peer in self.peers if self.requested.get(peer, 0) == self.served.get(peer, 0) + 1 and peer not in queued]
+        return [
+            peer
+            for peer in self.peers
+            if self.requested.get(peer, 0) == self.served.get(peer, 0) + 1 and peer not in queued
+        ]
 
     def is_idle_and_asked_for(self) -> bool:
         return self.has_token and not self.wanted and bool(self.queue or self.newcomers())
@@ -83,7 +92,8 @@ class SuzukiKasami(Mutex):
         self.served = {}
         self.queue = []
 
-    # What the catalog needs to know.  It has no awaits(): who asks by broadcast does not know for whom it waits.
+    # What the catalog needs to know.  It has no awaits(): who asks by broadcast does not know for
+    # whom it waits.
 
     def costs(self, size: int) -> Costs:
         return Costs(sync_delay=1)

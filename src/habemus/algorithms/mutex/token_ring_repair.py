@@ -1,24 +1,30 @@
 """Mutual exclusion by a token that goes round a ring and outlives crashes.
 
-The ring is a logical one: everybody can reach everybody.  The token is acknowledged; if it is not, it goes to the next but
-one.  Whoever has not seen it for long sends an inquiry round the ring, and whoever has the token stops it.  An inquiry cannot
-overtake the token.  So when one comes back to its starter and the token has not, there is no token any more, and the starter
-makes a new one.  Of several starters the one with the smallest id is elected: it stops the inquiries of the others.
+The ring is a logical one: everybody can reach everybody.  The token is acknowledged; if it is not,
+it goes to the next but one.  Whoever has not seen it for long sends an inquiry round the ring, and
+whoever has the token stops it.  An inquiry cannot overtake the token.  So when one comes back to
+its starter and the token has not, there is no token any more, and the starter makes a new one.  Of
+several starters the one with the smallest id is elected: it stops the inquiries of the others.
 
-No timeout can tell a slow process from a dead one.  So a token that may not be the only one gets an epoch of its own, and
-nobody takes a token that is older than one it has seen: the mistake comes to an end, though it cannot be prevented.
+No timeout can tell a slow process from a dead one.  So a token that may not be the only one gets an
+epoch of its own, and nobody takes a token that is older than one it has seen: the mistake comes to
+an end, though it cannot be prevented.
 
-Source   Le Lann: Distributed systems, towards a formal approach, IFIP 1977 (a lost token is replaced through an election);
-         Chang, Roberts: An improved algorithm for decentralized extrema-finding, CACM 22(5), 1979 (which inquiries are stopped).
-Assumes  reliable links, in any order, and a bound: a message and its acknowledgement together take less than `patience`, by
-         anybody's clock, so that whoever has not answered by then is down.  Any number may crash, at any moment, and come
-         back with their stable memory.
-Cost     2 messages for each step of the token: 2 per entry when everybody wants in, without bound when nobody does.  A new
-         token costs 2N and more, a process that is down a wait of `patience` in every round.
-Ensures  ME1, ME2; ME1 only as long as the bound holds: a process that is slower inside than `patience` is taken for dead, and
-         a second one enters (scenario ring-repair-slow).  `silence` may be wrong: the holder stops an inquiry that was in vain.
-Differs  The sources say neither how a dead process is found, nor what becomes of the old token, nor how one comes back: the
-         acknowledgements, the epochs, and that one who comes back is not relied on for twice `patience`, are additions.
+Source   Le Lann: Distributed systems, towards a formal approach, IFIP 1977 (a lost token is
+         replaced through an election); Chang, Roberts: An improved algorithm for decentralized
+         extrema-finding, CACM 22(5), 1979 (which inquiries are stopped).
+Assumes  reliable links, in any order, and a bound: a message and its acknowledgement together take
+         less than `patience`, by anybody's clock, so that whoever has not answered by then is down.
+         Any number may crash, at any moment, and come back with their stable memory.
+Cost     2 messages for each step of the token: 2 per entry when everybody wants in, without bound
+         when nobody does.  A new token costs 2N and more, a process that is down a wait of
+         `patience` in every round.
+Ensures  ME1, ME2; ME1 only as long as the bound holds: a process that is slower inside than
+         `patience` is taken for dead, and a second one enters (scenario ring-repair-slow).
+         `silence` may be wrong: the holder stops an inquiry that was in vain.
+Differs  The sources say neither how a dead process is found, nor what becomes of the old token, nor
+         how one comes back: the acknowledgements, the epochs, and that one who comes back is not
+         relied on for twice `patience`, are additions.
 """
 
 from collections.abc import Sequence
@@ -42,7 +48,9 @@ class Taken(Message):
 
 class Inquiry(Message):
     starter: ProcessId
-    number: int  # tells it from those that the starter began before it last had the token, or crashed
+    number: (
+        int  # tells it from those that the starter began before it last had the token, or crashed
+    )
     newest: Epoch  # that anybody on the way has seen
 
 
@@ -128,7 +136,8 @@ class TokenRingRepair(Mutex):
 
     @upon(Token)
     def take_token(self, sender: ProcessId, token: Token) -> None:
-        # Before anything else: if this process crashes when it has sent the token on, its sender must not send another.
+        # Before anything else: if this process crashes when it has sent the token on, its sender
+        # must not send another.
         self.send(Taken(token), to=sender)
         if (token.epoch, token.hop) > (self.epoch, self.hop):
             self.epoch, self.hop = token.epoch, token.hop
@@ -151,7 +160,8 @@ class TokenRingRepair(Mutex):
     def skip_with_token(self, missed: NotTaken) -> None:
         if not self.is_last_sent(missed.token):
             return
-        # Should the one that did not answer have the token after all, then that is the old one from now on.
+        # Should the one that did not answer have the token after all, then that is the old one from
+        # now on.
         self.epoch = (self.epoch[0] + 1, self.me)
         following = self.after(missed.to)
         if following != self.me:
@@ -163,7 +173,9 @@ class TokenRingRepair(Mutex):
     # The search for a lost token.
 
     def may_be_here(self) -> bool:
-        """Whether the token is here, on its way from here, or on a way that this process has forgotten."""
+        """Whether the token is here, on its way from here, or on a way that this process has
+        forgotten.
+        """
         return self.has_token or self.passing or self.absent
 
     @upon(Silence)
@@ -211,7 +223,9 @@ class TokenRingRepair(Mutex):
     # Coming back.
 
     def on_recover(self) -> None:
-        """Waits until a token that it sent before the crash has arrived, and one that found it down has been sent to the next."""
+        """Waits until a token that it sent before the crash has arrived, and one that found it down
+        has been sent to the next.
+        """
         self.absent = True
         self.set_timer(Settled(), after=2 * self.patience)
         self.set_timer(Silence(), after=self.silence)

@@ -1,1 +1,3 @@
-"""The protocol and the code that is generated from it; `make wire` writes that anew, and a test compares."""
+"""The protocol and the code that is generated from it; `make wire` writes that anew, and a test
+compares.
+"""

@@ -1,6 +1,8 @@
-"""A way through the states, told as events: the same format that a run records, so the same monitors judge it.
+"""A way through the states, told as events: the same format that a run records, so the same
+monitors judge it.
 
-There is no time in a search.  Each step gets a millisecond of its own, so that the picture shows the order.
+There is no time in a search.  Each step gets a millisecond of its own, so that the picture shows
+the order.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def step_between(search: Search, state: int, target: int) -> Step:
 
 
 def story(search: Search, path: Sequence[int], loop: Sequence[int] = ()) -> Story:
-    """Tells the way along the states of a path, and then once round a loop that begins and ends with its last state."""
+    """Tells the way along the states of a path, and then once round a loop that begins and ends
+    with its last state.
+    """
     teller = _Teller(search)
     teller.start(path[0])
     states = [*path, *loop[1:]]
@@ -62,15 +66,22 @@ class _Teller:
     events: list[Event] = field(default_factory=list)
     _now: int = 0
     _number: int = 0
-    _under_way: list[tuple[int, ProcessId, Parcel]] = field(default_factory=list)  # number, receiver, parcel
+    _under_way: list[tuple[int, ProcessId, Parcel]] = field(
+        default_factory=list
+    )  # number, receiver, parcel
     _clocks: dict[ProcessId, list[int]] = field(default_factory=dict)
     _stamps: dict[int, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._clocks = {process: [0] * len(self.search.locals) for process in self.search.system.topology.processes}
+        self._clocks = {
+            process: [0] * len(self.search.locals)
+            for process in self.search.system.topology.processes
+        }
 
     def start(self, state: int) -> None:
-        for place, (local, label) in enumerate(zip(self.search.locals, self.search.start_labels(state), strict=True)):
+        for place, (local, label) in enumerate(
+            zip(self.search.locals, self.search.start_labels(state), strict=True)
+        ):
             self._tell(Event(0, local.process, "start"))
             self._carry_out(place, local.effects(None, label), None)
 
@@ -90,22 +101,50 @@ class _Teller:
         process, what = local.process, label.what
         match label.kind:
             case "request":
-                self._tell(Event(self._now, process, "request", what.name, note(what.arguments) if what.arguments else None))
+                self._tell(
+                    Event(
+                        self._now,
+                        process,
+                        "request",
+                        what.name,
+                        note(what.arguments) if what.arguments else None,
+                    )
+                )
             case "receive" | "copy" | "lose" | "vanish":
                 number = self._taken(process, what, stays=label.kind == "copy")
                 message = what.message
-                event = Event(self._now, process, "lost", type(message).__name__, message, what.sender, number, local.paths()[what.port])
+                event = Event(
+                    self._now,
+                    process,
+                    "lost",
+                    type(message).__name__,
+                    message,
+                    what.sender,
+                    number,
+                    local.paths()[what.port],
+                )
                 if label.kind == "lose":
                     self.events.append(event._replace(process=what.sender, peer=process))
                 elif label.kind == "vanish":
                     self.events.append(event)
                 else:
                     if label.kind == "copy":
-                        self.events.append(event._replace(kind="duplicate", process=what.sender, peer=process))
+                        self.events.append(
+                            event._replace(kind="duplicate", process=what.sender, peer=process)
+                        )
                     self._clocks[process][:] = map(max, self._clocks[process], self._stamps[number])
                     self._tell(event._replace(kind="receive"))
             case "timer":
-                self._tell(Event(self._now, process, "timer", type(what.timer).__name__, what.timer, part=local.paths()[what.port]))
+                self._tell(
+                    Event(
+                        self._now,
+                        process,
+                        "timer",
+                        type(what.timer).__name__,
+                        what.timer,
+                        part=local.paths()[what.port],
+                    )
+                )
             case "crash":
                 self._tell(Event(self._now, process, "crash"))
             case "recover":
@@ -119,22 +158,36 @@ class _Teller:
         for effect in effects:
             match effect:
                 case Send(port, to, message):
-                    torn = self._send(process, to, Parcel(process, port, message), paths[port], torn)
+                    torn = self._send(
+                        process, to, Parcel(process, port, message), paths[port], torn
+                    )
                 case Broadcast(port, message):
                     for peer in local.peers:
-                        torn = self._send(process, peer, Parcel(process, port, message), paths[port], torn)
+                        torn = self._send(
+                            process, peer, Parcel(process, port, message), paths[port], torn
+                        )
                 case Chosen(port, value):
-                    self._tell(Event(self._now, process, "choose", value=note(value), part=paths[port]))
+                    self._tell(
+                        Event(self._now, process, "choose", value=note(value), part=paths[port])
+                    )
                 case Indicate(indication) if torn is None:
-                    self._tell(Event(self._now, process, "indicate", type(indication).__name__, indication))
+                    self._tell(
+                        Event(self._now, process, "indicate", type(indication).__name__, indication)
+                    )
 
-    def _send(self, process: ProcessId, to: ProcessId, parcel: Parcel, part: str, torn: int | None) -> int | None:
+    def _send(
+        self, process: ProcessId, to: ProcessId, parcel: Parcel, part: str, torn: int | None
+    ) -> int | None:
         """Sends, unless the crash has come before; gives how many may still be sent."""
         if torn == 0 and to != process:
             return 0
         self._number += 1
         message = parcel.message
-        self._tell(Event(self._now, process, "send", type(message).__name__, message, to, self._number, part))
+        self._tell(
+            Event(
+                self._now, process, "send", type(message).__name__, message, to, self._number, part
+            )
+        )
         self._stamps[self._number] = list(self._clocks[process])
         if not (self.search.bound.merging and self._find(to, parcel) is not None):
             self._under_way.append((self._number, to, parcel))

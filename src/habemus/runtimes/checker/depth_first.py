@@ -1,6 +1,7 @@
 """Depth first: nothing is kept of a state but that it was visited, and the way to the one in hand.
 
-It needs the least memory and comes to deep states soon; the ways that it finds are longer than they need to be.
+It needs the least memory and comes to deep states soon; the ways that it finds are longer than they
+need to be.
 """
 
 from __future__ import annotations
@@ -12,14 +13,24 @@ from habemus.core.model import Observer, Use
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.local import Bound
-from habemus.runtimes.checker.search import CHUNK, INTERRUPTED, Extent, Search, TooNarrow, Violation, Wrong
+from habemus.runtimes.checker.search import (
+    CHUNK,
+    INTERRUPTED,
+    Extent,
+    Search,
+    TooNarrow,
+    Violation,
+    Wrong,
+)
 
 
 class DepthFirstSearch(Search):
     told = "depth first"
     keeps_states = False
 
-    def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
+    def __init__(
+        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound
+    ) -> None:
         super().__init__(system, uses, observer, bound)
         self._visited: set[int] = set()
         self._paths: dict[int, list[int]] = {}  # to the states in which something is wrong
@@ -35,14 +46,21 @@ class DepthFirstSearch(Search):
             try:
                 return self._once(limit, stop_at_first, progress, began)
             except TooNarrow as narrow:
-                # The ways in hand are made of states as they were packed: begin again, with wider fields and all tables filled.
+                # The ways in hand are made of states as they were packed: begin again, with wider
+                # fields and all tables filled.
                 self.move_packed(self._widen(narrow.place))
                 self.extent, self.resting, self._depth = Extent(), 0, 0
                 self._visited.clear()
                 self._paths.clear()
                 self.wrong = dict(self._wrong_at_start)
 
-    def _once(self, limit: int | None, stop_at_first: bool, progress: Callable[[Extent], None] | None, began: float) -> Extent:
+    def _once(
+        self,
+        limit: int | None,
+        stop_at_first: bool,
+        progress: Callable[[Extent], None] | None,
+        began: float,
+    ) -> Extent:
         extent = self.extent
         try:
             for initial in self.initials:
@@ -85,7 +103,11 @@ class DepthFirstSearch(Search):
             if stop_at_first and self.is_decided:
                 return "a property is violated"
             if len(self._visited) % CHUNK == 0:
-                extent.states, extent.queue, extent.seconds = len(self._visited), len(path), monotonic() - began
+                extent.states, extent.queue, extent.seconds = (
+                    len(self._visited),
+                    len(path),
+                    monotonic() - began,
+                )
                 if progress is not None:
                     progress(extent)
             if limit is not None and len(self._visited) > limit:
@@ -93,7 +115,9 @@ class DepthFirstSearch(Search):
         return "a property is violated" if stop_at_first and self.is_decided else ""
 
     def _following(self, path: list[int]) -> Iterator[int]:
-        """Where the last state of a path leads.  Whatever is wrong there is noted with the way to it."""
+        """Where the last state of a path leads.  Whatever is wrong there is noted with the way to
+        it.
+        """
         state = path[-1]
         while True:
             try:
@@ -114,7 +138,9 @@ class DepthFirstSearch(Search):
     def make_room(self, place: int) -> None:
         again = self._widen(place)
         self._visited = {again(each) for each in self._visited}
-        self._paths = {again(each): [again(one) for one in way] for each, way in self._paths.items()}
+        self._paths = {
+            again(each): [again(one) for one in way] for each, way in self._paths.items()
+        }
         self.move_packed(again)
 
     def path_to(self, state: int) -> list[int]:

@@ -1,10 +1,11 @@
 """Liveness: what is owed to somebody and never comes, although nobody is unfair.
 
-A run for ever goes round in a finite state space, so it ends in a loop.  It is *fair* if no step that is possible all along
-the loop is never taken: every message that stays under way is received in the end, every timer that stays set runs out, an
-application that is inside leaves.  A timer that is set anew again and again need not run out, an application need not ask, faults need
-not happen, and only finitely many messages are lost.  A fair loop in which somebody lacks all along what it is owed is a
-violation, and the way to it with the loop is shown.
+A run for ever goes round in a finite state space, so it ends in a loop.  It is *fair* if no step
+that is possible all along the loop is never taken: every message that stays under way is received
+in the end, every timer that stays set runs out, an application that is inside leaves.  A timer that
+is set anew again and again need not run out, an application need not ask, faults need not happen,
+and only finitely many messages are lost.  A fair loop in which somebody lacks all along what it is
+owed is a violation, and the way to it with the loop is shown.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ class Edge(NamedTuple):
     target: int  # a position in the list of states
     class_: int  # the step as fairness sees it; -1 where nobody is obliged to it
     progress: tuple[str, ...]
-    served: frozenset[int]  # the classes that need no longer be taken: its own, and those of timers that it sets anew
+    served: frozenset[
+        int
+    ]  # the classes that need no longer be taken: its own, and those of timers that it sets anew
 
 
 class Lasso(NamedTuple):
@@ -33,9 +36,9 @@ class Lasso(NamedTuple):
 def has_loops(search: Search) -> bool:
     """Whether a run may go on for ever.  If not, there is no need to look.
 
-    Whoever goes on for ever takes steps for ever.  Without timers, and without an application that comes back to where it was,
-    these are receipts, and each of these messages must be sent again on a receipt: so the graph of which message leads
-    to which has a loop.
+    Whoever goes on for ever takes steps for ever.  Without timers, and without an application that
+    comes back to where it was, these are receipts, and each of these messages must be sent again on
+    a receipt: so the graph of which message leads to which has a loop.
     """
     if search.bound.synchronous:
         return True
@@ -47,7 +50,9 @@ def has_loops(search: Search) -> bool:
             before = (place, local.use_of(number))
             for move in moves:
                 if move.cost or id(move.label) in looked_at:
-                    continue  # a receipt is the same, whatever else is under way, and then it has the same label
+                    # a receipt is the same, whatever else is under way, and then it has the same
+                    # label
+                    continue
                 looked_at.add(id(move.label))
                 if move.label.kind not in ("receive", "timer", "request"):
                     continue
@@ -59,7 +64,11 @@ def has_loops(search: Search) -> bool:
                 uses.setdefault(before, set()).add(after)
                 if move.label.kind == "receive":
                     sent = leads_to.setdefault((place, move.label.what), set())
-                    sent.update((to, local.post.values[each]) for to, bundle in move.sends for each in local.post.bundles.values[bundle])
+                    sent.update(
+                        (to, local.post.values[each])
+                        for to, bundle in move.sends
+                        for each in local.post.bundles.values[bundle]
+                    )
                     sent.update((place, parcel) for parcel in local.sent_to_itself(number, move))
     # A receipt may leave the application where it is.
     return _is_cyclic(leads_to) or _is_cyclic({use: others - {use} for use, others in uses.items()})
@@ -67,14 +76,21 @@ def has_loops(search: Search) -> bool:
 
 def _is_cyclic(graph: dict[Hashable, set[Hashable]]) -> bool:
     positions = {
-        node: position for position, node in enumerate(dict.fromkeys([*graph, *(each for others in graph.values() for each in others)]))
+        node: position
+        for position, node in enumerate(
+            dict.fromkeys([*graph, *(each for others in graph.values() for each in others)])
+        )
     }
     following = [[positions[each] for each in graph.get(node, ())] for node in positions]
-    return any(len(part) > 1 or part[0] in following[part[0]] for part in _components(len(following), following.__getitem__))
+    return any(
+        len(part) > 1 or part[0] in following[part[0]]
+        for part in _components(len(following), following.__getitem__)
+    )
 
 
 def lassos(search: Search, names: Sequence[str]) -> tuple[list[Lasso], bool]:
-    """For each property at most one fair loop that violates it, and whether there is any fair loop at all.
+    """For each property at most one fair loop that violates it, and whether there is any fair loop
+    at all.
 
     The search must have come to its end.
     """
@@ -82,7 +98,11 @@ def lassos(search: Search, names: Sequence[str]) -> tuple[list[Lasso], bool]:
     positions = {state: position for position, state in enumerate(states)}
     classes: dict[Hashable, int] = {}
     edges = [
-        [_edge(search, state, step, positions, classes) for step in search.steps(state) if step.label.kind not in _NEVER_FOR_EVER]
+        [
+            _edge(search, state, step, positions, classes)
+            for step in search.steps(state)
+            if step.label.kind not in _NEVER_FOR_EVER
+        ]
         for state in states
     ]
     lacking = [search.lacking(state) for state in states]
@@ -101,7 +121,9 @@ def lassos(search: Search, names: Sequence[str]) -> tuple[list[Lasso], bool]:
 _NEVER_FOR_EVER = ("lose", "crash", "recover", "amnesia", "copy")
 
 
-def _edge(search: Search, state: int, step: Step, positions: dict[int, int], classes: dict[Hashable, int]) -> Edge:
+def _edge(
+    search: Search, state: int, step: Step, positions: dict[int, int], classes: dict[Hashable, int]
+) -> Edge:
     what = step.label.what
     key: Hashable = None
     match step.label.kind:
@@ -115,51 +137,92 @@ def _edge(search: Search, state: int, step: Step, positions: dict[int, int], cla
             key = "time"
     class_ = -1 if key is None else classes.setdefault(key, len(classes))
     set_anew = search.timers_set(state, step)
-    served = {class_, *(classes.setdefault((step.place, port, timer), len(classes)) for port, timer in set_anew)}
+    served = {
+        class_,
+        *(classes.setdefault((step.place, port, timer), len(classes)) for port, timer in set_anew),
+    }
     progress = tuple(name for seen in step.seen for name in search.observer.progress(seen))
     return Edge(positions[step.target], class_, progress, frozenset(served))
 
 
 def _fair_loop(
-    search: Search, states: list[int], edges: list[list[Edge]], inside: list[bool], name: str, process: ProcessId
+    search: Search,
+    states: list[int],
+    edges: list[list[Edge]],
+    inside: list[bool],
+    name: str,
+    process: ProcessId,
 ) -> Lasso | None:
     part = _fair_part(edges, inside, name)
     if part is None:
         return None
     first = min(part)  # the states are in the order of the search: the shortest way leads there
-    return Lasso(name, process, search.path_to(states[first]), [states[each] for each in _round(first, part, edges, name)])
+    return Lasso(
+        name,
+        process,
+        search.path_to(states[first]),
+        [states[each] for each in _round(first, part, edges, name)],
+    )
 
 
 def _fair_part(edges: list[list[Edge]], inside: list[bool], name: str) -> list[int] | None:
     """Connected states among some, in which one can go round for ever, fairly, without progress."""
 
     def following(position: int) -> list[int]:
-        return [edge.target for edge in edges[position] if inside[edge.target] and name not in edge.progress]
+        return [
+            edge.target
+            for edge in edges[position]
+            if inside[edge.target] and name not in edge.progress
+        ]
 
     starts = [position for position, is_inside in enumerate(inside) if is_inside]
     for part in _components(len(edges), following, starts):
         members = set(part)
-        within = [edge for position in part for edge in edges[position] if edge.target in members and name not in edge.progress]
+        within = [
+            edge
+            for position in part
+            for edge in edges[position]
+            if edge.target in members and name not in edge.progress
+        ]
         if not within:
             continue
-        enabled = [frozenset(edge.class_ for edge in edges[position] if edge.class_ >= 0) for position in part]
-        if frozenset.intersection(*enabled) <= {class_ for edge in within for class_ in edge.served}:
+        enabled = [
+            frozenset(edge.class_ for edge in edges[position] if edge.class_ >= 0)
+            for position in part
+        ]
+        if frozenset.intersection(*enabled) <= {
+            class_ for edge in within for class_ in edge.served
+        }:
             return part
     return None
 
 
 def _round(first: int, part: Sequence[int], edges: list[list[Edge]], name: str) -> list[int]:
-    """A loop from the first state that takes every step that is possible all along, or passes where it is not possible."""
+    """A loop from the first state that takes every step that is possible all along, or passes where
+    it is not possible.
+    """
     members = set(part)
-    within = {position: [edge for edge in edges[position] if edge.target in members and name not in edge.progress] for position in part}
-    enabled = {position: {edge.class_ for edge in edges[position] if edge.class_ >= 0} for position in part}
+    within = {
+        position: [
+            edge for edge in edges[position] if edge.target in members and name not in edge.progress
+        ]
+        for position in part
+    }
+    enabled = {
+        position: {edge.class_ for edge in edges[position] if edge.class_ >= 0} for position in part
+    }
     way = [first]
     met: set[int] = set()
     for class_ in sorted(set().union(*enabled.values())):
         if class_ in met or any(class_ not in enabled[position] for position in way):
             continue
         idle = {position for position in part if class_ not in enabled[position]}
-        taking = {position: edge for position in part for edge in within[position] if class_ in edge.served}
+        taking = {
+            position: edge
+            for position in part
+            for edge in within[position]
+            if class_ in edge.served
+        }
         way += _walk(way[-1], idle | taking.keys(), within)
         if way[-1] not in idle:
             way.append(taking[way[-1]].target)
@@ -188,7 +251,9 @@ def _walk(start: int, goals: set[int], within: Mapping[int, Sequence[Edge]]) -> 
     raise LookupError("a part of a graph that is not connected")
 
 
-def _components(size: int, following: Callable[[int], Iterable[int]], starts: Iterable[int] | None = None) -> Iterable[list[int]]:
+def _components(
+    size: int, following: Callable[[int], Iterable[int]], starts: Iterable[int] | None = None
+) -> Iterable[list[int]]:
     """The strongly connected parts of a graph: Tarjan's algorithm, without recursion."""
     order: dict[int, int] = {}
     low: dict[int, int] = {}

@@ -1,11 +1,14 @@
-"""One process in a search: what it can do in each of its components, worked out once and never again.
+"""One process in a search: what it can do in each of its components, worked out once and never
+again.
 
-A handler is a function of (own state, event), so each such pair is executed once in the whole search, however many
-global states it occurs in.  What belongs to one process is its *component*: the state of its node, the messages under way
-to it, its timers, its application, whether it is up.  Components have small numbers, and a global state is nothing but
-the number of one component for each process.
+A handler is a function of (own state, event), so each such pair is executed once in the whole
+search, however many global states it occurs in.  What belongs to one process is its *component*:
+the state of its node, the messages under way to it, its timers, its application, whether it is up.
+Components have small numbers, and a global state is nothing but the number of one component for
+each process.
 
-A move of a process changes its own component, adds messages to those of others, and may be seen from outside.
+A move of a process changes its own component, adds messages to those of others, and may be seen
+from outside.
 """
 
 from __future__ import annotations
@@ -17,7 +20,18 @@ from itertools import product
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from habemus.core.model import Asking, Seen, Use, UseState
-from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Node, Send, SetTimer, Stack, State
+from habemus.core.node import (
+    Broadcast,
+    CancelTimer,
+    Chosen,
+    Effect,
+    Indicate,
+    Node,
+    Send,
+    SetTimer,
+    Stack,
+    State,
+)
 from habemus.core.process import MistakeInAlgorithm, ProcessId
 from habemus.core.system import System
 from habemus.core.values import Message, Timer
@@ -48,7 +62,9 @@ class Bound:
     fifo: bool = False
     lossy: bool = False  # any message may be lost, as many as there are
     merging: bool = False  # two equal messages under way between the same two processes are one
-    synchronous: bool = False  # messages arrive before time passes, and timers run out in their order
+    synchronous: bool = (
+        False  # messages arrive before time passes, and timers run out in their order
+    )
     order: bool = False  # keep track of what happened before what, which ME3 is about
     budgets: tuple[tuple[str, int], ...] = ()  # of faults, and of timeouts if these are bounded
 
@@ -85,7 +101,11 @@ class Component(NamedTuple):
     """All that belongs to one process; the parts that are values are given by their numbers."""
 
     node: int
-    inbox: tuple[int, ...]  # parcels: in order of the sender, and where the links keep the order, of sending; else sorted
+    inbox: tuple[
+        int,
+        ...,
+        # parcels: in order of the sender, and where the links keep the order, of sending; else sorted
+    ]
     timers: int
     use: int
     up: bool = True
@@ -105,11 +125,15 @@ class Label(NamedTuple):
 class Move(NamedTuple):
     label: Label
     target: int  # the own component afterwards
-    sends: tuple[tuple[int, int], ...] = ()  # places of other processes, and the bundle of parcels that each gets
+    sends: tuple[
+        tuple[int, int], ...
+    ] = ()  # places of other processes, and the bundle of parcels that each gets
     seen: tuple[Seen, ...] = ()
     cost: str = ""  # of COSTS; empty: nothing
     voluntary: bool = False
-    in_order: tuple[tuple[int, int], ...] = ()  # the parcels with the places they go to, in order of sending
+    in_order: tuple[
+        tuple[int, int], ...
+    ] = ()  # the parcels with the places they go to, in order of sending
 
 
 class Numbered(Generic[Thing]):
@@ -131,7 +155,9 @@ class Numbered(Generic[Thing]):
 
 
 class Components(Numbered[Component]):
-    """The components of one process.  They are asked for by their parts: most are known, and a tuple is made faster than a component."""
+    """The components of one process.  They are asked for by their parts: most are known, and a
+    tuple is made faster than a component.
+    """
 
     def of(self, *parts: Any) -> int:
         found = self._numbers.get(parts)  # type: ignore[call-overload]  # a component equals the tuple of its parts
@@ -189,7 +215,9 @@ class Post(Numbered[Parcel]):
 class Local:
     """One process of a system, at its place among the others."""
 
-    def __init__(self, system: System, process: ProcessId, use: Use, bound: Bound, post: Post) -> None:
+    def __init__(
+        self, system: System, process: ProcessId, use: Use, bound: Bound, post: Post
+    ) -> None:
         self.process = process
         self.bound = bound
         self.peers = system.topology.neighbours[process]
@@ -214,19 +242,25 @@ class Local:
         self._known_choices: dict[int, Sequence[Asking]] = {}
         self._copies = bound.budget("copy")
         assert self.timers.number(()) == 0
-        self.on_step: Callable[[int, Hashable, Sequence[Outcome]], None] | None = None  # told of every step that is executed
+        self.on_step: Callable[[int, Hashable, Sequence[Outcome]], None] | None = (
+            None  # told of every step that is executed
+        )
         self._requests_each = 8  # bits of the requests of one process
 
     # Steps of the node.
 
     def _choose(self, options: Sequence[Any]) -> Any:
         if not options:
-            raise MistakeInAlgorithm(f"process {self.process} chooses, and there is nothing to choose from")
+            raise MistakeInAlgorithm(
+                f"process {self.process} chooses, and there is nothing to choose from"
+            )
         position = len(self._options)
         self._options.append(len(options))
         return options[self._script[position] if position < len(self._script) else 0]
 
-    def _outcomes(self, state: int, key: Hashable, run: Callable[[], list[Effect]]) -> tuple[Outcome, ...]:
+    def _outcomes(
+        self, state: int, key: Hashable, run: Callable[[], list[Effect]]
+    ) -> tuple[Outcome, ...]:
         """All that a step can lead to: once for each way to choose."""
         known = self._known_steps.get((state, key))
         if known is not None:
@@ -253,12 +287,25 @@ class Local:
         """What nobody could receive, or wait for, is a mistake of the step that has it."""
         for effect in effects:
             match effect:
-                case Send(port, to, message) if to not in [*self.places]:  # whatever it is: a list could not be looked up
-                    raise MistakeInAlgorithm(f"{self._who(port)} sends {message!r} to process {to!r}, which does not exist")
-                case Send(port, _, value) | Broadcast(port, value) if not isinstance(value, Message):
-                    raise MistakeInAlgorithm(f"{self._who(port)} sends {value!r}, which is no Message")
-                case SetTimer(port, value, _) | CancelTimer(port, value) if not isinstance(value, Timer):
-                    raise MistakeInAlgorithm(f"{self._who(port)} sets or cancels {value!r}, which is no Timer")
+                case Send(port, to, message) if to not in [
+                    *self.places
+                ]:  # whatever it is: a list could not be looked up
+                    raise MistakeInAlgorithm(
+                        f"{self._who(port)} sends {message!r} to process {to!r}, which does not"
+                        " exist"
+                    )
+                case Send(port, _, value) | Broadcast(port, value) if not isinstance(
+                    value, Message
+                ):
+                    raise MistakeInAlgorithm(
+                        f"{self._who(port)} sends {value!r}, which is no Message"
+                    )
+                case SetTimer(port, value, _) | CancelTimer(port, value) if not isinstance(
+                    value, Timer
+                ):
+                    raise MistakeInAlgorithm(
+                        f"{self._who(port)} sets or cancels {value!r}, which is no Timer"
+                    )
 
     def _who(self, port: int) -> str:
         return f"{type(self._node.parts[port]).__name__}, as process {self.process},"
@@ -267,7 +314,9 @@ class Local:
         try:
             return self.states.number(state)
         except TypeError as reason:
-            raise MistakeInAlgorithm(f"{self._who(0)} has a variable that is not of its declared type: {reason}") from None
+            raise MistakeInAlgorithm(
+                f"{self._who(0)} has a variable that is not of its declared type: {reason}"
+            ) from None
 
     def outcomes_of(self, state: int, key: Hashable) -> tuple[Outcome, ...]:
         """All that the event of this key can lead to."""
@@ -299,7 +348,11 @@ class Local:
         use = self.uses.number(self._use.first() if self._is_client else None)
         blank = Component(state, (), self.timers.number(()), use)
         outcomes = self.outcomes_of(state, "start")
-        return [move for outcome in outcomes for move in self._moves(blank, Label("start", None, outcome.choices), outcome)]
+        return [
+            move
+            for outcome in outcomes
+            for move in self._moves(blank, Label("start", None, outcome.choices), outcome)
+        ]
 
     # Moves.
 
@@ -319,7 +372,9 @@ class Local:
         """What the application may ask for, by the number of its state."""
         known = self._known_choices.get(use)
         if known is None:
-            known = self._known_choices[use] = self._use.choices(self.uses.values[use]) if self._is_client else ()
+            known = self._known_choices[use] = (
+                self._use.choices(self.uses.values[use]) if self._is_client else ()
+            )
         return known
 
     def _asks(self, component: Component) -> list[Move]:
@@ -346,13 +401,21 @@ class Local:
                 after = after._replace(known=before | own, requests=component.requests + 1)
             seen = Seen("request", self.process, asking.name, asking.arguments or None, own, before)
             all_taken += [
-                self._taken(after, Label("request", asking, outcome.choices), outcome, (seen,), asking.voluntary)
+                self._taken(
+                    after,
+                    Label("request", asking, outcome.choices),
+                    outcome,
+                    (seen,),
+                    asking.voluntary,
+                )
                 for outcome in self.outcomes_of(component.node, asking)
             ]
         return all_taken
 
     def _deliverable(self, inbox: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
-        """The parcels that can be received next, equal ones once, and what is left of the inbox without each."""
+        """The parcels that can be received next, equal ones once, and what is left of the inbox
+        without each.
+        """
         known = self._known_openings.get(inbox)
         if known is not None:
             return known
@@ -379,7 +442,12 @@ class Local:
             for taken in all_taken:
                 self._add(moves, taken, rest)
                 if self._copies and taken.label.what.sender != self.process:
-                    self._add(moves, taken._replace(label=taken.label._replace(kind="copy")), inbox, "copy")
+                    self._add(
+                        moves,
+                        taken._replace(label=taken.label._replace(kind="copy")),
+                        inbox,
+                        "copy",
+                    )
         return moves
 
     def _received(self, component: Component, number: int) -> list[Taken]:
@@ -391,15 +459,46 @@ class Local:
             for outcome in self.outcomes_of(component.node, parcel[:3])
         ]
 
-    def _taken(self, before: Component, label: Label, outcome: Outcome, seen: tuple[Seen, ...] = (), voluntary: bool = False) -> Taken:
+    def _taken(
+        self,
+        before: Component,
+        label: Label,
+        outcome: Outcome,
+        seen: tuple[Seen, ...] = (),
+        voluntary: bool = False,
+    ) -> Taken:
         use, timers, sends, to_itself, observed, in_order = self._result(before, outcome)
         return Taken(
-            label, outcome.node, use, timers, before.known, before.requests, sends, to_itself, seen + observed, voluntary, in_order
+            label,
+            outcome.node,
+            use,
+            timers,
+            before.known,
+            before.requests,
+            sends,
+            to_itself,
+            seen + observed,
+            voluntary,
+            in_order,
         )
 
     def _add(self, moves: list[Move], taken: Taken, inbox: tuple[int, ...], cost: str = "") -> None:
-        """Adds the moves that an event makes with this inbox; several if timers can be set to more than one time."""
-        label, node, use, all_timers, known, requests, sends, to_itself, seen, voluntary, in_order = taken
+        """Adds the moves that an event makes with this inbox; several if timers can be set to more
+        than one time.
+        """
+        (
+            label,
+            node,
+            use,
+            all_timers,
+            known,
+            requests,
+            sends,
+            to_itself,
+            seen,
+            voluntary,
+            in_order,
+        ) = taken
         for own in to_itself:
             inbox = self.with_parcel(inbox, own)
         for timers in all_timers:
@@ -411,17 +510,22 @@ class Local:
         for position, each in enumerate(pending):
             if self.bound.synchronous and each.left > 0:
                 continue
-            rest = component._replace(timers=self.timers.number(pending[:position] + pending[position + 1 :]))
+            rest = component._replace(
+                timers=self.timers.number(pending[:position] + pending[position + 1 :])
+            )
             cost = "timeout" if self.bound.timeouts_are_bounded else ""
             for outcome in self.outcomes_of(component.node, (each.port, each.timer)):
-                yield from self._moves(rest, Label("timer", each, outcome.choices), outcome, cost=cost)
+                yield from self._moves(
+                    rest, Label("timer", each, outcome.choices), outcome, cost=cost
+                )
 
     def _crashes(self, component: Component, steps: Sequence[Move]) -> Iterator[Move]:
         if not self.bound.budget("crash"):
             return
         seen = (Seen("crash", self.process),)
         yield Move(Label("crash"), self._down(component), (), seen, "crash")
-        # In the middle of a step: what is durable is stored, and only the first of the messages have gone.
+        # In the middle of a step: what is durable is stored, and only the first of the messages
+        # have gone.
         for move in steps:
             if move.cost not in ("", "timeout"):
                 continue
@@ -430,15 +534,33 @@ class Local:
             request = tuple(each for each in move.seen if each.kind == "request")
             for sent in range(len(move.in_order)):
                 sends = self._bundled(move.in_order[:sent])
-                yield Move(move.label._replace(torn=sent), self._down(after), sends, (*request, *seen), cost)
+                yield Move(
+                    move.label._replace(torn=sent),
+                    self._down(after),
+                    sends,
+                    (*request, *seen),
+                    cost,
+                )
 
     def _down(self, component: Component) -> int:
-        """What is left of a component after a crash.  Nobody needs the messages to a process that never comes back."""
+        """What is left of a component after a crash.  Nobody needs the messages to a process that
+        never comes back.
+        """
         state = self.states.number(self.stack.forget(self.states.values[component.node]))
         use = self.uses.values[component.use]
         kept = self.uses.number(self._use.crashed(use)) if self._is_client else component.use
         inbox = component.inbox if self.bound.can_return else ()
-        return self.components.number(Component(state, inbox, self.timers.number(()), kept, False, component.known, component.requests))
+        return self.components.number(
+            Component(
+                state,
+                inbox,
+                self.timers.number(()),
+                kept,
+                False,
+                component.known,
+                component.requests,
+            )
+        )
 
     def _losses(self, component: Component) -> Iterator[Move]:
         cost = "lose" if self.bound.budget("lose") else ""
@@ -452,17 +574,33 @@ class Local:
     def _moves_when_down(self, component: Component) -> list[Move]:
         moves = []
         for number, rest in self._deliverable(component.inbox):
-            moves.append(Move(Label("vanish", self.post.values[number]), self.components.number(component._replace(inbox=rest))))
+            moves.append(
+                Move(
+                    Label("vanish", self.post.values[number]),
+                    self.components.number(component._replace(inbox=rest)),
+                )
+            )
         seen = (Seen("recover", self.process),)
         for kind in ("recover", "amnesia"):
             if self.bound.budget(kind):
-                state = component.node if kind == "recover" else self.states.number(self.stack.initial)
+                state = (
+                    component.node if kind == "recover" else self.states.number(self.stack.initial)
+                )
                 awake = component._replace(node=state, up=True)
                 for outcome in self.outcomes_of(state, "recover"):
-                    moves += self._moves(awake, Label(kind, None, outcome.choices), outcome, seen, cost=kind)
+                    moves += self._moves(
+                        awake, Label(kind, None, outcome.choices), outcome, seen, cost=kind
+                    )
         return moves
 
-    def _moves(self, before: Component, label: Label, outcome: Outcome, seen: tuple[Seen, ...] = (), cost: str = "") -> list[Move]:
+    def _moves(
+        self,
+        before: Component,
+        label: Label,
+        outcome: Outcome,
+        seen: tuple[Seen, ...] = (),
+        cost: str = "",
+    ) -> list[Move]:
         moves: list[Move] = []
         self._add(moves, self._taken(before, label, outcome, seen), before.inbox, cost)
         return moves
@@ -496,14 +634,29 @@ class Local:
                 case Indicate(indication):
                     if self._is_client:
                         use = self._use.indicated(use, indication)
-                    observed.append(Seen("indicate", self.process, type(indication).__name__, indication))
-        timers = [self._set(before.timers, setting) for setting in product(*settings)] if settings else [before.timers]
-        result = Result(self.uses.number(use), timers, self._bundled(parcels), tuple(to_itself), tuple(observed), tuple(parcels))
+                    observed.append(
+                        Seen("indicate", self.process, type(indication).__name__, indication)
+                    )
+        timers = (
+            [self._set(before.timers, setting) for setting in product(*settings)]
+            if settings
+            else [before.timers]
+        )
+        result = Result(
+            self.uses.number(use),
+            timers,
+            self._bundled(parcels),
+            tuple(to_itself),
+            tuple(observed),
+            tuple(parcels),
+        )
         self._known_results[key] = result
         return result
 
     def _lengths(self, after: int | tuple[int, int]) -> list[int]:
-        """How long a timer may run.  Without time, it does not matter; with time, a range is taken at its two ends."""
+        """How long a timer may run.  Without time, it does not matter; with time, a range is taken
+        at its two ends.
+        """
         if not self.bound.synchronous:
             return [0]
         return sorted({after} if isinstance(after, int) else set(after))
@@ -514,14 +667,19 @@ class Local:
             pending.pop((port, timer), None)
             if left is not None:
                 pending[port, timer] = left
-        return self.timers.number(tuple(sorted(Pending(port, timer, left) for (port, timer), left in pending.items())))
+        return self.timers.number(
+            tuple(sorted(Pending(port, timer, left) for (port, timer), left in pending.items()))
+        )
 
     def _bundled(self, parcels: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         """What goes to each of the others, in order of sending."""
         by_place: dict[int, list[int]] = {}
         for place, number in parcels:
             by_place.setdefault(place, []).append(number)
-        return tuple((place, self.post.bundles.number(tuple(numbers))) for place, numbers in sorted(by_place.items()))
+        return tuple(
+            (place, self.post.bundles.number(tuple(numbers)))
+            for place, numbers in sorted(by_place.items())
+        )
 
     # What others do to a component.
 
@@ -555,8 +713,9 @@ class Local:
         return self.components.number(component._replace(timers=self.timers.number(later)))
 
     def next_timeout(self, number: int) -> int | None:
-        """How much time may pass until a timer of this process runs out; 0 while anything is under way to it, even if it is down:
-        then the message is lost, or finds the process back, before it would be later than messages can be."""
+        """How much time may pass until a timer of this process runs out; 0 while anything is under
+        way to it, even if it is down: then the message is lost, or finds the process back, before
+        it would be later than messages can be."""
         component = self.components.values[number]
         if component.inbox:
             return 0
@@ -568,7 +727,9 @@ class Local:
         if not component.up:
             return bool(component.inbox)
         # The number of no timers is 0.
-        return bool(component.inbox or component.timers) or any(not each.voluntary for each in self._choices(component.use))
+        return bool(component.inbox or component.timers) or any(
+            not each.voluntary for each in self._choices(component.use)
+        )
 
     # For whoever tells the story.
 
@@ -582,9 +743,15 @@ class Local:
         return self.components.values[number].up
 
     def effects(self, number: int | None, label: Label) -> tuple[Effect, ...]:
-        """What a step did; a start comes before there is a component.  Every step was executed when its move was found."""
+        """What a step did; a start comes before there is a component.  Every step was executed when
+        its move was found.
+        """
         what = label.what
-        state = self.states.number(self.stack.initial) if number is None else self.components.values[number].node
+        state = (
+            self.states.number(self.stack.initial)
+            if number is None
+            else self.components.values[number].node
+        )
         key: Hashable
         match label.kind:
             case "request" | "start":
@@ -598,7 +765,9 @@ class Local:
                 state = state if label.kind == "recover" else self.states.number(self.stack.initial)
             case _:
                 return ()
-        return next(each.effects for each in self._known_steps[state, key] if each.choices == label.choices)
+        return next(
+            each.effects for each in self._known_steps[state, key] if each.choices == label.choices
+        )
 
     def sent_to_itself(self, number: int, move: Move) -> list[Parcel]:
         known = self.components.values[move.target].known

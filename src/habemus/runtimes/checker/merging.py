@@ -8,7 +8,9 @@ from habemus.runtimes.checker.search import Interrupted, Search, TooNarrow, Viol
 
 
 class MergingSearch(Search):
-    """Breadth first, over the states that stand for others.  Slower for each state, so it pays where they are far fewer."""
+    """Breadth first, over the states that stand for others.  Slower for each state, so it pays
+    where they are far fewer.
+    """
 
     keeps_states = False
 

@@ -1,17 +1,20 @@
 """Partial-order reduction: of steps that can be taken in any order, only one order is followed.
 
-A message that its receiver takes in quietly, so that nothing is seen from outside, can be received at once if that makes no difference
-to anything else the receiver may do: whatever comes first, the two lead to the same component, with the same messages sent in
-the same order to each.  The other processes do not come into it, for no two steps of different processes disturb each other.
+A message that its receiver takes in quietly, so that nothing is seen from outside, can be received
+at once if that makes no difference to anything else the receiver may do: whatever comes first, the
+two lead to the same component, with the same messages sent in the same order to each.  The other
+processes do not come into it, for no two steps of different processes disturb each other.
 
-What a process *may* do includes what messages may make it do that have not been sent yet, and those are not known.  Receipts are
-therefore judged by their class: the kind of message, what is sent in return, and where the application stands.  A class is
-used only while no receipt of it, in any component that the search comes to, was found to make a difference to any other step
-there.  A search that takes messages at once does not come to components in which they wait, so the first states are visited
-without taking any, to see.  When a class that was used turns out to make a difference later, the search begins anew without it.
+What a process *may* do includes what messages may make it do that have not been sent yet, and those
+are not known.  Receipts are therefore judged by their class: the kind of message, what is sent in
+return, and where the application stands.  A class is used only while no receipt of it, in any
+component that the search comes to, was found to make a difference to any other step there.  A
+search that takes messages at once does not come to components in which they wait, so the first
+states are visited without taking any, to see.  When a class that was used turns out to make a
+difference later, the search begins anew without it.
 
-That is a good reason and no proof: so the reduction is off unless asked for, and tests compare it with the full search on every
-algorithm and on every planted bug.
+That is a good reason and no proof: so the reduction is off unless asked for, and tests compare it
+with the full search on every algorithm and on every planted bug.
 """
 
 from __future__ import annotations
@@ -41,11 +44,15 @@ class _Anew(Exception):
 
 
 class ReducedSearch(MergingSearch):
-    """Breadth first over the states in which no quiet receipt is left: all of these are taken at once."""
+    """Breadth first over the states in which no quiet receipt is left: all of these are taken at
+    once.
+    """
 
     told = "breadth first, quiet receipts at once (validated, not proved)"
 
-    def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
+    def __init__(
+        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound
+    ) -> None:
         if bound.synchronous:
             raise CannotReduce("while time passes for all, no step is independent of the others")
         self.used: set[Class] = set()
@@ -74,7 +81,9 @@ class ReducedSearch(MergingSearch):
                 self.resting = 0
 
     def _look_around(self) -> None:
-        """Visits the first states as they are, and judges the receipts of all components that occur in them."""
+        """Visits the first states as they are, and judges the receipts of all components that occur
+        in them.
+        """
         around = Search(self.system, self._uses, self.observer, self.bound, self.locals)
         around.run(LOOK, stop_at_first=False)
         for place in range(self._size):
@@ -85,11 +94,14 @@ class ReducedSearch(MergingSearch):
         return self.settled(state)[-1]
 
     def settled(self, state: int) -> list[int]:
-        """The states from this one on, one quiet receipt after the other, to one where there is none left."""
+        """The states from this one on, one quiet receipt after the other, to one where there is
+        none left.
+        """
         chain = [state]
         while (following := self._taken_at_once(chain[-1])) is not None:
             if following in chain:
-                break  # round in a loop: nothing is left out, for the last state of the chain is visited
+                # round in a loop: nothing is left out, for the last state of the chain is visited
+                break
             chain.append(following)
         return chain
 
@@ -112,7 +124,11 @@ class ReducedSearch(MergingSearch):
         chain = super().path_to(state)
         path = [chain[0]]
         for following in chain[1:]:
-            path += next(way for way in (self.settled(step.target) for step in self.steps(path[-1])) if way[-1] == following)
+            path += next(
+                way
+                for way in (self.settled(step.target) for step in self.steps(path[-1]))
+                if way[-1] == following
+            )
         return path
 
     def _quiet_receipts(self, place: int, component: int) -> list[tuple[Move, Class]]:
@@ -122,7 +138,12 @@ class ReducedSearch(MergingSearch):
         moves = self.moves_of(place, component)
         found = []
         for move in moves:
-            if move.label.kind != "receive" or move.seen or move.label.choices or move.label.torn is not None:
+            if (
+                move.label.kind != "receive"
+                or move.seen
+                or move.label.choices
+                or move.label.torn is not None
+            ):
                 continue
             class_ = self._class_of(place, component, move)
             others = [other for other in moves if other is not move]
@@ -139,8 +160,18 @@ class ReducedSearch(MergingSearch):
         local = self.locals[place]
         parcel = move.label.what
         post = local.post
-        sent = tuple(type(post.values[number].message) for _, bundle in move.sends for number in post.bundles.values[bundle])
-        return (type(local.stack.plan), parcel.port, type(parcel.message), sent, local.use_of(component))
+        sent = tuple(
+            type(post.values[number].message)
+            for _, bundle in move.sends
+            for number in post.bundles.values[bundle]
+        )
+        return (
+            type(local.stack.plan),
+            parcel.port,
+            type(parcel.message),
+            sent,
+            local.use_of(component),
+        )
 
     def _makes_no_difference(self, place: int, move: Move, other: Move) -> bool:
         """Whether the two lead to the same, whichever comes first."""

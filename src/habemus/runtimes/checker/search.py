@@ -1,12 +1,13 @@
 """The search: every global state once, each as one integer.
 
-A global state is the number of a component for each process, the number of what the observer knows, and the number of
-the budgets that are left, packed side by side into one integer.  A move adds a difference to each of the fields that it
-changes, and all differences are known from the second time on: the inner loop adds integers and asks a dictionary.  If a
-field becomes too narrow for its numbers, all states are packed anew with a wider one.
+A global state is the number of a component for each process, the number of what the observer knows,
+and the number of the budgets that are left, packed side by side into one integer.  A move adds a
+difference to each of the fields that it changes, and all differences are known from the second time
+on: the inner loop adds integers and asks a dictionary.  If a field becomes too narrow for its
+numbers, all states are packed anew with a wider one.
 
-Breadth first, so that the first way to a violation is a shortest one.  No state remembers where it was reached from: ways are rarely
-asked for, and then they are found backwards, from level to level.
+Breadth first, so that the first way to a violation is a shortest one.  No state remembers where it
+was reached from: ways are rarely asked for, and then they are found backwards, from level to level.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ from habemus.core.node import SetTimer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.core.values import Timer
-from habemus.runtimes.checker.local import BUDGETS, COSTS, Bound, Label, Local, Move, Numbered, locals_of, spent
+from habemus.runtimes.checker.local import (
+    BUDGETS,
+    COSTS,
+    Bound,
+    Label,
+    Local,
+    Move,
+    Numbered,
+    locals_of,
+    spent,
+)
 
 INTERRUPTED = "it was interrupted"
 
@@ -36,21 +47,29 @@ CHUNK = 20_000
 """States between two looks at the clock and the limits."""
 
 FULL_SET = 1_258_000
-"""So many integers fit into a set of two million places.  The next one would make it twice as large, so another set is begun."""
+"""So many integers fit into a set of two million places.  The next one would make it twice as
+large, so another set is begun.
+"""
 
 COMPACT = 60
-"""Integers of so many bits are the smallest that Python has for this: all fields together begin with as many."""
+"""Integers of so many bits are the smallest that Python has for this: all fields together begin
+with as many.
+"""
 
 ROOM = 200
 """Bits above all fields, which cost nothing while they are not used."""
 
 FULL = 0.8
-"""A field that is so full is made wider when another one has to be: packing all states anew is costly."""
+"""A field that is so full is made wider when another one has to be: packing all states anew is
+costly.
+"""
 
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Nothing that a search keeps is garbage, so nobody looks for it, neither meanwhile nor right afterwards."""
+    """Nothing that a search keeps is garbage, so nobody looks for it, neither meanwhile nor right
+    afterwards.
+    """
     was_collecting = gc.isenabled()
     gc.disable()
     try:
@@ -78,7 +97,9 @@ class Wrong(NamedTuple):
 
     name: str
     state: int
-    how: str  # "step": the next step violates it; "rest": nothing happens any more; "start": it has happened already; or SOMEWHERE
+    # "step": the next step violates it; "rest": nothing happens any more; "start": it has happened
+    # already; or SOMEWHERE
+    how: str
     depth: int
 
 
@@ -117,25 +138,40 @@ class Search:
     told: ClassVar[str] = "breadth first"
     """How it searches, in words."""
     keeps_states: ClassVar[bool] = True
-    """Whether every state and the ways between them are there at the end, to be looked through for loops."""
+    """Whether every state and the ways between them are there at the end, to be looked through for
+    loops.
+    """
 
     def __init__(
-        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound, locals_: list[Local] | None = None
+        self,
+        system: System,
+        uses: Mapping[ProcessId, Use],
+        observer: Observer,
+        bound: Bound,
+        locals_: list[Local] | None = None,
     ) -> None:
         self.system = system
         self.bound = bound
         self.observer = observer
-        self.locals: list[Local] = locals_ or locals_of(system, uses, bound)  # those of another search have their tables filled
+        self.locals: list[Local] = locals_ or locals_of(
+            system, uses, bound
+        )  # those of another search have their tables filled
         self.knowledge: Numbered[Knowledge] = Numbered()
         self.sights: Numbered[tuple[Seen, ...]] = Numbered()
         self.budgets: Numbered[tuple[int, ...]] = Numbered()
         self.extent = Extent()
         self.wrong: dict[str, Wrong] = {}
-        self.decides: Callable[[str], bool] = lambda _: True  # whether a violation of this property ends the search, if one does
-        self.shown: dict[str, int] = {}  # how many different events each property was seen to be about
+        self.decides: Callable[[str], bool] = lambda _: (
+            True
+        )  # whether a violation of this property ends the search, if one does
+        self.shown: dict[
+            str, int
+        ] = {}  # how many different events each property was seen to be about
         self._seen: list[set[int]] = []
         self._levels: list[list[int]] = []  # the last of them is being visited
-        self._fresh: dict[int, None] = {}  # the next one, as far as it is known, and in the order in which it was found
+        self._fresh: dict[
+            int, None
+        ] = {}  # the next one, as far as it is known, and in the order in which it was found
         self._depth = 0  # of the level that is being visited
         self.resting = 0  # states in which nothing is bound to happen
         self._size = len(self.locals)
@@ -143,7 +179,10 @@ class Search:
         self._sizes: list[Callable[[], int]] = [local.components.__len__ for local in self.locals]
         self._sizes += [self.knowledge.__len__, self.budgets.__len__]
         watch, purse = 6, 4 if bound.budgets else 0
-        self._widths = [max(4, min(16, (COMPACT - watch - purse) // self._size))] * self._size + [watch, purse]
+        self._widths = [max(4, min(16, (COMPACT - watch - purse) // self._size))] * self._size + [
+            watch,
+            purse,
+        ]
         self._violations_of: dict[tuple[int, int], Sequence[str]] = {}
         self._at_rest: dict[int, Sequence[str]] = {}
         self._lacking: dict[int, frozenset[tuple[str, ProcessId]]] = {}
@@ -158,7 +197,8 @@ class Search:
 
     def _pack_anew(self) -> None:
         """Lays out the fields and forgets all differences, which depend on where the fields are."""
-        # The first process is on top and has all the room there is, so that its field never becomes too narrow.
+        # The first process is on top and has all the room there is, so that its field never becomes
+        # too narrow.
         self._shifts = [sum(self._widths[place + 1 :]) for place in range(len(self._widths))]
         self._masks = [(1 << width) - 1 for width in self._widths]
         self._masks[0] = (1 << ROOM) - 1
@@ -173,7 +213,9 @@ class Search:
         return lambda state: sum([(state & bits) << distance for bits, distance in groups])
 
     def _regrouped(self, place: int) -> list[tuple[int, int]]:
-        """Makes one field wider, and those that are nearly full; gives which bits of a state move by how much."""
+        """Makes one field wider, and those that are nearly full; gives which bits of a state move
+        by how much.
+        """
         shifts, masks = self._shifts, self._masks
         while self._sizes[place]() > 1 << self._widths[place]:
             self._widths[place] += 1
@@ -190,10 +232,14 @@ class Search:
         """Packs anew what is known by its state."""
         self.initials = [again(state) for state in self.initials]
         self._starts = {again(state): labels for state, labels in self._starts.items()}
-        self.wrong = {name: wrong._replace(state=again(wrong.state)) for name, wrong in self.wrong.items()}
+        self.wrong = {
+            name: wrong._replace(state=again(wrong.state)) for name, wrong in self.wrong.items()
+        }
 
     def unpacked(self, state: int) -> list[int]:
-        return [state >> shift & mask for shift, mask in zip(self._shifts, self._masks, strict=True)]
+        return [
+            state >> shift & mask for shift, mask in zip(self._shifts, self._masks, strict=True)
+        ]
 
     def difference(self, place: int, before: int, after: int) -> int:
         if after > self._masks[place]:
@@ -210,7 +256,9 @@ class Search:
         return known
 
     def changes(self, move: Move) -> tuple[tuple[int, dict[int, int]], ...]:
-        """The fields other than the mover's own that a move changes, with the difference for each number there."""
+        """The fields other than the mover's own that a move changes, with the difference for each
+        number there.
+        """
         fields: list[tuple[int, dict[int, int]]] = []
         for place, bundle in move.sends:
             additions = self._additions[place].get(bundle)
@@ -226,7 +274,9 @@ class Search:
         return tuple(fields)
 
     def observed(self, knowledge: int, sight: int) -> int:
-        """What the observer knows after it has seen something; raises what is violated by that, the first time."""
+        """What the observer knows after it has seen something; raises what is violated by that, the
+        first time.
+        """
         known = self.knowledge.values[knowledge]
         violated: list[str] = []
         for seen in self.sights.values[sight]:
@@ -245,7 +295,9 @@ class Search:
         knowledge = state >> self._shifts[self._watch] & self._masks[self._watch]
         names = self._at_rest.get(knowledge)
         if names is None:
-            names = self._at_rest[knowledge] = tuple(self.observer.at_rest(self.knowledge.values[knowledge]))
+            names = self._at_rest[knowledge] = tuple(
+                self.observer.at_rest(self.knowledge.values[knowledge])
+            )
         return names
 
     def lacking(self, state: int) -> frozenset[tuple[str, ProcessId]]:
@@ -253,7 +305,9 @@ class Search:
         knowledge = state >> self._shifts[self._watch] & self._masks[self._watch]
         found = self._lacking.get(knowledge)
         if found is None:
-            found = self._lacking[knowledge] = frozenset(self.observer.lacking(self.knowledge.values[knowledge]))
+            found = self._lacking[knowledge] = frozenset(
+                self.observer.lacking(self.knowledge.values[knowledge])
+            )
         return found
 
     def known_moves(self, place: int) -> Iterable[tuple[int, list[Move]]]:
@@ -265,7 +319,11 @@ class Search:
     def _initial_states(self) -> list[int]:
         """All ways to start, at once; more than one where a start makes choices."""
         first = self.knowledge.number(self.observer.first())
-        purse = self.budgets.number(tuple(self.bound.budget(kind) for kind in BUDGETS)) if self.bound.budgets else 0
+        purse = (
+            self.budgets.number(tuple(self.bound.budget(kind) for kind in BUDGETS))
+            if self.bound.budgets
+            else 0
+        )
         found: dict[int, None] = {}
         self._starts = {}
         for moves in product(*(local.starts() for local in self.locals)):
@@ -286,7 +344,10 @@ class Search:
                 if number > self._masks[place]:
                     self._widen(place)
                     return self._initial_states()
-            state = sum(number << shift for number, shift in zip([*fields, knowledge, purse], self._shifts, strict=True))
+            state = sum(
+                number << shift
+                for number, shift in zip([*fields, knowledge, purse], self._shifts, strict=True)
+            )
             found[state] = None
             self._starts[state] = tuple(move.label for move in moves)
             self._wrong_at_start |= {name: Wrong(name, state, "start", 0) for name in violated}
@@ -304,7 +365,9 @@ class Search:
         stop_at_first: bool = True,
         progress: Callable[[Extent], None] | None = None,
     ) -> Extent:
-        """Visits all states, or as many as the limits allow.  An interrupt ends it early, and what was covered stands."""
+        """Visits all states, or as many as the limits allow.  An interrupt ends it early, and what
+        was covered stands.
+        """
         began = monotonic()
         extent = self.extent
         self._seen, self._levels = [set()], []
@@ -339,7 +402,9 @@ class Search:
         return extent
 
     def _next_level(self) -> None:
-        """Most of what a level leads to is new, so what is not is looked for only at its end, all at once."""
+        """Most of what a level leads to is new, so what is not is looked for only at its end, all
+        at once.
+        """
         fresh, self._fresh = list(self._fresh), {}
         for part in self._seen:
             if not part.isdisjoint(fresh):
@@ -371,7 +436,9 @@ class Search:
             return position + interrupted.done
 
     def _repack(self, again: Callable[[int], int]) -> None:
-        """Packs all states anew, once each: the levels have the same integers as the set, not equal ones."""
+        """Packs all states anew, once each: the levels have the same integers as the set, not equal
+        ones.
+        """
         levels = self._levels
         self._seen, self._levels = [set()], []
         for level in levels:
@@ -380,11 +447,23 @@ class Search:
         self.move_packed(again)
 
     def _expand(self, chunk: list[int]) -> int:
-        """Visits some states of the level.  If it is interrupted, the state in hand is visited again: what it has led to is known."""
+        """Visits some states of the level.  If it is interrupted, the state in hand is visited
+        again: what it has led to is known.
+        """
         at = [chunk[0], 0]  # the state in hand, and the transitions of those before it
         loop = inner_loop(self._size, bool(self.bound.budgets), self.bound.synchronous)
         try:
-            loop(chunk, self._fresh, self._shifts, self._masks, self._tables, self._spendings, self._rest, self._after_time, at)
+            loop(
+                chunk,
+                self._fresh,
+                self._shifts,
+                self._masks,
+                self._tables,
+                self._spendings,
+                self._rest,
+                self._after_time,
+                at,
+            )
         except (TooNarrow, Violation) as cause:
             raise Interrupted(chunk.index(at[0])) from cause
         finally:
@@ -410,7 +489,11 @@ class Search:
         """Where the first step leads that violates a property by being seen."""
         while True:
             try:
-                return next(step.target for step in self.steps(state) if name in self.violations_of(state, step))
+                return next(
+                    step.target
+                    for step in self.steps(state)
+                    if name in self.violations_of(state, step)
+                )
             except Violation as another:
                 self.note(another.names, state)
 
@@ -424,9 +507,13 @@ class Search:
         return violated
 
     def _after_time(self, state: int) -> int | None:
-        """The state when time has passed until the next timer runs out; None while something is under way or no timer is set."""
+        """The state when time has passed until the next timer runs out; None while something is
+        under way or no timer is set.
+        """
         numbers = self.unpacked(state)
-        waits = [local.next_timeout(number) for local, number in zip(self.locals, numbers, strict=False)]
+        waits = [
+            local.next_timeout(number) for local, number in zip(self.locals, numbers, strict=False)
+        ]
         time = min((wait for wait in waits if wait is not None), default=0)
         if time == 0:
             return None
@@ -469,7 +556,9 @@ class Search:
 
     def is_at_rest(self, state: int) -> bool:
         numbers = self.unpacked(state)
-        return not any(local.is_active(number) for local, number in zip(self.locals, numbers, strict=False))
+        return not any(
+            local.is_active(number) for local, number in zip(self.locals, numbers, strict=False)
+        )
 
     def visited(self) -> list[int]:
         """All states, in the order in which they were found."""
@@ -493,7 +582,9 @@ class Search:
 
 
 class Interrupted(Exception):
-    """Something has to be seen to before the search goes on, from the state after those that are done."""
+    """Something has to be seen to before the search goes on, from the state after those that are
+    done.
+    """
 
     def __init__(self, done: int) -> None:
         super().__init__()
@@ -501,7 +592,9 @@ class Interrupted(Exception):
 
 
 class _Additions(dict[int, int]):
-    """By the component of the receiver: the difference that a bundle of messages makes to the state."""
+    """By the component of the receiver: the difference that a bundle of messages makes to the
+    state.
+    """
 
     def __init__(self, search: Search, place: int, bundle: int) -> None:
         super().__init__()
@@ -529,7 +622,9 @@ class _Sightings(dict[int, int]):
 
 
 class _Spending(dict[int, "int | None"]):
-    """By the budgets left: the difference that a cost makes, or None where too little is left for it."""
+    """By the budgets left: the difference that a cost makes, or None where too little is left for
+    it.
+    """
 
     def __init__(self, search: Search, cost: str) -> None:
         super().__init__()
@@ -538,12 +633,17 @@ class _Spending(dict[int, "int | None"]):
     def __missing__(self, purse: int) -> int | None:
         search, cost = self._of
         less = spent(search.budgets.values[purse], cost)
-        found = self[purse] = None if less is None else search.difference(search._purse, purse, search.budgets.number(less))
+        found = self[purse] = (
+            None
+            if less is None
+            else search.difference(search._purse, purse, search.budgets.number(less))
+        )
         return found
 
 
 class _Packed(NamedTuple):
-    """What a process can do in a component, as differences between states; sorted by how many other fields a move changes.
+    """What a process can do in a component, as differences between states; sorted by how many other
+    fields a move changes.
 
     Such a field is given by where it is, and by the difference for each number there.
     """
@@ -568,7 +668,10 @@ class _Table(dict[int, _Packed]):
         alone, to_one, to_many, faults = [], [], [], []
         for move in search.moves_of(place, component):
             delta = search.difference(place, component, move.target)
-            changes = tuple((search._shifts[other], search._masks[other], differences) for other, differences in search.changes(move))
+            changes = tuple(
+                (search._shifts[other], search._masks[other], differences)
+                for other, differences in search.changes(move)
+            )
             if move.cost:
                 faults.append((move.cost, delta, changes))
             elif not changes:
@@ -579,19 +682,26 @@ class _Table(dict[int, _Packed]):
                 to_many.append((delta, changes))
         moves = len(alone) + len(to_one) + len(to_many)
         is_active = search.locals[place].is_active(component)
-        found = self[component] = _Packed(tuple(alone), tuple(to_one), tuple(to_many), moves, is_active, tuple(faults))
+        found = self[component] = _Packed(
+            tuple(alone), tuple(to_one), tuple(to_many), moves, is_active, tuple(faults)
+        )
         return found
 
 
 @cache
 def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., None]:
-    """The loop over the states of a level, written out for so many processes: this is where all the time goes.
+    """The loop over the states of a level, written out for so many processes: this is where all the
+    time goes.
 
-    For each process in turn: its moves in its component, and the state that each leads to, into `fresh`.
+    For each process in turn: its moves in its component, and the state that each leads to, into
+    `fresh`.
     """
     lines = [
         "def loop(chunk, fresh, shifts, masks, tables, spendings, rest, after_time, at):",
-        *(f"    s{each}, m{each}, table{each} = shifts[{each}], masks[{each}], tables[{each}]" for each in range(size)),
+        *(
+            f"    s{each}, m{each}, table{each} = shifts[{each}], masks[{each}], tables[{each}]"
+            for each in range(size)
+        ),
         f"    s{size}, m{size} = shifts[{size + 1}], masks[{size + 1}]",
         "    transitions = extra = 0",
         "    try:",
@@ -600,7 +710,10 @@ def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., Non
     for each in range(size):
         lines += [
             # The first process is on top.
-            f"            alone, to_one, to_many, k{each}, a{each}, faults = table{each}[state >> s{each}{f' & m{each}' if each else ''}]",
+            (
+                f"            alone, to_one, to_many, k{each}, a{each}, faults = table{each}[state"
+                f" >> s{each}{f' & m{each}' if each else ''}]"
+            ),
             "            for delta in alone: fresh[state + delta] = None",
             "            if to_one:",
             "                for delta, shift, mask, differences in to_one:",
@@ -608,7 +721,10 @@ def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., Non
             "            if to_many:",
             "                for delta, changes in to_many:",
             "                    target = state + delta",
-            "                    for shift, mask, differences in changes: target += differences[state >> shift & mask]",
+            (
+                "                    for shift, mask, differences in changes: target +="
+                " differences[state >> shift & mask]"
+            ),
             "                    fresh[target] = None",
         ]
         if budgets:
@@ -617,7 +733,10 @@ def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., Non
                 f"                price = spendings[kind][state >> s{size} & m{size}]",
                 "                if price is not None:",
                 "                    target = state + delta + price",
-                "                    for shift, mask, differences in changes: target += differences[state >> shift & mask]",
+                (
+                    "                    for shift, mask, differences in changes: target +="
+                    " differences[state >> shift & mask]"
+                ),
                 "                    fresh[target] = None",
                 "                    extra += 1",
             ]
@@ -641,4 +760,15 @@ def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., Non
     return loop
 
 
-__all__ = ["INTERRUPTED", "SOMEWHERE", "Extent", "Interrupted", "Search", "Step", "TooNarrow", "Violation", "Wrong", "without_collecting"]
+__all__ = [
+    "INTERRUPTED",
+    "SOMEWHERE",
+    "Extent",
+    "Interrupted",
+    "Search",
+    "Step",
+    "TooNarrow",
+    "Violation",
+    "Wrong",
+    "without_collecting",
+]

@@ -1,20 +1,23 @@
 """By decision diagrams: sets of states are built and never taken apart into their states.
 
-A set of global states is a *diagram*: a node for the first process has an edge for each of its components, which leads to a node for the
-second process, and so on; every path from the top to the bottom is a state.  Equal nodes are one node, so a set of millions of states
-may have some thousands of nodes.  What the observer knows and which budgets are left stand above the diagrams: there is one for
-each pair of these.
+A set of global states is a *diagram*: a node for the first process has an edge for each of its
+components, which leads to a node for the second process, and so on; every path from the top to the
+bottom is a state.  Equal nodes are one node, so a set of millions of states may have some thousands
+of nodes.  What the observer knows and which budgets are left stand above the diagrams: there is one
+for each pair of these.
 
-That suits this search, because a step says of each process apart what it does to it: the component of the mover changes in one of a few
-ways, and each receiver gets a bundle of messages, whatever its component is.  Steps that send the same to the same receivers and are
-seen alike are one *event*, and an event is fired on a whole diagram at once, from node to node.
+That suits this search, because a step says of each process apart what it does to it: the component
+of the mover changes in one of a few ways, and each receiver gets a bundle of messages, whatever its
+component is.  Steps that send the same to the same receivers and are seen alike are one *event*,
+and an event is fired on a whole diagram at once, from node to node.
 
-A node is *saturated* when no event leads out of it that begins at its process or below.  Nodes are saturated from the bottom upwards
-as they are made (Ciardo, Lüttgen, Siminiceanu: Saturation, 2001), so that most of what an event leads to has been found already
-when it is fired.  The union of two saturated nodes is saturated, because what a set leads to is what its parts lead to.
+A node is *saturated* when no event leads out of it that begins at its process or below.  Nodes are
+saturated from the bottom upwards as they are made (Ciardo, Lüttgen, Siminiceanu: Saturation, 2001),
+so that most of what an event leads to has been found already when it is fired.  The union of two
+saturated nodes is saturated, because what a set leads to is what its parts lead to.
 
-There are no levels, so nobody knows how deep a state is.  If something is wrong, that it is so is all that is known, and
-another search has to find the shortest way to it.
+There are no levels, so nobody knows how deep a state is.  If something is wrong, that it is so is
+all that is known, and another search has to find the shortest way to it.
 """
 
 from __future__ import annotations
@@ -29,7 +32,15 @@ from habemus.core.model import Observer, Seen, Use
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.local import Bound, Local, spent
-from habemus.runtimes.checker.search import INTERRUPTED, SOMEWHERE, Extent, Search, Violation, Wrong, without_collecting
+from habemus.runtimes.checker.search import (
+    INTERRUPTED,
+    SOMEWHERE,
+    Extent,
+    Search,
+    Violation,
+    Wrong,
+    without_collecting,
+)
 
 Key: TypeAlias = tuple[int, tuple[tuple[int, int], ...], tuple[Seen, ...], str]
 """Of an event: who moves, the bundles that others get, what is seen of it, what it costs."""
@@ -45,18 +56,35 @@ AT_TOP = -1
 
 EDGES_BETWEEN_LOOKS = 20_000
 COMPONENT = 4
-"""How many edges a component of a process counts for, at least: what there is to know of it takes about as much room.  It takes more if
-many messages are under way to it, for each may be the next; a process that always sends something has components without end."""
+"""How many edges a component of a process counts for, at least: what there is to know of it takes
+about as much room.  It takes more if many messages are under way to it, for each may be the next; a
+process that always sends something has components without end."""
 COUNTING = 20
-"""After the states were counted for whoever watches, they are not counted again for so many times as long."""
+"""After the states were counted for whoever watches, they are not counted again for so many times
+as long.
+"""
 
 
 class Event:
-    """All steps of a process that send the same to the same receivers, are seen alike and cost the same."""
+    """All steps of a process that send the same to the same receivers, are seen alike and cost the
+    same.
+    """
 
-    __slots__ = ("begins_at", "bit", "changes", "cost", "fired", "last", "mover", "sight", "targets")
+    __slots__ = (
+        "begins_at",
+        "bit",
+        "changes",
+        "cost",
+        "fired",
+        "last",
+        "mover",
+        "sight",
+        "targets",
+    )
 
-    def __init__(self, number: int, mover: int, changes: Mapping[int, _Bundled], sight: int | None, cost: str) -> None:
+    def __init__(
+        self, number: int, mover: int, changes: Mapping[int, _Bundled], sight: int | None, cost: str
+    ) -> None:
         self.bit = 1 << number
         self.mover = mover
         self.changes = changes
@@ -71,7 +99,9 @@ class Event:
 class Doings(NamedTuple):
     """What a process can do in a component."""
 
-    begin: list[tuple[Event, list[int]]]  # the events that begin at it, with its components afterwards
+    begin: list[
+        tuple[Event, list[int]]
+    ]  # the events that begin at it, with its components afterwards
     silently: list[int]  # the components to which it can go unheard and unseen
     bits: int  # of all events but silent ones
     moves: int  # how many moves these are, without those that cost something
@@ -86,24 +116,38 @@ class SymbolicSearch(Search):
     keeps_states = False
 
     def __init__(
-        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound, locals_: list[Local] | None = None
+        self,
+        system: System,
+        uses: Mapping[ProcessId, Use],
+        observer: Observer,
+        bound: Bound,
+        locals_: list[Local] | None = None,
     ) -> None:
         super().__init__(system, uses, observer, bound, locals_)
-        assert not bound.synchronous, "time passes for all processes at once, which is no step of one of them"
+        assert not bound.synchronous, (
+            "time passes for all processes at once, which is no step of one of them"
+        )
         self._edges: list[Edges] = [{}]  # by the number of the node
-        self._enabled: list[int] = [0]  # by the number of the node: the bits of the events that some state in it has
+        self._enabled: list[int] = [
+            0
+        ]  # by the number of the node: the bits of the events that some state in it has
         self._places: list[int] = [self._size]  # by the number of the node: whose it is
         self._nodes: list[dict[frozenset[tuple[int, int]], int]] = [{} for _ in self.locals]
         self._unions: dict[tuple[int, int], int] = {}
         self._events: dict[Key, Event] = {}
         self._by_bit: list[Event] = []
-        # By process, and in the last place for the top: the bits of the events that begin there, and have their mover further down.
+        # By process, and in the last place for the top: the bits of the events that begin there,
+        # and have their mover further down.
         self._begins: list[int] = [0] * (self._size + 1)
         self._among: dict[int, list[Event]] = {}
         self._doings = [_Known(self, place) for place in range(self._size)]
         self._bundled: dict[tuple[int, int], _Bundled] = {}
-        self._top: dict[tuple[int, int], Edges] = {}  # of the first process, by what is known and which budgets are left
-        self._rested: list[int] = []  # what is known in some state in which nothing is bound to happen
+        self._top: dict[
+            tuple[int, int], Edges
+        ] = {}  # of the first process, by what is known and which budgets are left
+        self._rested: list[
+            int
+        ] = []  # what is known in some state in which nothing is bound to happen
         self._stored = 0  # edges
         self._next_look = 0
         self._look: Callable[[], None] = lambda: None
@@ -118,7 +162,9 @@ class SymbolicSearch(Search):
         stop_at_first: bool = True,
         progress: Callable[[Extent], None] | None = None,
     ) -> Extent:
-        """Finds the set of all states.  The limit is one of edges in diagrams, which are what there is to be stored."""
+        """Finds the set of all states.  The limit is one of edges in diagrams, which are what there
+        is to be stored.
+        """
         began, extent = monotonic(), self.extent
         quiet_until = began
 
@@ -165,10 +211,16 @@ class SymbolicSearch(Search):
                     continue
                 after = self._closed(0, self._image(event, 0, edges))
                 # Only now is it known that this can be seen.
-                known = knowledge if event.sight is None else self._seen_after(knowledge, event.sight, stop_at_first)
+                known = (
+                    knowledge
+                    if event.sight is None
+                    else self._seen_after(knowledge, event.sight, stop_at_first)
+                )
                 self._put(pending, (known, left), after)
 
-    def _put(self, pending: dict[tuple[int, int], Edges], key: tuple[int, int], edges: Edges) -> None:
+    def _put(
+        self, pending: dict[tuple[int, int], Edges], key: tuple[int, int], edges: Edges
+    ) -> None:
         fresh = pending.get(key, {})
         self._merge(1, self._top.setdefault(key, {}), fresh, edges.items())
         if fresh:
@@ -195,7 +247,9 @@ class SymbolicSearch(Search):
 
     def doings_of(self, place: int, component: int) -> Doings:
         """What a process can do in a component, as events."""
-        self._store(COMPONENT + len(self.locals[place].components.values[component].inbox) ** 2 // COMPONENT)
+        self._store(
+            COMPONENT + len(self.locals[place].components.values[component].inbox) ** 2 // COMPONENT
+        )
         moves = self.moves_of(place, component)
         silently: list[int] = []
         events: dict[int, Event] = {}
@@ -207,14 +261,22 @@ class SymbolicSearch(Search):
             event = self._events.get(key) or self._new_event(key)
             events[event.bit] = event
             event.targets.setdefault(component, []).append(target)
-        begin = [(event, event.targets[component]) for event in events.values() if event.begins_at == place]
-        costly = Counter([move.cost for move in moves if move.cost]) if self.bound.budgets else _FREE
+        begin = [
+            (event, event.targets[component])
+            for event in events.values()
+            if event.begins_at == place
+        ]
+        costly = (
+            Counter([move.cost for move in moves if move.cost]) if self.bound.budgets else _FREE
+        )
         return Doings(begin, silently, sum(events), len(moves) - costly.total(), costly)
 
     def _new_event(self, key: Key) -> Event:
         place, sends, seen, cost = key
         changes = {other: self._with(other, bundle) for other, bundle in sends}
-        event = self._events[key] = Event(len(self._by_bit), place, changes, self.sights.number(seen) if seen else None, cost)
+        event = self._events[key] = Event(
+            len(self._by_bit), place, changes, self.sights.number(seen) if seen else None, cost
+        )
         self._by_bit.append(event)
         self._begins[event.begins_at] |= 0 if event.begins_at == place else event.bit
         return event
@@ -271,8 +333,12 @@ class SymbolicSearch(Search):
         return found
 
     def _fired(self, event: Event, place: int, node: int) -> int:
-        """Where an event leads from those states of a node that have it, of which there are some.  It is not known yet."""
-        found = event.fired[node] = self._saturated(place, self._image(event, place, self._edges[node]))
+        """Where an event leads from those states of a node that have it, of which there are some.
+        It is not known yet.
+        """
+        found = event.fired[node] = self._saturated(
+            place, self._image(event, place, self._edges[node])
+        )
         return found
 
     def _image(self, event: Event, place: int, edges: Edges) -> Edges:
@@ -283,10 +349,14 @@ class SymbolicSearch(Search):
             targets = event.targets
             for component, node in edges.items():
                 if component in targets:
-                    reached = node if is_last else fired.get(node) or self._fired(event, below, node)
+                    reached = (
+                        node if is_last else fired.get(node) or self._fired(event, below, node)
+                    )
                     for target in targets[component]:
                         before = after.get(target)
-                        after[target] = reached if before is None else self._union(below, before, reached)
+                        after[target] = (
+                            reached if before is None else self._union(below, before, reached)
+                        )
         else:
             is_above = place < event.mover
             changed = event.changes.get(place)
@@ -300,7 +370,9 @@ class SymbolicSearch(Search):
         return after
 
     def _saturated(self, place: int, edges: Edges) -> int:
-        """The node of these edges, whose nodes below are saturated, and of all that its events lead to."""
+        """The node of these edges, whose nodes below are saturated, and of all that its events lead
+        to.
+        """
         key = frozenset(edges.items())
         found = self._nodes[place].get(key)
         if found is None:
@@ -333,13 +405,22 @@ class SymbolicSearch(Search):
             begun = enabled[node] & begins[place]
             if begun:
                 for event in among.get(begun) or self._some(begun):
-                    reached.append((event.changes[place][component], event.fired.get(node) or self._fired(event, below, node)))
+                    reached.append(
+                        (
+                            event.changes[place][component],
+                            event.fired.get(node) or self._fired(event, below, node),
+                        )
+                    )
             if reached:
                 self._merge(below, whole, pending, reached)
         return whole
 
-    def _merge(self, below: int, whole: Edges, pending: Edges, edges: Iterable[tuple[int, int]]) -> None:
-        """Adds edges to those of a node, and what is new of them to those that are still to be looked at."""
+    def _merge(
+        self, below: int, whole: Edges, pending: Edges, edges: Iterable[tuple[int, int]]
+    ) -> None:
+        """Adds edges to those of a node, and what is new of them to those that are still to be
+        looked at.
+        """
         for component, node in edges:
             before = whole.get(component)
             if before is None:
@@ -348,7 +429,11 @@ class SymbolicSearch(Search):
                 after = self._union(below, before, node)
                 if after != before:
                     whole[component] = after
-                    pending[component] = self._union(below, pending[component], node) if component in pending else node
+                    pending[component] = (
+                        self._union(below, pending[component], node)
+                        if component in pending
+                        else node
+                    )
 
     def _bits(self, place: int, edges: Edges) -> int:
         """The events that some state behind these edges has."""
@@ -369,7 +454,9 @@ class SymbolicSearch(Search):
         return sorted(found)  # a node is made after those below it
 
     def _count(self) -> None:
-        """How many states there are, as far as they are known, how many steps lead from them, and how many are at rest."""
+        """How many states there are, as far as they are known, how many steps lead from them, and
+        how many are at rest.
+        """
         known = {BOTTOM: Counts(1, 0, 1, _FREE)}
         for node in self._nodes_below_top():
             known[node] = self._counts(self._places[node], self._edges[node], known)
@@ -377,7 +464,13 @@ class SymbolicSearch(Search):
         self.extent.states = sum([each.states for each in at_top.values()])
         self.extent.transitions = sum([each.steps for each in at_top.values()])
         for (_, purse), each in at_top.items():
-            self.extent.transitions += sum([many for kind, many in each.costly.items() if self._budget_after(purse, kind) is not None])
+            self.extent.transitions += sum(
+                [
+                    many
+                    for kind, many in each.costly.items()
+                    if self._budget_after(purse, kind) is not None
+                ]
+            )
         self.resting = sum([each.rests for each in at_top.values()])
         self._rested = [knowledge for (knowledge, _), each in at_top.items() if each.rests]
 

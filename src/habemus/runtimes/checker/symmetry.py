@@ -1,13 +1,15 @@
 """Symmetry: where processes are interchangeable, states that differ only in who is who are one.
 
-Processes of the same plan may exchange their names if the algorithm never looks at the names but to tell them apart.  Nobody has to
-promise that: every step that is executed is executed for the renamed process too, and must do the same, renamed.  An
-algorithm that compares ids is found out by the first step that does so, and the search is refused.  By induction over
-the steps, what was checked for the states that were visited holds for all those that they stand for.
+Processes of the same plan may exchange their names if the algorithm never looks at the names but to
+tell them apart.  Nobody has to promise that: every step that is executed is executed for the
+renamed process too, and must do the same, renamed.  An algorithm that compares ids is found out by
+the first step that does so, and the search is refused.  By induction over the steps, what was
+checked for the states that were visited holds for all those that they stand for.
 
-Of all the states that are the same up to names the search visits the one with the smallest number.  Loops are not judged in such a
-search: who waits would be lost with the names.  Nor may processes crash: what is left of a step that a crash cuts short
-depends on the order in which it sends, and that is one of names.
+Of all the states that are the same up to names the search visits the one with the smallest number.
+Loops are not judged in such a search: who waits would be lost with the names.  Nor may processes
+crash: what is left of a step that a crash cuts short depends on the order in which it sends, and
+that is one of names.
 """
 
 from __future__ import annotations
@@ -38,18 +40,25 @@ class SymmetricSearch(MergingSearch):
 
     told = "breadth first, one state for all that are the same up to names"
 
-    def __init__(self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound) -> None:
+    def __init__(
+        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound
+    ) -> None:
         if bound.order:
             raise NotSymmetric("what happened before what is kept track of by names")
         if bound.budget("crash"):
-            raise NotSymmetric("a crash in the middle of a step lets its messages reach some and not others, in the order of their names")
+            raise NotSymmetric(
+                "a crash in the middle of a step lets its messages reach some and not others, in"
+                " the order of their names"
+            )
         self._images: list[list[dict[int, int]]] = []
         self._knowledge_images: list[dict[int, int]] = []
         self._checked: set[tuple[int, int, Hashable]] = set()
         super().__init__(system, uses, observer, bound)
         if not hasattr(observer, "renamed"):
             raise NotSymmetric("the observer of this problem knows processes by their names")
-        self.renamings: list[Names] = [names for names in _renamings(system) if any(old != new for old, new in names.items())]
+        self.renamings: list[Names] = [
+            names for names in _renamings(system) if any(old != new for old, new in names.items())
+        ]
         if not self.renamings:
             raise NotSymmetric("no two processes have the same plan and the same neighbours")
         self._images = [[{} for _ in self.locals] for _ in self.renamings]
@@ -58,7 +67,10 @@ class SymmetricSearch(MergingSearch):
             local.on_step = self._checking(place)
             local.recheck()
         self.initials = sorted({self.standing_for(state): None for state in self.initials})
-        self._starts = {state: self._starts.get(state, next(iter(self._starts.values()))) for state in self.initials}
+        self._starts = {
+            state: self._starts.get(state, next(iter(self._starts.values())))
+            for state in self.initials
+        }
 
     # Every step is the same for the renamed process.
 
@@ -81,10 +93,18 @@ class SymmetricSearch(MergingSearch):
                     )
                     for each in outcomes
                 ]
-                found = [(other.states.values[each.node], _renamed_effects(each.effects, {}, other.peers), each.choices) for each in theirs]
+                found = [
+                    (
+                        other.states.values[each.node],
+                        _renamed_effects(each.effects, {}, other.peers),
+                        each.choices,
+                    )
+                    for each in theirs
+                ]
                 if mine != found:
                     raise NotSymmetric(
-                        f"process {local.process} and process {other.process} do not do the same, with names exchanged, on {_told(key)}"
+                        f"process {local.process} and process {other.process} do not do the same,"
+                        f" with names exchanged, on {_told(key)}"
                     )
 
         return check
@@ -97,7 +117,10 @@ class SymmetricSearch(MergingSearch):
         best = state
         for index, names in enumerate(self.renamings):
             image = numbers[self._purse] << self._shifts[self._purse]
-            image += self._renamed_knowledge(index, numbers[self._watch], names) << self._shifts[self._watch]
+            image += (
+                self._renamed_knowledge(index, numbers[self._watch], names)
+                << self._shifts[self._watch]
+            )
             for place, local in enumerate(self.locals):
                 target = local.places[names[local.process]]
                 number = self._image(index, place, numbers[place], names)
@@ -112,7 +135,9 @@ class SymmetricSearch(MergingSearch):
         if found is None:
             local = self.locals[place]
             other = self.locals[local.places[names[local.process]]]
-            found = self._images[index][place][number] = _renamed_component(local, other, local.components.values[number], names)
+            found = self._images[index][place][number] = _renamed_component(
+                local, other, local.components.values[number], names
+            )
         return found
 
     def _renamed_knowledge(self, index: int, knowledge: int, names: Names) -> int:
@@ -125,23 +150,40 @@ class SymmetricSearch(MergingSearch):
         return found
 
     def path_to(self, state: int) -> list[int]:
-        """A way along true steps: its states are the same, up to names, as those by which the search came here."""
+        """A way along true steps: its states are the same, up to names, as those by which the
+        search came here.
+        """
         chain = super().path_to(state)
         path = [next(each for each in self._starts if self.standing_for(each) == chain[0])]
         for following in chain[1:]:
-            path.append(next(step.target for step in self.steps(path[-1]) if self.standing_for(step.target) == following))
+            path.append(
+                next(
+                    step.target
+                    for step in self.steps(path[-1])
+                    if self.standing_for(step.target) == following
+                )
+            )
         return path
 
 
 def _renamings(system: System) -> Iterator[Names]:
-    """All ways to exchange the names of processes that have the same plan, ask alike, and have the same neighbours then."""
+    """All ways to exchange the names of processes that have the same plan, ask alike, and have the
+    same neighbours then.
+    """
     groups: dict[tuple[int, bool], list[ProcessId]] = {}
     for process, plan in system.plans.items():
         groups.setdefault((id(plan), process in system.clients), []).append(process)
     neighbours = {process: set(others) for process, others in system.topology.neighbours.items()}
     for images in islice(product(*(permutations(group) for group in groups.values())), MOST):
-        names = {old: new for group, image in zip(groups.values(), images, strict=True) for old, new in zip(group, image, strict=True)}
-        if all({names[each] for each in others} == neighbours[names[process]] for process, others in neighbours.items()):
+        names = {
+            old: new
+            for group, image in zip(groups.values(), images, strict=True)
+            for old, new in zip(group, image, strict=True)
+        }
+        if all(
+            {names[each] for each in others} == neighbours[names[process]]
+            for process, others in neighbours.items()
+        ):
             yield names
 
 
@@ -166,11 +208,16 @@ def _renamed_component(local: Local, other: Local, component: Component, names: 
         parcel = post.values[number]
         inbox = other.with_parcel(inbox, post.number(_renamed_parcel(parcel, names)))
     timers = tuple(
-        sorted(Pending(each.port, renamed_value(each.timer, names), each.left) for each in local.timers.values[component.timers])
+        sorted(
+            Pending(each.port, renamed_value(each.timer, names), each.left)
+            for each in local.timers.values[component.timers]
+        )
     )
     return other.components.number(
         component._replace(
-            node=other.states.number(renamed_state(local, local.states.values[component.node], names)),
+            node=other.states.number(
+                renamed_state(local, local.states.values[component.node], names)
+            ),
             inbox=inbox,
             timers=other.timers.number(timers),
             use=other.uses.number(local.uses.values[component.use]),
@@ -179,7 +226,9 @@ def _renamed_component(local: Local, other: Local, component: Component, names: 
 
 
 def _renamed_parcel(parcel: Parcel, names: Names) -> Parcel:
-    return parcel._replace(sender=names.get(parcel.sender, parcel.sender), message=renamed_value(parcel.message, names))
+    return parcel._replace(
+        sender=names.get(parcel.sender, parcel.sender), message=renamed_value(parcel.message, names)
+    )
 
 
 def _renamed_key(key: Hashable, names: Names) -> Hashable:
@@ -193,8 +242,12 @@ def _renamed_key(key: Hashable, names: Names) -> Hashable:
     raise AssertionError(f"an event of an unknown kind: {key!r}")
 
 
-def _renamed_effects(effects: Sequence[Effect], names: Names, peers: Sequence[ProcessId]) -> tuple[Any, ...]:
-    """What is sent to each, in order; and all the rest, in order.  In which order two others are sent to makes no difference."""
+def _renamed_effects(
+    effects: Sequence[Effect], names: Names, peers: Sequence[ProcessId]
+) -> tuple[Any, ...]:
+    """What is sent to each, in order; and all the rest, in order.  In which order two others are
+    sent to makes no difference.
+    """
     sent: dict[ProcessId, list[Any]] = {}
     rest: list[Any] = []
     for effect in effects:
@@ -203,7 +256,9 @@ def _renamed_effects(effects: Sequence[Effect], names: Names, peers: Sequence[Pr
                 sent.setdefault(names.get(to, to), []).append((port, renamed_value(message, names)))
             case Broadcast(port, message):
                 for peer in peers:
-                    sent.setdefault(names.get(peer, peer), []).append((port, renamed_value(message, names)))
+                    sent.setdefault(names.get(peer, peer), []).append(
+                        (port, renamed_value(message, names))
+                    )
             case Indicate(indication):
                 rest.append(renamed_value(indication, names))
             case SetTimer(port, timer, after):

@@ -1,10 +1,12 @@
 """The same search with numpy: a whole level of states at a time, over the same tables.
 
-The states are the same integers, in arrays.  A level is expanded process by process: the numbers of its components are looked
-up in tables of moves, every move adds its differences, and what is new is found by sorting and comparing neighbours.  Whatever
-is missing in a table is worked out by the processes themselves, once, as in the search without numpy.
+The states are the same integers, in arrays.  A level is expanded process by process: the numbers of
+its components are looked up in tables of moves, every move adds its differences, and what is new is
+found by sorting and comparing neighbours.  Whatever is missing in a table is worked out by the
+processes themselves, once, as in the search without numpy.
 
-No parents are kept.  The way to a state is found backwards: a level is expanded again to see which of its states leads there.
+No parents are kept.  The way to a state is found backwards: a level is expanded again to see which
+of its states leads there.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from habemus.core.model import Observer, Use
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.local import COSTS, Bound, Local, Move
-from habemus.runtimes.checker.search import INTERRUPTED, Extent, Search, TooNarrow, Violation, Wrong, without_collecting
+from habemus.runtimes.checker.search import (
+    INTERRUPTED,
+    Extent,
+    Search,
+    TooNarrow,
+    Violation,
+    Wrong,
+    without_collecting,
+)
 
 Numbers = NDArray[np.int64]
 
@@ -57,18 +67,28 @@ class VectorisedSearch(Search):
     told = "breadth first, with numpy"
 
     def __init__(
-        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound, locals_: list[Local] | None = None
+        self,
+        system: System,
+        uses: Mapping[ProcessId, Use],
+        observer: Observer,
+        bound: Bound,
+        locals_: list[Local] | None = None,
     ) -> None:
         super().__init__(system, uses, observer, bound, locals_)
         if bound.synchronous:
-            raise TooWide("time passes for all processes at once, which the search with numpy does not do")
+            raise TooWide(
+                "time passes for all processes at once, which the search with numpy does not do"
+            )
         self._sorted_levels: list[Numbers] = []
         self._arrange()
 
     def _arrange(self) -> None:
         """Lays the tables out anew: differences depend on where the fields are."""
         if sum(self._widths) + 1 > BITS:
-            raise TooWide(f"a state needs {sum(self._widths)} bits, and numpy has {BITS}; use --search breadth")
+            raise TooWide(
+                f"a state needs {sum(self._widths)} bits, and numpy has {BITS}; use --search"
+                " breadth"
+            )
         self._masks[0] = (1 << (BITS - self._shifts[0])) - 1
         self._moves = [_MoveTable(self, place) for place in range(self._size)]
         self._differences = [_DifferenceTable(self, place) for place in range(self._size + 1)]
@@ -107,7 +127,9 @@ class VectorisedSearch(Search):
                         progress(extent)
                 following = _distinct(found)
                 self._sorted_levels.append(following)
-                seen = np.sort(np.concatenate([seen, following]), kind="stable")  # two sorted runs: merged, not sorted
+                seen = np.sort(
+                    np.concatenate([seen, following]), kind="stable"
+                )  # two sorted runs: merged, not sorted
                 extent.states = len(seen)
                 if stop_at_first and self.is_decided:
                     extent.stopped = "a property is violated"
@@ -141,18 +163,24 @@ class VectorisedSearch(Search):
 
     def _expanded_level(self, states: Numbers, judge: bool) -> Iterator[tuple[Numbers, Numbers]]:
         """For each process: from which of the states its moves lead, by position, and to which."""
-        numbers = [states >> shift & mask for shift, mask in zip(self._shifts, self._masks, strict=True)]
+        numbers = [
+            states >> shift & mask for shift, mask in zip(self._shifts, self._masks, strict=True)
+        ]
         active = np.zeros(len(states), np.bool_)
         for place in range(self._size):
             table = self._moves[place].for_all(numbers[place])
             active |= table.active[numbers[place]]
             many, first = table.many[numbers[place]], table.first[numbers[place]]
-            for turn in range(int(many.max(initial=0))):  # the first move of each, the second of those that have one, ...
+            for turn in range(
+                int(many.max(initial=0))
+            ):  # the first move of each, the second of those that have one, ...
                 origin = np.flatnonzero(many > turn)
                 move = first[origin] + turn
                 targets = states[origin] + table.delta[move]
                 if self.bound.budgets:
-                    origin, move, targets = self._paid(table.cost[move], numbers[self._purse], origin, move, targets)
+                    origin, move, targets = self._paid(
+                        table.cost[move], numbers[self._purse], origin, move, targets
+                    )
                 self._carry(table, states, numbers, origin, move, targets)
                 if judge:
                     self.extent.transitions += len(targets)
@@ -161,7 +189,13 @@ class VectorisedSearch(Search):
             self._judge_rest(states[~active])
 
     def _carry(
-        self, table: _Columns, states: Numbers, numbers: Sequence[Numbers], origin: NDArray[np.int64], move: Numbers, targets: Numbers
+        self,
+        table: _Columns,
+        states: Numbers,
+        numbers: Sequence[Numbers],
+        origin: NDArray[np.int64],
+        move: Numbers,
+        targets: Numbers,
     ) -> None:
         """Adds to the targets what the moves change in fields of others."""
         left: NDArray[np.int64] | slice = slice(None)  # most moves change none, few more than one
@@ -179,7 +213,12 @@ class VectorisedSearch(Search):
                     targets[which] += differences.looked_up(row, number, states, origin[which])
 
     def _paid(
-        self, cost: Numbers, purse: Numbers, origin: NDArray[np.int64], move: Numbers, targets: Numbers
+        self,
+        cost: Numbers,
+        purse: Numbers,
+        origin: NDArray[np.int64],
+        move: Numbers,
+        targets: Numbers,
     ) -> tuple[Numbers, Numbers, Numbers]:
         """Takes what moves cost from the budgets, and leaves those out that cannot be afforded."""
         costly = np.flatnonzero(cost >= 0)
@@ -188,7 +227,13 @@ class VectorisedSearch(Search):
         if self._prices.shape[1] < len(self.budgets):
             self._prices = _grown(self._prices, len(self.budgets))
         which, left = cost[costly], purse[origin[costly]]
-        for kind, number in {*zip(which[self._prices[which, left] == UNKNOWN], left[self._prices[which, left] == UNKNOWN], strict=True)}:
+        for kind, number in {
+            *zip(
+                which[self._prices[which, left] == UNKNOWN],
+                left[self._prices[which, left] == UNKNOWN],
+                strict=True,
+            )
+        }:
             price = self._spendings[COSTS[kind]][int(number)]
             self._prices[kind, number] = NOT_AFFORDED if price is None else price
             if self._prices.shape[1] < len(self.budgets):
@@ -256,7 +301,9 @@ class _MoveTable:
         self._of = (search, place)
         self._rows: list[tuple[int, int, list[tuple[int, int]]]] = []
         self._first: list[int] = []
-        self._columns = _Columns(_blank(1), np.full(1, -1, np.int64), np.zeros(1, np.bool_), _blank(0), _blank(0), [], [])
+        self._columns = _Columns(
+            _blank(1), np.full(1, -1, np.int64), np.zeros(1, np.bool_), _blank(0), _blank(0), [], []
+        )
 
     def for_all(self, components: Numbers) -> _Columns:
         search, place = self._of
@@ -266,7 +313,11 @@ class _MoveTable:
             longer = known + known // 2
             active = np.zeros(longer, np.bool_)
             active[: len(columns.active)] = columns.active
-            columns = columns._replace(first=_longer(columns.first, longer, 0), many=_longer(columns.many, longer, -1), active=active)
+            columns = columns._replace(
+                first=_longer(columns.first, longer, 0),
+                many=_longer(columns.many, longer, -1),
+                active=active,
+            )
         missing = np.unique(components[columns.many[components] < 0]).tolist()
         if missing:
             for component in missing:
@@ -283,8 +334,17 @@ class _MoveTable:
         search, place = self._of
         changes = [(other, search._differences[other].row(bundle)) for other, bundle in move.sends]
         if move.seen:
-            changes.append((search._watch, search._differences[search._watch].row(search.sights.number(move.seen))))
-        return search.difference(place, component, move.target), COSTS.index(move.cost) if move.cost else -1, changes
+            changes.append(
+                (
+                    search._watch,
+                    search._differences[search._watch].row(search.sights.number(move.seen)),
+                )
+            )
+        return (
+            search.difference(place, component, move.target),
+            COSTS.index(move.cost) if move.cost else -1,
+            changes,
+        )
 
     def _filled(self, columns: _Columns) -> _Columns:
         """Makes arrays of the rows that are not in them yet."""
@@ -298,8 +358,12 @@ class _MoveTable:
         absent = (-1, 0)
         for slot in range(slots):
             pairs = [changes[slot] if slot < len(changes) else absent for _, _, changes in fresh]
-            places[slot] = np.concatenate([places[slot], np.array([each[0] for each in pairs], np.int64)])
-            tables[slot] = np.concatenate([tables[slot], np.array([each[1] for each in pairs], np.int64)])
+            places[slot] = np.concatenate(
+                [places[slot], np.array([each[0] for each in pairs], np.int64)]
+            )
+            tables[slot] = np.concatenate(
+                [tables[slot], np.array([each[1] for each in pairs], np.int64)]
+            )
         return columns._replace(
             delta=np.concatenate([columns.delta, np.array([row[0] for row in fresh], np.int64)]),
             cost=np.concatenate([columns.cost, np.array([row[1] for row in fresh], np.int64)]),
@@ -309,7 +373,9 @@ class _MoveTable:
 
 
 class _DifferenceTable:
-    """What bundles of messages, or sights of the observer, change in one field: a row for each of them, a column for each number."""
+    """What bundles of messages, or sights of the observer, change in one field: a row for each of
+    them, a column for each number.
+    """
 
     def __init__(self, search: VectorisedSearch, place: int) -> None:
         self._of = (search, place)
@@ -324,17 +390,29 @@ class _DifferenceTable:
             self._things.append(thing)
         return found
 
-    def looked_up(self, rows: Numbers, numbers: Numbers, states: Numbers, origin: Numbers) -> Numbers:
+    def looked_up(
+        self, rows: Numbers, numbers: Numbers, states: Numbers, origin: Numbers
+    ) -> Numbers:
         self._make_room()
         found = self._values[rows, numbers]
         missing = np.flatnonzero(found == UNKNOWN)
         if not len(missing):
             return found
-        for row, number in sorted({*zip(rows[missing].tolist(), numbers[missing].tolist(), strict=True)}):
+        for row, number in sorted(
+            {*zip(rows[missing].tolist(), numbers[missing].tolist(), strict=True)}
+        ):
             self._values[row, number] = self._difference(row, number, rows, numbers, states, origin)
         return self.looked_up(rows, numbers, states, origin)
 
-    def _difference(self, row: int, number: int, rows: Numbers, numbers: Numbers, states: Numbers, origin: Numbers) -> int:
+    def _difference(
+        self,
+        row: int,
+        number: int,
+        rows: Numbers,
+        numbers: Numbers,
+        states: Numbers,
+        origin: Numbers,
+    ) -> int:
         search, place = self._of
         thing = self._things[row]
         if place < len(search.locals):
@@ -350,9 +428,17 @@ class _DifferenceTable:
     def _make_room(self) -> None:
         search, place = self._of
         rows, columns = self._values.shape
-        wanted = len(search.locals[place].components) if place < len(search.locals) else len(search.knowledge)
+        wanted = (
+            len(search.locals[place].components)
+            if place < len(search.locals)
+            else len(search.knowledge)
+        )
         if len(self._things) > rows or wanted > columns:
-            larger = np.full((max(rows, 2 * len(self._things)), max(columns, wanted + wanted // 2)), UNKNOWN, np.int64)
+            larger = np.full(
+                (max(rows, 2 * len(self._things)), max(columns, wanted + wanted // 2)),
+                UNKNOWN,
+                np.int64,
+            )
             larger[:rows, :columns] = self._values
             self._values = larger
 

@@ -1,11 +1,13 @@
 """Makes what `[tls]` asks for: an authority for the cluster, and certificates that it signs.
 
-A certificate says who somebody is: `node-2.office` is node 2 of the cluster office, `client-alice.office` is a client.  So the
-names are given here and nowhere else: a host that reads like the name of another node or client is refused, and so is a
-wildcard, because its certificate would be good for both.  A client's certificate cannot be used to answer as a node.
+A certificate says who somebody is: `node-2.office` is node 2 of the cluster office,
+`client-alice.office` is a client.  So the names are given here and nowhere else: a host that reads
+like the name of another node or client is refused, and so is a wildcard, because its certificate
+would be good for both.  A client's certificate cannot be used to answer as a node.
 
-Whatever exists is kept and checked.  All is checked before anything is written, and a key is readable only by its owner from
-the moment its file exists.  The key of the authority stays with whoever makes certificates; no node needs it.
+Whatever exists is kept and checked.  All is checked before anything is written, and a key is
+readable only by its owner from the moment its file exists.  The key of the authority stays with
+whoever makes certificates; no node needs it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from habemus.runtimes.live.handshake import client_name, node_name
+from habemus.runtimes.live.peers.handshake import client_name, node_name
 
 DAYS = 825
 AUTHORITY_DAYS = 3650
@@ -77,15 +79,23 @@ def node(cluster: str, number: int, files: Files, hosts: Sequence[str] = ()) -> 
 
 def client(cluster: str, client: str, files: Files) -> Subject:
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", client):
-        raise BadCertificates(f"{client!r} is not a name for a client: 1 to 40 small letters, digits and hyphens")
+        raise BadCertificates(
+            f"{client!r} is not a name for a client: 1 to 40 small letters, digits and hyphens"
+        )
     return Subject(client_name(cluster, client), files, is_node=False)
 
 
-def make(authority: Files, cluster: str, subjects: Sequence[Subject], days: int = DAYS, renew: bool = False) -> list[Paper]:
+def make(
+    authority: Files,
+    cluster: str,
+    subjects: Sequence[Subject],
+    days: int = DAYS,
+    renew: bool = False,
+) -> list[Paper]:
     """Writes what is not there yet: the authority first, then the subjects in their order.
 
-    What is there must be good: made for that name, signed by that authority, and not expired.  With `renew`, the subjects'
-    certificates and keys are made anew; the authority's never are.
+    What is there must be good: made for that name, signed by that authority, and not expired.  With
+    `renew`, the subjects' certificates and keys are made anew; the authority's never are.
     """
     _check_paths([authority, *(subject.files for subject in subjects)])
     for files in [authority, *([] if renew else [subject.files for subject in subjects])]:
@@ -94,7 +104,14 @@ def make(authority: Files, cluster: str, subjects: Sequence[Subject], days: int 
     signer, exists = _load_authority(authority, now), authority.certificate.exists()
     if signer is None:
         signer = _new_authority(cluster, now)
-    papers = [Paper(f"the authority of {cluster}", authority, signer.certificate.not_valid_after_utc, not exists)]
+    papers = [
+        Paper(
+            f"the authority of {cluster}",
+            authority,
+            signer.certificate.not_valid_after_utc,
+            not exists,
+        )
+    ]
     signed: list[tuple[Files, Credential]] = [] if exists else [(authority, signer)]
     for subject in subjects:
         kept = None if renew else _load_signed(subject, signer, authority, now)
@@ -102,15 +119,24 @@ def make(authority: Files, cluster: str, subjects: Sequence[Subject], days: int 
         if certificate is None:
             certificate, key = _sign(subject, signer, days, now)
             signed.append((subject.files, Credential(certificate, key)))
-        papers.append(Paper(subject.name, subject.files, certificate.not_valid_after_utc, kept is None))
+        papers.append(
+            Paper(subject.name, subject.files, certificate.not_valid_after_utc, kept is None)
+        )
     for files, (certificate, key) in signed:
         _write(files.key, _pem_of(key), 0o600, renew and files != authority)
-        _write(files.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644, renew and files != authority)
+        _write(
+            files.certificate,
+            certificate.public_bytes(serialization.Encoding.PEM),
+            0o644,
+            renew and files != authority,
+        )
     return papers
 
 
 def make_secret(path: Path) -> bool:
-    """The secret of a cluster, in a file that only its owner can read; False if there is one already."""
+    """The secret of a cluster, in a file that only its owner can read; False if there is one
+    already.
+    """
     if path.exists():
         return False
     _write(path, f"{secrets.token_hex(SECRET_SIZE)}\n".encode(), 0o600, replace=False)
@@ -127,10 +153,15 @@ def _host(host: str, name: str, cluster: str) -> str:
         return str(address)
     lower = host.lower().rstrip(".")
     labels = lower.split(".")
-    if len(lower) > 253 or not all(re.fullmatch(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?", label) for label in labels):
+    if len(lower) > 253 or not all(
+        re.fullmatch(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?", label) for label in labels
+    ):
         raise BadCertificates(f"{host!r} is neither an address nor the name of a host")
     if lower != name and re.fullmatch(rf"(node|client)-[^.]*\.{re.escape(cluster)}", lower):
-        raise BadCertificates(f"the host {host} of {name} has a name of the kind that says who somebody is in the cluster {cluster}")
+        raise BadCertificates(
+            f"the host {host} of {name} has a name of the kind that says who somebody is in the"
+            f" cluster {cluster}"
+        )
     return lower
 
 
@@ -159,28 +190,49 @@ def _sign(subject: Subject, signer: Credential, days: int, now: datetime) -> Cre
     ends = min(now + timedelta(days=days), signer.certificate.not_valid_after_utc)
     addresses = [(host, _address(host)) for host in subject.hosts]
     names: list[x509.GeneralName] = [x509.DNSName(subject.name)]
-    names += [x509.DNSName(host) if address is None else x509.IPAddress(address) for host, address in addresses if host != subject.name]
-    uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if subject.is_node else [])]
+    names += [
+        x509.DNSName(host) if address is None else x509.IPAddress(address)
+        for host, address in addresses
+        if host != subject.name
+    ]
+    uses = [
+        ExtendedKeyUsageOID.CLIENT_AUTH,
+        *([ExtendedKeyUsageOID.SERVER_AUTH] if subject.is_node else []),
+    ]
     issuer = signer.key.public_key()
     named = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject.name)])
     builder = _builder(named, signer.certificate.subject, key.public_key(), now, ends)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(
+        x509.BasicConstraints(ca=False, path_length=None), critical=True
+    )
     builder = builder.add_extension(_usage(digital_signature=True), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
     builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    builder = builder.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False)
+    builder = builder.add_extension(
+        x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False
+    )
     return Credential(builder.sign(signer.key, hashes.SHA256()), key)
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, now: datetime, ends: datetime
+    subject: x509.Name,
+    issuer: x509.Name,
+    public: ec.EllipticCurvePublicKey,
+    now: datetime,
+    ends: datetime,
 ) -> x509.CertificateBuilder:
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(public)
-    builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - SLACK).not_valid_after(ends)
+    builder = (
+        builder.serial_number(x509.random_serial_number())
+        .not_valid_before(now - SLACK)
+        .not_valid_after(ends)
+    )
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
 
 
-def _usage(digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False) -> x509.KeyUsage:
+def _usage(
+    digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False
+) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=digital_signature,
         key_cert_sign=key_cert_sign,
@@ -201,7 +253,10 @@ def _check_paths(pairs: Sequence[Files]) -> None:
     paths = [path for files in pairs for path in files]
     for path in paths:
         if paths.count(path) > 1:
-            raise BadCertificates(f"{path} would have to be two things at once; in [tls], certificate and key have {{id}} in them")
+            raise BadCertificates(
+                f"{path} would have to be two things at once; in [tls], certificate and key have"
+                " {id} in them"
+            )
 
 
 def _check_both(files: Files) -> None:
@@ -218,17 +273,24 @@ def _load_authority(files: Files, now: datetime) -> Credential | None:
     if key.public_key() != certificate.public_key():
         raise BadCertificates(f"{files.key} is not the key of {files.certificate}")
     try:
-        is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        is_authority = certificate.extensions.get_extension_for_class(
+            x509.BasicConstraints
+        ).value.ca
     except x509.ExtensionNotFound:
         is_authority = False
     if not is_authority:
         raise BadCertificates(f"{files.certificate} is not the certificate of an authority")
     if certificate.not_valid_after_utc <= now:
-        raise BadCertificates(f"{files.certificate} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; make a new authority elsewhere")
+        raise BadCertificates(
+            f"{files.certificate} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; make a new"
+            " authority elsewhere"
+        )
     return Credential(certificate, key)
 
 
-def _load_signed(subject: Subject, signer: Credential, authority: Files, now: datetime) -> x509.Certificate | None:
+def _load_signed(
+    subject: Subject, signer: Credential, authority: Files, now: datetime
+) -> x509.Certificate | None:
     path, key_path = subject.files
     if not path.exists():
         return None
@@ -238,20 +300,27 @@ def _load_signed(subject: Subject, signer: Credential, authority: Files, now: da
     try:
         certificate.verify_directly_issued_by(signer.certificate)
     except (ValueError, TypeError, InvalidSignature):
-        raise BadCertificates(f"{path} was not signed by {authority.certificate}; --renew makes it anew") from None
+        raise BadCertificates(
+            f"{path} was not signed by {authority.certificate}; --renew makes it anew"
+        ) from None
     try:
         held = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         held = x509.SubjectAlternativeName([])
     names = held.get_values_for_type(x509.DNSName)
     if subject.name not in names:
-        raise BadCertificates(f"{path} is for {', '.join(names) or 'nobody'}, not for {subject.name}; is the name of the cluster right?")
+        raise BadCertificates(
+            f"{path} is for {', '.join(names) or 'nobody'}, not for {subject.name}; is the name of"
+            " the cluster right?"
+        )
     named = {*names, *map(str, held.get_values_for_type(x509.IPAddress))}
     absent = [host for host in subject.hosts if host not in named]
     if absent:
         raise BadCertificates(f"{path} is not good for the host {absent[0]}; --renew makes it anew")
     if certificate.not_valid_after_utc <= now:
-        raise BadCertificates(f"{path} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; --renew makes it anew")
+        raise BadCertificates(
+            f"{path} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; --renew makes it anew"
+        )
     return certificate
 
 
@@ -276,12 +345,16 @@ def _key_in(path: Path) -> ec.EllipticCurvePrivateKey:
 
 def _pem_of(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption_algorithm=serialization.NoEncryption()
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        encryption_algorithm=serialization.NoEncryption(),
     )
 
 
 def _write(path: Path, content: bytes, mode: int, replace: bool) -> None:
-    """Never over a file that is there, unless it is to be replaced: then the old one is whole until the new one is."""
+    """Never over a file that is there, unless it is to be replaced: then the old one is whole until
+    the new one is.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     made = path.with_name(f"{path.name}.new") if replace else path
     if replace:

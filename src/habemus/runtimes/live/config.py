@@ -23,11 +23,12 @@
     over = "perfect"                    # links below the algorithm; leave it out and it has the connections themselves
     shared = false                      # every lock with an election of its own; leave it out and all share one
 
-Paths are relative to the file.  What the environment says (HABEMUS_DATA, HABEMUS_SECRET_FILE, HABEMUS_RECORD, HABEMUS_BIND and
-HABEMUS_INSECURE) comes before the file, and what the command line says before both.
+Paths are relative to the file.  What the environment says (HABEMUS_DATA, HABEMUS_SECRET_FILE,
+HABEMUS_RECORD, HABEMUS_BIND and HABEMUS_INSECURE) comes before the file, and what the command line
+says before both.
 
-An address that is not of this machine alone needs certificates and a secret, or `insecure = true`.  An unknown key is refused: a
-setting that is misspelt would otherwise be a setting that is not made.
+An address that is not of this machine alone needs certificates and a secret, or `insecure = true`.
+An unknown key is refused: a setting that is misspelt would otherwise be a setting that is not made.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from habemus.runtimes.live.handshake import SECRET_AT_LEAST
+from habemus.runtimes.live.peers.handshake import SECRET_AT_LEAST
+from habemus.runtimes.live.peers.tls import Contexts, contexts
 from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.sockets import Address, is_loopback
-from habemus.runtimes.live.tls import Contexts, contexts
 
 log = logging.getLogger("habemus.live")
 
@@ -89,7 +90,9 @@ class Config:
     nodes: Mapping[int, Address]
     offers: Mapping[str, Offer]
     file: Path  # in whose folder other paths are relative
-    data: Path | None = None  # None without `has_memory`, or where only the nodes' own flags or environment name it
+    data: Path | None = (
+        None  # None without `has_memory`, or where only the nodes' own flags or environment name it
+    )
     has_memory: bool = True  # False by the word of the file: memory = "none"
     secret_file: Path | None = None
     record: Path | None = None
@@ -128,15 +131,22 @@ class Config:
 
     def check_memory(self) -> None:
         if self.has_memory and self.data is None:
-            raise BadConfig(f"{self.file} does not say where the nodes keep what they must not forget: {MEMORY}")
+            raise BadConfig(
+                f"{self.file} does not say where the nodes keep what they must not forget: {MEMORY}"
+            )
 
     def check_exposure(self, addresses: list[Address]) -> None:
         open_to_others = [address for address in addresses if not is_loopback(address.host)]
         if open_to_others and not self.insecure and (self.tls is None or self.secret_file is None):
-            lacking = " and ".join(word for word, has in (("[tls]", self.tls), ("a secret_file", self.secret_file)) if has is None)
+            lacking = " and ".join(
+                word
+                for word, has in (("[tls]", self.tls), ("a secret_file", self.secret_file))
+                if has is None
+            )
             raise BadConfig(
-                f"{open_to_others[0]} can be reached by other machines, so the cluster needs {lacking}; "
-                "or say insecure = true (--insecure) if whoever can reach it may do what he likes"
+                f"{open_to_others[0]} can be reached by other machines, so the cluster needs"
+                f" {lacking}; or say insecure = true (--insecure) if whoever can reach it may do"
+                " what he likes"
             )
 
     def _contexts(self, tls: Certificates, node: int) -> Contexts:
@@ -146,7 +156,9 @@ class Config:
 
     def certificate_files(self, tls: Certificates, node: int) -> tuple[Path, Path]:
         """The certificate of a node, and its key."""
-        certificate, key = (self.folder / name.replace("{id}", str(node)) for name in (tls.certificate, tls.key))
+        certificate, key = (
+            self.folder / name.replace("{id}", str(node)) for name in (tls.certificate, tls.key)
+        )
         return certificate, key
 
 
@@ -168,13 +180,17 @@ def secret_in(path: Path) -> bytes:
         raise BadConfig(f"secret file {path}: {reason.strerror}") from None
     warn_if_readable(path)
     if len(secret) < SECRET_AT_LEAST:
-        raise BadConfig(f"secret file {path} has {len(secret)} bytes; a secret has at least {SECRET_AT_LEAST}")
+        raise BadConfig(
+            f"secret file {path} has {len(secret)} bytes; a secret has at least {SECRET_AT_LEAST}"
+        )
     return secret
 
 
 def _folder_in(data: Path, node: int) -> Path:
     if not data.is_dir():
-        raise BadConfig(f"data folder {data} does not exist; make it, or mount what should be there")
+        raise BadConfig(
+            f"data folder {data} does not exist; make it, or mount what should be there"
+        )
     folder = data / f"node-{node}"
     folder.mkdir(exist_ok=True)
     return folder
@@ -205,7 +221,9 @@ class _Reader:
 
     def config(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
         found = self._found
-        self._known((), found, ("cluster", "nodes", "services", "tls", "socket", "memory", *OVERRIDES))
+        self._known(
+            (), found, ("cluster", "nodes", "services", "tls", "socket", "memory", *OVERRIDES)
+        )
         kinds = {"insecure": bool}
         for name in ("cluster", "socket", "memory", *OVERRIDES):
             if name in found:
@@ -221,11 +239,20 @@ class _Reader:
         if not is_cluster_name(cluster):
             self._refuse(("cluster",), CLUSTER_NAME)
         if found.get("memory", NO_MEMORY) != NO_MEMORY:
-            self._refuse(("memory",), f"memory = {_shown(found['memory'])} means nothing here; {MEMORY}")
+            self._refuse(
+                ("memory",), f"memory = {_shown(found['memory'])} means nothing here; {MEMORY}"
+            )
         if "memory" in found and "data" in found:
-            self._refuse(("memory",), f'memory = "{NO_MEMORY}" and a data folder exclude each other; remove one of the two lines')
+            self._refuse(
+                ("memory",),
+                f'memory = "{NO_MEMORY}" and a data folder exclude each other; remove one of the'
+                " two lines",
+            )
         folder = self._path.parent
-        paths = {name: folder / chosen[name] if chosen[name] else None for name in ("data", "secret_file", "record")}
+        paths = {
+            name: folder / chosen[name] if chosen[name] else None
+            for name in ("data", "secret_file", "record")
+        }
         bind = None if chosen["bind"] is None else self._address(("bind",), chosen["bind"])
         config = Config(
             cluster,
@@ -245,14 +272,23 @@ class _Reader:
     def _nodes(self) -> dict[int, Address]:
         nodes = self._typed(("nodes",), self._found.get("nodes", {}), dict)
         if not nodes:
-            self._refuse(("nodes",), 'a cluster has nodes: [nodes], and below it 1 = "127.0.0.1:7401" and so on')
+            self._refuse(
+                ("nodes",),
+                'a cluster has nodes: [nodes], and below it 1 = "127.0.0.1:7401" and so on',
+            )
         for key in nodes:
             if not re.fullmatch(r"[1-9]\d*", key):
-                self._refuse(("nodes", key), f"nodes are numbered 1, 2, 3, and {key!r} is no such number")
+                self._refuse(
+                    ("nodes", key), f"nodes are numbered 1, 2, 3, and {key!r} is no such number"
+                )
         wanted = [str(number) for number in range(1, len(nodes) + 1)]
         for key in nodes:
             if key not in wanted:
-                self._refuse(("nodes", key), f"there are {len(nodes)} nodes, numbered from 1 on, and so there is no node {key}")
+                self._refuse(
+                    ("nodes", key),
+                    f"there are {len(nodes)} nodes, numbered from 1 on, and so there is no node"
+                    f" {key}",
+                )
         if len(nodes) > MOST_NODES:
             self._refuse(("nodes",), f"a cluster has at most {MOST_NODES} nodes")
         found = {int(key): self._address(("nodes", key), nodes[key]) for key in wanted}
@@ -262,9 +298,17 @@ class _Reader:
         return found
 
     def _address(self, at: tuple[str, ...], found: object) -> Address:
-        matched = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/]+)):(\d{1,5})", found) if isinstance(found, str) else None
+        matched = (
+            re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/]+)):(\d{1,5})", found)
+            if isinstance(found, str)
+            else None
+        )
         if matched is None or int(matched[3]) > 65_535:
-            self._refuse(at, f'{found!r} is not an address; write "127.0.0.1:7401", "host.example:7400" or "[::1]:7401"')
+            self._refuse(
+                at,
+                f'{found!r} is not an address; write "127.0.0.1:7401", "host.example:7400" or'
+                ' "[::1]:7401"',
+            )
         return Address(matched[1] or matched[2], int(matched[3]))
 
     def _services(self) -> Mapping[str, Offer]:
@@ -273,16 +317,31 @@ class _Reader:
         for name, found in services.items():
             at = ("services", name)
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name):
-                self._refuse(at, f"{name!r} is not a name for a service: 1 to 40 letters, digits, hyphens and underscores")
+                self._refuse(
+                    at,
+                    f"{name!r} is not a name for a service: 1 to 40 letters, digits, hyphens and"
+                    " underscores",
+                )
             self._typed(at, found, dict)
             self._known(at, found, ("algorithm", "options", "over", "shared"))
             if "algorithm" not in found:
-                self._refuse(at, f'[services.{name}] names no algorithm; write algorithm = "ricart-agrawala", for example')
+                self._refuse(
+                    at,
+                    f'[services.{name}] names no algorithm; write algorithm = "ricart-agrawala",'
+                    " for example",
+                )
             algorithm = self._typed((*at, "algorithm"), found["algorithm"], str)
             options = self._typed((*at, "options"), found.get("options", {}), dict)
             over = self._typed((*at, "over"), found.get("over", ""), str)
-            shared = None if "shared" not in found else self._typed((*at, "shared"), found["shared"], bool)
-            given = (f"{key}={self._option((*at, 'options', key), value)}" for key, value in options.items())
+            shared = (
+                None
+                if "shared" not in found
+                else self._typed((*at, "shared"), found["shared"], bool)
+            )
+            given = (
+                f"{key}={self._option((*at, 'options', key), value)}"
+                for key, value in options.items()
+            )
             offers[name] = Offer(algorithm, tuple(given), over, shared)
         return offers or DEFAULT_OFFERS
 
@@ -290,12 +349,20 @@ class _Reader:
         try:
             return value if isinstance(value, str) else json.dumps(value)
         except TypeError:
-            self._refuse(at, f"{'.'.join(at)} must be text, a number, true, false, or a list or table of these, not {_shown(value)}")
+            self._refuse(
+                at,
+                f"{'.'.join(at)} must be text, a number, true, false, or a list or table of these,"
+                f" not {_shown(value)}",
+            )
 
     def _socket(self) -> str:
         found: str = self._found.get("socket", "")
         if found and "{id}" not in found:
-            self._refuse(("socket",), 'every node has a socket of its own: write {id} for its number, as in "run/node-{id}.sock"')
+            self._refuse(
+                ("socket",),
+                "every node has a socket of its own: write {id} for its number, as in"
+                ' "run/node-{id}.sock"',
+            )
         return found
 
     def _tls(self) -> Certificates | None:
@@ -314,9 +381,14 @@ class _Reader:
     def _known(self, at: tuple[str, ...], found: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in found:
             if key not in known:
-                near = [each for each in known if each.startswith(key)] or difflib.get_close_matches(key, known, n=1)
+                near = [
+                    each for each in known if each.startswith(key)
+                ] or difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-                self._refuse((*at, key), f"unknown key {key!r}{f' in [{chr(46).join(at)}]' if at else ''}; {hint}")
+                self._refuse(
+                    (*at, key),
+                    f"unknown key {key!r}{f' in [{chr(46).join(at)}]' if at else ''}; {hint}",
+                )
 
     def _typed(self, at: tuple[str, ...], found: Any, kind: type) -> Any:
         if type(found) is not kind:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from habemus.runtimes.live.peers.tls import Contexts
 from habemus.runtimes.live.sockets import Address
-from habemus.runtimes.live.tls import Contexts
 
 MOST_INSTANCES = 100_000
 IDLE_US = 10_000_000
@@ -21,7 +21,9 @@ class Settings:
     peers: Mapping[int, Address]  # without the node itself
     bind: Address
     socket: Path | None = None  # for clients on this machine
-    folder: Path | None = None  # for stable memory; None: what is durable lasts as long as the process
+    folder: Path | None = (
+        None  # for stable memory; None: what is durable lasts as long as the process
+    )
     replace: bool = False  # the node takes the place of one whose stable memory is lost
     secret: bytes | None = None
     tls: Contexts | None = None

@@ -13,9 +13,10 @@ from habemus.runtimes.sim.network import Delay
 
 @dataclass(frozen=True)
 class Nth:
-    """The k-th event of a kind at a process: `send`, `receive`, `request`, `indicate`, `timer`, or the name of a message,
-    request, timer or indication.  At a `send` the process is struck in the middle of its step: what it had stored is
-    stored, earlier messages of the step are out, this one and later ones are not."""
+    """The k-th event of a kind at a process: `send`, `receive`, `request`, `indicate`, `timer`, or
+    the name of a message, request, timer or indication.  At a `send` the process is struck in the
+    middle of its step: what it had stored is stored, earlier messages of the step are out, this one
+    and later ones are not."""
 
     kind: str
     count: int = 1
@@ -82,7 +83,9 @@ class Slow:
 
 @dataclass(frozen=True)
 class Skew:
-    """The clock of this process is fast (negative) or slow by so many millionths: its timers run shorter or longer."""
+    """The clock of this process is fast (negative) or slow by so many millionths: its timers run
+    shorter or longer.
+    """
 
     process: ProcessId
     millionths: int
@@ -108,11 +111,21 @@ def one_way(sender: ProcessId, receiver: ProcessId) -> tuple[tuple[ProcessId, Pr
 def between(*groups: Iterable[ProcessId]) -> tuple[tuple[ProcessId, ProcessId], ...]:
     """Return all links that join two of the groups: cutting them is a partition."""
     members = [tuple(group) for group in groups]
-    return tuple(link for one in members for other in members if one is not other for link in product(one, other))
+    return tuple(
+        link
+        for one in members
+        for other in members
+        if one is not other
+        for link in product(one, other)
+    )
 
 
 def processes_of(fault: Fault) -> list[ProcessId]:
     """Who is named in a fault, so that a name that does not exist can be refused."""
-    named = [process for link in fault.links for process in link] if isinstance(fault, Cut | Heal | Slow) else [fault.process]
+    named = (
+        [process for link in fault.links for process in link]
+        if isinstance(fault, Cut | Heal | Slow)
+        else [fault.process]
+    )
     when = getattr(fault, "when", None)
     return [*named, when.process] if isinstance(when, Nth) and when.process is not None else named

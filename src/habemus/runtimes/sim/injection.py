@@ -80,7 +80,9 @@ class FaultInjector:
                 watched = when.process
                 if watched is None:
                     watched = getattr(fault, "process", process)
-                if (when.kind, watched) == (name, process) and when.count == self._seen[process, name]:
+                if (when.kind, watched) == (name, process) and when.count == self._seen[
+                    process, name
+                ]:
                     self.inflict(fault)
 
     def strike(self, _: None, __: int, control: Strike) -> None:

@@ -1,7 +1,7 @@
 """The simulated network: how long a message takes, whether it arrives, and in which order.
 
-Time is an integer number of microseconds and every draw is made of random bits by integer arithmetic, so a
-seed means the same run on every platform.
+Time is an integer number of microseconds and every draw is made of random bits by integer
+arithmetic, so a seed means the same run on every platform.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class Uniform:
 
     def __post_init__(self) -> None:
         if not 1 <= self.low <= self.high:
-            raise ValueError(f"a delay goes from at least 1 to at least as much, not from {self.low} to {self.high}")
+            raise ValueError(
+                f"a delay goes from at least 1 to at least as much, not from {self.low} to"
+                f" {self.high}"
+            )
 
     @property
     def mean(self) -> int:
@@ -59,7 +62,9 @@ class Uniform:
 
 @lru_cache(maxsize=1)
 def _exponential_table() -> tuple[int, ...]:
-    """-ln(1-u) in units of 2**-16 for 4096 values of u.  Decimal's logarithm is the same everywhere; math.log's is not."""
+    """-ln(1-u) in units of 2**-16 for 4096 values of u.  Decimal's logarithm is the same
+    everywhere; math.log's is not.
+    """
     return tuple(int(-((Decimal(2 * step + 1) / 8192).ln()) * 65536) for step in range(4096))
 
 
@@ -84,7 +89,9 @@ class Exponential:
 
 @dataclass(frozen=True)
 class HeavyTail:
-    """Half of the messages take up to twice the base, a quarter up to four times, and so on: now and then one is very late."""
+    """Half of the messages take up to twice the base, a quarter up to four times, and so on: now
+    and then one is very late.
+    """
 
     base: int = MESSAGE_TIME
     doublings: int = 10
@@ -114,7 +121,8 @@ class HeavyTail:
 
 @dataclass(frozen=True)
 class UntilGst:
-    """The partially synchronous model: wild until the global stabilisation time, which no process knows, and bounded after it.
+    """The partially synchronous model: wild until the global stabilisation time, which no process
+    knows, and bounded after it.
 
     A message that is still under way at that time arrives within the bound, counted from then.
     """
@@ -153,7 +161,9 @@ class Network:
     fifo: bool = False
     loss: int = 0
     duplication: int = 0
-    links: Mapping[tuple[ProcessId, ProcessId], Delay] = field(default_factory=dict)  # delays of single links
+    links: Mapping[tuple[ProcessId, ProcessId], Delay] = field(
+        default_factory=dict
+    )  # delays of single links
 
     def __post_init__(self) -> None:
         for name, chance in (("loss", self.loss), ("duplication", self.duplication)):

@@ -1,9 +1,9 @@
 """Turns the simulator's raw log into events.
 
-While it runs, the simulator only appends: the time when it moves on, the queued tuple of a message when it is
-sent and again when it is taken from the queue, and a ready event for everything else, which is rare.  What that
-means is worked out here, later, in order: which number a message has, whether it reached anybody, and the vector
-clocks.
+While it runs, the simulator only appends: the time when it moves on, the queued tuple of a message
+when it is sent and again when it is taken from the queue, and a ready event for everything else,
+which is rare.  What that means is worked out here, later, in order: which number a message has,
+whether it reached anybody, and the vector clocks.
 """
 
 from __future__ import annotations
@@ -48,11 +48,17 @@ class Recorder:
         self._under_way: dict[int, int] = {}  # id of the queued tuple -> number of the message
         self._down: set[ProcessId] = set()
         self._paused: set[ProcessId] = set()
-        self._held: dict[ProcessId, list[int]] = {}  # numbers of the messages that wait for a paused process
+        self._held: dict[
+            ProcessId, list[int]
+        ] = {}  # numbers of the messages that wait for a paused process
         self._copied: set[int] = set()  # numbers of messages of which two copies are under way
-        self._position = {process: index for index, process in enumerate(processes)} if clocks else None
+        self._position = (
+            {process: index for index, process in enumerate(processes)} if clocks else None
+        )
         self._clocks = {process: [0] * len(processes) for process in processes} if clocks else {}
-        self._stamps: dict[int, tuple[int, ...]] = {}  # vector clock of the sending of each message under way
+        self._stamps: dict[
+            int, tuple[int, ...]
+        ] = {}  # vector clock of the sending of each message under way
 
     def events(self, log: Iterable[Any]) -> Iterator[Event]:
         for entry in log:
@@ -76,7 +82,16 @@ class Recorder:
                 self._copied.add(number)
                 process, port = divmod(entry.first[1], self._ports)
                 _, _, sender, message = entry.first
-                yield Event(self._now, sender, "duplicate", type(message).__name__, message, process, number, self._paths[port])
+                yield Event(
+                    self._now,
+                    sender,
+                    "duplicate",
+                    type(message).__name__,
+                    message,
+                    process,
+                    number,
+                    self._paths[port],
+                )
             else:
                 self._under_way[id(entry.event)] = self._held[entry.event[1] // self._ports].pop(0)
 
@@ -85,7 +100,18 @@ class Recorder:
         process, port = divmod(address, self._ports)
         self._number += 1
         self._under_way[id(entry)] = self._number
-        event = self._clocked(Event(self._now, sender, "send", type(message).__name__, message, process, self._number, self._paths[port]))
+        event = self._clocked(
+            Event(
+                self._now,
+                sender,
+                "send",
+                type(message).__name__,
+                message,
+                process,
+                self._number,
+                self._paths[port],
+            )
+        )
         if event.clock is not None:
             self._stamps[self._number] = event.clock
         return event
@@ -98,14 +124,30 @@ class Recorder:
             self._held[process].append(number)
             return
         kind = "lost" if process in self._down else "receive"
-        event = Event(self._now, process, kind, type(message).__name__, message, sender, number, self._paths[port])
+        event = Event(
+            self._now,
+            process,
+            kind,
+            type(message).__name__,
+            message,
+            sender,
+            number,
+            self._paths[port],
+        )
         yield self._clocked(event, number) if kind == "receive" else event
 
     def _swallowed(self, entry: Lost) -> Iterator[Event]:
         process, port = divmod(entry.address, self._ports)
         self._number += 1
         event = Event(
-            entry.time, entry.sender, "send", type(entry.message).__name__, entry.message, process, self._number, self._paths[port]
+            entry.time,
+            entry.sender,
+            "send",
+            type(entry.message).__name__,
+            entry.message,
+            process,
+            self._number,
+            self._paths[port],
         )
         yield self._clocked(event)
         yield event._replace(kind="lost")
@@ -129,6 +171,10 @@ class Recorder:
             return event
         clock = self._clocks[event.process]
         if received is not None:
-            clock[:] = map(max, clock, self._stamps[received] if received in self._copied else self._stamps.pop(received))
+            clock[:] = map(
+                max,
+                clock,
+                self._stamps[received] if received in self._copied else self._stamps.pop(received),
+            )
         clock[self._position[event.process]] += 1
         return event._replace(clock=tuple(clock))

@@ -1,8 +1,9 @@
 """How messages leave a process: the functions behind `send` and `broadcast`.
 
-They are made once per process and run, for just the features that the run uses.  `Transport.transmit`
-can do everything: loss, duplication, cuts, delays per link.  Networks on which nothing goes wrong get
-the shorter functions at the end of this file, which draw the same random bits in the same order.
+They are made once per process and run, for just the features that the run uses.
+`Transport.transmit` can do everything: loss, duplication, cuts, delays per link.  Networks on which
+nothing goes wrong get the shorter functions at the end of this file, which draw the same random
+bits in the same order.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ class Transport:
 
     def _sample_links(self) -> None:
         bits = self.calendar.bits
-        self.samplers.update((link, delay.sampler(bits)) for link, delay in self._network.links.items())
+        self.samplers.update(
+            (link, delay.sampler(bits)) for link, delay in self._network.links.items()
+        )
 
     def reset(self) -> None:
         self.sent = 0
@@ -198,7 +201,9 @@ def _constant_time_senders(transport: Transport, process: Process) -> Senders:
     return send, broadcast
 
 
-def _steady_senders(transport: Transport, process: Process, port: int, arrivals: dict[int, int] | None) -> Senders:
+def _steady_senders(
+    transport: Transport, process: Process, port: int, arrivals: dict[int, int] | None
+) -> Senders:
     """Make senders for a steady network; `arrivals` has the last arrival per link if it is FIFO."""
     me, peers, ports, calendar = process.me, process.peers, transport.ports, transport.calendar
     bits, buckets, instants = calendar.bits, calendar.buckets, calendar.instants

@@ -1,10 +1,12 @@
 """The discrete-event simulator.
 
-A run is (system, workload, network, faults, seed) and nothing else: the same five give the same events.
+A run is (system, workload, network, faults, seed) and nothing else: the same five give the same
+events.
 
-`Calendar` keeps what is under way, `Transport` decides which messages arrive and when, `Stepper` runs the
-handlers, `FaultInjector` breaks things, `Application` lets the workload ask.  `Simulation` ties them together
-and has the loop.  What a run does not need costs it nothing: read sending.py and stepping.py for how.
+`Calendar` keeps what is under way, `Transport` decides which messages arrive and when, `Stepper`
+runs the handlers, `FaultInjector` breaks things, `Application` lets the workload ask.  `Simulation`
+ties them together and has the loop.  What a run does not need costs it nothing: read sending.py and
+stepping.py for how.
 """
 
 from __future__ import annotations
@@ -39,8 +41,9 @@ CHUNK = 50_000
 class Ending:
     """How a run ended.
 
-    `quiescent`: nothing can happen any more.  `done`: the workload is finished, though processes still talk.
-    `time`, `events`: the run was cut off, so what has not happened yet may still happen.
+    `quiescent`: nothing can happen any more.  `done`: the workload is finished, though processes
+    still talk. `time`, `events`: the run was cut off, so what has not happened yet may still
+    happen.
     """
 
     reason: str
@@ -92,7 +95,9 @@ class Simulation:
         self._run_number = 0
         self._delivered = 0
         stacks = _stacks_of(system)
-        self._paths = [part.path for part in max(stacks.values(), key=lambda stack: len(stack.parts)).parts]
+        self._paths = [
+            part.path for part in max(stacks.values(), key=lambda stack: len(stack.parts)).parts
+        ]
         self._recorder = self._new_recorder()
         self._assemble(stacks)
 
@@ -100,11 +105,23 @@ class Simulation:
         ports, requests = len(self._paths), self.record >= Record.REQUESTS
         messages = self.record >= Record.MESSAGES
         self._calendar = Calendar(self._random.getrandbits)
-        self._transport = Transport(self._calendar, self.network, self.faults, ports, self.log, records=messages)
+        self._transport = Transport(
+            self._calendar, self.network, self.faults, ports, self.log, records=messages
+        )
         self._application = Application(self.workload, tuple(stacks), self._calendar, self.network)
-        skews = {fault.process: fault.millionths for fault in self.faults if isinstance(fault, Skew)}
-        self._stepper = Stepper(self.system, stacks, self._transport, self._application, skews, records=requests)
-        self._injector = FaultInjector(self.faults, self._stepper, self._transport, self._application, records_messages=messages)
+        skews = {
+            fault.process: fault.millionths for fault in self.faults if isinstance(fault, Skew)
+        }
+        self._stepper = Stepper(
+            self.system, stacks, self._transport, self._application, skews, records=requests
+        )
+        self._injector = FaultInjector(
+            self.faults,
+            self._stepper,
+            self._transport,
+            self._application,
+            records_messages=messages,
+        )
         self._stepper.spawn(self._injector.witness if self._injector.watches else None)
         self.processes: dict[ProcessId, list[Process]] = self._stepper.processes
         controls: dict[type, Callable[..., None]] = {
@@ -130,7 +147,9 @@ class Simulation:
         return process not in self._stepper.down
 
     def reset(self, seed: int) -> None:
-        """Start over with another seed: the same run as that of a new simulation, without building one."""
+        """Start over with another seed: the same run as that of a new simulation, without building
+        one.
+        """
         super(random.Random, self._random).seed(seed)  # the same for an integer, and faster
         self._begun = False
         self._delivered = 0
@@ -167,7 +186,9 @@ class Simulation:
         self._drain_to_observers()
         return Ending(reason, self._calendar.now, self._delivered, self._transport.sent)
 
-    def _run(self, until: int | None, events: int | None, progress: Callable[[int, int], None] | None) -> str:
+    def _run(
+        self, until: int | None, events: int | None, progress: Callable[[int, int], None] | None
+    ) -> str:
         self._run_number += 1
         if not self._begun:
             self._begun = True
@@ -201,7 +222,9 @@ class Simulation:
     def _stop(self, _: None, __: int, control: Stop) -> None:
         if control.run not in (None, self._run_number):
             return  # of an earlier call, which ended for another reason
-        if control.reason == "done" and self._application.keeps_going(recoveries_are_due=self._injector.recoveries_are_due()):
+        if control.reason == "done" and self._application.keeps_going(
+            recoveries_are_due=self._injector.recoveries_are_due()
+        ):
             return
         raise _Stopped(control.reason)
 
@@ -309,8 +332,18 @@ def _explain(
     table, process = targets.get(address, ({}, None))
     if isinstance(error, KeyError) and address != CONTROL:
         if process is None:
-            return f"at {now}, process {sender} sent {message!r} to a process that does not exist (address {address})"
+            return (
+                f"at {now}, process {sender} sent {message!r} to a process that does not exist"
+                f" (address {address})"
+            )
         if type(message) not in table:
-            return f"{type(process).__name__} has no @upon({type(message).__name__}) and got {message!r} from {sender}"
-    where = f"process {process.me}, on {message!r} from {sender}" if process is not None else f"on {message!r}"
+            return (
+                f"{type(process).__name__} has no @upon({type(message).__name__}) and got"
+                f" {message!r} from {sender}"
+            )
+    where = (
+        f"process {process.me}, on {message!r} from {sender}"
+        if process is not None
+        else f"on {message!r}"
+    )
     return f"at {now}, {where}: {type(error).__name__}: {error}"

@@ -88,7 +88,9 @@ class Stepper:
                 behaviour = type(process).__behaviour__
                 handlers = behaviour.settled if is_alone else behaviour.upon
                 self.tables[self.address(me, part.port)] = {
-                    kind: self._step(me, handler) for (kind, of), handler in handlers.items() if of is None
+                    kind: self._step(me, handler)
+                    for (kind, of), handler in handlers.items()
+                    if of is None
                 }
             self.attach(me)
             self._requests[me] = (processes[0], type(processes[0]).__behaviour__.requests)
@@ -127,8 +129,15 @@ class Stepper:
 
         return send, broadcast
 
-    def _give_effects(self, process: Process, part: Part, raised: deque[tuple[int, Indication]]) -> None:
-        me, port, path, address = process.me, part.port, part.path, self.address(process.me, part.port)
+    def _give_effects(
+        self, process: Process, part: Part, raised: deque[tuple[int, Indication]]
+    ) -> None:
+        me, port, path, address = (
+            process.me,
+            part.port,
+            part.path,
+            self.address(process.me, part.port),
+        )
         skew = MILLION + self._skews.get(me, 0)
         calendar, timers, log, records = self.calendar, self.timers, self.log.append, self.records
         bits, draw, schedule = calendar.bits, calendar.draw, calendar.schedule
@@ -236,11 +245,15 @@ class Stepper:
         del self.timers[control]
         if self.records:
             name, path = type(timer).__name__, self._paths[port]
-            self.log.append(Event(self.calendar.now, process, "timer", name, timer, None, None, path))
+            self.log.append(
+                Event(self.calendar.now, process, "timer", name, timer, None, None, path)
+            )
         table, part = self.targets[address]
         handler = table.get(type(timer))
         if handler is None:
-            raise MistakeInAlgorithm(f"{type(part).__name__} set the timer {timer!r} and has no @upon for it")
+            raise MistakeInAlgorithm(
+                f"{type(part).__name__} set the timer {timer!r} and has no @upon for it"
+            )
         handler(part, timer)
 
     def ask(self, _: None, number: int, control: Ask) -> None:

@@ -1,6 +1,7 @@
 """Failure detection by heartbeats and a fixed timeout.
 
-Everybody says now and then that it is there.  Who has not been heard of for too long is suspected, until it is heard of again.
+Everybody says now and then that it is there.  Who has not been heard of for too long is suspected,
+until it is heard of again.
 
 Source   your own.
 Assumes  reliable links; messages that take less than the timeout without the period.  Crashes.

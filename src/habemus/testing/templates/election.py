@@ -1,6 +1,7 @@
 """Election of the smallest: everybody tells everybody its number.
 
-Whoever calls an election says that it is there.  Whoever hears that says it too.  Who has heard all others names the smallest.
+Whoever calls an election says that it is there.  Whoever hears that says it too.  Who has heard all
+others names the smallest.
 
 Source   your own.
 Assumes  reliable links, in any order; no process crashes.

@@ -1,6 +1,7 @@
 """Mutual exclusion by a queue that one of the participants keeps.
 
-The participant with the smallest number is the secretary.  Whoever wants in asks it, and it lets one in at a time.
+The participant with the smallest number is the secretary.  Whoever wants in asks it, and it lets
+one in at a time.
 
 Source   your own.
 Assumes  reliable links, in any order; no process crashes.

@@ -39,13 +39,20 @@ class Arrow(NamedTuple):
 def colours(flights: list[Flight], events: tuple[Event, ...]) -> dict[tuple[str, str], str]:
     """A colour for each name of a message, in the order of appearance.
 
-    Messages of components step back behind those of the algorithm on top, unless it sends none itself because
-    a link below it carries everything.
+    Messages of components step back behind those of the algorithm on top, unless it sends none
+    itself because a link below it carries everything.
     """
-    kinds = list(dict.fromkeys((event.name, event.part) for event in (_event(flight, events) for flight in flights)))
+    kinds = list(
+        dict.fromkeys(
+            (event.name, event.part) for event in (_event(flight, events) for flight in flights)
+        )
+    )
     on_top = [kind for kind in kinds if not kind[1]]
     shown = on_top or kinds
-    chosen = {kind: ink.MESSAGES[index] if index < len(ink.MESSAGES) else ink.OTHER_MESSAGES for index, kind in enumerate(shown)}
+    chosen = {
+        kind: ink.MESSAGES[index] if index < len(ink.MESSAGES) else ink.OTHER_MESSAGES
+        for index, kind in enumerate(shown)
+    }
     return {kind: chosen.get(kind, ink.COMPONENT) for kind in kinds}
 
 
@@ -75,10 +82,15 @@ def _stroke(sheet: Sheet, flight: Flight) -> Stroke:
     if is_whole:
         assert flight.sent is not None and flight.ended is not None
         y1, y2 = scale.y(flight.sent), scale.y(flight.ended)
-    elif flight.sent is not None:  # swallowed, or under way at the end: it stops short of the receiver
+    elif (
+        flight.sent is not None
+    ):  # swallowed, or under way at the end: it stops short of the receiver
         y1 = scale.y(flight.sent)
         share = 1.0 if x1 == x2 else (abs(x2 - x1) - 0.45 * gap) / abs(x2 - x1)
-        x2, y2 = (x1 if x1 == x2 else x2 - way * 0.45 * gap), min(y1 + MESSAGE_HEIGHT * share, sheet.bottom - 6)
+        x2, y2 = (
+            (x1 if x1 == x2 else x2 - way * 0.45 * gap),
+            min(y1 + MESSAGE_HEIGHT * share, sheet.bottom - 6),
+        )
         return Stroke(_beside(sheet, flight.sender, x1, way, y1), y1, x2, y2)
     else:  # sent before the trace begins
         assert flight.ended is not None
@@ -87,7 +99,12 @@ def _stroke(sheet: Sheet, flight: Flight) -> Stroke:
         return Stroke(x1, y1, _beside(sheet, flight.receiver, x2, -way, y2), y2)
     if x1 == x2:
         return Stroke(x1, y1, x2, y2)
-    return Stroke(_beside(sheet, flight.sender, x1, way, y1), y1, _beside(sheet, flight.receiver, x2, -way, y2), y2)
+    return Stroke(
+        _beside(sheet, flight.sender, x1, way, y1),
+        y1,
+        _beside(sheet, flight.receiver, x2, -way, y2),
+        y2,
+    )
 
 
 def _beside(sheet: Sheet, process: int, x: float, way: float, y: float) -> float:
@@ -113,7 +130,9 @@ def _shape(sheet: Sheet, arrow: Arrow) -> str:
         body = ink.line(stroke.x1, stroke.y1, stroke.x2, stroke.y2, arrow.colour, weight, dashes)
     elif flight.is_lost:
         sheet.seen.add("lost")
-        away = 0.0 if flight.is_swallowed else 7.0  # beside the line of a process that is down, not on it
+        away = (
+            0.0 if flight.is_swallowed else 7.0
+        )  # beside the line of a process that is down, not on it
         x, y = _back(stroke, away)
         end = ink.cross(x, y, 4.2, arrow.colour)
         body = ink.line(stroke.x1, stroke.y1, x, y, arrow.colour, weight, dashes)
@@ -133,7 +152,10 @@ def _back(stroke: Stroke, distance: float) -> tuple[float, float]:
 
 def head_of(stroke: Stroke, colour: str, size: float) -> str:
     angle = math.atan2(stroke.y2 - stroke.y1, stroke.x2 - stroke.x1)
-    sides = [(stroke.x2 - size * math.cos(angle + turn), stroke.y2 - size * math.sin(angle + turn)) for turn in (-0.36, 0.36)]
+    sides = [
+        (stroke.x2 - size * math.cos(angle + turn), stroke.y2 - size * math.sin(angle + turn))
+        for turn in (-0.36, 0.36)
+    ]
     return ink.polygon([(stroke.x2, stroke.y2), *sides], colour)
 
 
@@ -142,9 +164,19 @@ def _loop(sheet: Sheet, arrow: Arrow, weight: float, dashes: str | None) -> str:
     x, y1, y2 = arrow.stroke.x1, arrow.stroke.y1, arrow.stroke.y2
     half = sheet.half_width(arrow.flight.sender, y2)
     reach = x + half + LOOP
-    shape = f"M{ink.number(x)} {ink.number(y1)}C{ink.number(reach)} {ink.number(y1)} {ink.number(reach)} {ink.number(y2)} "
+    shape = (
+        f"M{ink.number(x)} {ink.number(y1)}C{ink.number(reach)} {ink.number(y1)}"
+        f" {ink.number(reach)} {ink.number(y2)} "
+    )
     shape += f"{ink.number(x + half + 4)} {ink.number(y2)}"
-    body = ink.element("path", d=shape, fill="none", stroke=arrow.colour, stroke_width=weight, stroke_dasharray=dashes)
+    body = ink.element(
+        "path",
+        d=shape,
+        fill="none",
+        stroke=arrow.colour,
+        stroke_width=weight,
+        stroke_dasharray=dashes,
+    )
     if arrow.flight.is_lost:
         sheet.seen.add("lost")
         end = ink.cross(x + half + 6, y2, 4.2, arrow.colour)
@@ -156,7 +188,13 @@ def _loop(sheet: Sheet, arrow: Arrow, weight: float, dashes: str | None) -> str:
 def _told(sheet: Sheet, arrow: Arrow) -> str:
     """The message in full, for whoever points at it."""
     trace, words, flight, event = sheet.trace, sheet.words, arrow.flight, arrow.event
-    parts = [words["message"].format(what=event.described(), sender=trace.label(flight.sender), receiver=trace.label(flight.receiver))]
+    parts = [
+        words["message"].format(
+            what=event.described(),
+            sender=trace.label(flight.sender),
+            receiver=trace.label(flight.receiver),
+        )
+    ]
     if event.part:
         parts[0] += f" ({event.part})"
     if flight.is_copy:
@@ -168,7 +206,9 @@ def _told(sheet: Sheet, arrow: Arrow) -> str:
     elif flight.is_lost:
         parts.append(words["legend lost"])
     else:
-        parts.append(words["message arrives"].format(time=sheet.when(trace.events[flight.ended].time)))
+        parts.append(
+            words["message arrives"].format(time=sheet.when(trace.events[flight.ended].time))
+        )
     return ", ".join(parts)
 
 
@@ -188,7 +228,9 @@ def label(sheet: Sheet, all_arrows: list[Arrow]) -> None:
     components = sum(1 for arrow in all_arrows if arrow.is_component)
     for arrow in all_arrows:
         forms = variants(arrow.event.described(), arrow.event.name)
-        if len(all_arrows) > NAMES_FROM or (arrow.is_component and components > COMPONENT_NAMES_FROM):
+        if len(all_arrows) > NAMES_FROM or (
+            arrow.is_component and components > COMPONENT_NAMES_FROM
+        ):
             forms = forms[-1:]
         if arrow.is_component and components > COMPONENT_BARE_FROM:
             forms = []
@@ -247,7 +289,9 @@ def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, 
         if begin > end + 2 * CLEAR - 4:
             continue
         begin, end = min(begin, (low + high) / 2), max(end, (low + high) / 2)
-        outside = min(order, len(spaces) - 1 - order)  # the spaces next to sender and receiver are clearest
+        outside = min(
+            order, len(spaces) - 1 - order
+        )  # the spaces next to sender and receiver are clearest
         for share in (0.5, 0.35, 0.65, 0.2, 0.8, 0.0, 1.0):
             x = begin + (end - begin) * share
             y = left[1] + (x - left[0]) * slope
@@ -260,5 +304,11 @@ def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, 
                 drop = SIZE * 0.35  # from the middle of the letters to their baseline
                 yield (
                     dislike + side,
-                    _Label(form, Box(cx, cy, half, height, turn), cx - drop * math.sin(turn), cy + drop * math.cos(turn), turn),
+                    _Label(
+                        form,
+                        Box(cx, cy, half, height, turn),
+                        cx - drop * math.sin(turn),
+                        cy + drop * math.cos(turn),
+                        turn,
+                    ),
                 )

@@ -1,4 +1,6 @@
-"""Bars and bands: the life of each process, how long it waited and was inside, and where something was violated."""
+"""Bars and bands: the life of each process, how long it waited and was inside, and where something
+was violated.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,42 @@ LONGEST = 160.0
 
 
 def draw_lines(sheet: Sheet) -> None:
-    """The line of each process: drawn while it is up, dotted while it is down, nothing before its start."""
+    """The line of each process: drawn while it is up, dotted while it is down, nothing before its
+    start.
+    """
     starts: dict[ProcessId, float] = {}
     for index, event in enumerate(sheet.trace.events):
         if event.kind not in KINDS_OF_CHANGE:
-            starts.setdefault(event.process, sheet.scale.y(index) if event.kind == "start" else -12.0)
+            starts.setdefault(
+                event.process, sheet.scale.y(index) if event.kind == "start" else -12.0
+            )
     for process in sheet.trace.processes:
         x = sheet.x(process)
-        down = [sheet.extent(period) for period in sheet.periods if period.process == process and period.kind == DOWN]
-        edges = [starts.get(process, -12.0), *(edge for extent in down for edge in extent), sheet.bottom]
+        down = [
+            sheet.extent(period)
+            for period in sheet.periods
+            if period.process == process and period.kind == DOWN
+        ]
+        edges = [
+            starts.get(process, -12.0),
+            *(edge for extent in down for edge in extent),
+            sheet.bottom,
+        ]
         for order, (top, bottom) in enumerate(pairwise(edges)):
             if bottom > top:
                 is_down = order % 2 == 1
-                sheet.draw("lines", ink.line(x, top, x, bottom, ink.LINE, 1.6 if not is_down else 1.4, "1.5 4.5" if is_down else None))
+                sheet.draw(
+                    "lines",
+                    ink.line(
+                        x,
+                        top,
+                        x,
+                        bottom,
+                        ink.LINE,
+                        1.6 if not is_down else 1.4,
+                        "1.5 4.5" if is_down else None,
+                    ),
+                )
         if down:
             sheet.seen.add("down")
 
@@ -47,13 +72,19 @@ def draw_bars(sheet: Sheet) -> None:
         inner = ink.tooltip(_told(sheet, period))
         layer = "bars"
         if period.kind == WAITING:
-            inner += ink.rectangle(x - BAR + 1, top, 2 * BAR - 2, height, ink.WAITING, ink.WAITING_EDGE)
+            inner += ink.rectangle(
+                x - BAR + 1, top, 2 * BAR - 2, height, ink.WAITING, ink.WAITING_EDGE
+            )
         elif period.kind == PAUSED:
             layer = "pauses"  # below the others: a process can stand still while it is inside
-            inner += ink.rectangle(x - BAR - 4, top, 2 * BAR + 8, height, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2")
+            inner += ink.rectangle(
+                x - BAR - 4, top, 2 * BAR + 8, height, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2"
+            )
         elif period.kind == INSIDE:
             entries += 1
-            inner += ink.rectangle(x - BAR, top, 2 * BAR, height, ink.INSIDE, ink.INSIDE_EDGE, corner=2)
+            inner += ink.rectangle(
+                x - BAR, top, 2 * BAR, height, ink.INSIDE, ink.INSIDE_EDGE, corner=2
+            )
             inner += _number(sheet, entries, x, top, bottom)
         sheet.draw(layer, ink.element("g", inner))
         taken = sheet.layout if period.kind == INSIDE else sheet.bars
@@ -65,7 +96,9 @@ def _number(sheet: Sheet, entries: int, x: float, top: float, bottom: float) -> 
     y = top + 8.5
     while y + 5.5 < bottom and entries < 100:
         if sheet.layout.is_free(Box(x, y, 3, 4.5)):
-            return ink.text(x, y + 3, str(entries), size=8.5, fill=ink.PAPER, anchor="middle", weight="bold")
+            return ink.text(
+                x, y + 3, str(entries), size=8.5, fill=ink.PAPER, anchor="middle", weight="bold"
+            )
         y += 2.0
     return ""
 
@@ -82,7 +115,9 @@ def _told(sheet: Sheet, period: Period) -> str:
 
 
 def draw_violations(sheet: Sheet) -> None:
-    """A red band where two are inside at once; a red frame around a wait that did not end; a ring for anything else."""
+    """A red band where two are inside at once; a red frame around a wait that did not end; a ring
+    for anything else.
+    """
     for finding in sheet.trace.violations:
         if finding.time is None:
             continue
@@ -98,17 +133,26 @@ def draw_violations(sheet: Sheet) -> None:
             _rings(sheet, finding)
         else:
             y = sheet.scale.at(finding.time)
-            sheet.draw("bands", ink.line(sheet.columns.left, y, sheet.columns.last + 20, y, ink.VIOLATION, 1.6))
+            sheet.draw(
+                "bands",
+                ink.line(sheet.columns.left, y, sheet.columns.last + 20, y, ink.VIOLATION, 1.6),
+            )
             _tag(sheet, finding, sheet.columns.left, y, begins=True)
 
 
-def _periods_at(sheet: Sheet, time: int, processes: tuple[ProcessId, ...], kind: str) -> list[Period]:
+def _periods_at(
+    sheet: Sheet, time: int, processes: tuple[ProcessId, ...], kind: str
+) -> list[Period]:
     """The period of that kind in which each process is at that time, if it is in one."""
     events = sheet.trace.events
     found: dict[ProcessId, Period] = {}
     for period in sheet.periods:
         end = events[-1].time if period.last is None else events[period.last].time
-        if period.process in processes and period.kind == kind and events[period.first].time <= time <= end:
+        if (
+            period.process in processes
+            and period.kind == kind
+            and events[period.first].time <= time <= end
+        ):
             found[period.process] = period  # of two that meet at that time, the later one
     return list(found.values())
 
@@ -118,7 +162,12 @@ def _band(sheet: Sheet, finding: Finding, inside: list[Period]) -> None:
     bottom = max(top + 10, min(sheet.extent(period)[1] for period in inside))
     places = [sheet.x(period.process) for period in inside]
     left, right = min(places) - 15, max(places) + 15
-    sheet.draw("bands", ink.rectangle(left, top, right - left, bottom - top, ink.VIOLATION_TINT, ink.VIOLATION, corner=4))
+    sheet.draw(
+        "bands",
+        ink.rectangle(
+            left, top, right - left, bottom - top, ink.VIOLATION_TINT, ink.VIOLATION, corner=4
+        ),
+    )
     for x in places:
         frame = ink.frame(x - BAR - 3, top, 2 * BAR + 6, bottom - top, ink.VIOLATION)
         sheet.draw("points", ink.element("g", ink.tooltip(sheet.told(finding)) + frame))
@@ -138,14 +187,28 @@ def _rings(sheet: Sheet, finding: Finding) -> None:
     assert finding.time is not None
     places = []
     for process in finding.processes:
-        at = [index for index, event in enumerate(sheet.trace.events) if event.process == process and event.time == finding.time]
-        places.append((sheet.x(process), sheet.scale.y(at[-1]) if at else sheet.scale.at(finding.time)))
+        at = [
+            index
+            for index, event in enumerate(sheet.trace.events)
+            if event.process == process and event.time == finding.time
+        ]
+        places.append(
+            (sheet.x(process), sheet.scale.y(at[-1]) if at else sheet.scale.at(finding.time))
+        )
     places.sort()
     for (x1, y1), (x2, y2) in pairwise(places):
         sheet.layout.add_stroke(Stroke(x1, y1, x2, y2))
         sheet.draw("bands", ink.line(x1, y1, x2, y2, ink.VIOLATION, 1.6, "5 3"))
     for x, y in places:
-        ring = ink.element("circle", cx=x, cy=y, r=10, fill=ink.VIOLATION_TINT, stroke=ink.VIOLATION, stroke_width=2.4)
+        ring = ink.element(
+            "circle",
+            cx=x,
+            cy=y,
+            r=10,
+            fill=ink.VIOLATION_TINT,
+            stroke=ink.VIOLATION,
+            stroke_width=2.4,
+        )
         sheet.draw("bands", ink.element("g", ink.tooltip(sheet.told(finding)) + ring))
     _tag(sheet, finding, places[0][0], places[0][1] - 13)
 
@@ -154,10 +217,15 @@ def _tag(sheet: Sheet, finding: Finding, x: float, y: float, *, begins: bool = F
     """The name of the property, on red, just above a place; it is centred there, or `begins` there."""
     name = clipped(finding.name, SIZE * BOLD, LONGEST)
     half = width(name, SIZE) * BOLD / 2 + 5
-    x = min(max(x + half if begins else x, sheet.columns.left + half + 3), sheet.columns.width - half - 4)
+    x = min(
+        max(x + half if begins else x, sheet.columns.left + half + 3),
+        sheet.columns.width - half - 4,
+    )
     places = [Box(x, y - 8.5 - lift, half + 1, 8) for lift in (0, 16, -16, 32, 48)]
     box = next(filter(sheet.is_free, places), places[0])
     sheet.layout.add(box)
     shape = ink.rectangle(box.x - half, box.y - 7.5, 2 * half, 15, ink.VIOLATION, corner=3)
-    shape += ink.text(box.x, box.y + 3.6, name, size=SIZE, fill=ink.PAPER, anchor="middle", weight="bold")
+    shape += ink.text(
+        box.x, box.y + 3.6, name, size=SIZE, fill=ink.PAPER, anchor="middle", weight="bold"
+    )
     sheet.draw("labels", ink.element("g", ink.tooltip(sheet.told(finding)) + shape))

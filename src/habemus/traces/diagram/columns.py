@@ -14,19 +14,30 @@ NARROWEST = 44.0
 
 
 class Columns:
-    def __init__(self, processes: Sequence[ProcessId], labels: Sequence[float], left: float, right: float, width: float | None) -> None:
-        """`labels` are the widths of the labels to come between the columns, `left` and `right` the room needed
-        before the first column and after the last one."""
+    def __init__(
+        self,
+        processes: Sequence[ProcessId],
+        labels: Sequence[float],
+        left: float,
+        right: float,
+        width: float | None,
+    ) -> None:
+        """`labels` are the widths of the labels to come between the columns, `left` and `right` the
+        room needed before the first column and after the last one."""
         between = max(1, len(processes) - 1)
         if width is None:
             few = len(processes) <= 8
-            least, most = (120.0, 210.0) if few else (92.0, 150.0) if len(processes) <= 16 else (62.0, 96.0)
+            least, most = (
+                (120.0, 210.0) if few else (92.0, 150.0) if len(processes) <= 16 else (62.0, 96.0)
+            )
             usual = sorted(labels)[int(len(labels) * 0.9)] if labels else 0.0
             self.gap = min(max(usual + 42, least), most)
             self.gap = max(self.gap, min((LEAST_WIDTH - LEFT - left - right) / between, 240.0))
         else:
             self.gap = max((width - LEFT - left - right) / between, NARROWEST)
-        self.x = {process: LEFT + left + index * self.gap for index, process in enumerate(processes)}
+        self.x = {
+            process: LEFT + left + index * self.gap for index, process in enumerate(processes)
+        }
         self.left = LEFT
         self.last = max(self.x.values(), default=LEFT + left)
         self.width = max(self.last + right, width or LEAST_WIDTH)

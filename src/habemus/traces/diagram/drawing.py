@@ -1,7 +1,8 @@
 """The space-time diagram as SVG.
 
-Time runs downwards, because then a long run scrolls like a text and what stands on the arrows stays level enough
-to read.  Each process is a line, each message an arrow; see the legend of any picture for the rest.
+Time runs downwards, because then a long run scrolls like a text and what stands on the arrows stays
+level enough to read.  Each process is a line, each message an arrow; see the legend of any picture
+for the rest.
 """
 
 from __future__ import annotations
@@ -26,11 +27,16 @@ NAMES_AGAIN = 640.0
 SECONDS_FROM = 20_000_000
 
 
-def svg(trace: Trace, *, width: int | None = None, words: Words = ENGLISH, steps: bool = False) -> str:
-    """The picture of a trace.  `steps` says that its times count steps, as those of a counterexample do, and not microseconds."""
+def svg(
+    trace: Trace, *, width: int | None = None, words: Words = ENGLISH, steps: bool = False
+) -> str:
+    """The picture of a trace.  `steps` says that its times count steps, as those of a
+    counterexample do, and not microseconds.
+    """
     if len(trace.events) > MOST_EVENTS:
         raise TooLargeToDraw(
-            f"{len(trace.events)} events are too many for a picture, which shows {MOST_EVENTS} at most: limit the run, or draw a part of it"
+            f"{len(trace.events)} events are too many for a picture, which shows {MOST_EVENTS} at"
+            " most: limit the run, or draw a part of it"
         )
     sheet, marked = _sheet(trace, words, steps, width)
     all_arrows = arrows.arrows(sheet)
@@ -51,19 +57,35 @@ def svg(trace: Trace, *, width: int | None = None, words: Words = ENGLISH, steps
     return _assembled(sheet, top, height)
 
 
-def _sheet(trace: Trace, words: Words, steps: bool, wanted: int | None) -> tuple[Sheet, list[marks.Mark]]:
+def _sheet(
+    trace: Trace, words: Words, steps: bool, wanted: int | None
+) -> tuple[Sheet, list[marks.Mark]]:
     all_flights = flights(trace.events)
     all_periods = periods(trace.events)
     marked = marks.marks(trace.events, words)
     scale = Scale(trace.events, all_flights)
     sent = [event for event in trace.events if event.kind == "send"]
-    between = [text_width(variants(event.described(), event.name)[-2:][0], arrows.SIZE) for event in sent]
+    between = [
+        text_width(variants(event.described(), event.name)[-2:][0], arrows.SIZE) for event in sent
+    ]
     last = trace.processes[-1] if trace.processes else None
-    beside = [min(text_width(mark.label, marks.SIZE * BOLD), marks.LONGEST) for mark in marked if mark.event.process == last]
-    beside += [text_width(event.described(), arrows.SIZE) + arrows.LOOP for event in sent if event.process == event.peer == last]
+    beside = [
+        min(text_width(mark.label, marks.SIZE * BOLD), marks.LONGEST)
+        for mark in marked
+        if mark.event.process == last
+    ]
+    beside += [
+        text_width(event.described(), arrows.SIZE) + arrows.LOOP
+        for event in sent
+        if event.process == event.peer == last
+    ]
     notes = [named(change, trace.processes, trace.label, words) for change in changes(trace.events)]
     right = max(52.0, marks.note_width(notes) + 44 if notes else 0.0, max(beside, default=0.0) + 26)
-    left = max(34.0, min(text_width(trace.label(trace.processes[0]), 12) * BOLD / 2, 60.0) + 20) if trace.processes else 34.0
+    left = (
+        max(34.0, min(text_width(trace.label(trace.processes[0]), 12) * BOLD / 2, 60.0) + 20)
+        if trace.processes
+        else 34.0
+    )
     columns = Columns(trace.processes, between, left, right, wanted)
     return Sheet(trace, words, steps, scale, columns, all_flights, all_periods), marked
 
@@ -72,12 +94,20 @@ def _axis(sheet: Sheet) -> None:
     scale, words, steps, left = sheet.scale, sheet.words, sheet.steps, sheet.columns.left
     in_seconds = not steps and scale.last - scale.origin() >= SECONDS_FROM
     unit = words["axis steps" if steps else "axis s" if in_seconds else "axis ms"]
-    sheet.draw("ground", ink.text(left - 10, -24, unit, size=10.5, fill=ink.MUTED, anchor="end", style="italic"))
+    sheet.draw(
+        "ground",
+        ink.text(left - 10, -24, unit, size=10.5, fill=ink.MUTED, anchor="end", style="italic"),
+    )
     for tick in scale.ticks():
         time = tick.time - scale.origin()
         shown = str(time) if steps else milliseconds(time // 1_000 if in_seconds else time)
-        sheet.draw("ground", ink.line(left - 5, tick.y, sheet.columns.last + 20, tick.y, ink.FAINT, 1))
-        sheet.draw("ground", ink.text(left - 10, tick.y + 3.7, shown, size=10.5, fill=ink.MUTED, anchor="end"))
+        sheet.draw(
+            "ground", ink.line(left - 5, tick.y, sheet.columns.last + 20, tick.y, ink.FAINT, 1)
+        )
+        sheet.draw(
+            "ground",
+            ink.text(left - 10, tick.y + 3.7, shown, size=10.5, fill=ink.MUTED, anchor="end"),
+        )
     top = -14.0
     for gap in scale.gaps:
         middle = (gap.top + gap.bottom) / 2
@@ -101,8 +131,14 @@ def _names_again(sheet: Sheet) -> None:
             if free:
                 box = min(free, key=sheet.layout.crossings)
                 sheet.layout.add(box)
-                shape = ink.rectangle(box.x - half, box.y - 8, 2 * half, 16, ink.PAPER, ink.FAINT, corner=8)
-                sheet.draw("labels", shape + ink.text(box.x, box.y + 3.5, name, size=10, fill=ink.MUTED, anchor="middle"))
+                shape = ink.rectangle(
+                    box.x - half, box.y - 8, 2 * half, 16, ink.PAPER, ink.FAINT, corner=8
+                )
+                sheet.draw(
+                    "labels",
+                    shape
+                    + ink.text(box.x, box.y + 3.5, name, size=10, fill=ink.MUTED, anchor="middle"),
+                )
         y += NAMES_AGAIN
 
 
@@ -123,7 +159,9 @@ def _assembled(sheet: Sheet, top: list[str], height: float) -> str:
     total = offset + sheet.bottom + 46
     title = trace.title or words["untitled"]
     findings = "; ".join(sheet.told(finding) for finding in trace.findings)
-    described = words["described"].format(processes=len(trace.processes), events=len(trace.events), findings=findings)
+    described = words["described"].format(
+        processes=len(trace.processes), events=len(trace.events), findings=findings
+    )
     drawn = "".join("\n".join(("", *filter(None, shapes))) for shapes in sheet.layers.values())
     names = "\n".join([*_names(sheet, -28), *_names(sheet, sheet.bottom + 12)])
     inner = "\n".join(
@@ -132,7 +170,9 @@ def _assembled(sheet: Sheet, top: list[str], height: float) -> str:
             ink.tooltip(title) + ink.element("desc", ink.escaped(described)),
             ink.element("rect", width="100%", height="100%", fill=ink.PAPER),
             *top,
-            ink.element("g", drawn + "\n" + names + "\n", transform=f"translate(0 {ink.number(offset)})"),
+            ink.element(
+                "g", drawn + "\n" + names + "\n", transform=f"translate(0 {ink.number(offset)})"
+            ),
             "",
         ]
     )

@@ -50,12 +50,18 @@ def _violations(sheet: Sheet, room: float, top: float) -> tuple[list[str], float
     lines: list[str] = []
     for finding in sheet.trace.violations:
         for order, line in enumerate(wrapped(sheet.told(finding), SIZE, room - 30)):
-            name, rest = (finding.name, line.removeprefix(finding.name)) if order == 0 else ("", line)
-            inner = (ink.element("tspan", ink.escaped(name), font_weight="bold") if name else "") + ink.escaped(rest)
+            name, rest = (
+                (finding.name, line.removeprefix(finding.name)) if order == 0 else ("", line)
+            )
+            inner = (
+                ink.element("tspan", ink.escaped(name), font_weight="bold") if name else ""
+            ) + ink.escaped(rest)
             x, y = MARGIN + 13 + (10 if order else 0), top + 18 + len(lines) * LEADING
             lines.append(ink.element("text", inner, x=x, y=y, font_size=SIZE, fill=ink.VIOLATION))
     height = len(lines) * LEADING + 10
-    ground = ink.rectangle(MARGIN, top, room, height, ink.VIOLATION_TINT, corner=4) + ink.rectangle(MARGIN, top, 4, height, ink.VIOLATION)
+    ground = ink.rectangle(MARGIN, top, room, height, ink.VIOLATION_TINT, corner=4) + ink.rectangle(
+        MARGIN, top, 4, height, ink.VIOLATION
+    )
     return [ground, *lines], height
 
 
@@ -94,8 +100,14 @@ def _entries(sheet: Sheet, all_arrows: list[Arrow]) -> list[tuple[float, _Icon, 
             entries.append((wide, icon, words[f"legend {sign}"]))
 
     add("waiting", 10, lambda x, y: ink.rectangle(x, y - 6, 10, 12, ink.WAITING, ink.WAITING_EDGE))
-    add("inside", 12, lambda x, y: ink.rectangle(x, y - 6, 12, 12, ink.INSIDE, ink.INSIDE_EDGE, corner=2))
-    add("violation", 16, lambda x, y: ink.frame(x, y - 6, 16, 12, ink.VIOLATION, ink.VIOLATION_TINT))
+    add(
+        "inside",
+        12,
+        lambda x, y: ink.rectangle(x, y - 6, 12, 12, ink.INSIDE, ink.INSIDE_EDGE, corner=2),
+    )
+    add(
+        "violation", 16, lambda x, y: ink.frame(x, y - 6, 16, 12, ink.VIOLATION, ink.VIOLATION_TINT)
+    )
     names: dict[str, list[str]] = {}
     for arrow in all_arrows:
         if arrow.event.name not in names.setdefault(arrow.colour, []):
@@ -103,17 +115,35 @@ def _entries(sheet: Sheet, all_arrows: list[Arrow]) -> list[tuple[float, _Icon, 
     for colour, kinds in names.items():
         shown = ", ".join(kinds[:MOST_NAMES]) + (", …" if len(kinds) > MOST_NAMES else "")
         entries.append((26, partial(_sample, colour), shown))
-    add("lost", 25, lambda x, y: ink.line(x, y, x + 20, y, ink.MUTED, 1.5) + ink.cross(x + 21, y, 4, ink.MUTED))
+    add(
+        "lost",
+        25,
+        lambda x, y: ink.line(x, y, x + 20, y, ink.MUTED, 1.5) + ink.cross(x + 21, y, 4, ink.MUTED),
+    )
     add("copy", 26, partial(_sample, ink.MUTED, dashes="6 3"))
     add(
         "under way",
         25,
-        lambda x, y: ink.line(x, y, x + 22, y, ink.MUTED, 1.5, "2 3") + ink.circle(x + 22, y, 2.6, ink.PAPER, ink.MUTED, 1.4),
+        lambda x, y: (
+            ink.line(x, y, x + 22, y, ink.MUTED, 1.5, "2 3")
+            + ink.circle(x + 22, y, 2.6, ink.PAPER, ink.MUTED, 1.4)
+        ),
     )
     for sign in ("indication", "request", "timer"):
         add(sign, 12, partial(_centred, sign))
-    add("down", 26, lambda x, y: ink.cross(x + 5, y, 4.5, ink.TEXT, 2.6) + ink.line(x + 13, y, x + 27, y, ink.LINE, 1.4, "1.5 4.5"))
-    add("paused", 16, lambda x, y: ink.rectangle(x, y - 6, 16, 12, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2"))
+    add(
+        "down",
+        26,
+        lambda x, y: (
+            ink.cross(x + 5, y, 4.5, ink.TEXT, 2.6)
+            + ink.line(x + 13, y, x + 27, y, ink.LINE, 1.4, "1.5 4.5")
+        ),
+    )
+    add(
+        "paused",
+        16,
+        lambda x, y: ink.rectangle(x, y - 6, 16, 12, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2"),
+    )
     add("network", 25, lambda x, y: ink.line(x, y, x + 25, y, ink.NETWORK, 1.2, "7 4"))
     add("break", 10, lambda x, y: ink.zigzag(x + 5, y))
     return entries
@@ -124,4 +154,6 @@ def _centred(sign: str, x: float, y: float) -> str:
 
 
 def _sample(colour: str, x: float, y: float, dashes: str | None = None) -> str:
-    return ink.line(x, y, x + 20, y, colour, 1.5, dashes) + head_of(Stroke(x, y, x + 26, y), colour, 9)
+    return ink.line(x, y, x + 20, y, colour, 1.5, dashes) + head_of(
+        Stroke(x, y, x + 26, y), colour, 9
+    )

@@ -1,7 +1,7 @@
 """Ink: SVG elements as text, and the colours.
 
-No element has an id, so that several pictures can stand in one page without getting into each other's way; arrow
-heads and crosses are therefore drawn, not referred to.
+No element has an id, so that several pictures can stand in one page without getting into each
+other's way; arrow heads and crosses are therefore drawn, not referred to.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from html import escape
 
 FONT = "'Open Sans','Segoe UI','Helvetica Neue',Arial,'DejaVu Sans',sans-serif"
 
-# The palette of Okabe and Ito, which colour-blind people can tell apart; darker where text is written in it.
+# The palette of Okabe and Ito, which colour-blind people can tell apart; darker where text is
+# written in it.
 PAPER = "#ffffff"
 TEXT = "#1f2430"
 MUTED = "#5b6472"
@@ -31,7 +32,9 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def escaped(text: str) -> str:
-    """The text as XML can hold it; characters that it cannot hold at all become question marks in a box."""
+    """The text as XML can hold it; characters that it cannot hold at all become question marks in a
+    box.
+    """
     return escape(_NOT_XML.sub("\ufffd", text))
 
 
@@ -83,39 +86,106 @@ def text(
         stroke_width=2.8 if halo else None,
         stroke_linejoin="round" if halo else None,
         paint_order="stroke" if halo else None,
-        transform=f"rotate({number(angle)} {number(x)} {number(y)})" if abs(angle) >= 0.05 else None,
+        transform=(
+            f"rotate({number(angle)} {number(x)} {number(y)})" if abs(angle) >= 0.05 else None
+        ),
     )
 
 
-def line(x1: float, y1: float, x2: float, y2: float, stroke: str, width: float = 1.4, dashes: str | None = None) -> str:
-    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
+def line(
+    x1: float,
+    y1: float,
+    x2: float,
+    y2: float,
+    stroke: str,
+    width: float = 1.4,
+    dashes: str | None = None,
+) -> str:
+    return element(
+        "line",
+        x1=x1,
+        y1=y1,
+        x2=x2,
+        y2=y2,
+        stroke=stroke,
+        stroke_width=width,
+        stroke_dasharray=dashes,
+    )
 
 
 def cross(x: float, y: float, size: float, stroke: str, width: float = 2.2) -> str:
     shape = f"M{number(x - size)} {number(y - size)}L{number(x + size)} {number(y + size)}"
     shape += f"M{number(x + size)} {number(y - size)}L{number(x - size)} {number(y + size)}"
-    return element("path", d=shape, stroke=stroke, stroke_width=width, stroke_linecap="round", fill="none")
+    return element(
+        "path", d=shape, stroke=stroke, stroke_width=width, stroke_linecap="round", fill="none"
+    )
 
 
 def polygon(points: list[tuple[float, float]], fill: str, stroke: str | None = None) -> str:
-    return element("polygon", points=" ".join(f"{number(x)},{number(y)}" for x, y in points), fill=fill, stroke=stroke)
+    return element(
+        "polygon",
+        points=" ".join(f"{number(x)},{number(y)}" for x, y in points),
+        fill=fill,
+        stroke=stroke,
+    )
 
 
 def rectangle(
-    x: float, y: float, width: float, height: float, fill: str, stroke: str | None = None, *, corner: float = 0, dashes: str | None = None
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    fill: str,
+    stroke: str | None = None,
+    *,
+    corner: float = 0,
+    dashes: str | None = None,
 ) -> str:
-    return element("rect", x=x, y=y, width=width, height=height, rx=corner or None, fill=fill, stroke=stroke, stroke_dasharray=dashes)
+    return element(
+        "rect",
+        x=x,
+        y=y,
+        width=width,
+        height=height,
+        rx=corner or None,
+        fill=fill,
+        stroke=stroke,
+        stroke_dasharray=dashes,
+    )
 
 
-def circle(x: float, y: float, radius: float, fill: str, stroke: str | None = None, width: float | None = None) -> str:
+def circle(
+    x: float,
+    y: float,
+    radius: float,
+    fill: str,
+    stroke: str | None = None,
+    width: float | None = None,
+) -> str:
     return element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke, stroke_width=width)
 
 
 def frame(x: float, y: float, width: float, height: float, stroke: str, fill: str = "none") -> str:
     """A strong edge around something."""
-    return element("rect", x=x, y=y, width=width, height=height, rx=3, fill=fill, stroke=stroke, stroke_width=2.2)
+    return element(
+        "rect",
+        x=x,
+        y=y,
+        width=width,
+        height=height,
+        rx=3,
+        fill=fill,
+        stroke=stroke,
+        stroke_width=2.2,
+    )
 
 
 def zigzag(x: float, y: float) -> str:
     """The sign for a part of an axis that is left out."""
-    return element("path", d=f"M{number(x)} {number(y - 7)}l5 3.5l-10 3.5l10 3.5l-5 3.5", fill="none", stroke=PAUSED_EDGE, stroke_width=1.3)
+    return element(
+        "path",
+        d=f"M{number(x)} {number(y - 7)}l5 3.5l-10 3.5l10 3.5l-5 3.5",
+        fill="none",
+        stroke=PAUSED_EDGE,
+        stroke_width=1.3,
+    )

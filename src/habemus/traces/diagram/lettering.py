@@ -1,7 +1,7 @@
 """Lettering: how wide a text is, where it breaks, and how it is made shorter.
 
-Nobody knows with which font a picture will be shown, so widths are those of a wide one (DejaVu Sans); what fits
-with it fits with the narrower fonts that most readers have.
+Nobody knows with which font a picture will be shown, so widths are those of a wide one (DejaVu
+Sans); what fits with it fits with the narrower fonts that most readers have.
 """
 
 from __future__ import annotations

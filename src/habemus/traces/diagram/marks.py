@@ -1,4 +1,6 @@
-"""Marks: what a process does besides sending and receiving, and what happens to it and to the network."""
+"""Marks: what a process does besides sending and receiving, and what happens to it and to the
+network.
+"""
 
 from __future__ import annotations
 
@@ -36,23 +38,33 @@ def marks(events: tuple[Event, ...], words: Words) -> list[Mark]:
         if asks(event) or enters(event) or leaves(event):
             continue  # the bars show these
         if event.kind == "timer":
-            found.append(Mark(index, event, "timer", what(event) if timers <= TIMER_NAMES_UP_TO else ""))
+            found.append(
+                Mark(index, event, "timer", what(event) if timers <= TIMER_NAMES_UP_TO else "")
+            )
         elif event.kind == "indicate":
             found.append(Mark(index, event, "indication", what(event)))
         elif event.kind == "request":
             found.append(Mark(index, event, "request", what(event)))
         elif event.kind == "choose":
-            found.append(Mark(index, event, "choose", words["mark choose"].format(what=what(event))))
+            found.append(
+                Mark(index, event, "choose", words["mark choose"].format(what=what(event)))
+            )
         elif event.kind == "recover":
             amnesia = " amnesia" if event.fields().get("value") == "amnesia" else ""
             found.append(Mark(index, event, "recover", words[f"mark recover{amnesia}"]))
-        elif event.kind == "crash" or event.kind == "pause" or (event.kind == "start" and event.time > first):
+        elif (
+            event.kind == "crash"
+            or event.kind == "pause"
+            or (event.kind == "start" and event.time > first)
+        ):
             found.append(Mark(index, event, event.kind, words[f"mark {event.kind}"]))
     return found
 
 
 def draw_points(sheet: Sheet) -> None:
-    """A point for each step of a process; whoever points at it reads what happened, and the vector clock."""
+    """A point for each step of a process; whoever points at it reads what happened, and the vector
+    clock.
+    """
     steps: defaultdict[tuple[int, float], list[Event]] = defaultdict(list)
     for index, event in enumerate(sheet.trace.events):
         if event.kind not in (*KINDS_OF_CHANGE, "lost", "duplicate"):
@@ -65,7 +77,9 @@ def draw_points(sheet: Sheet) -> None:
         if clocks:
             told.append(sheet.words["clock"].format(clock=f"[{', '.join(map(str, clocks[-1]))}]"))
         # A larger point that cannot be seen makes it easier to hit.
-        shape = ink.tooltip("\n".join(told)) + ink.element("circle", cx=x, cy=y, r=8, fill=ink.PAPER, fill_opacity=0.01)
+        shape = ink.tooltip("\n".join(told)) + ink.element(
+            "circle", cx=x, cy=y, r=8, fill=ink.PAPER, fill_opacity=0.01
+        )
         shape += ink.circle(x, y, 2.4, ink.TEXT)
         sheet.draw("points", ink.element("g", shape))
         sheet.layout.add(Box(x, y, 4, 4))
@@ -77,7 +91,14 @@ def draw_marks(sheet: Sheet, all_marks: list[Mark]) -> None:
         shape = sign_of(mark.sign, x, y)
         if mark.sign in ("timer", "indication", "request"):
             sheet.seen.add(mark.sign)
-        sheet.draw("marks", ink.element("g", ink.tooltip(in_words(mark.event, sheet.trace.label, sheet.words)) + shape) if shape else "")
+        sheet.draw(
+            "marks",
+            ink.element(
+                "g", ink.tooltip(in_words(mark.event, sheet.trace.label, sheet.words)) + shape
+            )
+            if shape
+            else "",
+        )
         sheet.layout.add(Box(x, y, 7, 6))
     for mark in all_marks:
         if mark.label:
@@ -86,9 +107,15 @@ def draw_marks(sheet: Sheet, all_marks: list[Mark]) -> None:
 
 def sign_of(sign: str, x: float, y: float) -> str:
     if sign == "timer":  # an hourglass
-        return ink.polygon([(x - 4.5, y - 5.5), (x + 4.5, y - 5.5), (x - 4.5, y + 5.5), (x + 4.5, y + 5.5)], ink.PAPER, ink.TEXT)
+        return ink.polygon(
+            [(x - 4.5, y - 5.5), (x + 4.5, y - 5.5), (x - 4.5, y + 5.5), (x + 4.5, y + 5.5)],
+            ink.PAPER,
+            ink.TEXT,
+        )
     if sign == "indication":
-        return ink.polygon([(x, y - 6), (x + 6, y), (x, y + 6), (x - 6, y)], ink.INDICATION, ink.PAPER)
+        return ink.polygon(
+            [(x, y - 6), (x + 6, y), (x, y + 6), (x - 6, y)], ink.INDICATION, ink.PAPER
+        )
     if sign == "request":
         return ink.polygon([(x - 5, y - 5), (x + 6, y), (x - 5, y + 5)], ink.INDICATION, ink.PAPER)
     if sign == "crash":
@@ -100,7 +127,13 @@ def sign_of(sign: str, x: float, y: float) -> str:
     return ""
 
 
-_FILL = {"indication": ink.INDICATION, "request": ink.INDICATION, "timer": ink.MUTED, "choose": ink.MUTED, "pause": ink.MUTED}
+_FILL = {
+    "indication": ink.INDICATION,
+    "request": ink.INDICATION,
+    "timer": ink.MUTED,
+    "choose": ink.MUTED,
+    "pause": ink.MUTED,
+}
 
 
 def _label(sheet: Sheet, mark: Mark) -> None:
@@ -111,7 +144,9 @@ def _label(sheet: Sheet, mark: Mark) -> None:
     text = clipped(mark.label, size, max(room, 40))
     half = width(text, size) / 2
     best: tuple[int, Box] | None = None
-    for order, (side, drop) in enumerate((side, drop) for drop in (0.0, -9.0, 9.0, -15.0, 15.0) for side in (1, -1)):
+    for order, (side, drop) in enumerate(
+        (side, drop) for drop in (0.0, -9.0, 9.0, -15.0, 15.0) for side in (1, -1)
+    ):
         box = Box(x + side * (11 + half), y + drop, half + 1, SIZE * 0.58)
         if box.x - half < sheet.columns.left + 3 or not sheet.is_free(box):
             continue
@@ -125,7 +160,17 @@ def _label(sheet: Sheet, mark: Mark) -> None:
     fill = _FILL.get(mark.sign, ink.TEXT)
     style = "italic" if mark.sign in ("timer", "pause") else None
     weight = "bold" if is_bold else None
-    shape = ink.text(box.x, box.y + SIZE * 0.35, text, size=SIZE, fill=fill, anchor="middle", style=style, weight=weight, halo=True)
+    shape = ink.text(
+        box.x,
+        box.y + SIZE * 0.35,
+        text,
+        size=SIZE,
+        fill=fill,
+        anchor="middle",
+        style=style,
+        weight=weight,
+        halo=True,
+    )
     sheet.draw("labels", shape)
 
 
@@ -143,15 +188,34 @@ def draw_changes(sheet: Sheet) -> None:
     for change in changes(trace.events):
         sheet.seen.add("network")
         y = sheet.scale.y(change.first)
-        sheet.draw("ground", ink.line(sheet.columns.left, y, sheet.columns.last + 26, y, ink.NETWORK, 1.2, "7 4"))
+        sheet.draw(
+            "ground",
+            ink.line(sheet.columns.left, y, sheet.columns.last + 26, y, ink.NETWORK, 1.2, "7 4"),
+        )
         label = named(change, trace.processes, trace.label, sheet.words)
         lines = wrapped(label, SIZE * BOLD, NOTE_WIDTH, most=4)
         half = max(width(line, SIZE * BOLD) for line in lines) / 2
         for drop in (0.0, 14.0, 28.0, -14.0):
-            box = Box(sheet.columns.last + 30 + half, y + drop + (len(lines) - 1) * 6.5, half + 1, len(lines) * 6.5)
+            box = Box(
+                sheet.columns.last + 30 + half,
+                y + drop + (len(lines) - 1) * 6.5,
+                half + 1,
+                len(lines) * 6.5,
+            )
             if sheet.is_free(box):
                 break
         sheet.layout.add(box)
         for order, line in enumerate(lines):
             baseline = box.y + SIZE * 0.35 + (order - (len(lines) - 1) / 2) * 13
-            sheet.draw("labels", ink.text(sheet.columns.last + 30, baseline, line, size=SIZE, fill=ink.NETWORK, weight="bold", halo=True))
+            sheet.draw(
+                "labels",
+                ink.text(
+                    sheet.columns.last + 30,
+                    baseline,
+                    line,
+                    size=SIZE,
+                    fill=ink.NETWORK,
+                    weight="bold",
+                    halo=True,
+                ),
+            )

@@ -22,12 +22,16 @@ class Box(NamedTuple):
     @property
     def reach(self) -> float:
         """How far it extends up and down."""
-        return abs(self.half_width * math.sin(self.angle)) + abs(self.half_height * math.cos(self.angle))
+        return abs(self.half_width * math.sin(self.angle)) + abs(
+            self.half_height * math.cos(self.angle)
+        )
 
     @property
     def breadth(self) -> float:
         """How far it extends to the left and right."""
-        return abs(self.half_width * math.cos(self.angle)) + abs(self.half_height * math.sin(self.angle))
+        return abs(self.half_width * math.cos(self.angle)) + abs(
+            self.half_height * math.sin(self.angle)
+        )
 
 
 class Stroke(NamedTuple):
@@ -77,7 +81,9 @@ def _overlap(one: Box, other: Box) -> bool:
     for angle in (one.angle, one.angle + math.pi / 2, other.angle, other.angle + math.pi / 2):
         across, down = math.cos(angle), math.sin(angle)
         extent = sum(
-            abs(box.half_width * math.cos(box.angle - angle)) + abs(box.half_height * math.sin(box.angle - angle)) for box in (one, other)
+            abs(box.half_width * math.cos(box.angle - angle))
+            + abs(box.half_height * math.sin(box.angle - angle))
+            for box in (one, other)
         )
         if abs(dx * across + dy * down) >= extent:
             return False

@@ -1,9 +1,10 @@
 """The scale: where the moments of a trace stand in a picture.
 
-Runs are bursts of events between long waits, so time cannot be drawn true to scale.  Every distinct moment gets
-at least so much room that it can be told from the last one, and no wait gets more than is needed to see that
-there was one; in between the distances are true.  What happens at one moment in one process, one step after the
-other, is drawn one below the other as well, so that cause always stands above effect.
+Runs are bursts of events between long waits, so time cannot be drawn true to scale.  Every distinct
+moment gets at least so much room that it can be told from the last one, and no wait gets more than
+is needed to see that there was one; in between the distances are true.  What happens at one moment
+in one process, one step after the other, is drawn one below the other as well, so that cause always
+stands above effect.
 """
 
 from __future__ import annotations
@@ -73,9 +74,16 @@ class Scale:
         y = 0.0
         for index, (moment, depth) in enumerate(rows):
             before = rows[index - 1][0] if index else moment
-            distance = STEP if (moment, depth) in changing else LEAST  # a change of the network has its name beside it
+            distance = (
+                STEP if (moment, depth) in changing else LEAST
+            )  # a change of the network has its name beside it
             wanted = (moment - before) * MESSAGE_HEIGHT / self.message_time
-            least = max([y + (distance if index else 0.0), *(lowest[each] + STEP for each in acting[moment, depth] if each in lowest)])
+            least = max(
+                [
+                    y + (distance if index else 0.0),
+                    *(lowest[each] + STEP for each in acting[moment, depth] if each in lowest),
+                ]
+            )
             given = max(least, y + min(wanted, MOST))
             if wanted > BREAK * (given - y) and wanted > BREAK * MOST:
                 self.gaps.append(Gap(y, given, moment - before))
@@ -116,7 +124,9 @@ class Scale:
         return self._moments[-1] if self._moments else 0
 
     def ticks(self) -> list[Tick]:
-        """Round times, the roundest first, as many as stand far enough apart: 0, 10, 20, then 5, 15, then the rest."""
+        """Round times, the roundest first, as many as stand far enough apart: 0, 10, 20, then 5,
+        15, then the rest.
+        """
         origin = self.origin()
         chosen: list[Tick] = []
         span = max(1, self.last - self.first)
@@ -129,28 +139,35 @@ class Scale:
                 for time in range(begin, self.last + 1, step):
                     tick = Tick(self.at(time), time)
                     place = bisect_left(chosen, tick)
-                    if all(abs(tick.y - near.y) >= TICK_DISTANCE for near in chosen[max(0, place - 1) : place + 1]):
+                    if all(
+                        abs(tick.y - near.y) >= TICK_DISTANCE
+                        for near in chosen[max(0, place - 1) : place + 1]
+                    ):
                         chosen.insert(place, tick)
             power //= 10
         return chosen
 
     def origin(self) -> int:
-        """What the axis counts from: a clock that had long been running when the trace began is set to zero."""
+        """What the axis counts from: a clock that had long been running when the trace began is set
+        to zero.
+        """
         return self.first if self.first > 10 * (self.last - self.first) else 0
 
 
 def _keys(events: Sequence[Event], flights: Sequence[Flight]) -> list[tuple[int, int]]:
     """The moment of each event and its depth among what happens at that moment.
 
-    Clocks of machines may differ, and an effect then seems to come before its cause; the order of the events is
-    right all the same, so a time that runs backwards is taken for the time before it.
+    Clocks of machines may differ, and an effect then seems to come before its cause; the order of
+    the events is right all the same, so a time that runs backwards is taken for the time before it.
     """
     sent = {flight.ended: flight.sent for flight in flights if flight.ended is not None}
     swallowed = {flight.ended for flight in flights if flight.is_swallowed}
     keys: list[tuple[int, int]] = []
     moment = None
     depths: dict[ProcessId, int] = {}
-    signs: dict[ProcessId, int] = {}  # depth of the last sign of each process, on which no other one may lie
+    signs: dict[
+        ProcessId, int
+    ] = {}  # depth of the last sign of each process, on which no other one may lie
     floor = 0
     for index, event in enumerate(events):
         if moment is None or event.time > moment:
@@ -180,11 +197,16 @@ def _keys(events: Sequence[Event], flights: Sequence[Flight]) -> list[tuple[int,
 
 
 def _usual(events: Sequence[Event], flights: Sequence[Flight], moments: Sequence[int]) -> int:
-    """How long a message usually takes, or the usual time between two moments where there are no messages."""
+    """How long a message usually takes, or the usual time between two moments where there are no
+    messages.
+    """
     delays = [
         events[flight.ended].time - events[flight.sent].time
         for flight in flights
-        if flight.sent is not None and flight.ended is not None and not flight.is_swallowed and flight.sender != flight.receiver
+        if flight.sent is not None
+        and flight.ended is not None
+        and not flight.is_swallowed
+        and flight.sender != flight.receiver
     ]
     gaps = [later - earlier for earlier, later in pairwise(moments)]
     known = sorted(delays or gaps)

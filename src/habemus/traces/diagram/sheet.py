@@ -26,7 +26,14 @@ FOOT = 34.0
 
 class Sheet:
     def __init__(
-        self, trace: Trace, words: Words, steps: bool, scale: Scale, columns: Columns, flights: list[Flight], periods: list[Period]
+        self,
+        trace: Trace,
+        words: Words,
+        steps: bool,
+        scale: Scale,
+        columns: Columns,
+        flights: list[Flight],
+        periods: list[Period],
     ) -> None:
         self.trace = trace
         self.words = words

@@ -1,4 +1,6 @@
-"""The checker on algorithms made to try it: what it searches, what it calls fair, and what it says when it is cut off."""
+"""The checker on algorithms made to try it: what it searches, what it calls fair, and what it says
+when it is cut off.
+"""
 
 import subprocess
 import sys
@@ -8,14 +10,14 @@ from dataclasses import replace
 import pytest
 
 from habemus.algorithms.mutex.ricart_agrawala import RicartAgrawala
-from habemus.catalog.checks import Check, CheckReport, perform
 from habemus.catalog.entries import entry_of
-from habemus.catalog.setup import BadSetup
 from habemus.core import Const, Durable, Message, ProcessId, Timer, upon, whenever
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
 from habemus.problems.mutex import Mutex
 from habemus.problems.mutex_observer import MutexObserver, MutexUse
+from habemus.runs.check import Check, CheckReport, perform
+from habemus.runs.setup import BadSetup
 from habemus.runtimes.checker.fairness import has_loops
 from habemus.runtimes.checker.local import BUDGETS, Bound, locals_of, spent
 from habemus.runtimes.checker.search import Extent, Search
@@ -43,7 +45,9 @@ class Later(Timer):
 
 
 class Polite(Mutex):
-    """Whoever wants to enter asks the other, and asks again if that one wants to enter too.  Two can go on like that for ever."""
+    """Whoever wants to enter asks the other, and asks again if that one wants to enter too.  Two
+    can go on like that for ever.
+    """
 
     wanted: bool = False
 
@@ -94,7 +98,9 @@ class Counter(Message):
 
 
 class Ordered(Mutex):
-    """Is right only if two messages arrive in the order in which they were sent: the second one opens a door that the first one shuts."""
+    """Is right only if two messages arrive in the order in which they were sent: the second one
+    opens a door that the first one shuts.
+    """
 
     asked: bool = False
     shut: bool = False
@@ -189,9 +195,14 @@ def test_two_that_give_way_for_ever() -> None:
     told = report.stories["ME2-deadlock"]
     assert told.loop is not None
     in_loop = [event for event in told.events if event.time >= told.loop]
-    assert {event.process for event in in_loop if event.kind == "timer"} == {1, 2}, "a fair loop lets the timers of both run out"
+    assert {event.process for event in in_loop if event.kind == "timer"} == {
+        1,
+        2,
+    }, "a fair loop lets the timers of both run out"
     assert not any(event.name == "Granted" for event in in_loop)
-    assert "for ever" in next(finding.why for finding in report.findings if finding.name == "ME2-deadlock")
+    assert "for ever" in next(
+        finding.why for finding in report.findings if finding.name == "ME2-deadlock"
+    )
 
 
 class Chatter(Mutex):
@@ -223,10 +234,15 @@ def test_a_message_that_is_under_way_already_goes_round_all_the_same(merging: bo
 
 
 def test_a_loop_that_is_not_fair_is_no_violation() -> None:
-    """The second one could ask again for ever while the first one never gets its answer; but that would not be fair."""
+    """The second one could ask again for ever while the first one never gets its answer; but that
+    would not be fair.
+    """
     report = checked(Patient, every=True)
     assert report.loops == "no fair run goes on for ever"
-    assert (verdicts(report)["ME2-deadlock"], verdicts(report)["ME2-starvation"]) == ("holds", "holds")
+    assert (verdicts(report)["ME2-deadlock"], verdicts(report)["ME2-starvation"]) == (
+        "holds",
+        "holds",
+    )
 
 
 def test_entries_without_end_where_the_states_close() -> None:
@@ -245,8 +261,13 @@ def test_every_choice_is_followed() -> None:
 
 
 def test_links_that_keep_the_order_or_do_not() -> None:
-    assert "ME1" in checked(Ordered, network="fifo", every=True).violated, "between the two messages the door is shut"
-    steps = {network: checked(Ordered, network=network, every=True).stories["ME1"].steps for network in ("fifo", "unordered")}
+    assert "ME1" in checked(Ordered, network="fifo", every=True).violated, (
+        "between the two messages the door is shut"
+    )
+    steps = {
+        network: checked(Ordered, network=network, every=True).stories["ME1"].steps
+        for network in ("fifo", "unordered")
+    }
     assert steps == {"fifo": 3, "unordered": 3}
 
 
@@ -258,20 +279,32 @@ def test_links_that_keep_the_order_or_do_not() -> None:
         (True, (("crash", 1), ("amnesia", 1)), True),
     ],
 )
-def test_what_is_durable_survives_a_crash(careful: bool, faults: tuple[tuple[str, int], ...], violated: bool) -> None:
-    report = checked(Voter, 3, options=(f"careful={str(careful).lower()}",), faults=faults, every=True)
+def test_what_is_durable_survives_a_crash(
+    careful: bool, faults: tuple[tuple[str, int], ...], violated: bool
+) -> None:
+    report = checked(
+        Voter, 3, options=(f"careful={str(careful).lower()}",), faults=faults, every=True
+    )
     assert ("ME1" in report.violated) is violated
 
 
 def test_whoever_comes_back_is_waited_for() -> None:
-    """A coordinator with stable memory that goes down blocks everybody for as long as it stays down, and no longer."""
+    """A coordinator with stable memory that goes down blocks everybody for as long as it stays
+    down, and no longer.
+    """
     faults = (("crash", 1), ("recover", 1))
     staying, returning = (
-        perform(Check("quorum-durable", 1, options=("coordinators=1",), faults=faults, returning=each)) for each in (False, True)
+        perform(
+            Check("quorum-durable", 1, options=("coordinators=1",), faults=faults, returning=each)
+        )
+        for each in (False, True)
     )
     assert "ME2-deadlock" in staying.violated
     assert returning.verdict is Verdict.HOLDS
-    assert "whoever crashes comes back" in returning.plain()["bound"] and "--returning" in returning.plain()["command"]
+    assert (
+        "whoever crashes comes back" in returning.plain()["bound"]
+        and "--returning" in returning.plain()["command"]
+    )
     assert returning.extent.states >= staying.extent.states
 
 
@@ -283,7 +316,9 @@ def test_nobody_comes_back_without_recoveries() -> None:
 def test_a_crash_in_the_middle_of_a_broadcast() -> None:
     """After each of its messages but the last: the crash after the last one is a move of its own."""
     system = RicartAgrawala.system(4)
-    [first, *_] = locals_of(system, dict.fromkeys(system.plans, MutexUse(1)), Bound(budgets=(("crash", 1),)))
+    [first, *_] = locals_of(
+        system, dict.fromkeys(system.plans, MutexUse(1)), Bound(budgets=(("crash", 1),))
+    )
     [start] = first.starts()
     torn = [move for move in first.moves(start.target) if move.label.torn is not None]
     assert [move.label.torn for move in torn] == [0, 1, 2]
@@ -309,14 +344,29 @@ class Caller(Mutex):
         pass
 
 
-@pytest.mark.parametrize(("budgets", "cost"), [((("crash", 1),), "crash"), ((("crash", 1), ("timeout", 1)), "crash+timeout")])
-def test_a_crash_in_the_middle_of_a_step_on_a_timer(budgets: tuple[tuple[str, int], ...], cost: str) -> None:
+@pytest.mark.parametrize(
+    ("budgets", "cost"),
+    [((("crash", 1),), "crash"), ((("crash", 1), ("timeout", 1)), "crash+timeout")],
+)
+def test_a_crash_in_the_middle_of_a_step_on_a_timer(
+    budgets: tuple[tuple[str, int], ...], cost: str
+) -> None:
     """It takes from both budgets, where both are bounded."""
     system = Caller.system(3)
-    [first, *_] = locals_of(system, dict.fromkeys(system.plans, MutexUse(1)), Bound(budgets=budgets))
+    [first, *_] = locals_of(
+        system, dict.fromkeys(system.plans, MutexUse(1)), Bound(budgets=budgets)
+    )
     [start] = first.starts()
-    [asked] = [move.target for move in first.moves(start.target) if move.label.kind == "request" and move.label.torn is None]
-    torn = [move for move in first.moves(asked) if move.label.kind == "timer" and move.label.torn is not None]
+    [asked] = [
+        move.target
+        for move in first.moves(start.target)
+        if move.label.kind == "request" and move.label.torn is None
+    ]
+    torn = [
+        move
+        for move in first.moves(asked)
+        if move.label.kind == "timer" and move.label.torn is not None
+    ]
     assert [(move.label.torn, move.cost) for move in torn] == [(0, cost), (1, cost)]
 
 
@@ -330,7 +380,9 @@ def test_budgets_are_spent_together_or_not_at_all() -> None:
 
 
 def test_timers_in_their_order() -> None:
-    asynchronous, synchronous = (checked(Tired, 1, timing=timing, every=True) for timing in ("asynchronous", "synchronous"))
+    asynchronous, synchronous = (
+        checked(Tired, 1, timing=timing, every=True) for timing in ("asynchronous", "synchronous")
+    )
     assert synchronous.extent.complete and asynchronous.extent.complete
     assert synchronous.extent.depth == 5, "ask, wait, the short one, wait, the long one"
     assert asynchronous.extent.depth == 3
@@ -365,7 +417,10 @@ def test_an_interrupt_leaves_what_sets_were_found() -> None:
         if extent.states > 0:
             raise KeyboardInterrupt
 
-    report = perform(Check("ricart-agrawala", 4, options=("tick=0",), network="fifo", search="symbolic"), progress=interrupt)
+    report = perform(
+        Check("ricart-agrawala", 4, options=("tick=0",), network="fifo", search="symbolic"),
+        progress=interrupt,
+    )
     assert report.verdict is Verdict.UNDECIDED
     assert report.extent.stopped == "it was interrupted" and not report.extent.complete
     assert 0 < seen[-1] <= report.extent.states < 1_412_505
@@ -385,29 +440,36 @@ def test_a_large_check_goes_by_sets_of_states() -> None:
     """As many states and steps as Spin's model has."""
     report = perform(Check("ricart-agrawala", 4, options=("tick=0",), network="fifo"))
     assert report.search.told == "by decision diagrams"
-    assert (report.extent.states, report.extent.transitions, report.extent.depth) == (1_412_505, 7_430_854, None)
+    assert (report.extent.states, report.extent.transitions, report.extent.depth) == (
+        1_412_505,
+        7_430_854,
+        None,
+    )
     assert report.verdict is Verdict.HOLDS and report.extent.complete
     assert report.loops == "no run goes on for ever"
 
 
 def test_sets_that_do_not_suit_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numpy")  # which `make test` has
-    monkeypatch.setattr("habemus.catalog.checks.SMALL", 100)
-    monkeypatch.setattr("habemus.catalog.checks.SMALL_DIAGRAM", 1_000)
+    monkeypatch.setattr("habemus.runs.check.SMALL", 100)
+    monkeypatch.setattr("habemus.runs.check.SMALL_DIAGRAM", 1_000)
     report = perform(Check("ricart-agrawala", 3, options=("tick=0",), network="fifo"))
     assert report.search.told == "breadth first, with numpy"
     assert report.extent.states == 2_101 and report.verdict is Verdict.HOLDS
 
 
 def test_where_loops_matter_every_state_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("habemus.catalog.checks.SMALL", 10)
+    monkeypatch.setattr("habemus.runs.check.SMALL", 10)
     report = perform(Check("central", 3, entries=None))
     assert report.search.told.startswith("breadth first")
     assert report.loops == "every loop was looked at"
 
 
 def test_what_is_wrong_in_a_set_is_told_by_a_shortest_way() -> None:
-    among_sets, by_levels = (perform(Check("central", 2, network="lossy", search=search)) for search in ("symbolic", "breadth"))
+    among_sets, by_levels = (
+        perform(Check("central", 2, network="lossy", search=search))
+        for search in ("symbolic", "breadth")
+    )
     assert among_sets.violated == by_levels.violated == ["ME2-deadlock"]
     assert among_sets.stories["ME2-deadlock"].steps == by_levels.stories["ME2-deadlock"].steps
 
@@ -417,7 +479,10 @@ def test_what_is_wrong_far_away_is_said_to_be_wrong() -> None:
     report = perform(Check("quorum", 3, search="symbolic", limit=60_000))
     assert report.verdict is Verdict.VIOLATED and report.violated == ["ME2-deadlock"]
     [finding] = [each for each in report.findings if each.name == "ME2-deadlock"]
-    assert finding.why == "in some state, to which the way was not found: the limit of 60,000 states was reached"
+    assert (
+        finding.why
+        == "in some state, to which the way was not found: the limit of 60,000 states was reached"
+    )
     assert report.trace is None and report.plain()["trace"] == []
 
 
@@ -451,7 +516,17 @@ def test_wrong_checks_are_refused() -> None:
 
 
 def test_a_check_and_its_plain_form_are_the_same() -> None:
-    check = Check("quorum", 2, options=("n=3",), entries=None, network="fifo", faults=(("crash", 1),), timeouts=3, merging=True, every=True)
+    check = Check(
+        "quorum",
+        2,
+        options=("n=3",),
+        entries=None,
+        network="fifo",
+        faults=(("crash", 1),),
+        timeouts=3,
+        merging=True,
+        every=True,
+    )
     assert Check.from_plain(check.plain()) == check
     for wrong in (
         {},
@@ -476,15 +551,21 @@ def test_a_check_and_its_plain_form_are_the_same() -> None:
     ],
 )
 def test_the_processes_do_what_the_counterexample_says(check: Check) -> None:
-    """Every counterexample is fed to the pure processes again, and judged by the monitors of the problem."""
+    """Every counterexample is fed to the pure processes again, and judged by the monitors of the
+    problem.
+    """
     report = perform(check)
     assert report.verdict is Verdict.VIOLATED
     for trace in report.traces.values():
         assert list(Replay(report.system).states(trace.events)), "nothing was replayed"
         [finding] = trace.findings
-        assert finding.verdict is Verdict.VIOLATED and "is violated after" not in finding.why, "the monitors see it too"
+        assert finding.verdict is Verdict.VIOLATED and "is violated after" not in finding.why, (
+            "the monitors see it too"
+        )
     other = perform(replace(check, search="numpy"))
-    assert {name: told.steps for name, told in other.stories.items()} == {name: told.steps for name, told in report.stories.items()}
+    assert {name: told.steps for name, told in other.stories.items()} == {
+        name: told.steps for name, told in report.stories.items()
+    }
 
 
 def test_a_search_loads_neither_the_simulator_nor_numpy() -> None:
@@ -496,6 +577,8 @@ from habemus.cli.app import habemus
 assert habemus.main({words}, standalone_mode=False) == 0
 print(*(name for name in sys.modules if name.startswith(("habemus.runtimes.sim", "habemus.traces", "numpy", "rich"))))
 """
-    told = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout.splitlines()
+    told = subprocess.run(
+        [sys.executable, "-c", source], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     assert any("holds" in line for line in told)
     assert told[-1] == ""

@@ -1,0 +1,1 @@
+"""Guarantee cards: search every algorithm under every fault model, keep and show the verdicts."""

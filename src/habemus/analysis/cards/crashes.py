@@ -1,0 +1,294 @@
+"""What a crash does, by the role of the process that crashes: one run for each algorithm and role.
+
+Four participants.  1 enters and stays a while; 3 asks meanwhile and waits; 4 asks later, and 1 once
+more; 2 never asks. Then one of them is struck: who is inside, whom all depend on, who waits, or who
+has nothing to do with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from habemus.catalog.entries import Entry, entries
+from habemus.catalog.mutex import MUTEX
+from habemus.core.events import Event
+from habemus.core.properties import Verdict
+from habemus.runs.setup import BadSetup, Setup
+from habemus.runs.simulate import Report, execute, system_of
+from habemus.traces import Trace
+
+PARTICIPANTS = 4
+HOLDER, BYSTANDER, WAITING = 1, 2, 3
+ASKS = ("1@1ms+6ms", "3@4ms", "4@30ms", "1@60ms")
+QUIET_ASKS = ("1@1ms+3ms", "3@20ms", "4@30ms")
+"""Nobody asks while 1 is inside, so that the token is then with somebody who does not need it."""
+BACK = "25ms"
+"""When the struck process comes back, if it does: before the later ones ask."""
+EVENTS = 2_000
+"""Where processes never come to rest, the run is cut off: as much as a picture can show, and long
+enough for any of their timeouts.
+"""
+
+ROLES = ("holder", "center", "waiting", "bystander")
+TITLES = {
+    "holder": "the one inside",
+    "center": "the coordinator, or the owner of the token",
+    "waiting": "one that waits",
+    "bystander": "one that does not ask",
+}
+
+GO_ON, SOME_WAIT, BLOCKED, TWO_INSIDE = "go on", "some wait", "blocked", "two inside"
+WORDS = {
+    GO_ON: "whoever is up and asks gets in",
+    SOME_WAIT: "some get in, and some wait for ever",
+    BLOCKED: "nobody gets in any more",
+    TWO_INSIDE: "two are inside at once",
+}
+
+
+class Struck(NamedTuple):
+    """Who crashes and when, in the notation of runs, and in which run."""
+
+    process: int
+    crash: str
+    title: str
+    asks: tuple[str, ...] = ASKS
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What became of one algorithm when one role crashed."""
+
+    algorithm: str
+    role: str
+    title: str  # who crashed
+    process: str  # as it is called
+    others: str  # what those do who are up: one of the words
+    properties: dict[str, str]
+    why: str
+    command: str
+    trace: Trace
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "algorithm": self.algorithm,
+            "role": self.role,
+            "crashed": self.process,
+            "others": self.others,
+            "properties": self.properties,
+            "why": self.why,
+            "command": self.command,
+        }
+
+
+def mutexes() -> list[str]:
+    return [entry.name for entry in entries().values() if entry.problem is MUTEX]
+
+
+def check(entry: Entry) -> None:
+    if entry.problem is not MUTEX:
+        raise BadSetup(
+            f"{entry.name} is an algorithm for {entry.problem.title}; the roles are those of mutual"
+            " exclusion"
+        )
+
+
+def cells(entry: Entry, recover: bool) -> list[Cell]:
+    """One for each role that the algorithm has."""
+    struck = {
+        "holder": Struck(HOLDER, f"{HOLDER}@Granted#1", TITLES["holder"]),
+        "center": _center(entry),
+        "waiting": Struck(WAITING, f"{WAITING}@acquire#1", TITLES["waiting"]),
+        "bystander": Struck(BYSTANDER, f"{BYSTANDER}@{HOLDER}.Granted#1", TITLES["bystander"]),
+    }
+    return [_cell(entry, role, one, recover) for role, one in struck.items() if one is not None]
+
+
+def _center(entry: Entry) -> Struck | None:
+    """A coordinator if there is one, else whoever has the token when nobody needs it; None where
+    all are alike.
+    """
+    system = system_of(Setup(entry.name, PARTICIPANTS), entry)
+    coordinators = sorted(set(system.plans) - set(system.clients))
+    if coordinators:
+        which = "the coordinator" if len(coordinators) == 1 else "a coordinator"
+        return Struck(coordinators[0], f"{coordinators[0]}@{HOLDER}.Granted#1", which)
+    trace = _run(entry, QUIET_ASKS).trace
+    assert trace is not None
+    granting = {
+        event.process for event in trace.events if event.kind == "send" and event.name == "Grant"
+    }
+    if len(granting) == 1:  # one of the participants was elected
+        [coordinator] = granting
+        return Struck(
+            coordinator, f"{coordinator}@{HOLDER}.release#1", "the coordinator", QUIET_ASKS
+        )
+    if not any(event.name == "Token" for event in trace.events):
+        return None
+    owner = "the owner of the token"
+    left = next(event.time for event in trace.events if event.name == "release")
+    passed = [
+        event for event in trace.events if _is_passing(event) and left <= event.time < left + 5_000
+    ]
+    if not passed:
+        return Struck(HOLDER, f"{HOLDER}@release#1", owner, QUIET_ASKS)
+    # At its first event with a token it would send it on: it is struck before that, with the token
+    # in its hands.
+    receiver = passed[0].peer
+    return Struck(receiver or HOLDER, f"{receiver}@Token#1", owner, QUIET_ASKS)
+
+
+def _is_passing(event: Event) -> bool:
+    return event.kind == "send" and event.name == "Token"
+
+
+def _run(entry: Entry, asks: tuple[str, ...], faults: tuple[tuple[str, str], ...] = ()) -> Report:
+    return execute(
+        Setup(entry.name, PARTICIPANTS, asks=asks, faults=faults, events=EVENTS), entry=entry
+    )
+
+
+def _cell(entry: Entry, role: str, struck: Struck, recover: bool) -> Cell:
+    faults = [("crash", struck.crash)]
+    if recover:
+        faults.append(("recover", f"{struck.process}@{BACK}"))
+    report = _run(entry, struck.asks, tuple(faults))
+    assert report.trace is not None
+    back = " and comes back" if recover else ""
+    trace = replace(report.trace, title=f"{entry.name}: {struck.title} crashes{back}")
+    properties = {finding.name: finding.verdict.value for finding in report.findings}
+    name = report.system.label(struck.process)
+    return Cell(
+        entry.name,
+        role,
+        struck.title,
+        name,
+        _others(report),
+        properties,
+        report.why,
+        report.setup.command(),
+        trace,
+    )
+
+
+def _others(report: Report) -> str:
+    """What those do who are up at the end."""
+    assert report.trace is not None
+    if any(
+        finding.name == "ME1" and finding.verdict is Verdict.VIOLATED for finding in report.findings
+    ):
+        return TWO_INSIDE
+    waiting: set[int] = set()
+    crashed = entered = False
+    for event in report.trace.events:
+        if event.part:
+            continue
+        if event.kind == "request" and event.name == "acquire":
+            waiting.add(event.process)
+        elif event.kind == "indicate" and event.name == "Granted":
+            waiting.discard(event.process)
+            entered = entered or crashed
+        elif event.kind == "crash":
+            waiting.discard(event.process)
+            crashed = True
+    if not crashed:
+        raise BadSetup(f"{report.setup.command()}: nobody crashed")
+    if not waiting:
+        return GO_ON
+    return SOME_WAIT if entered else BLOCKED
+
+
+# The page of the documents.
+
+
+def page(names: Iterable[str] | None = None) -> str:
+    """The whole table as Markdown, with and without recovery, and the command behind each cell."""
+    from habemus.catalog.entries import find
+
+    shown = [find(name) for name in names or mutexes()]
+    lines = [
+        "# What a crash does",
+        "",
+        (
+            "This page is generated from runs; `make docs` writes it anew. `habemus faults` prints"
+            " the same, and"
+        ),
+        "`habemus faults --diagrams faults/` saves a space-time diagram of every cell.",
+        "",
+        " ".join(_EXPLAINED),
+        "",
+        *(f"- **{word}**: {meaning}." for word, meaning in WORDS.items()),
+        "",
+        "```console",
+        "$ habemus faults central",
+        "$ habemus faults quorum quorum-durable --recover --diagrams faults",
+        "```",
+        "",
+    ]
+    for recover, title in (
+        (False, "It crashes"),
+        (True, "It crashes, and comes back with its stable memory"),
+    ):
+        table = {entry.name: {cell.role: cell for cell in cells(entry, recover)} for entry in shown}
+        lines += [
+            f"## {title}",
+            "",
+            f"| algorithm | {' | '.join(TITLES[role] for role in ROLES)} |",
+            "|---|---|---|---|---|",
+        ]
+        for name, row in table.items():
+            lines.append(
+                f"| `{name}` |"
+                f" {' | '.join(row[role].others if role in row else '-' for role in ROLES)} |"
+            )
+        lines += [
+            "",
+            f"<details><summary>The runs behind the cells: {title[0].lower()}{title[1:]}</summary>",
+            "",
+        ]
+        lines += [
+            "| algorithm | crashed | the others | properties | command |",
+            "|---|---|---|---|---|",
+        ]
+        for row in table.values():
+            for cell in row.values():
+                lines.append(
+                    f"| `{cell.algorithm}` | {cell.role}: {cell.process} | {cell.others} |"
+                    f" {_verdicts(cell)} | `{cell.command}` |"
+                )
+        lines += ["", "</details>", ""]
+    return "\n".join(lines)
+
+
+_EXPLAINED = (
+    (
+        "Four participants: 1 enters and stays for a while, 3 asks meanwhile and waits, 4 asks"
+        " later, then 1 once more; 2 never asks."
+    ),
+    (
+        "Then one of them crashes: the one inside (1, on entering), the coordinator (the first of"
+        " them, when 1 enters) or the owner of the"
+    ),
+    (
+        "token (when nobody needs it), the one that waits (3, having asked), or the one that does"
+        " not ask (2, when 1 enters)."
+    ),
+    "A dash: there is no such role, all are alike. The cell says what the others do then:",
+)
+
+
+def _verdicts(cell: Cell) -> str:
+    violated = [
+        name for name, verdict in cell.properties.items() if verdict == Verdict.VIOLATED.value
+    ]
+    undecided = [
+        name
+        for name, verdict in cell.properties.items()
+        if verdict == Verdict.UNDECIDED.value and name.startswith("ME2")
+    ]
+    told = [f"{', '.join(violated)} violated"] if violated else []
+    if undecided and not violated:
+        told.append(f"{', '.join(undecided)} undecided")
+    return "; ".join(told) or "hold"

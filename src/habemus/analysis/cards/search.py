@@ -1,0 +1,681 @@
+"""Makes the guarantee cards: for each algorithm, timing and fault model a search, and what it says
+of every property.
+
+Which bound each algorithm is searched within stands in one table, `BOUNDS`.  A search is made with
+as many participants as can be looked through to the end within the limit: with three, and with two
+where three are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from habemus.analysis.cards.table import (
+    MARKS,
+    MODELS,
+    UNTIMED,
+    Card,
+    Cell,
+    Place,
+    Searched,
+    fingerprint,
+)
+from habemus.analysis.cards.tolerance import (
+    Tolerance,
+    stands_copies,
+    stands_late_messages,
+    stands_loss,
+    tolerates,
+)
+from habemus.analysis.sweeps.workers import results
+from habemus.catalog.election import ELECTION
+from habemus.catalog.entries import Entry, find
+from habemus.catalog.mutex import MUTEX
+from habemus.catalog.problems import Problem
+from habemus.core.properties import Verdict
+from habemus.runs.check import Check, perform
+
+LIMIT = 60_000
+"""States of one search, unless the table says otherwise."""
+
+ASYNCHRONOUS, SYNCHRONOUS = "asynchronous", "synchronous"
+TIMINGS = {
+    UNTIMED: "it has no timers",
+    ASYNCHRONOUS: "timers run out whenever they are set",
+    SYNCHRONOUS: "messages are faster than timers",
+}
+ME3, DEADLOCK, STARVATION = "ME3", "ME2-deadlock", "ME2-starvation"
+PROPERTIES: dict[str, tuple[str, ...]] = {
+    MUTEX.name: ("ME1", DEADLOCK, STARVATION, ME3, "FENCE", "TOKEN"),
+    ELECTION.name: ("E1", "E2", "E3", "E4"),
+}
+SAFETY = ("ME1", ME3, "FENCE", "TOKEN", "E1", "E3", "E4")
+"""Judged with any number of losses; the others with one, since whoever may lose everything may wait
+for ever.
+"""
+
+
+class Bounds(NamedTuple):
+    """Within which bound an algorithm is searched."""
+
+    sizes: tuple[int, ...] = (3, 2)  # of these the first that comes to its end
+    entries: int | None = 1
+    options: tuple[str, ...] = ()
+    initial: tuple[str, ...] = ()
+    merging: bool = False
+    timings: tuple[str, ...] = (UNTIMED,)
+    timeouts: int | None = None  # where timers run out whenever they are set
+    limit: int = LIMIT
+    in_time: int = LIMIT  # the limit where messages are faster than timers
+    ordered: tuple[int, ...] = (3, 2)  # the sizes for ME3, which takes more states
+    fifo: bool = False  # with any order of messages there are too many states
+    forgetting: int = 0
+    """The limit of one more search, with three and over links that keep the order, for what a
+    recovered process has forgotten. A majority of two is everybody, so that with two participants
+    somebody always remembers."""
+
+
+TIMED = Bounds(timings=(ASYNCHRONOUS, SYNCHRONOUS))
+ELECTED = TIMED._replace(
+    sizes=(2,), ordered=(), timeouts=1, fifo=True, limit=800_000, in_time=10_000
+)
+
+BOUNDS: dict[str, Bounds] = {
+    "lamport": Bounds(sizes=(2,), ordered=(2,), entries=2),
+    "maekawa": Bounds(limit=150_000),
+    "maekawa-sanders": Bounds(sizes=(2,), ordered=(2,), forgetting=400_000),
+    "ra-majority": Bounds(forgetting=800_000),
+    "quorum": Bounds(ordered=(2,), limit=220_000),
+    "quorum-durable": Bounds(ordered=(2,), limit=220_000),
+    "quorum-yield": Bounds(
+        sizes=(2,), ordered=(2,), options=("coordinators=2",), limit=100_000, forgetting=220_000
+    ),
+    "quorum-retry": TIMED._replace(
+        sizes=(2,),
+        ordered=(),
+        options=("coordinators=2",),
+        timeouts=2,
+        limit=40_000,
+        in_time=10_000,
+    ),
+    "ra-priority": Bounds(initial=("1.priority=1",)),
+    "ra-priority-aging": Bounds(initial=("1.priority=1",)),
+    "central-timeout": TIMED,
+    "ra-timeout": TIMED,
+    "ra-reliable": TIMED._replace(sizes=(2,), ordered=(), merging=True),
+    "token-ring": Bounds(entries=None),
+    "central": Bounds(entries=None),
+    "naimi-trehel": Bounds(entries=None),
+    "raymond": Bounds(entries=None),
+    "token-ring-repair": TIMED._replace(
+        sizes=(2,), ordered=(), timeouts=2, limit=20_000, in_time=20_000
+    ),
+    "elected-coordinator": ELECTED,
+    "elected-coordinator-bully": ELECTED,
+    "elected-coordinator-leased": ELECTED,
+    "elected-coordinator-plain": ELECTED,
+    "elected-coordinator-unrecorded": ELECTED,
+    "bully": TIMED._replace(limit=40_000),
+    "bully-stable": TIMED._replace(limit=40_000),
+    "omega": TIMED._replace(merging=True, timeouts=2, limit=20_000, in_time=20_000),
+    "omega-recovery": TIMED._replace(
+        options=("step=0",), merging=True, limit=40_000, in_time=40_000
+    ),
+    "terms": TIMED._replace(timeouts=2, in_time=20_000, forgetting=100_000),
+    "probabilistic": TIMED._replace(sizes=()),
+}
+"""The one place where bounds are chosen; whatever is not listed has the plain `Bounds()`."""
+
+NOT_SEARCHED = {
+    "probabilistic": (
+        "a caller draws one of 65,536 numbers, and each would be a search of its own; only"
+        " simulated"
+    ),
+}
+
+SHOWN: dict[str, str] = {
+    "bully-impatient": "none",
+    "bully-flapping": "recovery",
+    "one-way": "lossy",
+    "one-way-bully-stable": "lossy",
+    "one-way-omega": "lossy",
+    "one-way-omega-recovery": "lossy",
+    "one-way-terms": "lossy",
+    "no-triangle-omega": "lossy",
+    "terms-rejoin-no-prevote": "lossy",
+    "yo-yo-cut": "lossy",
+    "lamport-not-fifo": "unordered",
+    "central-holder-slow": "none",
+    "probabilistic-missed": "none",
+    "quorum-amnesia-3": "recovery",
+    "elected-coordinator-amnesia": "amnesia",
+    "elected-coordinator-leased-amnesia": "amnesia",
+    "elected-coordinator-unrecorded-amnesia": "amnesia",
+    "quorum-split": "none",
+    "quorum-durable-split": "none",
+    "quorum-retry-starved": "none",
+    "maekawa-cycle": "none",
+    "ra-timeout-slow": "none",
+    "ra-majority-naive": "none",
+    "ra-priority-starved": "none",
+    "ra-lossy": "lossy",
+    "ring-anonymous-two": "none",
+    "chang-roberts-lone": "none",
+    "split-brain-two-in": "lossy",
+    "split-brain-fenced": "lossy",
+    "split-brain-unrecorded": "lossy",
+    "coordinator-crash-plain": "crash",
+    "borrower-crash-unleased": "crash",
+    "ring-broken": "crash",
+    "ring-repair-slow": "none",
+}
+"""Scenarios that show a property violated, and under which fault model.  A cut link loses messages;
+a pause is no fault.
+"""
+
+
+class Shown(NamedTuple):
+    """A scenario that was run and came out as expected: what it shows of which algorithm."""
+
+    scenario: str
+    algorithm: str
+    violated: tuple[str, ...]
+
+
+# What is to be searched.
+
+
+@dataclass(frozen=True)
+class Task:
+    """A search, tried with each size until one comes to its end, and the cells that rest on it."""
+
+    algorithm: str
+    timing: str
+    models: tuple[str, ...]
+    properties: tuple[str, ...]
+    checks: tuple[Check, ...]
+
+
+class Found(NamedTuple):
+    """What one search says."""
+
+    searched: Searched
+    verdicts: dict[
+        str, tuple[Verdict, int | None, str]
+    ]  # of each property, with the steps or the reason
+
+
+def tasks_of(entry: Entry) -> list[Task]:
+    """All searches that the card of an algorithm rests on."""
+    if entry.problem.model is None or entry.name in NOT_SEARCHED:
+        return []
+    bounds = BOUNDS.get(entry.name, Bounds())
+    properties = PROPERTIES[entry.problem.name]
+    tasks: list[Task] = []
+    for timing in bounds.timings:
+        for model, given in _models(entry, bounds).items():
+            models = (
+                ("none", "unordered")
+                if model == "none" and "unordered" not in _models(entry, bounds)
+                else (model,)
+            )
+            for part, changes in given.items():
+                named = tuple(
+                    name for name in properties if name != ME3 and part in ("", _part(name))
+                )
+                tasks += _tasks(entry, bounds, timing, models, named, changes)
+            if ME3 in properties and bounds.ordered:
+                # What happened before what is kept track of for a number of entries only.
+                changes = {
+                    **next(iter(given.values())),
+                    "order": True,
+                    "entries": bounds.entries or 1,
+                }
+                tasks += _tasks(
+                    entry, bounds._replace(sizes=bounds.ordered), timing, models, (ME3,), changes
+                )
+    return tasks
+
+
+def _part(name: str) -> str:
+    return "safety" if name in SAFETY else "liveness"
+
+
+def _models(entry: Entry, bounds: Bounds) -> dict[str, dict[str, dict[str, Any]]]:
+    """The fields of a check for each fault model; of two checks, where safety and liveness need
+    different ones.
+    """
+    fifo = getattr(entry.algorithm, "needs_fifo", False)
+    base = {"network": "fifo"} if bounds.fifo else {}
+    lose: dict[str, Any] = {**base, "faults": (("lose", 1),)}
+    models: dict[str, dict[str, dict[str, Any]]] = {"none": {"": base}}
+    if fifo or bounds.fifo:
+        models["unordered"] = {"": {"network": "unordered"}}
+    # Where the order matters, loss is looked at on its own.
+    models["lossy"] = (
+        {"": lose} if fifo or bounds.fifo else {"safety": {"network": "lossy"}, "liveness": lose}
+    )
+    models["duplicating"] = {"": {**base, "faults": (("copy", 1),)}}
+    models["crash"] = {"": {**base, "faults": (("crash", 1),)}}
+    models["recovery"] = {"": {**base, "faults": (("crash", 1), ("recover", 1)), "returning": True}}
+    models["amnesia"] = {"": {**base, "faults": (("amnesia", 1), ("crash", 1)), "returning": True}}
+    return models
+
+
+def _tasks(
+    entry: Entry,
+    bounds: Bounds,
+    timing: str,
+    models: tuple[str, ...],
+    properties: tuple[str, ...],
+    changes: Mapping[str, Any],
+) -> list[Task]:
+    common: dict[str, Any] = {
+        "options": bounds.options,
+        "initial": bounds.initial,
+        "entries": bounds.entries,
+    }
+    common |= {
+        "merging": bounds.merging,
+        "limit": bounds.limit,
+        "every": True,
+        "search": "breadth",
+        **changes,
+    }
+    if timing == SYNCHRONOUS:
+        common |= {"timing": SYNCHRONOUS, "limit": bounds.in_time}
+    elif timing == ASYNCHRONOUS:
+        common["timeouts"] = bounds.timeouts
+    checks = tuple(Check(entry.name, size, **common) for size in bounds.sizes)
+    if (
+        bounds.forgetting
+        and timing != SYNCHRONOUS
+        and ME3 not in properties
+        and {"recovery", "amnesia"} & set(models)
+    ):
+        checks = (_of_three(entry, common, bounds.forgetting), *checks)
+    return [Task(entry.name, timing, models, properties, checks)]
+
+
+def _of_three(entry: Entry, common: Mapping[str, Any], limit: int) -> Check:
+    """The search of `Bounds.forgetting`: with three voters, which are the coordinators where these
+    are apart.
+    """
+    apart = any(option.startswith("coordinators=") for option in common["options"])
+    changes = {"options": ("coordinators=3",)} if apart else {}
+    return Check(
+        entry.name, 2 if apart else 3, **{**common, **changes, "network": "fifo", "limit": limit}
+    )
+
+
+# Searching.
+
+
+def search(task: Task) -> list[Found]:
+    """Makes the searches of a task, from the largest size on, until nothing more is to be learned."""
+    found: list[Found] = []
+    for check in task.checks:
+        report = perform(check)
+        extent = report.extent
+        assert extent.depth is not None, "the searches of the cards go level by level"
+        verdicts = {}
+        for finding in report.findings:
+            told = report.stories.get(finding.name)
+            steps = told.steps if told is not None and finding.verdict is Verdict.VIOLATED else None
+            verdicts[finding.name] = (
+                finding.verdict,
+                steps,
+                finding.why if finding.verdict is Verdict.UNDECIDED else "",
+            )
+        found.append(
+            Found(
+                Searched(
+                    check, extent.states, extent.depth, "" if extent.complete else extent.stopped
+                ),
+                verdicts,
+            )
+        )
+        if extent.complete:
+            break
+    return found
+
+
+def make(
+    names: Iterable[str],
+    shown: Iterable[Shown],
+    jobs: int = 1,
+    progress: Callable[[int, str], None] = lambda done, beside: None,
+) -> list[Card]:
+    """The cards of these algorithms.  They are the same whoever works on them, and in which order."""
+    chosen = list(dict.fromkeys(names))
+    tasks = [task for name in chosen for task in tasks_of(find(name))]
+    found: dict[Task, list[Found]] = {}
+    for done, (task, result) in enumerate(results(search, tasks, jobs), start=1):
+        found[task] = result
+        progress(done, task.algorithm)
+    given = list(shown)
+    return [
+        _card(find(name), [(task, found[task]) for task in tasks if task.algorithm == name], given)
+        for name in chosen
+    ]
+
+
+def _card(entry: Entry, searched: list[tuple[Task, list[Found]]], shown: list[Shown]) -> Card:
+    card = Card(entry.name, entry.problem.name, fingerprint(entry))
+    cells: dict[Place, Cell] = {}
+    for task, found in searched:
+        for name in task.properties:
+            cell = _decided(name, found, card.searches)
+            if cell is not None:
+                cells |= {(task.timing, model, name): cell for model in task.models}
+    if not searched:
+        cells = _unsearched(entry)
+    for timing, model, name in list(cells):
+        if name == "ME1":
+            cells.setdefault(
+                (timing, model, ME3),
+                Cell(
+                    Verdict.UNDECIDED,
+                    why="not searched: keeping track of the order takes too many states",
+                ),
+            )
+    properties = [each.name for each in entry.problem.properties]
+    order = {model.name: place for place, model in enumerate(MODELS)}
+    timings = list(TIMINGS)
+    ranked = sorted(
+        cells,
+        key=lambda place: (timings.index(place[0]), order[place[1]], properties.index(place[2])),
+    )
+    for place in ranked:
+        timing, model, name = place
+        cell = cells[place]
+        deadlock = cells.get((timing, model, DEADLOCK))
+        if (
+            name == STARVATION
+            and deadlock is not None
+            and deadlock.verdict is Verdict.VIOLATED
+            and cell.verdict is Verdict.HOLDS
+        ):
+            cell = Cell(
+                Verdict.UNDECIDED, deadlock.search, why=f"nobody gets in at all, see {DEADLOCK}"
+            )
+        scenario = next((each.scenario for each in shown if _shows(each, entry, place)), "")
+        if scenario:
+            cell = replace(cell, verdict=Verdict.VIOLATED, why="", scenario=scenario)
+        card.cells[place] = cell
+    return card
+
+
+def _decided(name: str, found: list[Found], searches: list[Searched]) -> Cell | None:
+    """The verdict that the searches of several sizes give together; None where it is not about such
+    a property.
+    """
+    told = [(each.searched, *each.verdicts[name]) for each in found if name in each.verdicts]
+    if not told:
+        return None
+    violated = [each for each in told if each[1] is Verdict.VIOLATED]
+    holding = [each for each in told if each[1] is Verdict.HOLDS]
+    if violated:
+        searched, verdict, steps, why = min(
+            violated, key=lambda each: (each[2] or 0, each[0].check.n)
+        )
+    else:
+        searched, verdict, steps, why = (holding or told)[0]
+    if searched.stopped and verdict is Verdict.UNDECIDED:
+        why = ""  # the search itself says it
+    if searched not in searches:
+        searches.append(searched)
+    return Cell(verdict, searches.index(searched), steps, why)
+
+
+def _unsearched(entry: Entry) -> dict[Place, Cell]:
+    why = NOT_SEARCHED.get(
+        entry.name, "it is about time, which a search does not have; only simulated"
+    )
+    seen = f"{why}: habemus sweep {entry.name}"
+    names = [each.name for each in entry.problem.properties]
+    return {(UNTIMED, "none", name): Cell(Verdict.UNDECIDED, why=seen) for name in names}
+
+
+def _shows(shown: Shown, entry: Entry, place: Place) -> bool:
+    """A scenario is a run with clocks, and nothing in it promises that messages are faster than
+    timers.
+    """
+    timing, model, name = place
+    if shown.algorithm != entry.name or name not in shown.violated or timing == SYNCHRONOUS:
+        return False
+    return SHOWN[shown.scenario] in ("none", model)  # where faults may happen, they need not
+
+
+# What the cards say together.
+
+
+def claims(entry: Entry, name: str) -> bool:
+    """Whether the card of the algorithm claims a property; ME2 is both of its parts."""
+    return name in entry.box.ensures or name.partition("-")[0] in entry.box.ensures
+
+
+def assumed(entry: Entry, place: Place, size: int) -> bool:
+    """Whether the card of the algorithm claims what it claims of a property under such faults, too,
+    with so many participants.
+    """
+    timing, model, name = place
+    words = " ".join(entry.box.sections.get("Assumes", "").split())
+    if f"{name} needs nothing else" in words:
+        return model not in ("amnesia",)  # without its stable memory nobody can keep a promise
+    if timing == ASYNCHRONOUS and not stands_late_messages(entry):
+        return False
+    tolerance = tolerates(entry)
+    return {
+        "none": True,
+        "unordered": not getattr(entry.algorithm, "needs_fifo", False),
+        "lossy": stands_loss(entry),
+        "duplicating": stands_copies(entry),
+        "crash": tolerance in (Tolerance.FOR_GOOD, Tolerance.ANYBODY),
+        "recovery": (
+            tolerance in (Tolerance.RETURNING, Tolerance.ANYBODY)
+            or (tolerance is Tolerance.MINORITY and size > 2)
+        ),
+        "amnesia": False,
+    }[model]
+
+
+def contradictions(card: Card) -> list[tuple[Place, Cell]]:
+    """The violated cells of what the algorithm claims under just these faults."""
+    entry = find(card.algorithm)
+    violated = [
+        (place, cell)
+        for place, cell in card.cells.items()
+        if cell.verdict is Verdict.VIOLATED and claims(entry, place[2])
+    ]
+    return [(place, cell) for place, cell in violated if assumed(entry, place, _size(card, cell))]
+
+
+def _size(card: Card, cell: Cell) -> int:
+    """How many took part; in a scenario there are enough that one of them is no majority."""
+    return 3 if cell.search is None or cell.steps is None else card.searches[cell.search].check.n
+
+
+# The page of the documents.
+
+
+class Row(NamedTuple):
+    """A line of a table: an algorithm with a timing, and its cells of one property by fault model."""
+
+    card: Card
+    timing: str
+    cells: dict[str, Cell]
+
+
+def rows_of(made: Iterable[Card], name: str) -> list[Row]:
+    rows = []
+    for card in made:
+        for timing in card.timings:
+            cells = {
+                model: cell
+                for (each, model, one), cell in card.cells.items()
+                if each == timing and one == name
+            }
+            if cells:
+                rows.append(Row(card, timing, cells))
+    return rows
+
+
+def problems_of(made: Iterable[Card]) -> dict[Problem, list[Card]]:
+    found: dict[str, tuple[Problem, list[Card]]] = {}
+    for card in made:
+        problem = find(card.algorithm).problem
+        found.setdefault(problem.name, (problem, []))[1].append(card)
+    return dict(found[name] for name in ("mutex", "election", "detector") if name in found)
+
+
+def properties_of(problem: Problem, made: Iterable[Card]) -> dict[str, str]:
+    """The properties that there are cells of, with what they say."""
+    named = {name for card in made for name in card.properties}
+    return {each.name: each.says for each in problem.properties if each.name in named}
+
+
+_INTRODUCTION = """\
+# What each algorithm guarantees, and under which faults
+
+This page is generated; `make cards` makes it anew, which takes some minutes, and `habemus cards central` makes one card. A test fails when
+the code of an algorithm has changed since its card was made.
+
+Every cell rests on a search through *all* that can happen within a bound, or on a scenario:
+
+- **✔ holds**: in every state within the bound, and what the property is about did happen. That is no proof for every number of
+  participants: the bound is three of them (n=3), or only two (n=2) where three have too many states, who enter (or call an election)
+  once, unless the evidence says otherwise.
+- **✘ violated**: a run is known that violates it. The first number is that of the steps of a shortest one, and the evidence has the
+  command that shows it. Most algorithms do not claim to stand most faults: a ✘ is no mistake where the algorithm does not claim the
+  property, or assumes that there is no such fault.
+- **? undecided**: the search was cut off at its limit, or could not judge. The evidence says which. Nothing follows from it.
+
+The fault models, each in addition to links as the algorithm asks for them:
+
+{models}
+
+Being slow is no fault, and there is no column for it: a search lets every message and every process wait for as long as it likes, so all
+cells are about pauses and delays as well. For algorithms with timers that makes two rows: *asynchronous*, timers run out whenever they are
+set, before or after any message; and *synchronous*, time passes only when no message is under way.
+
+Some things to know when reading:
+
+- Liveness (ME2, E2) in the columns *recovery* and *amnesia* is about runs in which the process does come back (`--returning`).
+- With *lossy* links any messages are lost, for safety. For liveness one is, since whoever may lose everything may wait for ever; and
+  one for all properties where links keep the order.
+- ME3 is about what happened before what among the algorithm's own messages. Applications that also speak to each other in other ways can
+  learn of a request earlier; only a card that claims ME3 stands that.
+- Where somebody waits for ever because nobody gets in, ME2-deadlock is violated and ME2-starvation is left undecided.
+- *claimed* says that the card of the algorithm names the property among those that it ensures, under its own assumptions.
+"""
+
+
+def page(made: Sequence[Card]) -> str:
+    """All cards as Markdown: first the tables, then for each algorithm what its cells rest on."""
+    lines = [
+        _INTRODUCTION.format(
+            models="\n".join(f"- *{model.name}*: {model.title}." for model in MODELS)
+        )
+    ]
+    for problem, cards in problems_of(made).items():
+        lines += [f"## {problem.title[0].upper()}{problem.title[1:]}", ""]
+        if problem.model is None:
+            lines += [
+                "About time, which a search does not have: only simulated, see the evidence.",
+                "",
+            ]
+        for name, says in properties_of(problem, cards).items():
+            lines += _matrix(rows_of(cards, name), name, says)
+    lines += ["## The evidence", ""]
+    for card in sorted(made, key=lambda each: each.algorithm):
+        lines += _evidence(card)
+    return "\n".join(lines)
+
+
+def _matrix(rows: list[Row], name: str, says: str) -> list[str]:
+    models = [model.name for model in MODELS if any(model.name in row.cells for row in rows)]
+    lines = [
+        f"### {name}: {says}",
+        "",
+        f"| algorithm | timing | claimed | {' | '.join(models)} |",
+        f"|---|---|---|{'---|' * len(models)}",
+    ]
+    for row in rows:
+        algorithm = row.card.algorithm
+        claimed = "claimed" if claims(find(algorithm), name) else ""
+        cells = " | ".join(_brief(row.card, row.cells.get(model)) for model in models)
+        lines.append(f"| [`{algorithm}`](#{algorithm}) | {row.timing} | {claimed} | {cells} |")
+    return [*lines, ""]
+
+
+def _brief(card: Card, cell: Cell | None) -> str:
+    """A cell in a few characters."""
+    if cell is None:
+        return "-"
+    steps = str(cell.steps) if cell.steps is not None else ""
+    return " ".join(filter(None, [MARKS[cell.verdict], steps, card.size(cell)]))
+
+
+def _evidence(card: Card) -> list[str]:
+    lines = [f"### {card.algorithm}", "", "<details><summary>What its cells rest on</summary>", ""]
+    lines += ["| faults | verdicts | within | command |", "|---|---|---|---|"]
+    for ground in grounds(card):
+        told = "; ".join(ground.verdicts)
+        lines.append(
+            f"| {ground.faults} | {told} | {ground.bound} |"
+            f" {f'`{ground.command}`' if ground.command else ''} |"
+        )
+    return [*lines, "", "</details>", ""]
+
+
+class Ground(NamedTuple):
+    """What some cells of a fault model rest on."""
+
+    faults: str
+    verdicts: list[str]
+    bound: str
+    command: str
+
+
+def grounds(card: Card) -> list[Ground]:
+    """The cells put together by what they rest on."""
+    return [
+        ground
+        for timing in card.timings
+        for model in card.models
+        for ground in _grounds(card, timing, model)
+    ]
+
+
+def _grounds(card: Card, timing: str, model: str) -> list[Ground]:
+    together: dict[tuple[int | None, str], list[str]] = {}
+    for (each, one, name), cell in card.cells.items():
+        if (each, one) != (timing, model):
+            continue
+        if model == "unordered" and cell == card.cells.get((timing, "none", name)):
+            continue  # the algorithm asks for no order: it is the same search
+        steps = f" after {cell.steps} steps" if cell.steps is not None else ""
+        told = f"{MARKS[cell.verdict]} {name}{steps}" + (f" ({cell.why})" if cell.why else "")
+        together.setdefault(
+            (cell.search if cell.steps is not None or not cell.scenario else None, cell.scenario),
+            [],
+        ).append(told)
+    faults = ", ".join(filter(None, [model, timing]))
+    found = []
+    for (search, scenario), verdicts in together.items():
+        also = f"scenario {scenario}" if scenario else ""
+        if search is None:
+            found.append(
+                Ground(faults, verdicts, also, f"habemus scenario {scenario}" if scenario else "")
+            )
+            continue
+        searched = card.searches[search]
+        states = f"{searched.states:,} states" + (
+            f", {searched.stopped}" if searched.stopped else ""
+        )
+        bound = "; ".join(filter(None, [f"{searched.bound(find(card.algorithm))}: {states}", also]))
+        found.append(Ground(faults, verdicts, bound, searched.command()))
+    return found

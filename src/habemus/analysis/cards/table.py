@@ -1,0 +1,340 @@
+"""The guarantee cards: what is known of each algorithm under each kind of fault, and from where.
+
+A card is a table of cells, one for each timing, fault model and property.  A cell has one of three
+verdicts, and points to what it rests on: a search, whose bound is stated, or a scenario.  The cards
+are made by `habemus cards`, which takes minutes, and kept in a file beside this one, so that the
+catalog can show them at once.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from habemus.catalog.entries import Entry, find
+from habemus.core.properties import Verdict
+from habemus.runs.check import STATE_LIMIT, Check
+
+FILE = "cards.json"
+MARKS = {Verdict.HOLDS: "✔", Verdict.VIOLATED: "✘", Verdict.UNDECIDED: "?"}
+UNTIMED = ""
+"""The timing of algorithms without timers, which is any."""
+
+
+class Model(NamedTuple):
+    """What may go wrong."""
+
+    name: str
+    title: str
+
+
+MODELS = (
+    Model("none", "nothing goes wrong: the links that the algorithm asks for, and nobody crashes"),
+    Model("unordered", "messages overtake each other"),
+    Model("lossy", "messages are lost"),
+    Model("duplicating", "a message comes twice"),
+    Model("crash", "a process crashes, at any moment, for good"),
+    Model("recovery", "a process crashes, and comes back with its stable memory"),
+    Model("amnesia", "a process crashes, and comes back without any memory"),
+)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search that cells rest on, and how far it came."""
+
+    check: Check
+    states: int
+    depth: int
+    stopped: str = ""  # why, if it did not come to its end
+
+    def command(self) -> str:
+        """What makes it again; a search that came to its end needs no limit."""
+        return (self.check if self.stopped else replace(self.check, limit=STATE_LIMIT)).command()
+
+    def bound(self, entry: Entry) -> str:
+        """The bound in words."""
+        many = f"{self.check.n} participants"
+        given = (*self.check.options, *self.check.initial)
+        options = f", {', '.join(given)}" if given else ""
+        return f"{many}{options}, {self.check.told(entry)}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One verdict, and what it rests on."""
+
+    verdict: Verdict
+    search: int | None = None  # which of the card's searches
+    steps: int | None = None  # of the shortest counterexample
+    why: str = ""  # it is undecided
+    scenario: str = ""  # that shows it violated
+
+    def plain(self) -> list[Any]:
+        """As short as it can be: verdict, search, steps or reason, scenario."""
+        full: list[Any] = [
+            self.verdict.value,
+            self.search,
+            self.steps if self.steps is not None else self.why,
+            self.scenario,
+        ]
+        while not full[-1] and full[-1] != 0:
+            full.pop()
+        return full
+
+    @classmethod
+    def from_plain(cls, plain: list[Any]) -> Cell:
+        verdict, search, found, scenario = (plain + [None] * 3)[:4]
+        steps, why = (found, "") if isinstance(found, int) else (None, found or "")
+        return cls(Verdict(verdict), search, steps, why, scenario or "")
+
+
+Place = tuple[str, str, str]
+"""Of a cell: timing, fault model, property."""
+
+
+@dataclass
+class Card:
+    algorithm: str
+    problem: str
+    sources: str
+    """A fingerprint of the files that the algorithm is made of."""
+    searches: list[Searched] = field(default_factory=list)
+    cells: dict[Place, Cell] = field(default_factory=dict)
+
+    @property
+    def timings(self) -> list[str]:
+        return list(dict.fromkeys(timing for timing, _, _ in self.cells))
+
+    @property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(model for _, model, _ in self.cells))
+
+    @property
+    def properties(self) -> list[str]:
+        return list(dict.fromkeys(name for _, _, name in self.cells))
+
+    def size(self, cell: Cell) -> str:
+        """How many participants the verdict is about; empty where it rests on a scenario, or on
+        nothing.
+        """
+        return (
+            f"n={self.searches[cell.search].check.n}"
+            if self.rests_on_search(cell) and cell.search is not None
+            else ""
+        )
+
+    def rests_on_search(self, cell: Cell) -> bool:
+        """Whether a search decided it, and not a scenario beyond the bound of the search."""
+        return cell.search is not None and (cell.steps is not None or not cell.scenario)
+
+    def bound(self, cell: Cell) -> str:
+        """Within which bound the verdict was found, in words."""
+        if self.rests_on_search(cell) and cell.search is not None:
+            return f"within {self.searches[cell.search].bound(find(self.algorithm))}"
+        return f"by scenario {cell.scenario}" if cell.scenario else ""
+
+    def evidence(self, cell: Cell) -> str:
+        """What a cell rests on, in words."""
+        told = []
+        if cell.search is not None:
+            searched = self.searches[cell.search]
+            bound = searched.bound(find(self.algorithm))
+            if cell.verdict is Verdict.HOLDS:
+                told.append(f"in all {searched.states:,} states: {bound}")
+            elif cell.steps is not None:
+                told.append(f"after {cell.steps} steps at the earliest: {bound}")
+            elif cell.verdict is Verdict.UNDECIDED:
+                why = (
+                    cell.why
+                    or f"no violation in {searched.states:,} states up to {searched.depth} steps, but {searched.stopped}"
+                )
+                told.append(f"{why}: {bound}")
+            else:
+                told.append(f"not within the bound of the search: {bound}")
+        elif cell.why:
+            told.append(cell.why)
+        if cell.scenario:
+            told.append(f"scenario {cell.scenario}")
+        return "; ".join(told)
+
+    def command(self, cell: Cell) -> str:
+        """What shows it, to be pasted into a shell."""
+        if self.rests_on_search(cell) and cell.search is not None:
+            return self.searches[cell.search].command()
+        return f"habemus scenario {cell.scenario}" if cell.scenario else ""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every cell with its evidence."""
+        return [self.row(place, cell) for place, cell in self.cells.items()]
+
+    def row(self, place: Place, cell: Cell) -> dict[str, Any]:
+        timing, model, name = place
+        searched = None if cell.search is None else self.searches[cell.search]
+        return {
+            "algorithm": self.algorithm,
+            "problem": self.problem,
+            "timing": timing or "any",
+            "faults": model,
+            "property": name,
+            "verdict": cell.verdict.value,
+            "bound": self.bound(cell) or None,
+            "evidence": self.evidence(cell),
+            "command": self.command(cell),
+            "n": searched.check.n if searched else None,
+            "states": searched.states if searched else None,
+            "exhaustive": not searched.stopped if searched else None,
+            "steps": cell.steps,
+            "scenario": cell.scenario or None,
+        }
+
+    def plain(self) -> dict[str, Any]:
+        cells: dict[str, dict[str, dict[str, Any]]] = {}
+        for (timing, model, name), cell in self.cells.items():
+            cells.setdefault(timing, {}).setdefault(model, {})[name] = cell.plain()
+        searches = [
+            [_short(each.check), each.states, each.depth, *([each.stopped] if each.stopped else [])]
+            for each in self.searches
+        ]
+        return {
+            "problem": self.problem,
+            "sources": self.sources,
+            "searches": searches,
+            "cells": cells,
+        }
+
+    @classmethod
+    def from_plain(cls, name: str, plain: Mapping[str, Any]) -> Card:
+        searches = [
+            Searched(Check.from_plain({"algorithm": name, **_OF_ALL, **check}), *rest)
+            for check, *rest in plain["searches"]
+        ]
+        cells = {
+            (timing, model, each): Cell.from_plain(cell)
+            for timing, models in plain["cells"].items()
+            for model, properties in models.items()
+            for each, cell in properties.items()
+        }
+        return cls(name, plain["problem"], plain["sources"], searches, cells)
+
+
+_OF_ALL = {"every": True, "search": "breadth"}
+"""What all searches of cards have in common: they go on after a violation, and are the same with
+and without numpy.
+"""
+
+
+def _short(check: Check) -> dict[str, Any]:
+    plain = check.plain()
+    assert _OF_ALL.items() <= plain.items()
+    return {name: value for name, value in plain.items() if name not in (*_OF_ALL, "algorithm")}
+
+
+@cache
+def cards() -> dict[str, Card]:
+    """The cards as they were made last."""
+    text = resources.files("habemus.analysis.cards").joinpath(FILE).read_text(encoding="utf-8")
+    return {name: Card.from_plain(name, plain) for name, plain in json.loads(text).items()}
+
+
+def text_of(made: Iterable[Card]) -> str:
+    """The content of the file: one line for each search and each fault model, so that a difference
+    can be read.
+    """
+    blocks = []
+    for card in sorted(made, key=lambda each: each.algorithm):
+        plain = card.plain()
+        searches = ",\n".join(f"   {_line(each)}" for each in plain["searches"])
+        timings = [
+            f"   {_line(timing)}: {{\n"
+            + ",\n".join(f"    {_line(model)}: {_line(cells)}" for model, cells in models.items())
+            + "\n   }"
+            for timing, models in plain["cells"].items()
+        ]
+        head = (
+            f' {_line(card.algorithm)}: {{\n  "problem": {_line(card.problem)},\n  "sources":'
+            f" {_line(card.sources)},\n"
+        )
+        blocks.append(
+            head
+            + '  "searches": [\n'
+            + searches
+            + '\n  ],\n  "cells": {\n'
+            + ",\n".join(timings)
+            + "\n  }\n }"
+        )
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def _line(plain: Any) -> str:
+    return json.dumps(plain, ensure_ascii=False)
+
+
+# Whether a card is still about the algorithm that there is.
+
+
+def fingerprint(entry: Entry) -> str:
+    """Of the files of the algorithm, its ancestors and its components, without their comments:
+    whatever changes what it does.
+    """
+    found = hashlib.sha256()
+    for name in sorted(_modules(entry.algorithm.__module__)):
+        found.update(code_of(_text_of(name)).encode())
+    return found.hexdigest()[:16]
+
+
+def _modules(name: str, known: set[str] | None = None) -> set[str]:
+    """A module and those of `habemus.algorithms` that it imports, and so on."""
+    known = set() if known is None else known
+    if name not in known:
+        known.add(name)
+        for node in ast.walk(ast.parse(_text_of(name))):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and node.module
+                and node.module.startswith("habemus.algorithms.")
+            ):
+                _modules(node.module, known)
+    return known
+
+
+def _text_of(module: str) -> str:
+    spec = find_spec(module)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).read_text(encoding="utf-8")
+
+
+def code_of(text: str) -> str:
+    """Return what a module does: its syntax tree without docstrings, whatever its layout."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            del node.body[0]
+    return _shape(tree)
+
+
+_LAYOUT = ("ctx", "kind", "type_comment")
+
+
+def _shape(node: object) -> str:
+    """Return a tree as text, the same on every version of Python (`ast.dump` is not)."""
+    if isinstance(node, ast.AST):
+        fields = (
+            f"{name}={_shape(value)}"
+            for name, value in ast.iter_fields(node)
+            if name not in _LAYOUT and value is not None and value != []
+        )
+        return f"{type(node).__name__}({','.join(fields)})"
+    if isinstance(node, list):
+        return f"[{','.join(map(_shape, node))}]"
+    return repr(node)

@@ -1,0 +1,1 @@
+"""Figures: comparison of costs, growth, timeouts, probability of violation, detectors."""

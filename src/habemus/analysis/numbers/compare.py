@@ -1,0 +1,395 @@
+"""Algorithms side by side under one workload: what an entry, or an election, costs, with the
+formula beside the measurement.
+
+**Load** says how much of the time somebody wants in.  Each of the N participants thinks, asks,
+waits, stays inside for the time `hold`, leaves, and thinks again; a think time is drawn evenly from
+0 to twice its mean, and
+
+    mean think time = hold * N / load.
+
+So if nobody ever had to wait, load would be the number of participants inside at a moment, on
+average: at 0.1 the critical section is wanted a tenth of the time and two seldom meet; at 1 as much
+is asked for as one section can serve; at 10 there is always a queue.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any, NamedTuple
+
+from habemus.algorithms.mutex.maekawa import PLANE_OR_GRID, voting_sets
+from habemus.analysis.numbers.ranges import BadRange, Loads, Sizes
+from habemus.analysis.sweeps.workers import results
+from habemus.catalog.election import ELECTION
+from habemus.catalog.entries import Entry, entries, find
+from habemus.catalog.mutex import MUTEX
+from habemus.catalog.problems import exact
+from habemus.core.events import Event
+from habemus.core.process import ProcessId
+from habemus.core.system import System
+from habemus.problems import election, mutex
+from habemus.runs import notation
+from habemus.runs.mutex import MutexJudge
+from habemus.runs.setup import BadSetup, Setup
+from habemus.runs.simulate import execute, system_of
+from habemus.runtimes.sim.network import Network
+from habemus.runtimes.sim.simulation import Ending
+
+
+class Quantity(NamedTuple):
+    """Something that is measured, and which of the formulas stands beside it."""
+
+    name: str
+    title: str
+    formula: str | None = None
+
+
+MUTEX_QUANTITIES = (
+    Quantity("messages_per_entry", "messages per entry", "messages"),
+    Quantity("bytes_per_entry", "bytes per entry"),
+    Quantity("client_delay", "client delay", "client_delay"),
+    Quantity("sync_delay", "sync delay", "sync_delay"),
+    Quantity("wait", "wait"),
+    Quantity("throughput", "throughput"),
+    Quantity("fairness", "fairness"),
+    Quantity("largest_overtaking", "largest overtaking"),
+)
+ELECTION_QUANTITIES = (
+    Quantity("messages", "messages", "messages"),
+    Quantity("bytes", "bytes"),
+    Quantity("turnaround", "turnaround", "turnaround"),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One algorithm at one size and load."""
+
+    algorithm: str
+    n: int
+    load: Decimal | None  # None: the problem knows no load
+    command: str
+    measured: Mapping[str, float | None]
+    formula: Mapping[str, float | None]
+    entries: int | None
+    violated: tuple[str, ...]  # claimed or not: whoever stood still has not done the work
+    broken_claims: tuple[str, ...]
+
+    def plain(self, quantities: Sequence[Quantity]) -> dict[str, Any]:
+        by_formula = {
+            f"{each.name}_by_formula": self.formula.get(each.formula)
+            for each in quantities
+            if each.formula
+        }
+        return {
+            "algorithm": self.algorithm,
+            "n": self.n,
+            "load": None if self.load is None else float(self.load),
+            **{each.name: self.measured[each.name] for each in quantities},
+            **by_formula,
+            "entries": self.entries,
+            "violated": list(self.violated),
+            "command": self.command,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared, with whom, and how."""
+
+    algorithms: tuple[str, ...]
+    sizes: Sizes
+    loads: Loads | None = None
+    points: int = 8
+    requests: int = 20
+    seed: int = 0
+    hold: str = Setup.hold
+    delay: str = Setup.delay
+
+    @property
+    def is_election(self) -> bool:
+        return find(self.algorithms[0]).problem is ELECTION
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return ELECTION_QUANTITIES if self.is_election else MUTEX_QUANTITIES
+
+    @property
+    def axis(self) -> str | None:
+        """What varies: `n`, `load`, or nothing."""
+        if self.sizes.low < self.sizes.high:
+            return "n"
+        return "load" if self.loads is not None and self.loads.low < self.loads.high else None
+
+    def check(self) -> None:
+        """Refuses what cannot be compared, before any run is made."""
+        problems = {find(name).problem.name: find(name).problem for name in self.algorithms}
+        if "detector" in problems:
+            raise BadSetup(
+                "failure detectors cannot be compared yet, only mutual exclusion and elections"
+            )
+        if len(problems) > 1:
+            named = " and ".join(
+                f"{find(name).problem.title} ({name})" for name in self._one_of_each()
+            )
+            raise BadSetup(f"only algorithms of one problem can be compared, not {named}")
+        if self.is_election and self.loads is not None:
+            raise BadSetup("an election has no load; leave --load out")
+        if (
+            self.sizes.low < self.sizes.high
+            and self.loads is not None
+            and self.loads.low < self.loads.high
+        ):
+            raise BadRange("only one thing can vary: give a range to -n or to --load, not to both")
+        if self.requests < 1:
+            raise BadSetup(f"each participant asks at least once, not {self.requests} times")
+        hold = notation.span(self.hold)
+        if hold == 0 or not isinstance(hold, int):
+            raise BadSetup(
+                f"the time inside is one time, at least 1us, not {self.hold}: the load is counted"
+                " by it"
+            )
+        notation.delay(self.delay)
+        for name in self.algorithms:
+            for size in {self.sizes.low, self.sizes.high}:
+                system_of(Setup(name, size), find(name))
+
+    def _one_of_each(self) -> list[str]:
+        return list({find(name).problem.name: name for name in reversed(self.algorithms)}.values())[
+            ::-1
+        ]
+
+    def tasks(self) -> list[Task]:
+        sizes = self.sizes.spread(self.points)
+        loads: list[Decimal | None] = (
+            [None] if self.is_election else [*(self.loads or DEFAULT_LOAD).spread(self.points)]
+        )
+        return [
+            Task(self._setup(name, size, load), load)
+            for size in sizes
+            for load in loads
+            for name in self.algorithms
+        ]
+
+    def _setup(self, name: str, size: int, load: Decimal | None) -> Setup:
+        if load is None:
+            return Setup(name, size, seed=self.seed, workload="in-turn", delay=self.delay)
+        setup = Setup(
+            name, size, seed=self.seed, requests=self.requests, hold=self.hold, delay=self.delay
+        )
+        return replace(setup, think=think(notation.time(self.hold), size, load))
+
+    def measure(self, jobs: int, progress: Callable[[int, str], None] | None = None) -> list[Row]:
+        """One row for each algorithm at each point, by size and load and then as the algorithms
+        were named.
+        """
+        tasks = self.tasks()
+        rows: dict[Task, Row] = {}
+        for task, row in results(row_of, tasks, jobs):
+            rows[task] = row
+            if progress is not None:
+                progress(len(rows), f"{task.setup.algorithm}, {task.setup.n} participants")
+        return [rows[task] for task in tasks]
+
+
+DEFAULT_LOAD = Loads(Decimal("0.5"), Decimal("0.5"))
+"""So that some meet and some do not, and both delays are measured."""
+
+
+def think(hold_us: int, size: int, load: Decimal) -> str:
+    """The span of think times whose mean is hold * N / load, in the notation of runs."""
+    longest = int((Decimal(2 * hold_us * size) / load).to_integral_value(ROUND_HALF_EVEN))
+    return f"0..{longest}"
+
+
+class Task(NamedTuple):
+    setup: Setup
+    load: Decimal | None
+
+
+def row_of(task: Task) -> Row:
+    """Makes the run of one row."""
+    setup, load = task
+    entry = find(setup.algorithm)
+    observed = (
+        replace(entry, problem=replace(MUTEX, judge=CrowdJudge))
+        if entry.problem is MUTEX
+        else entry
+    )
+    report = execute(setup, keep=False, entry=observed)
+    quantities = MUTEX_QUANTITIES if entry.problem is MUTEX else ELECTION_QUANTITIES
+    measured = {each.name: report.costs[each.name] for each in quantities}
+    formula = dict(report.costs["formula"])
+    if formula["messages"] is None:
+        formula["messages"] = mean_messages_of_voting(entry, setup.n)
+    claimed = [
+        name for name in report.violated if {name, name.partition("-")[0]} & set(entry.box.ensures)
+    ]
+    return Row(
+        entry.name,
+        setup.n,
+        load,
+        setup.command(),
+        measured,
+        formula,
+        report.costs.get("entries"),
+        tuple(report.violated),
+        tuple(claimed),
+    )
+
+
+@dataclass
+class _Crowd:
+    """What a crowd sees: how long one waits, how many get in until when, and whether all get their
+    share of it.
+    """
+
+    requests: int
+    waits: list[int] = field(default_factory=list)
+    entries: Counter[ProcessId] = field(default_factory=Counter)
+    shares: dict[ProcessId, int] | None = (
+        None  # the entries when the first had its last one: until then all keep asking
+    )
+    last_exit: int = 0
+    _since: dict[ProcessId, int] = field(default_factory=dict)
+
+    def observe(self, event: Event) -> None:
+        if event.part:
+            return
+        if event.kind == "request" and event.name == "acquire":
+            self._since[event.process] = event.time
+        elif event.kind == "request" and event.name == "release":
+            self.last_exit = event.time
+        elif event.kind == "indicate" and event.name == "Granted" and event.process in self._since:
+            self.waits.append(event.time - self._since.pop(event.process))
+            self.entries[event.process] += 1
+            if self.shares is None and self.entries[event.process] == self.requests:
+                self.shares = dict(self.entries)
+
+
+class CrowdJudge(MutexJudge):
+    """Judges as always, and measures the workload besides the algorithm."""
+
+    def __init__(self, setup: Setup, system: System, network: Network) -> None:
+        super().__init__(setup, system, network)
+        self._clients, self._unit = system.clients, network.delay.mean
+        self._crowd = _Crowd(setup.requests)
+
+    def observe(self, event: Event) -> None:
+        super().observe(event)
+        self._crowd.observe(event)
+
+    def costs(self, ending: Ending) -> dict[str, Any]:
+        crowd, unit = self._crowd, self._unit
+        shares = crowd.shares or dict(crowd.entries)
+        return super().costs(ending) | {
+            "wait": exact(sum(crowd.waits), len(crowd.waits) * unit) if crowd.waits else None,
+            "throughput": (
+                round(len(crowd.waits) * unit / crowd.last_exit, 6) if crowd.last_exit else None
+            ),
+            "fairness": jain([shares.get(client, 0) for client in self._clients]),
+        }
+
+
+def jain(shares: Sequence[int]) -> float | None:
+    """Jain's index: 1 if all have the same share, 1/N if one has everything."""
+    squares = sum(share * share for share in shares)
+    return round(sum(shares) ** 2 / (len(shares) * squares), 6) if squares else None
+
+
+# Formulas, and where they cross.
+
+
+def formula_of(entry: Entry, size: int) -> float | None:
+    """Messages of an uncontended entry, or of an election that the first participant calls."""
+    system = system_of(Setup(entry.name, size), entry)
+    plan = system.plans[system.clients[0]]
+    assert isinstance(plan, mutex.Mutex | election.Election)
+    messages = plan.costs(size).messages
+    return messages if messages is not None else mean_messages_of_voting(entry, size)
+
+
+def mean_messages_of_voting(entry: Entry, size: int) -> float | None:
+    """3(K-1) on average over voting sets of different sizes, where the algorithm has such sets."""
+    if "sets" not in entry.options:
+        return None
+    sets = voting_sets(size, PLANE_OR_GRID)
+    voters = sum(map(len, sets.values()))
+    return exact(3 * (voters - size), size)
+
+
+class Crossing(NamedTuple):
+    """From which size on one algorithm needs fewer messages than another, for all sizes of the
+    range from there on.
+    """
+
+    cheaper: str
+    than: str
+    by_formula: int | None
+    measured: int | None  # the first of the sizes measured
+
+    def plain(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+def crossings(comparison: Comparison, rows: Sequence[Row]) -> list[Crossing]:
+    """Where voting in small sets becomes cheaper than asking everybody, if both are compared over a
+    range of sizes.
+    """
+    everybody = "ricart-agrawala"
+    voting = [name for name in comparison.algorithms if name.startswith("maekawa")]
+    if comparison.axis != "n" or everybody not in comparison.algorithms:
+        return []
+    return [
+        Crossing(
+            name,
+            everybody,
+            _crossing_by_formula(name, everybody, comparison.sizes),
+            _crossing_measured(name, everybody, rows),
+        )
+        for name in voting
+    ]
+
+
+LONGEST_FORMULA = 100
+"""Up to this size formulas are worked out for every size; beyond, the answer does not change any
+more.
+"""
+
+
+def _crossing_by_formula(name: str, other: str, sizes: Sizes) -> int | None:
+    high = min(sizes.high, LONGEST_FORMULA)
+    costs = [
+        (size, formula_of(find(name), size), formula_of(find(other), size))
+        for size in range(sizes.low, high + 1)
+    ]
+    return _last_change(costs)
+
+
+def _crossing_measured(name: str, other: str, rows: Sequence[Row]) -> int | None:
+    by_place = {(row.algorithm, row.n): row.measured["messages_per_entry"] for row in rows}
+    return _last_change(
+        [
+            (size, by_place[name, size], by_place[other, size])
+            for size in sorted({row.n for row in rows})
+        ]
+    )
+
+
+def _last_change(costs: Sequence[tuple[int, float | None, float | None]]) -> int | None:
+    """The first size from which on the first is always less than the second."""
+    since: int | None = None
+    for size, first, second in costs:
+        if first is None or second is None:
+            continue
+        since = (since or size) if first < second else None
+    return since
+
+
+def safe_mutexes() -> tuple[str, ...]:
+    return tuple(
+        entry.name for entry in entries().values() if entry.problem is MUTEX and not entry.unsafe
+    )

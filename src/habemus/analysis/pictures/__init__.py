@@ -1,0 +1,1 @@
+"""Plots of comparisons, and voting sets as pictures."""

@@ -1,0 +1,164 @@
+"""Comparisons as pictures, by matplotlib: one panel for each quantity, one line for each algorithm,
+its formula dashed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from habemus.analysis.numbers.compare import DEFAULT_LOAD, Comparison, Quantity, Row
+from habemus.analysis.numbers.growth import Growth, Line
+
+HINT = "pip install 'habemus[plot]'"
+ENDINGS = (".png", ".svg")
+COLUMNS = 4
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d5563")
+"""Of Okabe and Ito, which colour-blind people can tell apart; beyond that, the marks tell the lines
+apart.
+"""
+MARKS = "os^Dv"
+UNITS = dict.fromkeys(("client_delay", "sync_delay", "wait", "turnaround"), ", message times")
+AXES = {"n": "participants", "load": "load"}
+
+
+def check_plot(comparison: Comparison, path: Path) -> None:
+    """Refuses a plot that cannot be made, before the runs are."""
+    check_picture(path)
+    if comparison.axis is None:
+        raise ValueError("a plot needs something that varies, such as -n 2..20 or --load 0.1..10")
+
+
+def check_picture(path: Path) -> None:
+    """Refuses a file that cannot be drawn."""
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(
+            f"cannot tell what to write into {str(path)!r}: the name must end in"
+            f" {' or '.join(ENDINGS)}"
+        )
+    _matplotlib()
+
+
+@contextmanager
+def picture(path: Path, width: float, height: float) -> Iterator[Any]:
+    """A figure, saved at the end.  Text stays text, and the same numbers give the same file."""
+    matplotlib = _matplotlib()
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.hashsalt": "habemus", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        date = {"Date": None} if path.suffix.lower() == ".svg" else {}
+        figure.savefig(path, dpi=150, metadata=date)
+
+
+def plain_axes(axes: Any) -> None:
+    axes.grid(color="#e9ecf0")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise ModuleNotFoundError(f"plots need the package matplotlib: {HINT}") from None
+    return matplotlib
+
+
+def save_plot(
+    comparison: Comparison, rows: Sequence[Row], path: Path, lines: Sequence[Line] = ()
+) -> None:
+    """With `lines`, also the laws that were fitted to them, dotted, and written beside each panel."""
+    shown = [
+        each
+        for each in comparison.quantities
+        if any(row.measured[each.name] is not None for row in rows)
+    ]
+    columns = min(COLUMNS, len(shown))
+    down = -(-len(shown) // columns)
+    with picture(
+        path, 3.6 * columns, 3 * down + 0.3 + 0.22 * -(-len(comparison.algorithms) // columns)
+    ) as figure:
+        for place, quantity in enumerate(shown, 1):
+            axes = figure.add_subplot(down, columns, place)
+            _draw(axes, comparison, quantity, rows)
+            _draw_laws(axes, comparison, [line for line in lines if line.quantity == quantity])
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        named = [
+            (handle, label)
+            for handle, label in zip(handles, labels, strict=True)
+            if label in comparison.algorithms
+        ]
+        figure.legend(
+            *zip(*named, strict=True), loc="outside lower center", ncols=columns, frameon=False
+        )
+        figure.suptitle(_title(comparison), fontsize=10)
+
+
+def _draw_laws(axes: Any, comparison: Comparison, lines: Sequence[Line]) -> None:
+    drawn = []
+    for line in lines:
+        colour = COLOURS[comparison.algorithms.index(line.algorithm) % len(COLOURS)]
+        drawn += axes.plot(
+            line.sizes, line.fitted(), ":", color=colour, lw=1.6, label=f"{line.best}"
+        )
+    if drawn:
+        axes.legend(handles=drawn, fontsize=7, frameon=False, loc="upper left")
+        axes.set_ylim(top=axes.get_ylim()[1] * (1 + 0.09 * len(drawn)))  # room for what is written
+
+
+def _title(comparison: Comparison) -> str:
+    if comparison.is_election:
+        laws = (
+            "; dashed: the formula; dotted: the law that was fitted"
+            if isinstance(comparison, Growth)
+            else ""
+        )
+        return f"one election, called by the first participant{laws}"
+    if isinstance(comparison, Growth) and comparison.loads is None:
+        return "entries without contention; dashed: the formula; dotted: the law that was fitted"
+    fixed = (
+        f"{comparison.sizes.low} participants"
+        if comparison.axis == "load"
+        else f"load {(comparison.loads or DEFAULT_LOAD).low}"
+    )
+    return (
+        f"{fixed}, {comparison.requests} requests each; dashed: the formula for an entry without"
+        " contention; x: it stood still"
+    )
+
+
+def _draw(axes: Any, comparison: Comparison, quantity: Quantity, rows: Sequence[Row]) -> None:
+    for place, name in enumerate(comparison.algorithms):
+        mine = [row for row in rows if row.algorithm == name]
+        places = [float(row.n if comparison.axis == "n" else row.load or 0) for row in mine]
+        colour = COLOURS[place % len(COLOURS)]
+        mark = MARKS[place // len(COLOURS) % len(MARKS)]
+        heights = [_height(row.measured[quantity.name]) for row in mine]
+        axes.plot(places, heights, f"{mark}-", color=colour, ms=3.5, lw=1.1, label=name)
+        stood_still = [index for index, row in enumerate(mine) if row.violated]
+        axes.plot(
+            [places[index] for index in stood_still],
+            [heights[index] for index in stood_still],
+            "x",
+            color=colour,
+            ms=8,
+        )
+        if quantity.formula is not None:
+            formula = [_height(row.formula.get(quantity.formula)) for row in mine]
+            axes.plot(places, formula, "--", color=colour, lw=0.8, alpha=0.7)
+    axes.set_title(f"{quantity.title}{UNITS.get(quantity.name, '')}", fontsize=10)
+    axes.set_xlabel(AXES[comparison.axis or "n"])
+    if comparison.axis == "load":
+        axes.set_xscale("log")
+    else:
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    if quantity.name != "fairness":
+        axes.set_ylim(bottom=0)
+    plain_axes(axes)
+
+
+def _height(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -1,0 +1,1 @@
+"""Many runs over seeds and parameters: local cores or a Dask cluster, rows, reports."""

@@ -1,0 +1,202 @@
+"""The sweep of a grid: whoever makes the runs, however often it is stopped, the same rows come out.
+
+A run is decided by its number, every row goes into the journal when it is made, and the results are
+written by number at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from habemus.analysis.sweeps import grid_files
+from habemus.analysis.sweeps.grid import Grid
+from habemus.analysis.sweeps.grid_rows import ERROR, VERDICTS, Pieces, Row, columns_of, rows_of
+from habemus.analysis.sweeps.journal import Journal, journal_of
+from habemus.analysis.sweeps.workers import results
+from habemus.core.properties import Verdict
+
+FAILURES_KEPT = 100
+"""For each algorithm; they are counted beyond that."""
+
+PATIENCE = 5
+"""So many times in a row workers may die without a row being made; then it is the runs that kill
+them.
+"""
+
+
+class WorkersDie(RuntimeError):
+    """A worker died, or all of them.  What it was working on can be given to others."""
+
+
+class WorkersGone(RuntimeError):
+    """Nobody is left to make the runs."""
+
+
+class BadOut(ValueError):
+    """Results that cannot be written there."""
+
+
+Hands: TypeAlias = Callable[[Pieces], Generator[list[Row], None, None]]
+"""Who makes the runs: takes the pieces, and gives back the rows of each as they are finished, in
+any order.
+"""
+
+
+def processes(jobs: int) -> Hands:
+    """Worker processes of this machine."""
+
+    def hands(pieces: Pieces) -> Generator[list[Row], None, None]:
+        try:
+            for _, rows in results(rows_of, pieces, jobs):
+                yield rows
+        except BrokenProcessPool:
+            raise WorkersDie("a worker process died") from None
+
+    return hands
+
+
+@dataclass
+class Outcome:
+    """What came of the runs of one algorithm."""
+
+    algorithm: str
+    verdicts: Counter[str] = field(default_factory=Counter)  # how many runs have each
+    failures: list[Row] = field(default_factory=list)  # the first of those that do not hold
+
+    def add(self, row: Row) -> None:
+        self.verdicts[row["verdict"]] += 1
+        if row["verdict"] != Verdict.HOLDS.value and len(self.failures) < FAILURES_KEPT:
+            self.failures.append(row)
+
+    def plain(self) -> dict[str, Any]:
+        shown = (
+            "number",
+            "n",
+            "load",
+            "delay",
+            "fault",
+            "seed",
+            "verdict",
+            "why",
+            "error",
+            "command",
+        )
+        return {
+            "algorithm": self.algorithm,
+            "runs": self.verdicts.total(),
+            **{verdict: self.verdicts[verdict] for verdict in VERDICTS},
+            "failures": [{name: row.get(name) for name in shown} for row in self.failures],
+        }
+
+
+@dataclass
+class GridSweep:
+    """The sweep, and what came of it so far."""
+
+    grid: Grid
+    out: Path
+    outcomes: dict[str, Outcome] = field(init=False, default_factory=dict)
+    resumed: int = field(init=False, default=0)  # rows that were there already
+    damaged: int = field(init=False, default=0)  # rows that were there and could not be read
+    made: int = field(init=False, default=0)
+    broken_off: str = field(init=False, default="")  # why it ended early, if it did
+
+    @property
+    def journal(self) -> Path:
+        return journal_of(self.out)
+
+    def prepare(self, fresh: bool) -> None:
+        """Refuses to write over what is there, unless it is to begin anew."""
+        grid_files.check_out(self.out)
+        if fresh:
+            self.journal.unlink(missing_ok=True)
+        elif self.out.exists() and not self.journal.exists():
+            raise BadOut(
+                f"{self.out} is there already; name another --out, or make all runs again with"
+                " --fresh"
+            )
+
+    def run(self, hands: Hands, progress: Callable[[int, str], None] | None = None) -> None:
+        """Makes the runs that are missing and writes the results.  An interrupt leaves the journal,
+        to go on from.
+        """
+        head = {"version": version("habemus"), "runs": len(self.grid), "grid": self.grid.plain()}
+        with Journal(self.journal, head, len(self.grid)) as journal:
+            self.resumed, self.damaged = len(journal), journal.damaged
+            seen = Counter(row["verdict"] for row in journal.rows())
+            try:
+                self._make(journal, hands, seen, progress)
+            except KeyboardInterrupt:
+                self.broken_off = "interrupted"
+            except WorkersGone as reason:
+                self.broken_off = str(reason)
+            self.made = len(journal)
+            # By number again, so that the failures shown are the same however the runs were made.
+            self.outcomes = {name: Outcome(name) for name in self.grid.algorithms}
+            for row in journal.rows():
+                self.outcomes[row["algorithm"]].add(row)
+            if not self.broken_off:
+                grid_files.write(self.out, columns_of(self.grid.algorithms), journal.rows())
+                journal.discard()
+
+    def _make(
+        self,
+        journal: Journal,
+        hands: Hands,
+        seen: Counter[str],
+        progress: Callable[[int, str], None] | None,
+    ) -> None:
+        patience = PATIENCE
+        while missing := journal.missing():
+            try:
+                with closing(hands(Pieces(self.grid, missing))) as finished:
+                    for rows in finished:
+                        journal.add(rows)
+                        patience = PATIENCE
+                        seen.update(row["verdict"] for row in rows)
+                        if progress is not None:
+                            progress(len(journal), _told(len(journal), len(self.grid), seen))
+            except WorkersDie as reason:
+                patience -= 1
+                if not patience:
+                    raise WorkersGone(f"{reason}, {PATIENCE} times in a row") from None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Undecided if the sweep did not come to its end; violated if any run was, or could not be
+        made.
+        """
+        verdicts = {verdict for outcome in self.outcomes.values() for verdict in outcome.verdicts}
+        if self.broken_off:
+            return Verdict.UNDECIDED
+        if {Verdict.VIOLATED.value, ERROR} & verdicts:
+            return Verdict.VIOLATED
+        return Verdict.UNDECIDED if Verdict.UNDECIDED.value in verdicts else Verdict.HOLDS
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict.value,
+            "complete": not self.broken_off,
+            "broken_off": self.broken_off or None,
+            "runs_planned": len(self.grid),
+            "runs_made": self.made,
+            "runs_resumed": self.resumed,
+            "out": str(self.journal if self.broken_off else self.out),
+            "rows": [outcome.plain() for outcome in self.outcomes.values()],
+        }
+
+
+def _told(made: int, planned: int, seen: Counter[str]) -> str:
+    failed = [
+        f"{seen[verdict]:,} {word}"
+        for verdict, word in (("violated", "violated"), (ERROR, "errors"))
+        if seen[verdict]
+    ]
+    return ", ".join([f"{made:,} of {planned:,} runs", *failed])

@@ -1,0 +1,232 @@
+"""What the rows of a sweep say together: verdicts by property and by axis, costs, and the runs that
+do not hold.
+
+Rows are read one after the other and only counted, so that a sweep of a million runs needs no more
+memory than its distinct values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from habemus.analysis.sweeps.grid_files import BadResults
+from habemus.analysis.sweeps.grid_rows import ERROR, Row
+from habemus.catalog.entries import Entry, entries, problems
+from habemus.catalog.problems import Problem
+from habemus.core.properties import Property, Verdict
+
+AXES = {"n": "participants", "load": "load", "delay": "delay", "fault": "fault"}
+HOLDS, VIOLATED, UNDECIDED = (each.value for each in Verdict)
+EXAMPLES = 3
+"""Runs that are shown of each kind of failure of an algorithm; the others are counted."""
+KINDS = 6
+"""Kinds of failure that are shown of each algorithm."""
+MOST_VALUES = 5_000
+"""Values of an axis; results that have more are not those of a grid."""
+
+
+class Quantity(NamedTuple):
+    """A cost that is worth a picture."""
+
+    name: str
+    title: str
+    formula: str | None = None  # the column that says what it should be
+
+
+QUANTITIES: dict[str, tuple[Quantity, ...]] = {
+    "mutex": (
+        Quantity("messages_per_entry", "messages per entry", "messages_by_formula"),
+        Quantity("client_delay", "client delay, message times"),
+        Quantity("sync_delay", "sync delay, message times"),
+        Quantity("throughput", "entries per message time"),
+    ),
+    "election": (
+        Quantity("messages", "messages", "messages_by_formula"),
+        Quantity("turnaround", "turnaround, message times"),
+        Quantity("leader_changes", "changes of leader"),
+    ),
+    "detector": (
+        Quantity("messages", "messages"),
+        Quantity("detection_time", "detection time, microseconds"),
+        Quantity("mistakes", "mistakes"),
+    ),
+}
+
+
+@dataclass
+class Mean:
+    """Of some numbers."""
+
+    total: float = 0
+    count: int = 0
+
+    def add(self, value: float) -> None:
+        self.total += value
+        self.count += 1
+
+    @property
+    def value(self) -> float | None:
+        return self.total / self.count if self.count else None
+
+
+@dataclass
+class Failures:
+    """The runs of an algorithm that fail in one way."""
+
+    kind: str
+    verdict: str
+    count: int = 0
+    examples: list[Row] = field(default_factory=list)
+
+    def add(self, row: Row) -> None:
+        self.count += 1
+        # Different circumstances tell more than different seeds.
+        if len(self.examples) < EXAMPLES and all(
+            self._circumstances(row) != self._circumstances(each) for each in self.examples
+        ):
+            self.examples.append(row)
+
+    @staticmethod
+    def _circumstances(row: Row) -> tuple[str, str]:
+        return row["fault"], row["delay"]
+
+
+@dataclass
+class Survey:
+    """Everything that a report shows."""
+
+    runs: int = 0
+    algorithms: list[str] = field(
+        default_factory=list
+    )  # in the order of the rows, as everything else
+    values: dict[str, list[str]] = field(default_factory=lambda: {axis: [] for axis in AXES})
+    seeds: set[int] = field(default_factory=set)
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)  # algorithm, verdict
+    properties: Counter[tuple[str, str, str]] = field(
+        default_factory=Counter
+    )  # algorithm, property, verdict
+    places: Counter[tuple[str, str, str, str]] = field(
+        default_factory=Counter
+    )  # algorithm, axis, value, verdict
+    costs: dict[tuple[str, str, str, str], Mean] = field(
+        default_factory=dict
+    )  # algorithm, axis, value, column
+    failures: dict[str, dict[str, Failures]] = field(default_factory=dict)  # by algorithm and kind
+
+    def add(self, row: Row) -> None:
+        name, verdict = row["algorithm"], row["verdict"]
+        self.runs += 1
+        if name not in self.failures:
+            self.algorithms.append(name)
+            self.failures[name] = {}
+        self.seeds.add(row["seed"])
+        self.verdicts[name, verdict] += 1
+        for each in PROPERTIES:
+            if row.get(each) is not None:
+                self.properties[name, each, row[each]] += 1
+        costs = _costs(row) if verdict == HOLDS else {}
+        for axis, known in self.values.items():
+            value = str(row[axis])
+            if value not in known:
+                known.append(value)
+                if len(known) > MOST_VALUES:
+                    raise BadResults(f"there are more than {MOST_VALUES:,} values of {axis}")
+            self.places[name, axis, value, verdict] += 1
+            for column, cost in costs.items():
+                self.costs.setdefault((name, axis, value, column), Mean()).add(cost)
+        if verdict != HOLDS:
+            kind = _kind(row)
+            self.failures[name].setdefault(kind, Failures(kind, verdict)).add(row)
+
+    # Reading it.
+
+    def total(self, verdict: str) -> int:
+        return sum(count for (_, each), count in self.verdicts.items() if each == verdict)
+
+    def varied(self) -> dict[str, list[str]]:
+        """The axes that have more than one value, with these: numbers by size, names as they came."""
+        return {axis: in_order(values) for axis, values in self.values.items() if len(values) > 1}
+
+    def problems(self) -> dict[str, list[str]]:
+        """The algorithms by the name of their problem; those that this version does not know under
+        an empty one.
+        """
+        found: dict[str, list[str]] = {}
+        for name in self.algorithms:
+            entry = entry_of(name)
+            found.setdefault(entry.problem.name if entry else "", []).append(name)
+        return found
+
+    def judged(self, algorithms: Iterable[str]) -> list[Property]:
+        """The properties on which there is a verdict."""
+        names = set(algorithms)
+        seen = {each for (name, each, _) in self.properties if name in names}
+        return [each for each in PROPERTIES.values() if each.name in seen]
+
+
+PROPERTIES = {each.name: each for problem in problems() for each in problem.properties}
+
+
+@cache
+def entry_of(name: str) -> Entry | None:
+    """The algorithm of the catalog; results of another version may have others."""
+    return entries().get(name)
+
+
+def problem_of(name: str) -> Problem | None:
+    return next((problem for problem in problems() if problem.name == name), None)
+
+
+def claims(algorithm: str, name: str) -> bool:
+    """Whether the card claims a property; ME2 claims both of its parts."""
+    entry = entry_of(algorithm)
+    return entry is not None and bool({name, name.partition("-")[0]} & set(entry.box.ensures))
+
+
+def _counts(algorithm: str, name: str) -> bool:
+    """Whether a property makes the verdict."""
+    entry = entry_of(algorithm)
+    return entry is None or name in entry.problem.always_counted or name in entry.box.ensures
+
+
+def _kind(row: Row) -> str:
+    if row["verdict"] == ERROR:
+        return ERROR
+    names = [
+        each
+        for each in PROPERTIES
+        if row.get(each) == row["verdict"] and _counts(row["algorithm"], each)
+    ]
+    return f"{', '.join(names)} {row['verdict']}".strip()
+
+
+def _costs(row: Row) -> dict[str, float]:
+    entry = entry_of(row["algorithm"])
+    quantities = QUANTITIES[entry.problem.name] if entry else ()
+    columns = [column for each in quantities for column in (each.name, each.formula) if column]
+    return {column: row[column] for column in columns if row.get(column) is not None}
+
+
+def in_order(values: list[str]) -> list[str]:
+    """Numbers by size, then names as they came."""
+    return sorted(values, key=lambda value: (number(value) is None, number(value) or 0.0))
+
+
+def number(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def survey(rows: Iterable[Row]) -> Survey:
+    found = Survey()
+    for row in rows:
+        found.add(row)
+    if not found.runs:
+        raise BadResults("there is no row")
+    return found

@@ -1,0 +1,257 @@
+"""The run that belongs to a seed of a sweep: the seed decides everything, within what the card
+allows.
+
+It decides the number of participants and, where that matters, who stands where and who is linked to
+whom; when each asks and how long it stays inside; how long messages take; and who crashes when.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from habemus.analysis.cards.tolerance import (
+    Tolerance,
+    stands_copies,
+    stands_late_messages,
+    stands_loss,
+    tolerates,
+)
+from habemus.analysis.numbers.ranges import Sizes
+from habemus.catalog.election import ELECTION
+from habemus.catalog.entries import Entry
+from habemus.catalog.mutex import MUTEX
+from habemus.core.process import MistakeInPlan, ProcessId
+from habemus.runs import notation
+from habemus.runs.arrangements import HOLDS, LOCKSTEP, arrangement
+from habemus.runs.setup import BadSetup, Setup
+from habemus.runs.simulate import system_of
+
+DELAYS = ("exp:1ms", "100..3000", LOCKSTEP)
+LATE_DELAYS = ("heavy:100us",)
+"""Half of the messages are fast, and one in a thousand takes a hundred times as long."""
+
+EVENTS = 200_000
+"""A run of a sweep that has not ended after so many events is cut off, and shows that much less."""
+
+REQUESTS = 3
+MOMENTS_US = 25_000
+"""Crashes come within it, and returns within as much again: most runs of mutual exclusion with
+short stays are as long.
+"""
+LONG_MOMENTS_US = 500_000
+"""The same for processes that never come to rest, whose runs are longer."""
+RETURNS = ("1s", "10s")
+LATE_RETURNS = ("10s", "40s")
+"""When whoever crashed at an event comes back, and when if stays are long.  All the rest has mostly
+happened by the first moment, and certainly by the second."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is to be drawn from."""
+
+    sizes: Sizes
+    delay: str | None = None  # None: several
+    crashes: bool = False
+
+    def sizes_for(self, entry: Entry) -> Sizes:
+        """Those of the sizes that the algorithm runs with, or `BadSetup` if there are none."""
+        fewest = max(self.sizes.low, getattr(entry.algorithm, "fewest", 1))
+        most = min(self.sizes.high, getattr(entry.algorithm, "largest", self.sizes.high))
+        if fewest > most:
+            raise BadSetup(
+                f"{entry.name} runs with other numbers of participants than"
+                f" {self.sizes.low}..{self.sizes.high}"
+            )
+        return Sizes(fewest, most)
+
+    def setup(self, entry: Entry, seed: int) -> Setup:
+        """Odd seeds ask all at once, even ones now and then; the sizes take turns."""
+        rng = random.Random(
+            f"{entry.name} {seed}"
+        )  # of its own, so that a change of one algorithm does not change the others
+        low, high = self.sizes_for(entry)
+        setup = Setup(
+            entry.name,
+            low + seed // 2 % (high - low + 1),
+            seed=seed,
+            workload="burst" if seed % 2 else "steady",
+            requests=REQUESTS,
+            delay=self.delay
+            or rng.choice(DELAYS + (LATE_DELAYS if stands_late_messages(entry) else ())),
+            loss=rng.choice(("0", "0.1", "0.3")) if stands_loss(entry) else "0",
+            duplicate=rng.choice(("0", "0.2")) if stands_copies(entry) else "0",
+            events=EVENTS,
+        )
+        setup = replace(
+            setup,
+            hold=rng.choice(HOLDS) if entry.problem is MUTEX else setup.hold,
+            options=arrangement(entry, rng),
+        )
+        if entry.problem is ELECTION and seed % 4 == 3:
+            setup = replace(setup, asks=_calls(system_of(setup, entry).clients, rng))
+        return _with_crashes(setup, entry, rng) if self.crashes else setup
+
+    def check(self, entry: Entry) -> None:
+        """Refuses what no run can be made of, before many are begun."""
+        low, high = self.sizes_for(entry)
+        for size in {low, high}:
+            try:
+                system_of(replace(self.setup(entry, 0), n=size), entry)
+            except MistakeInPlan as reason:
+                raise BadSetup(f"{entry.name}, {size} participants: {reason}") from None
+
+
+def _calls(participants: Sequence[ProcessId], rng: random.Random) -> tuple[str, ...]:
+    """Some of them call an election at almost the same moment."""
+    callers = rng.sample(participants, rng.randint(1, len(participants)))
+    return tuple(f"{each}@{rng.randrange(1, 3_000)}" for each in sorted(callers))
+
+
+def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
+    tolerance = tolerates(entry)
+    system = system_of(setup, entry)
+    everybody, participants = list(system.plans), list(system.clients)
+    match tolerance:
+        case Tolerance.NOBODY:
+            return setup
+        case Tolerance.BYSTANDERS:
+            victims = _some(participants, (len(participants) - 1) // 2, rng)
+            return replace(
+                setup,
+                faults=tuple(
+                    ("crash", f"{each}@release#{rng.randint(1, REQUESTS)}") for each in victims
+                ),
+            )
+        case Tolerance.OUTSIDERS:
+            moments = (f"release#{rng.randint(1, REQUESTS)}", f"acquire#{rng.randint(1, REQUESTS)}")
+            victims = _some(participants, len(participants) - 1, rng)
+            return replace(
+                setup, faults=tuple(("crash", f"{each}@{rng.choice(moments)}") for each in victims)
+            )
+        case Tolerance.BETWEEN:
+            return _between_elections(setup, participants, rng)
+        case Tolerance.FOR_GOOD:
+            victims = _some(everybody, len(everybody) - 1, rng)
+            return replace(
+                setup,
+                faults=tuple(
+                    ("crash", f"{each}@{rng.randrange(1, LONG_MOMENTS_US)}") for each in victims
+                ),
+            )
+    down = {
+        Tolerance.RETURNING: 0,
+        Tolerance.MINORITY: (len(everybody) - 1) // 2,
+        Tolerance.ANYBODY: len(everybody) - 1,
+    }[tolerance]
+    if tolerance is Tolerance.RETURNING and rng.random() < 0.3:
+        return replace(setup, faults=_at_once(everybody, _moments(setup, entry), rng))
+    victims = _some(everybody, len(everybody), rng)[:3]
+    faults: list[tuple[str, str]] = []
+    for place, each in enumerate(victims):
+        stays_down = down > 0 and rng.random() < 0.5
+        down -= stays_down
+        # One at most is struck at an event.  Of two, the second could come when the first is back,
+        # and so never come back itself.
+        at_event = place == 0 and rng.random() < (0.6 if entry.problem is MUTEX else 0.4)
+        within = _moments(setup, entry)
+        returns = RETURNS if within <= LONG_MOMENTS_US else LATE_RETURNS
+        when = _event(each, participants, entry, rng) if at_event else ""
+        if at_event and entry.problem is not MUTEX:
+            returns = (
+                f"{rng.choice(everybody)}.receive#{rng.randint(1, 9)}",
+                *RETURNS[:1],
+            )  # back in the middle of the same election
+        faults += _crash(each, stays_down, when, returns, within, rng)
+    return replace(setup, faults=tuple(faults))
+
+
+def _moments(setup: Setup, entry: Entry) -> int:
+    """How much of a run there is to crash in: long stays make it longer."""
+    return (
+        max(MOMENTS_US, REQUESTS * notation.time(setup.hold))
+        if entry.problem is MUTEX
+        else LONG_MOMENTS_US
+    )
+
+
+def _some(processes: list[ProcessId], most: int, rng: random.Random) -> list[ProcessId]:
+    """At least one of them, unless there are none to take."""
+    return rng.sample(processes, rng.randint(1, most)) if most > 0 else []
+
+
+def _at_once(
+    everybody: list[ProcessId], within: int, rng: random.Random
+) -> tuple[tuple[str, str], ...]:
+    """Everybody crashes at one moment, or all but one, and they come back one after the other."""
+    moment = rng.randrange(1, within)
+    victims = rng.sample(everybody, rng.choice((len(everybody), max(1, len(everybody) - 1))))
+    crashes = [("crash", f"{each}@{moment}") for each in victims]
+    return (
+        *crashes,
+        *(("recover", f"{each}@{moment + rng.randrange(1, MOMENTS_US)}") for each in victims),
+    )
+
+
+def _event(
+    process: ProcessId, participants: list[ProcessId], entry: Entry, rng: random.Random
+) -> str:
+    """An event at which it crashes: in the middle of a step, on entering or leaving, or when
+    somebody else enters.
+    """
+    of_locks = (
+        ("acquire", "Granted", "release", "another's", "another's")
+        if entry.problem is MUTEX
+        else ()
+    )
+    event = rng.choice(("send", "send", "receive", *of_locks))
+    others = [each for each in participants if each != process]
+    if event == "another's":
+        return f"{rng.choice(others)}.Granted#{rng.randint(1, REQUESTS)}" if others else "send#1"
+    return f"{event}#{rng.randint(1, 10 if event in ('send', 'receive') else REQUESTS)}"
+
+
+def _crash(
+    process: ProcessId,
+    stays_down: bool,
+    when: str,
+    returns: tuple[str, ...],
+    within: int,
+    rng: random.Random,
+) -> list[tuple[str, str]]:
+    """At an event, and then back at one of the given moments; or at a time, and back some time
+    after.
+    """
+    if not when:
+        moment = rng.randrange(1, within)
+        when, returns = str(moment), (str(moment + rng.randrange(1, within)),)
+    return [
+        ("crash", f"{process}@{when}"),
+        *(("recover", f"{process}@{back}") for back in returns if not stays_down),
+    ]
+
+
+_AN_ELECTION_US = 2_000_000
+"""Longer than any election takes, so that the next fault or call comes between two of them."""
+
+
+def _between_elections(setup: Setup, participants: list[ProcessId], rng: random.Random) -> Setup:
+    """One calls; then somebody crashes or comes back, and the same one calls; and so on.
+
+    The one that calls stays up: what an application has planned to ask for is forgotten in a crash.
+    """
+    caller = rng.choice(participants)
+    up, down = [each for each in participants if each != caller], list[ProcessId]()
+    asks, faults = [f"{caller}@1ms"], list[tuple[str, str]]()
+    for turn in range(1, 1 + REQUESTS):
+        moment = turn * _AN_ELECTION_US
+        returns = bool(down) and (not up or rng.random() < 0.5)
+        origin, target = (down, up) if returns else (up, down)
+        if origin:
+            process = origin.pop(rng.randrange(len(origin)))
+            target.append(process)
+            faults.append(("recover" if returns else "crash", f"{process}@{moment}"))
+            asks.append(f"{caller}@{moment + _AN_ELECTION_US // 2}")
+    return replace(setup, workload="steady", asks=tuple(asks), faults=tuple(faults))

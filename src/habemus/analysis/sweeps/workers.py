@@ -1,0 +1,79 @@
+"""Work on several cores.  What comes out depends on the work alone, never on how many work on it or
+who is first.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import islice
+from typing import TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def cores() -> int:
+    """How many this process may use, which can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+WORTH_IT = 12
+"""Fewer pieces of work than this are done before workers have started."""
+
+
+def jobs_for(pieces: int, wanted: int | None) -> int:
+    """How many workers to start, if the user does not say."""
+    return wanted or (cores() if pieces > WORTH_IT else 1)
+
+
+def results(
+    work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
+) -> Iterator[tuple[Task, Result]]:
+    """Each task with its result, in the order in which they are finished.  `work` is a function of
+    a module.
+
+    Whoever leaves the loop early, by an interrupt for example, waits only for what is being worked
+    on.
+    """
+    if jobs == 1 or len(tasks) < 2:
+        for task in tasks:
+            yield task, work(task)
+        return
+    # Workers start from nothing rather than as copies of this process, whatever threads it has; so
+    # it is everywhere the same.
+    pool = ProcessPoolExecutor(
+        min(jobs, len(tasks)), multiprocessing.get_context("spawn"), initializer=_begin
+    )
+    left = iter(tasks)
+    under_way: dict[Future[Result], Task] = {}
+    try:
+        while True:
+            # Few at a time are handed out, so that few are left to wait for if it is broken off.
+            for task in islice(left, 2 * jobs - len(under_way)):
+                under_way[pool.submit(work, task)] = task
+            if not under_way:
+                return
+            for done in wait(under_way, return_when=FIRST_COMPLETED).done:
+                yield under_way.pop(done), done.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin() -> None:
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the one who hands out the work says when it is over
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,1 @@
+"""The commands of `habemus`, one module each, imported when called."""

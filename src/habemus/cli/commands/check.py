@@ -1,0 +1,247 @@
+"""`habemus check`: every interleaving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from habemus.cli.commands.completion import complete_algorithm
+from habemus.cli.output import EXIT_OF, json_option, progress, say_findings, say_json, verdict_text
+from habemus.core.properties import Verdict
+from habemus.runs.check import NETWORKS, SEARCHES, STATE_LIMIT, TIMINGS, Check, CheckReport, perform
+from habemus.runs.setup import BadSetup
+from habemus.runtimes.checker.search import Extent
+
+
+@click.command(epilog="Example: habemus check maekawa -n 3 --diagram deadlock.svg")
+@click.argument("algorithm", shell_complete=complete_algorithm)
+@click.option("-n", "n", type=int, default=3, show_default=True, help="Number of participants.")
+@click.option(
+    "--entries",
+    default="1",
+    show_default=True,
+    metavar="K|unbounded",
+    help="Of each participant; calls, for an election.",
+)
+@click.option(
+    "--network",
+    type=click.Choice(NETWORKS),
+    help="[default: fifo if the algorithm needs it, else unordered]",
+)
+@click.option(
+    "--faults",
+    default="",
+    metavar="KIND=K,...",
+    help="At most so many: crash, recover, amnesia, lose, copy.",
+)
+@click.option(
+    "--timeouts",
+    type=click.IntRange(min=0),
+    help="Timers run out so many times at most, in all.  [default: any number]",
+)
+@click.option(
+    "--timing",
+    type=click.Choice(TIMINGS),
+    default="asynchronous",
+    show_default=True,
+    help="Timers run out whenever they are set, or after all messages, in order.",
+)
+@click.option(
+    "--merging",
+    is_flag=True,
+    help="Equal messages under way count as one: for algorithms that send again and again.",
+)
+@click.option("--order", is_flag=True, help="Also ME3: keeps track of what happened before what.")
+@click.option(
+    "--returning",
+    is_flag=True,
+    help="Whoever crashes comes back: how things end while somebody is down does not count.",
+)
+@click.option(
+    "--every", is_flag=True, help="Go on after the first violation, and judge every property."
+)
+@click.option(
+    "--search",
+    "search",
+    type=click.Choice(SEARCHES),
+    default="auto",
+    show_default=True,
+    help=(
+        "How: auto takes symbolic (sets of states) or numpy if it is large, symmetry merges states"
+        " that differ in names, reduction skips orders that do not matter."
+    ),
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=STATE_LIMIT,
+    show_default=True,
+    help="Give up after so many states, or edges of diagrams.",
+)
+@click.option(
+    "--over",
+    type=click.Choice(["perfect", "perfect-fifo"]),
+    help="Links that retransmit, under every process.",
+)
+@click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="An option of the algorithm, see its card.",
+)
+@click.option(
+    "--set",
+    "initial",
+    multiple=True,
+    metavar="P.VAR=VALUE",
+    help="The initial value of a variable of one process.",
+)
+@click.option(
+    "--diagram",
+    "diagrams",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Save the counterexample: .svg, .png, .md, .json, ...",
+)
+@click.option(
+    "--pytest",
+    "test",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the counterexample as a test.",
+)
+@json_option
+def check(
+    algorithm: str,
+    n: int,
+    entries: str,
+    network: str | None,
+    faults: str,
+    timeouts: int | None,
+    timing: str,
+    merging: bool,
+    order: bool,
+    returning: bool,
+    every: bool,
+    search: str,
+    limit: int,
+    over: str | None,
+    options: tuple[str, ...],
+    initial: tuple[str, ...],
+    diagrams: tuple[Path, ...],
+    test: Path | None,
+    as_json: bool,
+) -> int:
+    """Search all that can happen, whatever the order of events, and say which properties hold.
+
+    ALGORITHM is a name of the catalog, or a class of your own: path/to/mine.py:MyMutex.
+    """
+    wanted = Check(
+        algorithm,
+        n,
+        options=options,
+        initial=initial,
+        over=over or "",
+        entries=_entries(entries),
+        network=network or "",
+        faults=_faults(faults),
+        timeouts=timeouts,
+        timing=timing,
+        merging=merging,
+        order=order,
+        returning=returning,
+        every=every,
+        search=search,
+        limit=limit,
+    )
+    with progress("check", limit) as update:
+        report = perform(wanted, progress=lambda extent: update(extent.states, _meter(extent)))
+    _save(report, diagrams, test)
+    if as_json:
+        say_json(report.plain())
+    else:
+        _say(report)
+    return EXIT_OF[report.verdict]
+
+
+def _entries(text: str) -> int | None:
+    if text == "unbounded":
+        return None
+    if not (text.isascii() and text.isdecimal()):
+        raise click.UsageError(f"--entries takes a number or `unbounded`, not {text}")
+    return int(text)
+
+
+def _faults(text: str) -> tuple[tuple[str, int], ...]:
+    found: dict[str, int] = {}
+    for part in filter(None, text.replace(" ", "").split(",")):
+        kind, equals, count = part.partition("=")
+        if (equals and not (count.isascii() and count.isdecimal())) or kind in found:
+            raise BadSetup(f"--faults {part}: write for example crash=1,recover=1")
+        found[kind] = int(count) if equals else 1
+    return tuple(sorted(found.items()))
+
+
+def _meter(extent: Extent) -> str:
+    rate = extent.states / extent.seconds if extent.seconds else 0
+    beside = "" if extent.depth is None else f", depth {extent.depth}, {extent.queue:,} to visit"
+    return f"{extent.states:,} states, {rate:,.0f}/s{beside}"
+
+
+def _save(report: CheckReport, diagrams: tuple[Path, ...], test: Path | None) -> None:
+    if not diagrams and test is None:
+        return
+    if report.trace is None:
+        click.echo(f"habemus: there is no counterexample to save: {report.verdict.value}", err=True)
+        return
+    if diagrams:
+        from habemus.traces.export import save
+
+        for path in diagrams:
+            save(report.trace, path)
+            click.echo(f"saved {path}", err=True)
+    if test is not None:
+        from habemus.schedules.regression import regression_test
+
+        test.write_text(regression_test(report, test.parent), encoding="utf-8")
+        click.echo(f"saved {test}", err=True)
+
+
+def _say(report: CheckReport) -> None:
+    trace, extent = report.trace, report.extent
+    if trace is not None:
+        from dataclasses import replace
+
+        from habemus.traces.table import text
+
+        click.echo(text(replace(trace, findings=()), width=110))
+        told = report.stories[report.violated[0]]
+        if told.loop is not None:
+            click.echo(f"from {told.loop / 1000:g} ms on this repeats for ever\n")
+    click.echo(
+        f"{report.check.algorithm}, {report.check.n} participants: {verdict_text(report.verdict)}"
+    )
+    counted = [finding.name for finding in report.counted]
+    say_findings(
+        report.findings,
+        [finding.name for finding in report.findings if finding.name not in counted],
+    )
+    click.echo()
+    click.echo(f"  {'within':12} {report.check.told(report.entry)}")
+    deep = "" if extent.depth is None else f", {extent.depth} steps deep"
+    click.echo(
+        f"  {'states':12} {extent.states:,} in {extent.seconds:.2f} s, {extent.transitions:,}"
+        f" transitions{deep}"
+    )
+    click.echo(f"  {'search':12} {report.search.told}")
+    click.echo(f"  {'handlers':12} {report.search.handlers_run:,} executed")
+    if report.loops:
+        click.echo(f"  {'loops':12} {report.loops}")
+    if extent.complete:
+        click.echo(f"  {'exhaustive':12} yes, all states were visited")
+    else:
+        colour = "yellow" if report.verdict is Verdict.UNDECIDED else None
+        queue = "" if extent.depth is None else f", {extent.queue:,} states were still to visit"
+        click.echo(click.style(f"  {'exhaustive':12} no: {extent.stopped}{queue}", fg=colour))

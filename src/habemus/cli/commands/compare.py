@@ -1,0 +1,169 @@
+"""`habemus compare`: algorithms side by side under one workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from habemus.analysis.numbers import ranges
+from habemus.analysis.numbers.compare import Comparison, Crossing, Row, crossings, safe_mutexes
+from habemus.analysis.sweeps.workers import jobs_for
+from habemus.catalog.entries import find
+from habemus.cli.commands.completion import complete_algorithm
+from habemus.cli.output import Exit, json_option, progress, say_json
+from habemus.cli.tables import say_table
+from habemus.runs.setup import Setup
+
+
+@click.command(
+    epilog="Example: habemus compare ricart-agrawala maekawa-sanders -n 2..20 --plot growth.svg"
+)
+@click.argument("algorithms", nargs=-1, shell_complete=complete_algorithm)
+@click.option(
+    "-n",
+    "n",
+    default="5",
+    show_default=True,
+    metavar="N|LOW..HIGH",
+    help="Numbers of participants.",
+)
+@click.option(
+    "--load",
+    metavar="L|LOW..HIGH",
+    help=(
+        "How much of the time somebody wants in: mean think time = hold * N / load.  [default: 0.5]"
+    ),
+)
+@click.option(
+    "--points",
+    type=click.IntRange(2, 100),
+    default=8,
+    show_default=True,
+    help="Of a range so many are measured.",
+)
+@click.option(
+    "--requests", type=int, default=20, show_default=True, help="How often each participant asks."
+)
+@click.option("--hold", default=Setup.hold, show_default=True, help="Time inside.")
+@click.option("--delay", default=Setup.delay, show_default=True, help="Of a message, as in `run`.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.png|.svg",
+    help="Draw it over n or load.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Worker processes; they do not change the numbers.  [default: all cores]",
+)
+@json_option
+def compare(
+    algorithms: tuple[str, ...],
+    n: str,
+    load: str | None,
+    points: int,
+    requests: int,
+    hold: str,
+    delay: str,
+    seed: int,
+    plot: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
+    """Measure what an entry costs, for several algorithms under one workload, with the formula
+    beside it.
+
+    Elections are compared by what one election costs.  Without a name, all safe algorithms for
+    mutual exclusion.
+    """
+    names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()
+    loads = None if load is None else ranges.loads(load)
+    comparison = Comparison(names, ranges.sizes(n), loads, points, requests, seed, hold, delay)
+    comparison.check()
+    if plot is not None:
+        from habemus.analysis.pictures.plots import check_plot
+
+        check_plot(comparison, plot)
+    runs = len(comparison.tasks())
+    with progress("compare", runs) as update:
+        rows = comparison.measure(jobs_for(runs, jobs), update)
+    found = crossings(comparison, rows)
+    if plot is not None:
+        from habemus.analysis.pictures.plots import save_plot
+
+        save_plot(comparison, rows, plot)
+        click.echo(f"saved {plot}", err=True)
+    if as_json:
+        plain = [row.plain(comparison.quantities) for row in rows]
+        say_json(
+            {"over": comparison.axis, "rows": plain, "crossings": [each.plain() for each in found]}
+        )
+    else:
+        _say(comparison, rows, found)
+    return Exit.NOT_AS_WANTED if any(row.broken_claims for row in rows) else Exit.AS_WANTED
+
+
+def _say(comparison: Comparison, rows: Sequence[Row], found: Sequence[Crossing]) -> None:
+    heads, cells = ["algorithm", "n"], [[row.algorithm, str(row.n)] for row in rows]
+    if not comparison.is_election:
+        heads.append("load")
+        for row, line in zip(rows, cells, strict=True):
+            line.append(f"{row.load:g}" if row.load is not None else "-")
+    for quantity in comparison.quantities:
+        heads += [quantity.title] + (["formula"] if quantity.formula else [])
+        for row, line in zip(rows, cells, strict=True):
+            line.append(_number(row.measured[quantity.name]))
+            if quantity.formula:
+                line.append(_number(row.formula.get(quantity.formula)))
+    say_table(heads, cells)
+    for row in rows:
+        if row.violated:
+            aside = "" if row.broken_claims else ", which it does not claim"
+            click.echo(
+                f"\n{row.algorithm}, {row.n} participants: {', '.join(row.violated)}"
+                f" violated{aside}\n  {row.command}"
+            )
+    for crossing in found:
+        click.echo(f"\n{_crossing(crossing)}")
+    what = (
+        "of one election, called by the first participant"
+        if comparison.is_election
+        else "of an entry without contention"
+    )
+    click.echo(
+        click.style(
+            "\nDelays are in message times; throughput is entries in one.  Formulas are those"
+            f" {what}.",
+            dim=True,
+        )
+    )
+
+
+def _crossing(crossing: Crossing) -> str:
+    def since(size: int | None) -> str:
+        return "nowhere in this range" if size is None else f"from N = {size} on"
+
+    name = f"{crossing.cheaper} needs fewer messages than {crossing.than}"
+    known = "3 sqrt(N) = 2(N-1) at N = 4"
+    return (
+        f"{name}: by the formulas {since(crossing.by_formula)} ({known}), measured"
+        f" {since(crossing.measured)}"
+    )
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return (
+        f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:,.3f}".rstrip("0").rstrip(".")
+        if value < 10
+        else f"{value:,.1f}"
+    )

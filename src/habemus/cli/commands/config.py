@@ -1,0 +1,83 @@
+"""`habemus config`: looks at the configuration of a cluster before a node does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from habemus.cli.output import json_option, say_json
+
+
+@click.group(epilog="Example: habemus config check cluster.toml")
+def config() -> None:
+    """Look at the configuration of a cluster."""
+
+
+@config.command(epilog="Example: habemus config check cluster.toml --json")
+@click.argument("file", type=click.Path(path_type=Path))
+@json_option
+def check(file: Path, as_json: bool) -> None:
+    """Say what the cluster in FILE is, or the first thing that is wrong with it."""
+    from habemus.cli.commands.node import live
+    from habemus.deployment.services import all_services, live_options, warnings_of
+
+    with live():
+        from habemus.runtimes.live.config import load, secret_in
+
+        found = load(file, os.environ, {})
+        found.check_memory()
+        services = all_services(found)
+        if found.secret_file is not None:
+            secret_in(found.secret_file)
+    durable = {
+        service.name: any(stack.durable for stack in service.stacks.values())
+        for service in services
+    }
+    warnings = {
+        name: warnings_of(offer.algorithm, offer.over, durable[name], found.has_memory)
+        for name, offer in sorted(found.offers.items())
+    }
+    options = {
+        name: live_options(offer.algorithm, offer.options) for name, offer in found.offers.items()
+    }
+    few = len(found.nodes) < 3
+    if as_json:
+        say_json(
+            {
+                "cluster": found.cluster,
+                "nodes": {str(node): str(address) for node, address in found.nodes.items()},
+                "services": {
+                    name: {
+                        "algorithm": offer.algorithm,
+                        "options": list(options[name]),
+                        "over": offer.over,
+                        "durable": durable[name],
+                        "warnings": warnings[name],
+                    }
+                    for name, offer in sorted(found.offers.items())
+                },
+                "memory": found.has_memory,
+                "secret": found.secret_file is not None,
+                "tls": found.tls is not None,
+                "insecure": found.insecure,
+                "survives_a_failure": not few,
+            }
+        )
+        return
+    click.echo(
+        f"{found.cluster}: {len(found.nodes)} nodes, {', '.join(map(str, found.nodes.values()))}"
+    )
+    if few:
+        click.echo(
+            "habemus: fewer than 3 nodes: good for trying things out, but no majority outlives the"
+            " loss of one",
+            err=True,
+        )
+    for name, offer in sorted(found.offers.items()):
+        over = f" over {offer.over} links" if offer.over else ""
+        chosen = f" ({', '.join(options[name])})" if options[name] else ""
+        click.echo(f"  {name}: {offer.algorithm}{chosen}{over}")
+        for warning in warnings[name]:
+            click.echo(f"habemus: {name}: {warning}", err=True)

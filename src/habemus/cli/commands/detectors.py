@@ -1,0 +1,129 @@
+"""`habemus detectors`: failure detectors side by side on the same delays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from habemus.analysis.numbers.detectors import (
+    FAMILIES,
+    Point,
+    Trial,
+    cells,
+    check,
+    check_plot,
+    measure,
+    save_plot,
+)
+from habemus.analysis.sweeps.workers import cores
+from habemus.cli.output import Exit, json_option, progress, say_json
+from habemus.cli.tables import say_table
+
+
+@click.command(
+    epilog="Example: habemus detectors heartbeat phi-accrual --delay exp:10ms --plot quality.svg"
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "-n", "n", type=int, default=4, show_default=True, help="Processes that watch each other."
+)
+@click.option("--delay", default="heavy:1ms", show_default=True, help="Of a message, as in `run`.")
+@click.option(
+    "--loss", default="0", show_default=True, help="Chance that a message is lost, such as 1%."
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Runs of each setting.",
+)
+@click.option(
+    "--crash-at",
+    default="10s",
+    show_default=True,
+    help="When the last process crashes; mistakes are counted before and after.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.png|.svg",
+    help="Draw one curve for each detector.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Worker processes; they do not change the numbers.  [default: all cores]",
+)
+@json_option
+def detectors(
+    names: tuple[str, ...],
+    n: int,
+    delay: str,
+    loss: str,
+    seeds: int,
+    crash_at: str,
+    plot: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
+    """Measure how fast failure detectors see a crash, against how often they are wrong.
+
+    Each detector runs with several settings from hasty to patient, all on the same delays.  Without
+    a name, all of them.
+    """
+    chosen = tuple(check(name).name for name in dict.fromkeys(names)) or tuple(FAMILIES)
+    trial = Trial(delay, loss, n, seeds, crash_at)
+    trial.check()
+    if plot is not None:
+        check_plot(plot)
+    every = cells(trial, chosen)
+    with progress("detectors", len(every)) as update:
+        points = measure(every, jobs or cores(), update)
+    if plot is not None:
+        save_plot(trial, points, plot)
+        click.echo(f"saved {plot}", err=True)
+    if as_json:
+        say_json([point.plain() for point in points])
+    else:
+        _say(points)
+    return Exit.AS_WANTED
+
+
+def _say(points: Sequence[Point]) -> None:
+    heads = ["detector", "setting", "detection ms", "longest ms", "mistakes/h", "lasting ms"]
+    rows = []
+    for point in points:
+        longest = max(point.detections, default=None)
+        rate = f"{point.mistakes_per_hour:,.0f}" if point.mistakes else f"< {point.least_rate:,.0f}"
+        rows.append(
+            [
+                point.detector,
+                point.setting,
+                _ms(point.detection_time),
+                _ms(longest),
+                rate,
+                _ms(point.mistake_duration),
+            ]
+        )
+    say_table(heads, rows, left=2)
+    for point in points:
+        if point.undetected:
+            click.echo(
+                f"{point.detector} {point.setting}: {point.undetected} of"
+                f" {point.undetected + len(point.detections)} did not detect it"
+            )
+    hours = points[0].watched / 3_600_000_000
+    click.echo(
+        click.style(
+            f"\nMistakes are per hour in which one process watches another; {hours:.2f} such hours"
+            " for each setting.",
+            dim=True,
+        )
+    )
+
+
+def _ms(time: float | None) -> str:
+    return "-" if time is None else f"{time / 1000:,.1f}"

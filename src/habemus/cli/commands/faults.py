@@ -1,0 +1,121 @@
+"""`habemus faults`: what a crash of each role does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from habemus.analysis.cards.crashes import (
+    BLOCKED,
+    GO_ON,
+    ROLES,
+    SOME_WAIT,
+    TWO_INSIDE,
+    WORDS,
+    Cell,
+    cells,
+    check,
+    mutexes,
+)
+from habemus.catalog.entries import find
+from habemus.cli.commands.completion import complete_algorithm
+from habemus.cli.output import Exit, json_option, progress, say_json
+
+_COLOURS = {GO_ON: "green", SOME_WAIT: "yellow", BLOCKED: "yellow", TWO_INSIDE: "red"}
+_HEADS = {
+    "holder": "inside",
+    "center": "coordinator / token",
+    "waiting": "waiting",
+    "bystander": "bystander",
+}
+
+
+@click.command(epilog="Example: habemus faults central ricart-agrawala --diagrams faults")
+@click.argument("algorithms", nargs=-1, shell_complete=complete_algorithm)
+@click.option("--recover", is_flag=True, help="It also comes back, with its stable memory.")
+@click.option(
+    "--diagrams",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Save a picture of every run.",
+)
+@json_option
+def faults(algorithms: tuple[str, ...], recover: bool, diagrams: Path | None, as_json: bool) -> int:
+    """Crash each role in turn and say what the others do then.
+
+    Roles: the one inside, the coordinator or the owner of the token, one that waits, one that does
+    not ask.  Without a name, all algorithms for mutual exclusion.
+    """
+    chosen = [find(name) for name in dict.fromkeys(algorithms)] or [
+        find(name) for name in mutexes()
+    ]
+    for entry in chosen:
+        check(entry)
+    table: dict[str, dict[str, Cell]] = {}
+    with progress("faults", len(chosen)) as update:
+        for done, entry in enumerate(chosen):
+            update(done, entry.name)
+            table[entry.name] = {cell.role: cell for cell in cells(entry, recover)}
+    every = [cell for row in table.values() for cell in row.values()]
+    if diagrams is not None:
+        _save(every, diagrams)
+    if as_json:
+        say_json([cell.plain() for cell in every])
+    else:
+        _say(table, every)
+    return Exit.AS_WANTED
+
+
+def _save(every: list[Cell], folder: Path) -> None:
+    from habemus.traces.export import save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for cell in every:
+        # A user's own algorithm is called by its path.
+        save(
+            cell.trace,
+            folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', cell.algorithm)}-{cell.role}.svg",
+        )
+    click.echo(f"saved {len(every)} pictures in {folder}", err=True)
+
+
+def _say(table: dict[str, dict[str, Cell]], every: list[Cell]) -> None:
+    width = max(len("algorithm"), *map(len, table))
+    columns = {role: max(len(_HEADS[role]), *(len(word) for word in WORDS)) for role in ROLES}
+    click.echo(
+        click.style(
+            "  ".join(
+                ["algorithm".ljust(width), *(_HEADS[role].ljust(columns[role]) for role in ROLES)]
+            ).rstrip(),
+            bold=True,
+        )
+    )
+    for name, row in table.items():
+        told = [
+            _word(row[role], columns[role]) if role in row else "-".ljust(columns[role])
+            for role in ROLES
+        ]
+        click.echo("  ".join([name.ljust(width), *told]).rstrip())
+    click.echo()
+    for word, meaning in WORDS.items():
+        if any(cell.others == word for cell in every):
+            click.echo(f"{word}: {meaning}")
+    if len(table) > 3:
+        click.echo("\nName algorithms to see the run behind each cell.")
+        return
+    for cell in every:
+        click.echo(
+            f"\n{click.style(cell.algorithm, bold=True)}, {cell.title} ({cell.process}) crashes:"
+            f" {_word(cell, 0)}"
+        )
+        click.echo(
+            "  " + ", ".join(f"{name} {verdict}" for name, verdict in cell.properties.items())
+        )
+        click.echo(f"  {cell.why}")
+        click.echo(f"  {cell.command}")
+
+
+def _word(cell: Cell, width: int) -> str:
+    return click.style(cell.others, fg=_COLOURS[cell.others]) + " " * (width - len(cell.others))

@@ -1,0 +1,212 @@
+"""`habemus node`: one node of a cluster, in the foreground."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import gc
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from habemus.cli.output import Exit, FiniteRange, json_option, say_json
+
+if TYPE_CHECKING:
+    from habemus.runtimes.live.hosting.service import Service
+    from habemus.runtimes.live.settings import Settings
+
+
+FORGETFUL = (
+    'memory = "none": this node forgets its votes and grants when it ends; a restart of one node'
+    " can let two clients hold a lock, and after a restart of all nodes fencing tokens begin again,"
+    " so resources may accept stale writes"
+)
+GRACE_SECONDS = 10.0
+"""How long a node that is told to end waits for clients that hold a lock."""
+
+
+@contextmanager
+def live() -> Iterator[None]:
+    """Around the first use of the live side, which needs a package that not everybody has."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        extra = {"msgspec": "live", "uvloop": "live", "cryptography": "certs"}.get(
+            missing.name or ""
+        )
+        if extra is None:
+            raise
+        raise click.ClickException(
+            f"the live side needs {missing.name}: install habemus[{extra}]"
+        ) from None
+
+
+def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
+    """The event loop: uvloop where it is installed."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.run
+    return uvloop.run
+
+
+@click.command(epilog="Example: habemus node --config cluster.toml --id 2")
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    envvar="HABEMUS_CONFIG",
+    required=True,
+    help="The cluster's file.",
+)
+@click.option(
+    "--id",
+    "number",
+    type=int,
+    envvar="HABEMUS_NODE",
+    required=True,
+    help="Which of its nodes this is.",
+)
+@click.option("--data", metavar="FOLDER", help="Below which the nodes keep their stable memory.")
+@click.option(
+    "--replace", is_flag=True, help="Take the place of this node, whose stable memory is lost."
+)
+@click.option("--secret-file", metavar="FILE", help="The cluster's secret.")
+@click.option(
+    "--record",
+    metavar="FOLDER",
+    help="Where to write down what happens; for `habemus trace merge`.",
+)
+@click.option("--bind", metavar="HOST:PORT", help="Where to listen, if not at the node's address.")
+@click.option(
+    "--insecure",
+    is_flag=True,
+    default=None,
+    help="Talk to other machines without certificates and secret.",
+)
+@click.option(
+    "--grace",
+    type=FiniteRange(0, 3_600),
+    default=GRACE_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long clients that hold a lock may go on after SIGTERM.",
+)
+@click.option(
+    "--with-stdin",
+    is_flag=True,
+    help="End as well when standard input does: with whoever started this node.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Tell of connections as well.")
+@json_option
+def node(
+    file: Path,
+    number: int,
+    grace: float,
+    replace: bool,
+    with_stdin: bool,
+    verbose: bool,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Run one node of a cluster until it is told to end (SIGTERM, or Ctrl-C).
+
+    A node that ends takes no new requests, sends waiting clients to other nodes, and waits for
+    those that hold a lock.  A second signal ends the wait.  SIGHUP is ignored: there is nothing to
+    load again.
+    """
+    signal.signal(
+        signal.SIGHUP, signal.SIG_IGN
+    )  # the cluster needs its node after the terminal is gone
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="habemus: %(message)s"
+    )
+    with live():
+        from habemus.deployment.services import all_services
+        from habemus.runtimes.live.config import load
+
+        given = {
+            name: (
+                str(Path(value).absolute())
+                if name in ("data", "secret_file", "record") and value
+                else value
+            )
+            for name, value in flags.items()
+        }
+        config = load(file, os.environ, given)
+        services = all_services(config)
+        settings = dataclasses.replace(config.settings(number), replace=replace)
+    return runner()(_run(settings, services, as_json, with_stdin, grace))
+
+
+async def _run(
+    settings: Settings,
+    services: list[Service],
+    as_json: bool,
+    with_stdin: bool = False,
+    grace: float = GRACE_SECONDS,
+) -> int:
+    from habemus.runtimes.compiled import is_compiled
+    from habemus.runtimes.live.hosting.node import Node
+    from habemus.runtimes.live.storage.log import StorageFailed
+
+    here = Node(settings, services)
+    try:
+        await here.start()
+    except StorageFailed as reason:
+        raise click.ClickException(str(reason)) from None
+    except OSError as reason:
+        what = os.strerror(reason.errno) if reason.errno else str(reason)
+        place = (
+            f"cannot use {reason.filename}"
+            if reason.filename
+            else f"cannot listen on {settings.bind}"
+        )
+        raise click.ClickException(f"{place}: {what}") from None
+    gc.freeze()  # what a node is made of stays, and need not be looked through again and again
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        if told.is_set():
+            here.hurry()
+        told.set()
+
+    def end_with_parent() -> None:
+        if not os.read(0, 4_096):
+            loop.remove_reader(0)
+            here.hurry()
+            told.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    if with_stdin:
+        loop.add_reader(0, end_with_parent)
+    if as_json:
+        say_json(
+            {
+                "node": here.me,
+                "address": str(here.address),
+                "pid": os.getpid(),
+                "compiled": is_compiled(),
+            }
+        )
+    else:
+        click.echo(f"node {here.me} of {settings.cluster} listens on {here.address}", err=True)
+    if settings.folder is None:
+        click.echo(f"habemus: {FORGETFUL}", err=True)
+    ending = loop.create_task(told.wait())
+    await asyncio.wait((ending, here.failure), return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+    failed = here.failure.exception() if here.failure.done() else None
+    await here.stop(grace)
+    if failed is not None:
+        click.echo(f"habemus: {failed}", err=True)
+        return Exit.NOT_AS_WANTED
+    return Exit.AS_WANTED

@@ -1,0 +1,600 @@
+"""`habemus numbers`: what the notes compute and ask."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from fractions import Fraction
+from math import comb
+from pathlib import Path
+
+import click
+
+from habemus.analysis.numbers import ranges, timeouts, violation
+from habemus.analysis.numbers.compare import safe_mutexes
+from habemus.analysis.numbers.detectors import PERIOD
+from habemus.analysis.numbers.growth import Growth, Line, lines
+from habemus.analysis.numbers.violation import CASES, HOW, Cell, Experiment, scientific
+from habemus.analysis.sweeps.workers import cores, jobs_for
+from habemus.catalog.election import ELECTION
+from habemus.catalog.entries import find
+from habemus.cli.commands.completion import complete_algorithm
+from habemus.cli.output import Exit, json_option, progress, say_json
+from habemus.cli.tables import say_table
+
+plot_option = click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.png|.svg",
+    help="Draw it.",
+)
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Worker processes; they do not change the numbers.  [default: all cores]",
+)
+
+
+@click.group(no_args_is_help=False, epilog="Example: habemus numbers pv -n 32 -m 24 -p 1e-4")
+def numbers() -> None:
+    """What can be computed and measured: chances of a violation, timeouts, growth."""
+
+
+# The chance of a violation.
+
+
+@numbers.command(epilog="Example: habemus numbers pv -n 32 -m 24 -p 1e-4 --simulate 1000")
+@click.option("-n", "n", type=int, required=True, help="Coordinators.")
+@click.option(
+    "-m",
+    "sizes",
+    type=int,
+    multiple=True,
+    help="How many of them are a quorum; may be given several times.  [default: all]",
+)
+@click.option(
+    "-p",
+    "chances",
+    multiple=True,
+    required=True,
+    help="The chance that one restarts; may be given several times.",
+)
+@click.option(
+    "--target", metavar="CHANCE", help="Answer which m makes a violation no more likely than that."
+)
+@click.option(
+    "--simulate",
+    "runs",
+    type=click.IntRange(1, 10_000_000),
+    metavar="RUNS",
+    help="Confirm it by so many runs of `quorum`.",
+)
+@click.option(
+    "--case",
+    type=click.Choice(list(CASES)),
+    default="worst",
+    show_default=True,
+    help="In runs: how the requests arrived.",
+)
+@click.option(
+    "--how",
+    type=click.Choice(HOW),
+    default="auto",
+    show_default=True,
+    help="Restarts drawn plainly, or often and weighted.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same numbers.",
+)
+@plot_option
+@jobs_option
+@json_option
+def pv(
+    n: int,
+    sizes: tuple[int, ...],
+    chances: tuple[str, ...],
+    target: str | None,
+    runs: int | None,
+    case: str,
+    how: str,
+    seed: int,
+    plot: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
+    """How likely coordinators that restart and forget let two in at once.
+
+    \b
+    worst   any 2m-n of the m that granted A restart: the formula of the notes
+    given   the whole intersection of two given quorums restarts: P^(2m-n)
+    first   A was first at all n, and any m of them restart
+    """
+    _check_plot(plot)
+    laws = list(dict.fromkeys(violation.chance(text) for text in chances))
+    wanted = None if target is None else violation.chance(target, "--target")
+    if wanted == 0:
+        raise click.UsageError("--target 0: only P = 0 makes a violation impossible")
+    if wanted is not None and sizes:
+        raise click.UsageError("--target asks which m; leave -m out")
+    answers = (
+        [] if wanted is None else [(p, violation.smallest_quorum(n, p, wanted, case)) for p in laws]
+    )
+    chosen = [(m, p) for p in laws for m in dict.fromkeys(sizes) or violation.quorums(n)]
+    if wanted is not None:
+        chosen = [(m or n, p) for p, m in answers]
+    for m, _ in chosen:
+        violation.check_sizes(n, m)
+    cells = [Cell(n, m, p, case) for m, p in chosen]
+    made: list[Experiment] = []
+    if runs is not None:
+        work = violation.pieces(cells, runs, how, seed)
+        with progress("numbers pv", runs * len(cells)) as update:
+            made = violation.experiments(work, jobs_for(len(work), jobs), update)
+    if plot is not None:
+        from habemus.analysis.numbers.number_plots import save_violation
+
+        save_violation(cells, made, plot)
+        click.echo(f"saved {plot}", err=True)
+    unmet = any(m is None for _, m in answers)
+    contradicted = violation.contradicted(made)
+    if as_json:
+        by_cell = {each.cell: each.plain() for each in made}
+        say_json(
+            {
+                "rows": [{**cell.plain(), "simulated": by_cell.get(cell)} for cell in cells],
+                "target": (
+                    None
+                    if wanted is None
+                    else {"chance": float(wanted), "case": case, "m": [m for _, m in answers]}
+                ),
+                "contradicted": len(contradicted),
+            }
+        )
+    else:
+        _say_chances(cells)
+        if wanted is not None:
+            _say_answers(n, wanted, answers, case)
+        if made:
+            _say_experiments(made, contradicted)
+    return Exit.NOT_AS_WANTED if unmet or contradicted else Exit.AS_WANTED
+
+
+def _say_chances(cells: Sequence[Cell]) -> None:
+    heads = ["n", "m", "P", "2m-n", "P_v, any 2m-n of m", "whole intersection", "A first at all"]
+    rows = [
+        [str(cell.n), str(cell.m), f"{float(cell.p):g}", str(cell.shared)]
+        + [scientific(Cell(cell.n, cell.m, cell.p, case).probability) for case in CASES]
+        for cell in cells
+    ]
+    say_table(heads, rows, left=0)
+    if len(cells) == 1:
+        click.echo("\n" + textwrap.fill(_difference(cells[0]), 110))
+
+
+def _difference(cell: Cell) -> str:
+    """Between the formula and the chance that a whole intersection restarts."""
+    n, m, shared = cell.n, cell.m, cell.shared
+    whole = scientific(Cell(n, m, cell.p, "given").probability)
+    return (
+        f"Two quorums share at least 2m-n = {shared} of the coordinators.  P_v, the formula of the"
+        f" notes, is the worst case: A entered by m = {m} grants, the n-m = {n - m} others are free"
+        f" for B, and any {shared} of A's {m} that restart let B in.  That a whole intersection"
+        f" restarts, {whole}, is the chance for one given quorum of B.  There are C({m}, {shared})"
+        f" = {comb(m, shared):,} such intersections, and P_v is the chance that at least one of"
+        " them restarts."
+    )
+
+
+def _say_answers(
+    n: int, wanted: Fraction, answers: Sequence[tuple[Fraction, int | None]], case: str
+) -> None:
+    click.echo(f"\nfor a violation no more likely than {scientific(wanted, 2)}, case {case}:")
+    for p, m in answers:
+        if m is None:
+            click.echo(
+                f"  P = {float(p):g}: no m is large enough; m = n has"
+                f" {scientific(Cell(n, n, p, case).probability)}"
+            )
+            continue
+        less = (
+            ""
+            if 2 * (m - 1) <= n
+            else f" (m = {m - 1} has {scientific(Cell(n, m - 1, p, case).probability)})"
+        )
+        click.echo(
+            f"  P = {float(p):g}: m = {m}{less}; then {n - m} of the {n} coordinators may be down"
+        )
+
+
+def _say_experiments(made: Sequence[Experiment], contradicted: Sequence[Experiment]) -> None:
+    heads = [
+        "how",
+        "m",
+        "P",
+        "runs",
+        "violations",
+        "theory",
+        "estimate",
+        "deviation",
+        "95% from",
+        "to",
+        "theory inside",
+    ]
+    rows = []
+    for each in made:
+        low, high = each.interval()
+        deviation = float(each.variance / each.estimate**2) ** 0.5 if each.estimate else None
+        rows.append(
+            [
+                "plain" if each.is_plain else "weighted",
+                str(each.cell.m),
+                f"{float(each.cell.p):g}",
+                f"{each.runs:,}",
+                f"{each.violations:,}",
+                scientific(each.cell.probability),
+                scientific(each.estimate),
+                "-" if deviation is None else f"{deviation:.1%}",
+                scientific(low),
+                scientific(high),
+                "yes" if each.agrees() else "no",
+            ]
+        )
+    click.echo(f"\nruns of quorum, case {made[0].cell.case}, judged by the monitor of ME1:")
+    say_table(heads, rows)
+    inside = sum(each.agrees() for each in made)
+    click.echo(
+        f"\nthe theory lies inside {inside} of {len(made)} intervals (Clopper-Pearson for plain"
+        " runs, normal for weighted ones)"
+    )
+    example = next((each.example for each in made if each.example), "")
+    if example and len(example) < 600:
+        click.echo(f"a run with a violation:\n  {example}")
+    for each in contradicted:
+        click.echo(
+            click.style(
+                f"m = {each.cell.m}, P = {float(each.cell.p):g}: this is not chance, the theory is"
+                " refuted",
+                fg="red",
+            )
+        )
+
+
+# The timeout.
+
+
+@numbers.command(
+    epilog="Example: habemus numbers timeout --delay heavy:1ms -C 100 -E 1 --plot cost.svg"
+)
+@click.option(
+    "--delays",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Measured delays, one on each line: 1500, 1.5ms.",
+)
+@click.option(
+    "--delay",
+    "law",
+    metavar="LAW",
+    help="Or a distribution to draw them from, as in `run`: exp:10ms, heavy:1ms, 500..1500.",
+)
+@click.option(
+    "--live",
+    metavar="CLUSTER",
+    help="Or a node, which is asked as often as --draws says: 127.0.0.1:7400, a socket, a folder.",
+)
+@click.option(
+    "-C",
+    "--mistake",
+    required=True,
+    metavar="COST",
+    help="What a mistake costs: to take for dead who is only slow.",
+)
+@click.option(
+    "-E", "--waiting", required=True, metavar="COST", help="What a millisecond of waiting costs."
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(2, 1_000_000),
+    default=10_000,
+    show_default=True,
+    help="How many delays are drawn or measured.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same numbers.",
+)
+@click.option(
+    "--detectors/--no-detectors",
+    default=True,
+    show_default=True,
+    help="Also run every failure detector on these delays.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 1_000),
+    default=2,
+    show_default=True,
+    help="Runs of each setting of a detector.",
+)
+@plot_option
+@jobs_option
+@json_option
+def timeout(
+    file: Path | None,
+    law: str | None,
+    live: str | None,
+    mistake: str,
+    waiting: str,
+    draws: int,
+    seed: int,
+    detectors: bool,
+    seeds: int,
+    plot: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
+    """Which timeout has the least expected cost, E T + C p(T), and what each failure detector would
+    have cost on the same delays.
+    """
+    _check_plot(plot)
+    if [file, law, live].count(None) != 2:
+        raise click.UsageError(
+            "say where the delays are from: either --delays FILE, or --delay LAW, or --live CLUSTER"
+        )
+    costs = timeouts.costs(mistake, waiting)
+    if live is not None:
+        sample = _measured(live, draws)
+    else:
+        sample = (
+            timeouts.of_file(file) if file is not None else timeouts.of_law(law or "", draws, seed)
+        )
+    best, check = timeouts.cheapest(sample, costs), timeouts.check(sample, costs)
+    found: dict[str, list[timeouts.Outcome]] = {}
+    if detectors:
+        with progress("numbers timeout", timeouts.SETTINGS) as update:
+            found = timeouts.outcomes(sample, costs, jobs or cores(), seeds, update)
+    if plot is not None:
+        from habemus.analysis.numbers.number_plots import save_timeouts
+
+        save_timeouts(sample, costs, found, plot)
+        click.echo(f"saved {plot}", err=True)
+    if as_json:
+        say_json(
+            {
+                "origin": sample.origin,
+                "delays": len(sample.delays),
+                "mistake_cost": float(costs.mistake),
+                "waiting_cost_per_ms": float(costs.waiting),
+                **best.plain(),
+                "other_half": None if check is None else check.plain(),
+                "curve": [each.plain() for each in timeouts.curve(sample, costs)],
+                "detectors": {
+                    name: [each.plain() for each in outcomes] for name, outcomes in found.items()
+                },
+            }
+        )
+    else:
+        _say_timeout(sample, best, check)
+        if found:
+            _say_detectors(timeouts.best_of(found))
+    return Exit.AS_WANTED
+
+
+def _measured(live: str, count: int) -> timeouts.Sample:
+    """How long a node takes to answer, as its clients see it."""
+    from habemus.client import Unreachable, connect
+
+    try:
+        with connect(live) as cluster, progress("asking the node", count) as update:
+            delays = []
+            for delay in cluster.round_trips(count):
+                delays.append(delay)
+                update(len(delays), "")
+            return timeouts.Sample(tuple(delays), f"node {cluster.session().node}, round trips")
+    except Unreachable as reason:
+        raise click.ClickException(str(reason)) from None
+
+
+def _say_timeout(
+    sample: timeouts.Sample, best: timeouts.Choice, check: timeouts.Check | None
+) -> None:
+    shares = ", ".join(
+        f"{name} within {_ms(sample.quantile(share))} ms"
+        for name, share in (("half", 0.5), ("99 %", 0.99), ("all", 1.0))
+    )
+    click.echo(f"{len(sample.delays):,} delays of {sample.origin}: {shares}")
+    if best.timeout:
+        longer = (
+            f"{best.mistakes:,} of the delays are longer; hardly more than {best.share_at_most:.2g}"
+        )
+        told = f": cost {best.cost:.4g}, a mistake with chance {best.share:.3g} ({longer})"
+        click.echo(click.style(f"timeout {_ms(best.timeout)} ms", bold=True) + told)
+    else:
+        told = f": cost {best.cost:.4g}, less than that of waiting for any of the answers"
+        click.echo(click.style("do not wait at all", bold=True) + told)
+    if best.timeout and best.timeout == sample.ordered[-1]:
+        click.echo(
+            "This is the longest delay of the sample, so a larger sample may have a longer one and"
+            " another answer."
+        )
+    if check is not None:
+        chosen = f"chosen by one half of the delays ({_ms(check.chosen.timeout)} ms)"
+        click.echo(
+            f"{chosen}, it costs {check.chosen.cost:.4g} on the other half, {check.regret:.1%} more"
+            " than the best there"
+        )
+
+
+def _say_detectors(best: Sequence[timeouts.Outcome]) -> None:
+    click.echo()
+    heads = ["detector", "cheapest setting", "detection ms", "mistakes per heartbeat", "cost"]
+    rows = [
+        [
+            each.point.detector,
+            each.point.setting,
+            (
+                "-"
+                if each.point.detection_time is None
+                else f"{each.point.detection_time / 1000:,.1f}"
+            ),
+            f"{each.mistakes:.4f}",
+            "-" if each.cost is None else f"{each.cost:.4g}",
+        ]
+        for each in best
+    ]
+    say_table(heads, rows, left=2)
+    heard = f"A detector is heard every {PERIOD // 1000} ms"
+    click.echo(
+        click.style(
+            f"\n{heard}; its cost is E times the detection time plus C times the mistakes per"
+            " heartbeat.",
+            dim=True,
+        )
+    )
+
+
+def _ms(time: int) -> str:
+    return f"{time / 1000:,.3f}".rstrip("0").rstrip(".")
+
+
+# Growth.
+
+
+@numbers.command(
+    epilog="Example: habemus numbers growth ricart-agrawala maekawa -n 4..40 --plot growth.svg"
+)
+@click.argument("algorithms", nargs=-1, shell_complete=complete_algorithm)
+@click.option(
+    "-n",
+    "n",
+    default="4..32",
+    show_default=True,
+    metavar="LOW..HIGH",
+    help="Numbers of participants.",
+)
+@click.option(
+    "--points",
+    type=click.IntRange(2, 100),
+    default=8,
+    show_default=True,
+    help="So many sizes are measured.",
+)
+@click.option(
+    "--load",
+    metavar="L",
+    help=(
+        "How much of the time somebody wants in, as in `compare`.  [default: nobody meets anybody]"
+    ),
+)
+@click.option(
+    "--requests", type=int, default=1, show_default=True, help="How often each participant asks."
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 1_000),
+    help="Runs of each size, averaged.  [default: 10 for elections, else 1]",
+)
+@click.option("--delay", default="1ms", show_default=True, help="Of a message, as in `run`.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
+)
+@plot_option
+@jobs_option
+@json_option
+def growth(
+    algorithms: tuple[str, ...],
+    n: str,
+    points: int,
+    load: str | None,
+    requests: int,
+    repeat: int | None,
+    delay: str,
+    seed: int,
+    plot: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
+    """Messages, bytes and delays against the number of participants: measured, fitted to a law,
+    beside the formula.
+
+    Without a name, all safe algorithms for mutual exclusion.
+    """
+    names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()
+    repeats = repeat or (10 if find(names[0]).problem is ELECTION else 1)
+    loads = None if load is None else ranges.loads(load)
+    compared = Growth(
+        names, ranges.sizes(n), loads, points, requests, seed, delay=delay, repeats=repeats
+    )
+    compared.check()
+    _check_plot(plot)
+    runs = len(compared.tasks())
+    with progress("numbers growth", runs) as update:
+        rows = compared.measure(jobs_for(runs, jobs), update)
+    found = lines(compared, rows)
+    if plot is not None:
+        from habemus.analysis.pictures.plots import save_plot
+
+        save_plot(compared, rows, plot, found)
+        click.echo(f"saved {plot}", err=True)
+    if as_json:
+        say_json([line.plain() for line in found])
+    else:
+        _say_growth(found)
+    broken = any(row.broken_claims for row in rows) or (
+        compared.must_equal_formula and any(line.furthest_from_formula for line in found)
+    )
+    return Exit.NOT_AS_WANTED if broken else Exit.AS_WANTED
+
+
+def _say_growth(found: Sequence[Line]) -> None:
+    heads = [
+        "algorithm",
+        "quantity",
+        "law",
+        "error",
+        "next best",
+        "error",
+        "largest n",
+        "measured",
+        "formula",
+        "off by",
+    ]
+    rows = []
+    for line in found:
+        second = line.fits[1] if len(line.fits) > 1 else None
+        off = line.furthest_from_formula
+        formula = line.formula[-1]
+        rows.append(
+            [line.algorithm, line.quantity.title, str(line.best), f"{line.best.error:.1%}"]
+            + ([second.law, f"{second.error:.1%}"] if second else ["-", "-"])
+            + [
+                str(line.sizes[-1]),
+                f"{line.measured[-1]:g}",
+                "-" if formula is None else f"{formula:g}",
+                "-" if off is None else f"{off:.1%}",
+            ]
+        )
+    say_table(heads, rows, left=3)
+    click.echo(
+        click.style(
+            "\nThe error is that of predicting each size from the others, as a share of the mean.\n"
+            "log is to base 2, m is the number of links; delays are in message times.",
+            dim=True,
+        )
+    )
+
+
+def _check_plot(path: Path | None) -> None:
+    """Before anything is computed."""
+    if path is not None:
+        from habemus.analysis.pictures.plots import check_picture
+
+        check_picture(path)

@@ -1,0 +1,113 @@
+"""`habemus replay`: runs a saved trace again and compares the digests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from habemus.cli.output import Exit, json_option, say_json
+from habemus.runs.simulate import is_counterexample, is_live, replayed
+from habemus.traces import Trace
+
+
+@click.command(epilog="Example: habemus run central --diagram run.json && habemus replay run.json")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option
+def replay(file: Path, as_json: bool) -> int:
+    """Run the saved trace FILE again; it must give the same events.
+
+    The schedule of a counterexample is played by the pure processes, and performed in the
+    simulator. A trace of live nodes is fed to the pure processes, event by event; they must do the
+    same as the live ones did.
+    """
+    from habemus.traces import digest
+    from habemus.traces.file import read
+
+    trace = read(file)
+    if is_counterexample(trace.run):
+        return _replay_counterexample(file, trace, as_json)
+    if is_live(trace.run):
+        return _replay_live(file, trace, as_json)
+    saved = digest(trace.events)
+    report = replayed(trace)
+    same = report.digest == saved
+    if as_json:
+        say_json(
+            {
+                "file": str(file),
+                "digest": report.digest,
+                "saved": saved,
+                "same": same,
+                "events": len(trace.events),
+            }
+        )
+    elif same:
+        click.echo(f"same: {len(trace.events):,} events, digest {saved}")
+    else:
+        click.echo(f"different: the file has digest {saved}, the run now gives {report.digest}")
+    return Exit.AS_WANTED if same else Exit.NOT_AS_WANTED
+
+
+def _replay_live(file: Path, trace: Trace, as_json: bool) -> int:
+    from habemus.deployment.services import replayed as replayed_live
+    from habemus.runtimes.replay import Divergence
+    from habemus.traces import digest
+
+    why = ""
+    steps = 0
+    try:
+        steps = replayed_live(trace)
+    except Divergence as reason:
+        why = str(reason)
+    saved = digest(trace.events)
+    if as_json:
+        say_json(
+            {
+                "file": str(file),
+                "digest": saved,
+                "saved": saved,
+                "same": not why,
+                "events": len(trace.events),
+                "steps": steps,
+                "why": why,
+            }
+        )
+    else:
+        click.echo(
+            f"same: {steps:,} steps of live processes, {len(trace.events):,} events"
+            if not why
+            else f"different: {why}"
+        )
+    return Exit.NOT_AS_WANTED if why else Exit.AS_WANTED
+
+
+def _replay_counterexample(file: Path, trace: Trace, as_json: bool) -> int:
+    from habemus.schedules.counterexamples import again
+
+    found = again(trace)
+    if as_json:
+        say_json(
+            {
+                "file": str(file),
+                "digest": found.digest,
+                "saved": found.saved,
+                "same": found.same,
+                "events": len(trace.events),
+                "property": found.name,
+                "steps": found.played.steps,
+                "violated": dict(found.played.violated),
+                "simulator": found.simulated,
+                "why": found.different,
+            }
+        )
+        return Exit.AS_WANTED if found.same else Exit.NOT_AS_WANTED
+    if found.different:
+        click.echo(f"different: {found.different}")
+    else:
+        click.echo(
+            f"same: {found.played.steps} steps, {len(trace.events):,} events, digest {found.saved}"
+        )
+    click.echo(f"  {found.name}: {found.played.violated.get(found.name, 'not violated any more')}")
+    click.echo(f"  in the simulator: {found.simulated}")
+    return Exit.AS_WANTED if found.same else Exit.NOT_AS_WANTED

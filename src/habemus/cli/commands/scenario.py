@@ -1,0 +1,109 @@
+"""`habemus scenario`: named runs with a known outcome."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import click
+
+from habemus.cli.commands.completion import complete_scenario
+from habemus.cli.commands.run import (
+    diagram_option,
+    save_diagrams,
+    say_report,
+    stages_option,
+    table_option,
+)
+from habemus.cli.output import Exit, json_option, progress, say_json
+from habemus.scenarios import Outcome, find, scenarios
+
+
+@click.command(epilog="Example: habemus scenario central-holder-slow --diagram slow.svg")
+@click.argument("name", required=False, shell_complete=complete_scenario)
+@click.option(
+    "--all",
+    "run_all",
+    is_flag=True,
+    help="Run them all and say which did not come out as expected.",
+)
+@diagram_option
+@stages_option
+@table_option
+@json_option
+def scenario(
+    name: str | None,
+    run_all: bool,
+    diagrams: tuple[Path, ...],
+    stages: Path | None,
+    table: bool | None,
+    as_json: bool,
+) -> int:
+    """List the scenarios, or run one and compare its outcome with the known one."""
+    if run_all:
+        if name or diagrams or stages:
+            raise click.UsageError("--all takes no name and no picture")
+        return _run_all(as_json)
+    if name is None:
+        _list(as_json)
+        return Exit.AS_WANTED
+    outcome = find(name).run()
+    save_diagrams(outcome.report, diagrams, stages)
+    if as_json:
+        say_json(outcome.plain())
+    else:
+        click.echo(click.style(outcome.scenario.title, bold=True))
+        click.echo(textwrap.fill(outcome.scenario.story, 100) + "\n")
+        say_report(outcome.report, table)
+        click.echo(f"  {'as a command':24} {outcome.scenario.setup.command()}\n")
+        click.echo(_line(outcome))
+    return Exit.AS_WANTED if outcome.as_expected else Exit.NOT_AS_WANTED
+
+
+def _list(as_json: bool) -> None:
+    known = scenarios().values()
+    if as_json:
+        say_json(
+            [
+                {
+                    "scenario": one.name,
+                    "title": one.title,
+                    "expected": one.expected,
+                    "command": one.setup.command(),
+                }
+                for one in known
+            ]
+        )
+        return
+    width = max(len(each.name) for each in known)
+    for each in known:
+        click.echo(
+            f"{each.name:{width}}  {each.title}  " + click.style(f"[{each.expected}]", dim=True)
+        )
+
+
+def _run_all(as_json: bool) -> int:
+    known = scenarios().values()
+    outcomes: list[Outcome] = []
+    with progress("scenarios", len(known)) as update:
+        for each in known:
+            update(len(outcomes), each.name)
+            outcomes.append(each.run())
+            if not as_json:
+                click.echo(_line(outcomes[-1]))
+    unexpected = [outcome for outcome in outcomes if not outcome.as_expected]
+    if as_json:
+        say_json([outcome.plain() for outcome in outcomes])
+    else:
+        click.echo(f"\n{len(outcomes)} scenarios, {len(unexpected)} not as expected")
+    return Exit.NOT_AS_WANTED if unexpected else Exit.AS_WANTED
+
+
+def _line(outcome: Outcome) -> str:
+    mark = (
+        click.style("as expected", fg="green")
+        if outcome.as_expected
+        else click.style("NOT as expected", fg="red", bold=True)
+    )
+    wanted = "" if outcome.as_expected else f" (expected: {outcome.scenario.expected})"
+    return f"{outcome.scenario.name:28} {outcome.verdict:24} {mark}{wanted}"

@@ -1,0 +1,209 @@
+"""`habemus sweep`: many runs, each by its own seed; or all those that a file describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from habemus.analysis.numbers.ranges import sizes
+from habemus.analysis.sweeps.seeded_setups import Draw
+from habemus.analysis.sweeps.sweep import Sweep, Tally, without_crashes
+from habemus.analysis.sweeps.workers import jobs_for
+from habemus.catalog.entries import entries, find
+from habemus.cli.commands.completion import complete_algorithm
+from habemus.cli.output import EXIT_OF, json_option, progress, say_json, verdict_text
+from habemus.cli.tables import say_table
+from habemus.runs import notation
+
+SHOWN = 5
+"""Failing runs of one algorithm that are printed; --json has more."""
+
+
+OF_SEEDS = ("seeds", "first", "n", "delay", "crashes")
+OF_A_FILE = ("out", "cluster", "dry_run", "fresh")
+
+
+@click.command(epilog="Example: habemus sweep ricart-agrawala maekawa-sanders --seeds 1000 -n 2..6")
+@click.argument(
+    "algorithms", nargs=-1, shell_complete=complete_algorithm, metavar="[ALGORITHM]... | FILE.toml"
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Runs of each algorithm.",
+)
+@click.option(
+    "--first", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed."
+)
+@click.option(
+    "-n",
+    "n",
+    default="2..6",
+    show_default=True,
+    metavar="N|LOW..HIGH",
+    help="Numbers of participants; they take turns.",
+)
+@click.option("--delay", help="Of a message, as in `run`.  [default: several, drawn by the seed]")
+@click.option(
+    "--crashes",
+    is_flag=True,
+    help="Also crashes and recoveries, as far as the card of the algorithm allows them.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Worker processes; they do not change the results.  [default: all cores]",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With FILE.toml: the rows, as .csv, .jsonl or .parquet.  [default: FILE.csv]",
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="With FILE.toml: on Dask, local:4 (4 workers here) or tcp://HOST:PORT.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="With FILE.toml: say how many runs there are, and the first of them.",
+)
+@click.option(
+    "--fresh", is_flag=True, help="With FILE.toml: begin anew, whatever is there already."
+)
+@json_option
+@click.pass_context
+def sweep(
+    context: click.Context,
+    algorithms: tuple[str, ...],
+    seeds: int,
+    first: int,
+    n: str,
+    delay: str | None,
+    crashes: bool,
+    jobs: int | None,
+    out: Path | None,
+    cluster: str | None,
+    dry_run: bool,
+    fresh: bool,
+    as_json: bool,
+) -> int:
+    """Make many runs and look for one that violates what a card claims.
+
+    A seed decides its run: size, workload, delays and, with --crashes, who crashes when.  Without a
+    name, all algorithms.
+
+    With FILE.toml, make every run of the grid that it describes, algorithm x size x load x delay x
+    fault x seed, and write a row for each. Stopped in whatever way, the same command goes on where
+    it was.
+    """
+    if any(name.endswith(".toml") for name in algorithms):
+        if len(algorithms) > 1:
+            raise click.UsageError("a sweep has one FILE.toml, which names its algorithms")
+        _refuse(context, OF_SEEDS, "belongs into the file")
+        if cluster is not None and jobs is not None:
+            raise click.UsageError(
+                "--jobs are processes of this machine; a cluster has its own workers, as in local:4"
+            )
+        from habemus.cli.commands.sweep_file import sweep_file
+
+        return sweep_file(
+            Path(algorithms[0]),
+            out=out,
+            cluster=cluster,
+            jobs=jobs,
+            dry_run=dry_run,
+            fresh=fresh,
+            as_json=as_json,
+        )
+    _refuse(context, OF_A_FILE, "needs a FILE.toml that describes the runs")
+    names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or tuple(entries())
+    if delay is not None:
+        notation.delay(delay)
+    made = Sweep(names, Draw(sizes(n), delay, crashes), seeds, first)
+    with progress("sweep", made.planned) as update:
+        made.run(jobs_for(len(made.pieces()), jobs), update)
+    if as_json:
+        say_json(made.plain())
+    else:
+        _say(made)
+    return EXIT_OF[made.verdict]
+
+
+def _refuse(context: click.Context, names: tuple[str, ...], why: str) -> None:
+    """Options of the other form, which would do nothing."""
+    for parameter in context.command.params:
+        if (
+            parameter.name in names
+            and context.get_parameter_source(parameter.name) is not ParameterSource.DEFAULT
+        ):
+            raise click.UsageError(f"{parameter.opts[0]} {why}")
+
+
+def _say(made: Sweep) -> None:
+    heads = [
+        "algorithm",
+        "runs",
+        "entries",
+        "crashes",
+        "violated",
+        "undecided",
+        "violated, not claimed",
+    ]
+    say_table(heads, [_row(tally, made.draw.crashes) for tally in made.tallies.values()])
+    for tally in made.tallies.values():
+        _say_failures(tally)
+    if made.draw.crashes and (spared := without_crashes(made.algorithms)):
+        click.echo(f"\nno crash was drawn for these, whose cards allow none: {', '.join(spared)}")
+    if made.broken_off:
+        click.echo(
+            click.style(
+                f"\n{made.broken_off}: {made.made:,} of {made.planned:,} runs were made; the rest"
+                " shows nothing",
+                fg="yellow",
+            )
+        )
+    click.echo(
+        f"\n{made.made:,} runs, {made.made // max(1, len(made.algorithms)):,} of each algorithm:"
+        f" {verdict_text(made.verdict)}"
+    )
+
+
+def _row(tally: Tally, with_crashes: bool) -> list[str]:
+    unclaimed = ", ".join(f"{name} {count:,}" for name, count in sorted(tally.unclaimed.items()))
+    crashes = f"{tally.with_crashes:,}" if with_crashes else "-"
+    counts = [
+        f"{tally.runs:,}",
+        f"{tally.entries:,}",
+        crashes,
+        f"{tally.violated:,}",
+        f"{tally.undecided:,}",
+    ]
+    return [tally.algorithm, *counts, unclaimed or "-"]
+
+
+def _say_failures(tally: Tally) -> None:
+    for count, failures, what in (
+        (tally.violated, tally.failures, "violated"),
+        (tally.undecided, tally.open, "undecided"),
+    ):
+        if not count:
+            continue
+        click.echo(
+            click.style(
+                f"\n{tally.algorithm}: {what} in {count:,} of {tally.runs:,} runs", fg="red"
+            )
+        )
+        for failure in failures[:SHOWN]:
+            click.echo(f"  {', '.join(failure.properties)}: {failure.why}"[:240])
+            click.echo(f"    {failure.command}")
+        if count > SHOWN:
+            click.echo(f"  and {count - SHOWN:,} more")
+    if tally.never_held:
+        click.echo(f"\n{tally.algorithm}: no run showed {', '.join(tally.never_held)}")

@@ -1,0 +1,180 @@
+"""`habemus sweep FILE.toml`: the runs of a grid, to a file of rows."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import click
+
+from habemus.analysis.sweeps import dask_cluster as clusters
+from habemus.analysis.sweeps import grid as grids
+from habemus.analysis.sweeps.grid import Grid
+from habemus.analysis.sweeps.grid_rows import VERDICTS, Pieces
+from habemus.analysis.sweeps.grid_sweep import GridSweep, Outcome, processes
+from habemus.analysis.sweeps.workers import jobs_for
+from habemus.cli.output import EXIT_OF, Exit, progress, say_json, verdict_text
+from habemus.cli.tables import say_table
+
+SHOWN = 3
+"""Failing runs of one algorithm that are printed; --json has more, and the results have all."""
+FIRST_ROWS = 5
+EVERY_S = 30
+"""How often a line says how far it is, where no bar can be drawn."""
+
+
+def sweep_file(
+    file: Path,
+    *,
+    out: Path | None,
+    cluster: str | None,
+    jobs: int | None,
+    dry_run: bool,
+    fresh: bool,
+    as_json: bool,
+) -> int:
+    grid = grids.read(file)
+    if dry_run:
+        _say_plan(grid, as_json)
+        return Exit.AS_WANTED
+    made = GridSweep(grid, out or Path(f"{file.stem}.csv"))
+    if cluster is not None:
+        clusters.check(cluster)
+    made.prepare(fresh)
+    jobs = jobs_for(len(Pieces(grid, range(len(grid)))), jobs)
+    with (
+        nullcontext(processes(jobs)) if cluster is None else clusters.cluster(cluster) as hands,
+        progress("sweep", len(grid)) as draw_bar,
+        _lines(len(grid)) as say_line,
+    ):
+
+        def update(done: int, beside: str) -> None:
+            draw_bar(done, beside)
+            say_line(done, beside)
+
+        made.run(hands, update)
+    if as_json:
+        say_json(made.plain())
+    else:
+        _say(made)
+    _say_what_next(made)
+    return EXIT_OF[made.verdict]
+
+
+@contextmanager
+def _lines(total: int) -> Iterator[Callable[[int, str], None]]:
+    """A line now and then, with an estimate, for a sweep that nobody watches."""
+    started = said = time.monotonic()
+    first: int | None = None
+
+    def update(done: int, beside: str) -> None:
+        nonlocal said, first
+        now = time.monotonic()
+        first = done if first is None else first  # what was there before took no time
+        if now - said >= EVERY_S and done > first and not sys.stderr.isatty():
+            said = now
+            click.echo(
+                f"{beside}, about {_duration((now - started) * (total - done) / (done - first))}"
+                " left",
+                err=True,
+            )
+
+    yield update
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+
+
+def _say_plan(grid: Grid, as_json: bool) -> None:
+    first = [grid.point(number) for number in range(min(FIRST_ROWS, len(grid)))]
+    if as_json:
+        rows = [
+            {
+                "number": each.number,
+                "load": each.load,
+                "fault": each.fault,
+                "command": each.setup.command(),
+            }
+            for each in first
+        ]
+        say_json({"runs": len(grid), "grid": grid.plain(), "rows": rows})
+        return
+    axes = {
+        "algorithms": len(grid.algorithms),
+        "sizes": len(grid.sizes),
+        "loads": len(grid.loads),
+        "delays": len(grid.delays),
+        "faults": len(grid.troubles),
+        "seeds": len(grid.seeds),
+    }
+    click.echo(
+        f"{len(grid):,} runs: "
+        + " x ".join(
+            f"{count:,} {name if count != 1 else name[:-1]}" for name, count in axes.items()
+        )
+    )
+    for point in first:
+        click.echo(f"  {point.number}  {point.setup.command()}")
+    if len(grid) > len(first):
+        click.echo(f"  and {len(grid) - len(first):,} more")
+
+
+def _say(made: GridSweep) -> None:
+    heads = ["algorithm", "runs", *VERDICTS]
+    say_table(heads, [_row(outcome) for outcome in made.outcomes.values()])
+    width = shutil.get_terminal_size((240, 24)).columns
+    for outcome in made.outcomes.values():
+        failed = outcome.verdicts.total() - outcome.verdicts[VERDICTS[0]]
+        if not failed:
+            continue
+        click.echo(
+            click.style(
+                f"\n{outcome.algorithm}: {failed:,} of {outcome.verdicts.total():,} runs do not"
+                " hold",
+                fg="red",
+            )
+        )
+        different = {
+            row["error"] or row["why"]: row for row in reversed(outcome.failures)
+        }  # the first of each kind
+        for row in sorted(different.values(), key=lambda row: row["number"])[:SHOWN]:
+            click.echo(f"  {row['error'] or row['why']}"[: max(80, width)])
+            click.echo(f"    {row['command']}")
+        if failed > SHOWN:
+            click.echo(f"  and {failed - SHOWN:,} more")
+    click.echo(f"\n{made.made:,} of {len(made.grid):,} runs: {verdict_text(made.verdict)}")
+
+
+def _row(outcome: Outcome) -> list[str]:
+    return [
+        outcome.algorithm,
+        f"{outcome.verdicts.total():,}",
+        *(f"{outcome.verdicts[verdict]:,}" for verdict in VERDICTS),
+    ]
+
+
+def _say_what_next(made: GridSweep) -> None:
+    if made.damaged:
+        click.echo(
+            f"{made.damaged:,} lines of {made.journal} could not be read; their runs were made"
+            " again",
+            err=True,
+        )
+    if made.broken_off:
+        kept = f"{made.made:,} of {len(made.grid):,} runs are kept in {made.journal}"
+        click.echo(f"{made.broken_off}: {kept}; the same command goes on from there", err=True)
+        return
+    if made.resumed:
+        click.echo(
+            f"{made.resumed:,} runs were made before; {made.made - made.resumed:,} were made now",
+            err=True,
+        )
+    click.echo(f"saved {made.out}", err=True)

@@ -1,0 +1,225 @@
+"""`habemus torture`: real processes, real faults, and what is left of the guarantees."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from habemus.cli.commands.completion import complete_algorithm
+from habemus.cli.output import (
+    EXIT_OF,
+    FiniteRange,
+    json_option,
+    progress,
+    say_findings,
+    say_json,
+    verdict_text,
+)
+from habemus.cli.tables import say_table
+from habemus.core.properties import Verdict
+
+if TYPE_CHECKING:
+    from habemus.torture.run import Report
+
+
+@click.command(
+    epilog=(
+        "Example: habemus torture elected-coordinator-leased --minutes 10 --faults kill,pause,cut"
+        " --seed 7"
+    )
+)
+@click.argument("algorithm", shell_complete=complete_algorithm)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 100),
+    default=5,
+    show_default=True,
+    help="So many nodes, each a process.",
+)
+@click.option(
+    "--clients",
+    type=click.IntRange(2, 100),
+    default=4,
+    show_default=True,
+    help="So many clients, each a process.",
+)
+@click.option(
+    "--locks",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    help="For which they compete.",
+)
+@click.option(
+    "--minutes",
+    type=FiniteRange(0, 10_000, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="For how long.",
+)
+@click.option(
+    "--faults",
+    metavar="KIND,...",
+    default="",
+    help=(
+        "kill, kill-all, pause, cut, delay, drop, disk; or kill-node, kill-client, kill-majority,"
+        " pause-node, pause-client, cut-one-way, cut-client, disk-full, disk-cut, disk-garble,"
+        " disk-lost.  [default: kill, pause and cut, as far as the algorithm's card claims to stand"
+        " them]"
+    ),
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Draws the faults: the same seed, the same schedule.",
+)
+@click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="An option of the algorithm, see its card.",
+)
+@click.option(
+    "--over",
+    metavar="LINKS",
+    help="perfect, perfect-fifo or none.  [default: perfect where the card assumes reliable links]",
+)
+@click.option(
+    "--no-fencing",
+    is_flag=True,
+    help="The referee does not look at tokens, and accepts every write.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="Where to leave histories, logs and report.  [default: only if something is wrong]",
+)
+@json_option
+def torture(
+    algorithm: str,
+    nodes: int,
+    clients: int,
+    locks: int,
+    minutes: float,
+    faults: str,
+    seed: int,
+    options: tuple[str, ...],
+    over: str | None,
+    no_fencing: bool,
+    folder: Path | None,
+    as_json: bool,
+) -> int:
+    """Torture a lock: real nodes and clients, killed, stopped and cut off, and a referee who knows
+    what was written.
+
+    Ctrl-C ends it early, and what there is is judged.
+    """
+    from habemus.cli.commands.node import live
+
+    with live():
+        from habemus.torture.plan import BadPlan, plan_of
+        from habemus.torture.processes import DidNotStart
+        from habemus.torture.run import perform
+
+        words = [word.strip() for word in faults.split(",") if word.strip()]
+        plan = plan_of(
+            algorithm,
+            nodes=nodes,
+            clients=clients,
+            seconds=minutes * 60,
+            seed=seed,
+            faults=words,
+            options=options,
+            over=over,
+            locks=locks,
+            is_fenced=not no_fencing,
+        )
+    for warning in plan.warnings():
+        click.echo(f"habemus: {warning}", err=True)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise BadPlan(
+                f"{folder} is not empty, and old histories would be judged with the new ones"
+            )
+    place = (
+        folder.absolute()
+        if folder is not None
+        else Path(tempfile.mkdtemp(prefix="habemus-torture-"))
+    )
+    try:
+        with progress("torture", round(minutes * 60)) as update:
+            report = perform(plan, place, lambda seconds, beside: update(round(seconds), beside))
+    except DidNotStart as reason:
+        raise click.ClickException(str(reason)) from None
+    if as_json:
+        say_json(report.plain())
+    else:
+        _say(report)
+    if folder is None and report.verdict is Verdict.HOLDS:
+        shutil.rmtree(place)
+    else:
+        click.echo(f"histories, logs and report are in {place}", err=True)
+    return EXIT_OF[report.verdict]
+
+
+def _say(report: Report) -> None:
+    plan, found = report.plan, report.judgement
+    over = f" over {plan.over} links" if plan.over else ""
+    click.echo(
+        f"{plan.algorithm}{over}, {plan.nodes} nodes, {plan.clients} clients, {found.seconds:.0f}"
+        f" s, seed {plan.seed}\n"
+    )
+    say_table(
+        ("faults", ""),
+        [(kind, f"{count:,}") for kind, count in found.faults.items()] or [("none", "0")],
+    )
+    plain = found.plain()
+    healing = plain["first_grant_after_healing_s"]
+    rows = [
+        ("grants", f"{found.grants:,}"),
+        ("grants per second", f"{plain['grants_per_second']:,}"),
+        ("outcomes unknown", f"{found.unknown:,}"),
+        ("believers overlapping", f"{len(found.overlaps):,}"),
+        ("the same without an excuse", f"{len(found.calm_overlaps):,} in {found.calm_s:.0f} s"),
+        ("updates", f"{found.updates:,}"),
+        ("stale writes accepted", f"{len(found.stale):,}"),
+        ("stale writes refused", f"{found.refused:,}"),
+        ("lost updates", f"{len(found.lost):,}"),
+        (
+            "token regressions",
+            (
+                f"{len(found.regressions) + len(found.duplicates):,}"
+                if plan.claim.has_tokens
+                else "no tokens"
+            ),
+        ),
+        (
+            "tokens shown other than granted",
+            f"{len(found.mismatches):,}" if plan.claim.has_tokens else "no tokens",
+        ),
+        ("longest outage", f"{found.longest_outage_s:.2f} s"),
+        (
+            "first grant after healing, median",
+            "-" if healing["median"] is None else f"{healing['median']:.3f} s",
+        ),
+        (
+            "first grant after healing, longest",
+            "-" if healing["longest"] is None else f"{healing['longest']:.3f} s",
+        ),
+    ]
+    click.echo()
+    say_table(("seen", ""), rows)
+    click.echo()
+    say_findings(found.findings, found.uncounted)
+    for failure in report.failures:
+        click.echo(f"  {failure}")
+    click.echo(f"\n{verdict_text(report.verdict)}")

@@ -1,0 +1,98 @@
+"""`habemus trace`: what to do with the records of live nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from habemus.cli.output import EXIT_OF, Exit, json_option, say_findings, say_json, verdict_text
+from habemus.core.properties import Verdict
+
+
+@click.group(epilog="Example: habemus trace merge records/*.jsonl -o run.json")
+def trace() -> None:
+    """Work with the records of live nodes."""
+
+
+@trace.command(
+    epilog="Example: habemus trace merge records/*.jsonl --on locks/printer -o run.json -o run.svg"
+)
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "--on", metavar="SERVICE/NAME", help="Which instance; needed if the records have several."
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help=(
+        "Save the trace; the ending decides: .json (the trace), .svg, .png, .md or .mmd (Mermaid),"
+        " .shiviz."
+    ),
+)
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    metavar="NAME=VERDICT",
+    help="What is wanted, as in ME1=violated; else that nothing is violated.",
+)
+@json_option
+def merge(
+    files: tuple[Path, ...],
+    on: str | None,
+    outputs: tuple[Path, ...],
+    expected: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Join the records of all nodes, in an order that respects cause and effect, and judge the run."""
+    from habemus.deployment.services import judged
+    from habemus.traces.export import check_ending, save
+    from habemus.traces.merge import merge as merged
+    from habemus.traces.merge import read_record
+
+    wanted = dict(_wanted(each) for each in expected)
+    for path in outputs:
+        check_ending(path)
+    report = judged(merged([read_record(file) for file in files], on))
+    assert report.trace is not None
+    for path in outputs:
+        save(report.trace, path)
+        click.echo(f"saved {path}", err=True)
+    if as_json:
+        say_json(report.plain())
+    else:
+        click.echo(
+            f"{report.trace.title}, {report.setup.algorithm}, {len(report.trace.events):,} events:"
+            f" {verdict_text(report.verdict)}"
+        )
+        counted = [finding.name for finding in report.counted]
+        say_findings(
+            report.findings,
+            [finding.name for finding in report.findings if finding.name not in counted],
+        )
+    if not wanted:
+        return EXIT_OF[report.verdict]
+    found = {finding.name: finding.verdict.value for finding in report.findings}
+    amiss = [
+        f"{name} is {found.get(name, 'not judged')}, not {verdict}"
+        for name, verdict in wanted.items()
+        if found.get(name) != verdict
+    ]
+    for each in amiss:
+        click.echo(f"habemus: {each}", err=True)
+    return Exit.NOT_AS_WANTED if amiss else Exit.AS_WANTED
+
+
+def _wanted(text: str) -> tuple[str, str]:
+    name, _, verdict = text.partition("=")
+    if verdict not in [each.value for each in Verdict]:
+        raise click.BadParameter(
+            f"{text}: write NAME=holds, NAME=violated or NAME=undecided", param_hint="--expect"
+        )
+    return name, verdict

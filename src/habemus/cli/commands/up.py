@@ -1,0 +1,377 @@
+"""`habemus up`: a cluster of real processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from habemus.cli.commands.node import live
+from habemus.cli.commands.status import lock_row, node_row
+from habemus.cli.output import Exit, json_option, say_json
+from habemus.operations.cluster_view import Picture, changes
+from habemus.runtimes.live.default_cluster import FOLDER
+from habemus.supervise.locked_command import NOT_EXECUTABLE, NOT_FOUND, UNREACHABLE
+
+if TYPE_CHECKING:
+    from habemus.operations.local_cluster import LocalCluster, LocalNode
+    from habemus.runtimes.live.config import Config, Offer
+
+LOOK_SECONDS = 0.5
+READY_SECONDS = 60.0
+RESTART_SECONDS = 1.0
+
+
+@click.command(epilog="Example: habemus up -n 3 -- ./my-tests.sh")
+@click.option(
+    "-n", "size", type=click.IntRange(1, 100), default=3, show_default=True, help="Number of nodes."
+)
+@click.option(
+    "--algorithm",
+    help="Of the locks; see `habemus algorithms`.  An election or a detector will do as well.",
+)
+@click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="An option of the algorithm, see its card.",
+)
+@click.option(
+    "--over",
+    type=click.Choice(["perfect", "perfect-fifo"]),
+    help="Links that retransmit, under the algorithm.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(FOLDER),
+    show_default=True,
+    help="Where to keep it.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65_000),
+    metavar="BASE",
+    help="That of the first node; the others follow.  Else free ones.",
+)
+@click.option(
+    "--no-data",
+    is_flag=True,
+    help="Without stable memory: a node that restarts has forgotten everything.",
+)
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Let the nodes write down what they do, for `habemus trace merge`.",
+)
+@click.option(
+    "--fresh", is_flag=True, help="Forget what an earlier cluster in the folder has left."
+)
+@click.option("--restart", is_flag=True, help="Bring a node back that has died.")
+@json_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def up(
+    size: int, folder: Path, command: tuple[str, ...], restart: bool, as_json: bool, **given: Any
+) -> int:
+    """Start a cluster of node processes on this machine, and show what goes on until Ctrl-C ends
+    it.
+
+    With a COMMAND it is run as soon as the cluster is ready, finds the cluster in HABEMUS_CLUSTER,
+    and when it has ended the cluster is ended too, and leaves with the command's exit code.
+    """
+    if command and as_json:
+        raise click.UsageError("--json and a COMMAND both want to write to stdout")
+    with live():
+        from habemus.operations.local_cluster import occupied, remember
+
+        folder = folder.absolute()
+        with occupied(folder):
+            config = _configured(folder, size, **given)
+            if not command:  # else it is gone when anybody could ask for it
+                remember(folder)
+            return _Run(config, folder, list(command), restart, as_json).run()
+
+
+def _configured(
+    folder: Path,
+    size: int,
+    algorithm: str | None,
+    options: tuple[str, ...],
+    over: str | None,
+    port: int | None,
+    no_data: bool,
+    record: bool,
+    fresh: bool,
+) -> Config:
+    from habemus.deployment.services import warnings_of
+    from habemus.operations.local_cluster import file_of, free_ports, prepare
+
+    offers = _offers(algorithm, options, over or "")
+    ports = free_ports(size) if port is None else list(range(port, port + size))
+    config, services = prepare(
+        folder, file_of(ports, offers, keeps=not no_data, records=record), fresh=fresh
+    )
+    if size < 3:
+        click.echo(
+            f"habemus: a cluster of {size} is good for trying things out: no majority outlives the"
+            " loss of a node",
+            err=True,
+        )
+    for name, offer in offers.items():
+        durable = any(
+            stack.durable
+            for service in services
+            if service.name == name
+            for stack in service.stacks.values()
+        )
+        for warning in warnings_of(offer.algorithm, offer.over, durable, not no_data):
+            click.echo(f"habemus: {warning}", err=True)
+    return config
+
+
+def _offers(algorithm: str | None, options: tuple[str, ...], over: str) -> dict[str, Offer]:
+    from habemus.catalog.entries import find
+    from habemus.deployment.services import live_options
+    from habemus.operations.local_cluster import SERVICES
+    from habemus.runtimes.live.clients.protocol import LOCKS
+    from habemus.runtimes.live.config import DEFAULT_OFFERS, Offer
+
+    if algorithm is None:
+        algorithm = DEFAULT_OFFERS[LOCKS].algorithm
+    return {
+        SERVICES[find(algorithm).problem.name]: Offer(
+            algorithm, live_options(algorithm, options), over
+        )
+    }
+
+
+class _Run:
+    """One life of the cluster, in the foreground."""
+
+    def __init__(
+        self, config: Config, folder: Path, command: list[str], restart: bool, as_json: bool
+    ) -> None:
+        self._config = config
+        self._folder = folder
+        self._command = command
+        self._restart = restart
+        self._as_json = as_json
+        self._told = False  # to end
+        self._seen: Picture | None = None
+        self._mourned: dict[int, float] = {}  # nodes that have ended, and when that was noticed
+
+    def run(self) -> int:
+        from habemus.operations.local_cluster import LocalCluster
+
+        wakes, woken = os.pipe()
+        for end in (wakes, woken):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, self._noted)
+        self._wakes = wakes
+        self._cluster: LocalCluster = LocalCluster(self._config, self._folder / "cluster.toml")
+        try:
+            return self._run()
+        finally:
+            killed = self._cluster.stop()
+            if killed:
+                self._say(
+                    f"killed, because they did not end: nodes {', '.join(map(str, killed))}",
+                    err=True,
+                )
+
+    def _noted(self, number: int, frame: object) -> None:
+        if number != signal.SIGCHLD:
+            self._told = True
+
+    def _pause(self, seconds: float) -> None:
+        """Until then, or until a signal comes."""
+        if select.select([self._wakes], [], [], max(0.0, seconds))[0]:
+            os.read(self._wakes, 512)
+
+    def _run(self) -> int:
+        if not self._become_ready():
+            return Exit.AS_WANTED if self._told else UNREACHABLE
+        if self._command:
+            return self._run_command()
+        if self._as_json:
+            self._say_ready()
+        elif sys.stdout.isatty():
+            return self._draw()
+        else:
+            self._say(f"ready: habemus lock printer --cluster {self._folder} -- echo hello")
+        while not self._told and self._see_to_nodes():
+            self._look()
+            self._pause(LOOK_SECONDS)
+        return Exit.AS_WANTED if self._told else Exit.NOT_AS_WANTED
+
+    def _become_ready(self) -> bool:
+        deadline = time.monotonic() + READY_SECONDS
+        while not self._told:
+            ended = self._cluster.ended()
+            if ended:
+                for node in ended:
+                    self._say(f"node {node.number} {node.last_words()}", err=True)
+                return False
+            self._look(LOOK_SECONDS / 10)
+            if self._seen is not None and self._seen.is_ready:
+                return True
+            if time.monotonic() > deadline:
+                self._say(
+                    f"the nodes have not found together in {READY_SECONDS:.0f} s; see"
+                    f" {self._folder}/logs",
+                    err=True,
+                )
+                return False
+        return False
+
+    # Looking.
+
+    def _look(self, then: float = 0.0) -> None:
+        seen = self._cluster.survey.look()
+        if not self._command and not self._as_json and not sys.stdout.isatty():
+            for change in changes(self._seen, seen):
+                self._say(change)
+        self._seen = seen
+        if then:
+            self._pause(then)
+
+    def _say(self, line: str, *, err: bool = False) -> None:
+        click.echo(f"habemus: {line}" if err else line, err=err)
+
+    def _say_ready(self) -> None:
+        assert self._seen is not None
+        nodes = [
+            {
+                "node": node.number,
+                "pid": node.process.pid,
+                "address": str(node.address),
+                "socket": str(node.socket),
+                "log": str(node.log),
+            }
+            for node in self._cluster.nodes.values()
+        ]
+        election = self._seen.election
+        leads = (
+            {"leader": election.leader, "term": election.term}
+            if election
+            else {"leader": None, "term": None}
+        )
+        services = {name: offer.algorithm for name, offer in self._config.offers.items()}
+        say_json(
+            {
+                "folder": str(self._folder),
+                "cluster": self._seen.cluster,
+                "nodes": nodes,
+                **leads,
+                "services": services,
+            }
+        )
+        sys.stdout.flush()
+
+    def _draw(self) -> int:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console()
+        with Live(console=console, auto_refresh=False, transient=True) as drawing:
+            while not self._told and self._see_to_nodes(
+                partial(console.print, markup=False, highlight=False)
+            ):
+                self._look()
+                assert self._seen is not None
+                drawing.update(_tables(self._seen, self._folder), refresh=True)
+                self._pause(LOOK_SECONDS)
+        return Exit.AS_WANTED if self._told else Exit.NOT_AS_WANTED
+
+    # Nodes that die.
+
+    def _see_to_nodes(self, say: Callable[[str], None] | None = None) -> bool:
+        """Tells of those that have ended, and brings them back if that is wanted; False if nobody
+        is left.
+        """
+        ended = self._cluster.ended()
+        for node in ended:
+            if node.number not in self._mourned:
+                self._mourned[node.number] = time.monotonic()
+                line = (
+                    f"node {node.number} was {node.last_words()}"
+                    if node.process.returncode < 0
+                    else f"node {node.number} {node.last_words()}"
+                )
+                (say or (lambda words: self._say(words, err=True)))(line)
+            elif self._restart and time.monotonic() >= self._mourned[node.number] + RESTART_SECONDS:
+                self._bring_back(node)
+        return self._restart or len(ended) < len(self._cluster.nodes)
+
+    def _bring_back(self, node: LocalNode) -> None:
+        del self._mourned[node.number]
+        assert node.process.stdin is not None
+        node.process.stdin.close()
+        node.start()
+
+    # A command.
+
+    def _run_command(self) -> int:
+        # where this `habemus` is, if no other
+        beside = f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
+        environment = {**os.environ, "HABEMUS_CLUSTER": str(self._folder), "PATH": beside}
+        try:
+            child = subprocess.Popen(self._command, env=environment)
+        except FileNotFoundError:
+            self._say(f"{self._command[0]}: there is no such command", err=True)
+            return NOT_FOUND
+        except OSError as reason:
+            self._say(f"{self._command[0]}: {reason.strerror}", err=True)
+            return NOT_EXECUTABLE
+        while child.poll() is None:
+            if self._told:
+                self._told = False
+                child.terminate()
+            self._see_to_nodes()
+            self._pause(LOOK_SECONDS)
+        return 128 - child.returncode if child.returncode < 0 else child.returncode
+
+
+def _tables(seen: Picture, folder: Path) -> Any:
+    """Draw what was seen.  Names are chosen by others: they are plain text, never markup."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    election = seen.election
+    nodes = Table(
+        "node",
+        "address",
+        "pid",
+        "reaches",
+        *(("leader", "term") if election else ()),
+        "suspects",
+        title=Text(f"{seen.cluster}: nodes"),
+    )
+    for node in seen.nodes:
+        leads = election is not None and election.leader == node.node
+        cells = node_row(node, has_leader=election is not None)
+        nodes.add_row(
+            *map(Text, cells), style="red" if not node.up else "bold green" if leads else None
+        )
+    locks = Table("lock", "holder", "node", "token", "for", "waiting", title="locks")
+    for lock in seen.locks:
+        locks.add_row(*map(Text, lock_row(lock)), style=None if lock.holder else "dim")
+    hint = Text(
+        f"habemus lock printer --cluster {folder} -- sleep 10        Ctrl-C ends the cluster",
+        style="dim",
+    )
+    return Group(nodes, locks, hint)

@@ -1,0 +1,84 @@
+"""`habemus watch`: who holds a lock, or leads, now and whenever that changes."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from habemus.cli.commands.lock import cluster_options, service_option
+from habemus.cli.output import Exit
+from habemus.runtimes.live.clients.protocol import ELECTIONS
+from habemus.supervise.locked_command import UNREACHABLE
+
+if TYPE_CHECKING:
+    from habemus.client import Standing
+
+
+@click.command(epilog="Example: habemus watch scheduler --election --json")
+@click.argument("name")
+@click.option(
+    "--election", is_flag=True, help="NAME is that of an election: who leads it, by `habemus lead`."
+)
+@click.option(
+    "--changes", type=click.IntRange(1), metavar="N", help="End after so many lines; else never."
+)
+@cluster_options
+@service_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on every line.")
+def watch(
+    name: str,
+    election: bool,
+    changes: int | None,
+    cluster: str | None,
+    service: str,
+    as_json: bool,
+    **papers: str | None,
+) -> int:
+    """Say who holds the lock NAME, in one line now and one whenever that changes, until Ctrl-C.
+
+    What is said is gossip: it may be late, and a lock that changes hands fast may do so unseen.
+    """
+    from habemus.client.blocking import Cluster
+    from habemus.client.credentials import Credentials
+    from habemus.client.errors import RefusedByNode, Unreachable
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)  # that is how this ends
+    try:
+        with Cluster(cluster, Credentials.of_files(**papers)) as here:
+            standings: Iterator[Standing] = here.watch(
+                ELECTIONS + name if election else name, service=service
+            )
+            for count, standing in enumerate(standings, 1):
+                click.echo(_line(name, election, standing, as_json))
+                if count == changes:
+                    break
+    except Unreachable as reason:
+        click.echo(f"habemus: {reason}", err=True)
+        return UNREACHABLE
+    except RefusedByNode as reason:
+        raise click.ClickException(str(reason)) from None
+    return Exit.AS_WANTED
+
+
+def _line(name: str, election: bool, standing: Standing, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(
+            {"name": name, "election": election, **standing._asdict()}, ensure_ascii=False
+        )
+    if standing.holder is None:
+        held = "nobody leads" if election else "free"
+    else:
+        number = (
+            ""
+            if standing.token is None
+            else f", {'term' if election else 'token'} {standing.token}"
+        )
+        held = (
+            f"{'led' if election else 'held'} by {standing.holder} at node {standing.node}{number}"
+        )
+    return f"{name}: {held}{f'; {standing.waiting} waiting' if standing.waiting else ''}"

@@ -1,0 +1,75 @@
+"""How long a client looks for a node that grants its request, and at which nodes.
+
+A request moves: if its node ends, hangs or has no majority, the client asks another node, until the
+timeout of the request is over. Where no timeout was given, a cluster that has answered before is
+waited for; one that never has is an error at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from habemus import boottime
+from habemus.client.address import Place
+from habemus.client.errors import HabemusError, LockTimeout, Unreachable
+from habemus.runtimes.live.clients.protocol import TRY_MS
+
+TRY_SECONDS = TRY_MS / 1_000
+"""The shortest timeout there is: the other nodes have to be asked."""
+FIRST_PAUSE = 0.02
+"""Seconds between the second and the third attempt; each further pause is twice as long."""
+LONGEST_PAUSE = 0.5
+
+
+class Attempts:
+    """One request, at as many nodes as it takes."""
+
+    def __init__(self, timeout: float | None) -> None:
+        self._timeout = None if timeout is None else max(timeout, TRY_SECONDS)
+        self._deadline = None if self._timeout is None else boottime.seconds() + self._timeout
+        self._pause = 0.0
+        self._reason: HabemusError | str = ""
+
+    def left(self) -> float | None:
+        """Seconds until the timeout; at least those of a try, so that a slow connection does not
+        make one fail.
+        """
+        return (
+            None
+            if self._deadline is None
+            else max(TRY_SECONDS, self._deadline - boottime.seconds())
+        )
+
+    def failed(self, reason: HabemusError | str, *, is_known: bool = True) -> None:
+        """Note why an attempt failed.  Raises `Unreachable` if a cluster that was never reached
+        need not be waited for.
+        """
+        if self._timeout is None and not is_known and isinstance(reason, HabemusError):
+            raise reason
+        self._reason = reason
+
+    def pause(self, what: str) -> float:
+        """Seconds to wait before the next attempt, none before the first; raises if the timeout is
+        over.
+        """
+        left = None if self._deadline is None else self._deadline - boottime.seconds()
+        if left is not None and left <= 0:
+            raise self.timed_out(what)
+        pause, self._pause = self._pause, min(LONGEST_PAUSE, 2 * self._pause or FIRST_PAUSE)
+        return pause if left is None else min(pause, left)
+
+    def timed_out(self, what: str) -> HabemusError:
+        if isinstance(self._reason, Unreachable):
+            return self._reason
+        why = f": {self._reason}" if self._reason else ""
+        return LockTimeout(f"timed out after {self._timeout:g} s waiting for {what}{why}")
+
+
+def in_order(places: Sequence[Place], left: Mapping[Place, float]) -> list[Place]:
+    """Return the places in the order in which to try them.
+
+    Local sockets come before addresses, and each kind in random order, so that clients spread over
+    the nodes.  Nodes that the client has left come last, the latest of them at the end.
+    """
+    return sorted(places, key=lambda place: (left.get(place, 0.0), not place.path, os.urandom(4)))

@@ -1,0 +1,273 @@
+"""A cluster of node processes on this machine, in a folder of its own: what `habemus up` runs.
+
+The folder has the cluster's file, and what its nodes need and leave: secret, sockets, logs, stable
+memory, records.  It is for its user alone: other users of the machine could reach the ports of the
+nodes, so these ask for the secret.  Nodes end with whoever started them, even if that was killed:
+they notice that their standard input has ended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from habemus.client.address import Place
+from habemus.client.connection import Wire
+from habemus.client.credentials import Credentials
+from habemus.client.errors import RefusedByNode, Unreachable
+from habemus.client.session import own_label
+from habemus.deployment.services import all_services
+from habemus.operations.node_survey import Onlooker, Survey
+from habemus.runtimes.live.config import OVERRIDES, BadConfig, Config, Offer, load, secret_in
+from habemus.runtimes.live.default_cluster import SECRET, SOCKET, check_own, last_file
+from habemus.runtimes.live.hosting.service import Service
+
+PORTS = range(15_000, 32_000)
+"""From these free ports are drawn.  They are below those that systems give to outgoing connections:
+a node that dials a port of a peer that is not up yet could otherwise happen to get that very port
+as its own, and reach itself."""
+STOP_SECONDS = 10.0
+SERVICES = {"mutex": "locks", "election": "elections", "detector": "detectors"}
+
+
+def file_of(
+    ports: Iterable[int], offers: Mapping[str, Offer], *, keeps: bool, records: bool
+) -> str:
+    """The text of the cluster's file."""
+    lines = [
+        (
+            "# Written by `habemus up`, and anew each time.  For a cluster of your own, copy this"
+            " file, change it to your liking,"
+        ),
+        (
+            "# see what `habemus config check` says, and start each node with `habemus node"
+            " --config cluster.toml --id 1`."
+        ),
+        'cluster = "habemus"',
+        f'socket = "node-{{id}}{SOCKET}"  # where clients of this machine and user find a node',
+        f'secret_file = "{SECRET}"  # of the cluster: who connects by the network has to know it',
+        (
+            'data = "data"  # the stable memory of the nodes'
+            if keeps
+            else 'memory = "none"  # a node that restarts has forgotten everything'
+        ),
+        *(
+            ['record = "records"  # what the nodes do, for `habemus trace merge`']
+            if records
+            else []
+        ),
+        "",
+        "[nodes]",
+        *(f'{number} = "127.0.0.1:{port}"' for number, port in enumerate(ports, 1)),
+    ]
+    for service, offer in offers.items():
+        options = (option.partition("=") for option in offer.options)
+        lines += ["", f"[services.{service}]", f"algorithm = {json.dumps(offer.algorithm)}"]
+        lines += [f"over = {json.dumps(offer.over)}  # links that retransmit"] if offer.over else []
+        lines += [f"[services.{service}.options]"] if offer.options else []
+        lines += [
+            f"{name} = {json.dumps(value) if equals else 'true'}" for name, equals, value in options
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def free_ports(count: int) -> list[int]:
+    """Those that nobody listens on now."""
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            return found
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            found.append(port)
+    raise click.ClickException(
+        f"there are not {count} free ports between {PORTS[0]} and {PORTS[-1]}"
+    )
+
+
+@contextmanager
+def occupied(folder: Path) -> Iterator[None]:
+    """By this cluster alone, as long as this lasts."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_own(str(folder))
+        lock = os.open(
+            folder / "up.lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+    except ValueError as reason:
+        raise click.ClickException(str(reason)) from None
+    except OSError as reason:
+        raise click.ClickException(f"{reason.filename}: {reason.strerror}") from None
+    with os.fdopen(lock, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise click.ClickException(
+                f"a cluster is up in {folder} already; end it first, or name another --folder"
+            ) from None
+        for path in sorted(folder.glob(f"*{SOCKET}")):
+            if _is_answered(path):
+                raise click.ClickException(
+                    f"a node is up in {folder} already ({path.name}); end it first, or name another"
+                    " --folder"
+                )
+        yield
+
+
+def _is_answered(path: Path) -> bool:
+    try:
+        Wire(Place(str(path)), Credentials(), own_label()).close()
+    except (Unreachable, RefusedByNode):
+        return False
+    return True
+
+
+def prepare(folder: Path, text: str, *, fresh: bool) -> tuple[Config, list[Service]]:
+    """Writes the cluster's file; refuses if that is wrong, or if the nodes would find the memories
+    of another cluster.
+    """
+    path = folder / "cluster.toml"
+    draft = path.with_suffix(".new")
+    draft.write_text(text, encoding="utf-8")
+    _make_secret(folder / SECRET)
+    try:
+        config = load(draft, {}, {})
+        services = all_services(config)
+        if fresh:
+            for name in ("data", "records", "logs"):
+                shutil.rmtree(folder / name, ignore_errors=True)
+        elif any((folder / "data").glob("*")) and not _is_alike(path, config):
+            raise click.ClickException(
+                f"{folder} has the memories of a cluster with other nodes or another algorithm; "
+                "say --fresh to begin anew, or name another --folder"
+            )
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    if config.data is not None:
+        config.data.mkdir(exist_ok=True)
+    (folder / "logs").mkdir(exist_ok=True)
+    return config, services
+
+
+def _make_secret(path: Path) -> None:
+    """Write a secret for the cluster, unless it has one that no other user can read."""
+    if path.exists() and not path.stat().st_mode & 0o077:
+        return
+    path.unlink(missing_ok=True)
+    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(made, "w") as file:
+        file.write(f"{secrets.token_hex(32)}\n")
+
+
+def _is_alike(path: Path, config: Config) -> bool:
+    """Whether the cluster of the file could go on as this one."""
+    try:
+        old = load(path, {}, {})
+    except BadConfig:
+        return False
+    return (len(old.nodes), old.offers) == (len(config.nodes), config.offers)
+
+
+def remember(folder: Path) -> None:
+    """For commands that name no cluster."""
+    file = Path(last_file())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{folder}\n", encoding="utf-8")
+
+
+class LocalNode:
+    def __init__(self, config: Config, file: Path, number: int) -> None:
+        self.number = number
+        self.address = config.nodes[number]
+        self.socket = config.socket_of(number)
+        self.log = file.parent / "logs" / f"node-{number}.log"
+        self._command = [
+            sys.executable,
+            "-m",
+            "habemus",
+            "node",
+            "--config",
+            str(file),
+            "--id",
+            str(number),
+            "--with-stdin",
+        ]
+        self.process: subprocess.Popen[bytes]
+        self.start()
+
+    def start(self) -> None:
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in {f"HABEMUS_{each.upper()}" for each in OVERRIDES}
+        }
+        with self.log.open("ab") as log:
+            self._written = log.tell()
+            self.process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+
+    def last_words(self) -> str:
+        """How it has ended, and what it said to that."""
+        code = self.process.returncode
+        how = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        with self.log.open("rb") as log:
+            log.seek(self._written)
+            said = log.read().decode(errors="replace").strip().splitlines()
+        return f"{how}: {said[-1].removeprefix('habemus: ')}" if said and code > 0 else how
+
+
+class LocalCluster:
+    def __init__(self, config: Config, file: Path) -> None:
+        self.nodes = {number: LocalNode(config, file, number) for number in config.nodes}
+        credentials = Credentials(
+            None if config.secret_file is None else secret_in(config.secret_file)
+        )
+        self.survey = Survey(
+            {
+                number: Onlooker(Place("", *each.address), credentials, str(each.address))
+                for number, each in self.nodes.items()
+            }
+        )
+
+    def ended(self) -> list[LocalNode]:
+        return [node for node in self.nodes.values() if node.process.poll() is not None]
+
+    def stop(self) -> list[int]:
+        """In good order; gives those that had to be killed."""
+        self.survey.close()
+        for node in self.nodes.values():
+            assert node.process.stdin is not None
+            node.process.stdin.close()  # at once: there will be no node to which clients could move
+        killed = []
+        for node in self.nodes.values():
+            try:
+                node.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                node.process.kill()
+                node.process.wait()
+                killed.append(node.number)
+            if node.socket is not None:
+                node.socket.unlink(missing_ok=True)
+        return killed

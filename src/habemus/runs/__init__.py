@@ -1,0 +1,1 @@
+"""From the description of a run or a check to its report."""

@@ -1,0 +1,563 @@
+"""One exhaustive check, from its description to its report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+from habemus.catalog.entries import Entry, find
+from habemus.core.properties import Finding, Kind, Verdict, worst
+from habemus.core.system import System
+from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
+from habemus.runs.author_errors import blaming
+from habemus.runs.setup import BadSetup, Setup
+from habemus.runs.systems import system_of
+from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
+from habemus.runtimes.checker.local import FAULTS, Bound, Local
+from habemus.runtimes.checker.returning import Returning
+from habemus.runtimes.checker.search import INTERRUPTED, SOMEWHERE, Extent, Search, TooNarrow, Wrong
+
+if TYPE_CHECKING:
+    from habemus.runtimes.checker.counterexample import Story
+    from habemus.traces import Trace
+
+SEARCHES = ("auto", "breadth", "numpy", "symbolic", "depth", "symmetry", "reduction")
+NETWORKS = ("fifo", "unordered", "lossy", "duplicating")
+TIMINGS = ("asynchronous", "synchronous")
+STATE_LIMIT = 3_000_000
+LOOP_LIMIT = 300_000
+"""So many states are looked through for loops; that takes longer than to find them."""
+NO_LOOPS = "no run goes on for ever"
+NO_FAIR_LOOPS = "no fair run goes on for ever"
+SMALL = 50_000
+"""So many states are visited before another search is thought of."""
+SMALL_DIAGRAM = 400_000
+"""So many edges of diagrams are stored before sets of states are given up, which do not suit every
+algorithm.
+"""
+LARGEST_ORDER = 8
+"""Entries of each participant where it is kept track of what happened before what."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What identifies a check, in the notation of the command line."""
+
+    algorithm: str
+    n: int
+    options: tuple[str, ...] = ()
+    initial: tuple[str, ...] = ()
+    over: str = ""
+    entries: int | None = 1  # of each participant, or calls of an election; None: without end
+    network: str = ""  # as the algorithm needs, unless told
+    faults: tuple[tuple[str, int], ...] = ()  # how many of each, at most
+    timeouts: int | None = None  # how many timers may run out; None: as many as are set
+    timing: str = "asynchronous"
+    merging: bool = False
+    order: bool = False
+    returning: bool = (
+        False  # whoever crashes comes back: how things end while somebody is down does not count
+    )
+    every: bool = False  # go on after the first violation
+    search: str = "auto"  # one of SEARCHES
+    limit: int = STATE_LIMIT
+
+    def __post_init__(self) -> None:
+        if self.network not in ("", *NETWORKS):
+            raise BadSetup(f"there is no network {self.network}; there are {', '.join(NETWORKS)}")
+        if self.timing not in TIMINGS:
+            raise BadSetup(f"the timing is {' or '.join(TIMINGS)}, not {self.timing}")
+        if self.search not in SEARCHES:
+            raise BadSetup(f"there is no search {self.search}; there are {', '.join(SEARCHES)}")
+        for kind, count in self.faults:
+            if kind not in FAULTS:
+                raise BadSetup(
+                    f"there is no fault {kind} in a check; there are {', '.join(FAULTS)}"
+                )
+            if not 0 <= count <= 99:
+                raise BadSetup(f"{kind}={count}: a check has from 0 to 99 of a fault")
+        budgets = dict(self.faults)
+        for kind in ("recover", "amnesia"):
+            if budgets.get(kind) and not budgets.get("crash"):
+                raise BadSetup(
+                    f"{kind}={budgets[kind]}: only a crashed process recovers; add crash=1 to the"
+                    " faults"
+                )
+        if self.order and (self.entries is None or self.entries > LARGEST_ORDER):
+            raise BadSetup(
+                f"the order of requests (ME3) is checked for up to {LARGEST_ORDER} entries of each"
+                " participant"
+            )
+        if self.returning and not {"recover", "amnesia"} & {
+            kind for kind, count in self.faults if count
+        }:
+            raise BadSetup(
+                "nobody can come back without recoveries: add recover=1 or amnesia=1 to the faults"
+            )
+        if self.entries is not None and self.entries < 0:
+            raise BadSetup(f"each participant enters a number of times, not {self.entries}")
+
+    def plain(self) -> dict[str, Any]:
+        given = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if getattr(self, each.name) != each.default
+        }
+        return {
+            name: (
+                [list(one) if isinstance(one, tuple) else one for one in value]
+                if isinstance(value, tuple)
+                else value
+            )
+            for name, value in given.items()
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Check:
+        """The check that `plain` wrote, or `BadSetup`: the text may come from anywhere."""
+        try:
+            given: dict[str, Any] = {name: _as_tuple(value) for name, value in plain.items()}
+            check = cls(**given)
+        except (AttributeError, TypeError, ValueError) as reason:
+            raise BadSetup(f"the description of the check is malformed: {reason}") from None
+        kinds: dict[str, tuple[type, ...]] = {
+            "n": (int,),
+            "limit": (int,),
+            "entries": (int, type(None)),
+            "timeouts": (int, type(None)),
+        }
+        for each in fields(cls):
+            value = getattr(check, each.name)
+            expected = kinds.get(
+                each.name, (type(each.default),) if each.name != "algorithm" else (str,)
+            )
+            if type(value) not in expected:
+                raise BadSetup(
+                    f"{each.name} in the description of the check cannot be {str(value)[:40]!r}"
+                )
+        return check
+
+    def setup(self) -> Setup:
+        return Setup(
+            self.algorithm, self.n, options=self.options, initial=self.initial, over=self.over
+        )
+
+    def command(self) -> str:
+        """The check as a command that can be pasted into a shell."""
+        words = ["habemus", "check", self.algorithm, "-n", str(self.n)]
+        words += [word for text in self.options for word in ("-o", text)]
+        words += [word for text in self.initial for word in ("--set", text)]
+        words += ["--over", self.over] if self.over else []
+        if self.entries != 1:
+            words += ["--entries", "unbounded" if self.entries is None else str(self.entries)]
+        words += ["--network", self.network] if self.network else []
+        words += (
+            ["--faults", ",".join(f"{kind}={count}" for kind, count in self.faults)]
+            if self.faults
+            else []
+        )
+        words += ["--timeouts", str(self.timeouts)] if self.timeouts is not None else []
+        words += ["--timing", self.timing] if self.timing != "asynchronous" else []
+        words += [
+            f"--{name}"
+            for name in ("merging", "order", "returning", "every")
+            if getattr(self, name)
+        ]
+        words += ["--search", self.search] if self.search != "auto" else []
+        words += ["--limit", str(self.limit)] if self.limit != STATE_LIMIT else []
+        return shlex.join(words)
+
+    def bound(self, entry: Entry) -> Bound:
+        network = self.network or (
+            "fifo" if getattr(entry.algorithm, "needs_fifo", False) else "unordered"
+        )
+        budgets = dict(self.faults)
+        if network == "duplicating":
+            budgets.setdefault("copy", 1)
+        if self.timeouts is not None:
+            budgets["timeout"] = self.timeouts
+        return Bound(
+            fifo=network == "fifo",
+            lossy=network == "lossy",
+            merging=self.merging,
+            synchronous=self.timing == "synchronous",
+            order=self.order,
+            budgets=tuple(
+                sorted(
+                    (kind, count) for kind, count in budgets.items() if count or kind == "timeout"
+                )
+            ),
+        )
+
+    def told(self, entry: Entry) -> str:
+        """The bound in words."""
+        bound = self.bound(entry)
+        many = "any number of" if self.entries is None else str(self.entries)
+        what = "calls" if entry.problem.name == "election" else "entries"
+        told = [
+            f"{many} {what} of each",
+            "links that keep the order" if bound.fifo else "messages in any order",
+        ]
+        told += ["any of them lost"] if bound.lossy else []
+        told += [f"at most {count} {_IN_WORDS[kind]}" for kind, count in bound.budgets]
+        told += ["equal messages under way are one"] if bound.merging else []
+        told += ["messages faster than timers"] if bound.synchronous else []
+        told += ["whoever crashes comes back"] if self.returning else []
+        return ", ".join(told)
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(_as_tuple(each) for each in value) if isinstance(value, list) else value
+
+
+_IN_WORDS = {
+    "crash": "crashes",
+    "recover": "recoveries",
+    "amnesia": "recoveries with amnesia",
+    "lose": "messages lost",
+    "copy": "messages twice",
+    "timeout": "timeouts",
+}
+
+
+@dataclass
+class CheckReport:
+    """What came of a check."""
+
+    check: Check
+    entry: Entry
+    system: System
+    search: Search
+    loops: str  # what is known of runs that go on for ever
+    findings: list[Finding] = field(default_factory=list)
+    traces: dict[str, Trace] = field(
+        default_factory=dict
+    )  # of each violated property, the way to it
+    stories: dict[str, Story] = field(default_factory=dict)
+
+    @property
+    def extent(self) -> Extent:
+        return self.search.extent
+
+    @property
+    def counted(self) -> list[Finding]:
+        return [finding for finding in self.findings if _is_counted(self.entry, finding.name)]
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst(self.counted)
+
+    @property
+    def violated(self) -> list[str]:
+        return [finding.name for finding in self.counted if finding.verdict is Verdict.VIOLATED]
+
+    @property
+    def trace(self) -> Trace | None:
+        """The way to the first violation that counts."""
+        return next((self.traces[name] for name in self.violated if name in self.traces), None)
+
+    def plain(self) -> dict[str, Any]:
+        extent, trace = self.extent, self.trace
+        return {
+            "check": self.check.plain(),
+            "command": self.check.command(),
+            "bound": self.check.told(self.entry),
+            "verdict": self.verdict.value,
+            "property": self.violated[0] if self.violated else None,
+            "violated": self.violated,
+            "properties": {finding.name: finding.verdict.value for finding in self.findings},
+            "reasons": {finding.name: finding.why for finding in self.findings},
+            "states": extent.states,
+            "transitions": extent.transitions,
+            "depth": extent.depth,
+            "exhaustive": extent.complete,
+            "stopped": extent.stopped or None,
+            "seconds": round(extent.seconds, 3),
+            "handlers_run": self.search.handlers_run,
+            "search": self.search.told,
+            "loops": self.loops,
+            "steps": {name: told.steps for name, told in self.stories.items()},
+            "trace": [] if trace is None else [event.line() for event in trace.events],
+        }
+
+
+def _is_counted(entry: Entry, name: str) -> bool:
+    """Whether the property makes the verdict."""
+    names = (*entry.problem.always_counted, *entry.box.ensures)
+    return name in names or name.partition("-")[0] in names
+
+
+def perform(
+    check: Check, *, entry: Entry | None = None, progress: Callable[[Extent], None] | None = None
+) -> CheckReport:
+    """Makes the search and says what became of each property."""
+    entry = entry or find(check.algorithm)
+    model = entry.problem.model
+    if model is None:
+        raise BadSetup(
+            f"{entry.name}: {entry.problem.title} is about time, which a check does not have; use"
+            " run or sweep"
+        )
+    system = system_of(check.setup(), entry)
+    uses, observer = model(check.entries, system)
+    if check.returning:
+        observer = Returning(observer)
+    bound = check.bound(entry)
+
+    def made(kind: type[Search], *filled: list[Local]) -> Search:
+        search = kind(system, uses, observer, bound, *filled)
+        search.decides = partial(_is_counted, entry)
+        return search
+
+    with blaming():
+        search = _searched(check, made, progress)
+    found, loops = _loops(search, entry)
+    report = CheckReport(check, entry, system, search, loops)
+    for each in entry.problem.properties:
+        if each.name == "ME4" or (each.name == "ME3" and not check.order):
+            continue
+        finding = _judge_with_room(each.name, each.kind, search, found, report)
+        if finding is not None:
+            report.findings.append(finding)
+    return report
+
+
+_MODULES = {
+    "numpy": ("vectorised", "VectorisedSearch"),
+    "symbolic": ("symbolic", "SymbolicSearch"),
+    "depth": ("depth_first", "DepthFirstSearch"),
+    "symmetry": ("symmetry", "SymmetricSearch"),
+    "reduction": ("reduction", "ReducedSearch"),
+}
+
+
+class Maker(Protocol):
+    """Makes a search of some kind.  It may be given the processes of another, so that their steps
+    are known.
+    """
+
+    def __call__(self, kind: type[Search], /, *filled: list[Local]) -> Search: ...
+
+
+def _kind(name: str) -> type[Search]:
+    if name == "numpy" and find_spec("numpy") is None:
+        raise BadSetup("--search numpy needs numpy: pip install 'habemus[check]'")
+    module, class_ = _MODULES.get(name, ("search", "Search"))
+    kind: type[Search] = getattr(import_module(f"habemus.runtimes.checker.{module}"), class_)
+    return kind
+
+
+def _searched(check: Check, made: Maker, progress: Callable[[Extent], None] | None) -> Search:
+    """The search, at its end."""
+    if check.search == "symbolic" and check.timing == "synchronous":
+        raise BadSetup(
+            "--search symbolic knows steps of one process at a time, and time passes for all: use"
+            " another search"
+        )
+    is_auto = check.search == "auto" and check.limit > SMALL and check.timing != "synchronous"
+    search = made(_kind(check.search))
+    search.run(SMALL if is_auto else check.limit, not check.every, progress)
+    if check.search == "symbolic" and search.wrong:
+        return _found_again(search, check, made, progress)
+    if is_auto and search.extent.stopped.startswith("the limit"):
+        return _searched_at_large(search, check, made, progress)
+    return search
+
+
+def _searched_at_large(
+    begun: Search, check: Check, made: Maker, progress: Callable[[Extent], None] | None
+) -> Search:
+    """What turned out to be large: as sets of states, if that suits the algorithm and all that is
+    asked can be answered so.
+    """
+    sets = made(_kind("symbolic"), begun.locals)
+    sets.run(min(check.limit, SMALL_DIAGRAM), not check.every, progress)
+    if sets.wrong:
+        return _found_again(sets, check, made, progress)
+    if sets.extent.complete and (sets.extent.states > LOOP_LIMIT or not has_loops(sets)):
+        return sets
+    return (
+        sets
+        if sets.extent.stopped == INTERRUPTED
+        else _enumerated(sets.locals, check, made, progress)
+    )
+
+
+def _enumerated(
+    filled: list[Local], check: Check, made: Maker, progress: Callable[[Extent], None] | None
+) -> Search:
+    """State after state, with numpy where there is numpy."""
+    if find_spec("numpy") is not None:
+        from habemus.runtimes.checker.vectorised import TooWide
+
+        with suppress(TooWide):
+            search = made(_kind("numpy"), filled)
+            search.run(check.limit, not check.every, progress)
+            return search
+    search = made(Search, filled)
+    search.run(check.limit, not check.every, progress)
+    return search
+
+
+def _found_again(
+    sets: Search, check: Check, made: Maker, progress: Callable[[Extent], None] | None
+) -> Search:
+    """A search among sets knows that something is wrong; the way to it is found state after state,
+    if that is within the limit.
+    """
+    search = _enumerated(sets.locals, check, made, progress)
+    search.wrong = {**sets.wrong, **search.wrong}
+    return search
+
+
+def _loops(search: Search, entry: Entry) -> tuple[list[Lasso], str]:
+    """The fair loops that violate something, and what is known of loops at all; empty: nothing is."""
+    names = [each.name for each in entry.problem.properties if each.kind is Kind.EVENTUALLY]
+    if not search.extent.complete:
+        return [], ""
+    if not has_loops(search):
+        return [], NO_LOOPS
+    if search.extent.states > LOOP_LIMIT or not search.keeps_states:
+        return [], ""
+    found, goes_on = lassos(search, names)
+    return found, "every loop was looked at" if goes_on else NO_FAIR_LOOPS
+
+
+def _judge_with_room(
+    name: str, kind: Kind, search: Search, found: list[Lasso], report: CheckReport
+) -> Finding | None:
+    """To tell the way to a violation, steps may be looked at that the search had not come to, and
+    their numbers need room.
+    """
+    while True:
+        try:
+            return _judge(name, kind, search, found, report)
+        except TooNarrow as narrow:
+            search.make_room(narrow.place)
+
+
+def _judge(
+    name: str, kind: Kind, search: Search, found: list[Lasso], report: CheckReport
+) -> Finding | None:
+    wrong = search.wrong.get(name)
+    lasso = next((each for each in found if each.name == name), None)
+    if wrong is not None:
+        return _violated_at(wrong, search, report)
+    if name == ME2_STARVATION.name and ME2_DEADLOCK.name in report.traces:
+        return Finding(name, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock")
+    if lasso is not None:
+        return _violated_for_ever(lasso, search, report)
+    shown = search.shown.get(name, 0)
+    extent = search.extent
+    if name in ("FENCE", "TOKEN") and not shown:
+        return None  # no grant carries a token
+    if not extent.complete:
+        return Finding(
+            name,
+            Verdict.UNDECIDED,
+            f"no violation in {extent.states:,} states{_up_to(extent.depth)}, but {extent.stopped}",
+        )
+    if not shown:
+        return Finding(
+            name,
+            Verdict.UNDECIDED,
+            "nothing that it is about happens in any run, so nothing was shown",
+        )
+    if name in search.observer.about_the_end() and report.loops not in (NO_LOOPS, NO_FAIR_LOOPS):
+        return Finding(
+            name,
+            Verdict.UNDECIDED,
+            f"no dead end in {extent.states:,} states, but runs may go on for ever, and it is about"
+            " their end",
+        )
+    if kind is Kind.EVENTUALLY and not report.loops:
+        return Finding(
+            name,
+            Verdict.UNDECIDED,
+            f"no dead end in {extent.states:,} states, but loops were not looked for",
+        )
+    if kind is Kind.EVENTUALLY and search.bound.timeouts_are_bounded:
+        return Finding(
+            name,
+            Verdict.UNDECIDED,
+            f"no dead end in {extent.states:,} states, but timers run out only so many times",
+        )
+    return Finding(name, Verdict.HOLDS, f"in all {extent.states:,} states")
+
+
+def _up_to(depth: int | None) -> str:
+    return "" if depth is None else f" up to {depth} steps"
+
+
+def _violated_at(wrong: Wrong, search: Search, report: CheckReport) -> Finding:
+    if wrong.how == SOMEWHERE:
+        return Finding(
+            wrong.name,
+            Verdict.VIOLATED,
+            f"in some state, to which the way was not found: {search.extent.stopped}",
+        )
+    from habemus.runtimes.checker.counterexample import story
+
+    path = search.path_to(wrong.state)
+    told = story(
+        search, [*path, search.violating(path[-1], wrong.name)] if wrong.how == "step" else path
+    )
+    ending = "quiescent" if wrong.how == "rest" else "events"
+    return _told(
+        wrong.name, told, ending, f"{wrong.name} is violated after {told.steps} steps", report
+    )
+
+
+def _violated_for_ever(lasso: Lasso, search: Search, report: CheckReport) -> Finding:
+    from habemus.runtimes.checker.counterexample import STEP_US, story
+
+    told = story(search, lasso.path, lasso.loop)
+    who = report.system.label(lasso.process)
+    assert told.loop is not None
+    why = (
+        f"from step {told.loop // STEP_US} on the run can repeat for ever, fairly, and {who} lacks"
+        " what it waits for"
+    )
+    return _told(lasso.name, told, "", why, report, (lasso.process,))
+
+
+def _told(
+    name: str,
+    told: Story,
+    ending: str,
+    why: str,
+    report: CheckReport,
+    processes: tuple[int, ...] = (),
+) -> Finding:
+    """The finding, in the words of the monitors of the problem where these can see it, and the
+    trace that shows it.
+    """
+    from habemus.runtimes.sim.network import Network
+    from habemus.traces import Trace
+
+    system, setup = report.system, report.check.setup()
+    finding = Finding(name, Verdict.VIOLATED, why, told.events[-1].time, processes)
+    if ending:
+        judge = report.entry.problem.judge(setup, system, Network())
+        for event in told.events:
+            judge.observe(event)
+        judged = {each.name: each for each in judge.findings(ending, told.awaits)}
+        if name in judged and judged[name].verdict is Verdict.VIOLATED:
+            finding = judged[name]
+    labels = {process: system.label(process) for process in system.topology.processes}
+    title = (
+        f"{report.check.algorithm}, {report.check.n} participants: {name} violated in {told.steps}"
+        " steps"
+    )
+    run = {"check": report.check.plain(), "property": name, "steps": told.steps, "loop": told.loop}
+    report.traces[name] = Trace(
+        run, system.topology.processes, labels, told.events, (finding,), title
+    )
+    report.stories[name] = told
+    return finding

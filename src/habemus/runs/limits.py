@@ -1,0 +1,27 @@
+"""When a run is planned to end."""
+
+from __future__ import annotations
+
+from habemus.core.process import Process
+from habemus.runs import notation
+from habemus.runs.setup import Setup
+
+
+def planned_end(setup: Setup, algorithm: type[Process]) -> int | None:
+    """The moment that the setup names; else, for processes that never come to rest, their duration
+    after the last fault.
+
+    None: the run goes on until nothing can happen any more.
+    """
+    if setup.until is not None:
+        return notation.time(setup.until)
+    duration: int | None = getattr(algorithm, "duration", None)
+    if duration is None:
+        return None
+    moments = [0, getattr(notation.delay(setup.delay), "gst", 0)]
+    for kind, text in setup.faults:
+        fault = notation.FAULTS[kind](text)
+        when = getattr(fault, "when", None)
+        if isinstance(when, int):
+            moments.append(when + getattr(fault, "duration", 0))
+    return max(moments) + duration

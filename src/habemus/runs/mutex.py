@@ -1,0 +1,112 @@
+"""Runs of mutual exclusion: its workloads from the notation, and its judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from habemus.catalog.problems import exact
+from habemus.core.application import Workload
+from habemus.core.events import Event
+from habemus.core.process import ProcessId
+from habemus.core.properties import Finding
+from habemus.core.system import System
+from habemus.problems.fencing import FenceMonitor
+from habemus.problems.mutex import Clients, InTurn, Mutex, Script
+from habemus.problems.mutex_monitor import MutexMeter, MutexMonitor
+from habemus.problems.tokens import TokenMonitor
+from habemus.runs import notation
+from habemus.runs.limits import planned_end
+from habemus.runs.setup import MOST_REQUESTS, BadSetup, Setup
+from habemus.runtimes.sim.network import Network
+from habemus.runtimes.sim.simulation import Ending
+
+
+def workload(setup: Setup, system: System) -> Workload:
+    if setup.requests < 0:
+        raise BadSetup(f"each participant asks a number of times, not {setup.requests}")
+    if setup.requests * setup.n > MOST_REQUESTS:
+        raise BadSetup(
+            f"a run has up to {MOST_REQUESTS} requests, not {setup.n} times {setup.requests}"
+        )
+    if setup.asks:
+        asks = [notation.ask(text) for text in setup.asks]
+        for one in asks:
+            if one.process not in system.clients:
+                raise BadSetup(
+                    f"process {one.process} is no participant; there are {system.clients[0]} to"
+                    f" {system.clients[-1]}"
+                )
+        return Script(asks)
+    hold = notation.span(setup.hold)
+    if setup.workload == "in-turn":
+        return InTurn(setup.requests, hold=hold)
+    return Clients(
+        setup.requests, 0 if setup.workload == "burst" else notation.span(setup.think), hold
+    )
+
+
+class MutexJudge:
+    """The monitor and the meter of mutual exclusion, fed together."""
+
+    def __init__(self, setup: Setup, system: System, network: Network) -> None:
+        self._setup = setup
+        self._system = system
+        self._network = network
+        plan = system.plans[system.clients[0]]
+        assert isinstance(plan, Mutex)
+        self._plan = plan
+        self.monitor = MutexMonitor(
+            system.topology.processes, system.label, planned_end=planned_end(setup, type(plan))
+        )
+        self.meter = MutexMeter(2 * network.delay.longest, plan.upkeep)
+        self.fence = FenceMonitor(system.label)
+        self.tokens = TokenMonitor(system.label)
+
+    def observe(self, event: Event) -> None:
+        self.monitor.observe(event)
+        self.meter.observe(event)
+        self.fence.observe(event)
+        self.tokens.observe(event)
+
+    def findings(
+        self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]
+    ) -> list[Finding]:
+        of_tokens = [self.fence.finding(), self.tokens.finding()]
+        return self.monitor.findings(ending, awaits) + [
+            finding for finding in of_tokens if finding is not None
+        ]
+
+    def costs(self, ending: Ending) -> dict[str, Any]:
+        meter, clients, unit = self.meter, self._system.clients, self._network.delay.mean
+        entries = sum(meter.entries.values())
+
+        def in_message_times(delays: list[int]) -> float | None:
+            return exact(sum(delays), len(delays) * unit) if delays else None
+
+        fairness = meter.fairness(clients)
+        return {
+            "entries": entries,
+            "messages": meter.messages,
+            "bytes": meter.bytes,
+            "messages_per_entry": (
+                exact(meter.messages - meter.upkeep_messages, entries) if entries else None
+            ),
+            "bytes_per_entry": (
+                exact(meter.bytes - meter.upkeep_bytes, entries) if entries else None
+            ),
+            "upkeep_messages": meter.upkeep_messages,
+            "client_delay": in_message_times(meter.client_delays),
+            "sync_delay": in_message_times(meter.sync_delays),
+            "throughput": round(entries * unit / ending.time, 6) if ending.time else None,
+            "largest_overtaking": self.monitor.overtaking,
+            "uninvited_entries": self.monitor.uninvited,
+            "fairness": None if fairness is None else round(fairness, 6),
+            "entries_by_process": {str(client): meter.entries[client] for client in clients},
+            "formula": self._plan.costs(self._setup.n)._asdict(),
+            **(
+                {"writes": {"accepted": self.fence.accepted, "refused": self.fence.refused}}
+                if self.fence.tokens
+                else {}
+            ),
+        }

@@ -1,0 +1,96 @@
+"""The words of the notation: times, numbers of processes, options, initial values, labels.  All
+that a search needs of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from habemus.core.process import ProcessId, Span
+
+
+class BadNotation(ValueError):
+    """A text that does not follow the notation; the message says what was expected, with an
+    example.
+    """
+
+
+_UNITS = {"": 1, "us": 1, "ms": 1_000, "s": 1_000_000}
+LONGEST_TIME = 10**15
+
+
+def time(text: str) -> int:
+    matched = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|)", text.strip())
+    if not matched:
+        raise BadNotation(f"{text!r} is not a time; write for example 5000, 5ms or 2s")
+    value = Decimal(matched[1]) * _UNITS[matched[2]]
+    if value != int(value):
+        raise BadNotation(f"{text!r} is not a whole number of microseconds")
+    if value > LONGEST_TIME:
+        raise BadNotation(f"{text!r} is longer than any run; at most {LONGEST_TIME} microseconds")
+    return int(value)
+
+
+def span(text: str) -> Span:
+    low, dots, high = text.partition("..")
+    if not dots:
+        return time(text)
+    bounds = time(low), time(high)
+    if bounds[0] > bounds[1]:
+        raise BadNotation(f"{text!r} goes from more to less; write {high}..{low}")
+    return bounds
+
+
+def process(text: str) -> ProcessId:
+    if not re.fullmatch(r"\s*\d{1,9}\s*", text):
+        raise BadNotation(f"{text!r} is not the number of a process")
+    return int(text)
+
+
+def split(text: str, mark: str, example: str) -> tuple[str, str]:
+    left, found, right = text.partition(mark)
+    if not (left and found and right):
+        raise BadNotation(f"{text!r} is not complete; write for example {example}")
+    return left, right
+
+
+def initial(text: str) -> tuple[ProcessId, str, Any]:
+    variable, value = split(text, "=", "1.clock=5")
+    who, name = split(variable, ".", "1.clock=5")
+    try:
+        return process(who), name, json.loads(value)
+    except json.JSONDecodeError:
+        raise BadNotation(
+            f"{text!r}: {value!r} is not a JSON value, such as 5, true or [1, 2]"
+        ) from None
+
+
+def label(text: str) -> tuple[ProcessId, str]:
+    who, name = split(text, "=", "1=A")
+    if not re.fullmatch(r"[^\x00-\x1f]{1,40}", name):
+        raise BadNotation(f"{text!r}: a label has 1 to 40 printable characters")
+    return process(who), name
+
+
+def option(text: str) -> tuple[str, Any]:
+    """`notices` means true; `timeout=5ms` is a span; anything else is JSON or a word.  Options
+    never change, so lists are tuples.
+    """
+    name, given, value = text.partition("=")
+    if not given:
+        return name, True
+    try:
+        return name, _unchanging(json.loads(value))
+    except json.JSONDecodeError:
+        pass
+    try:
+        return name, span(value)
+    except BadNotation:
+        return name, value
+
+
+def _unchanging(value: Any) -> Any:
+    return tuple(_unchanging(each) for each in value) if isinstance(value, list) else value

@@ -1,0 +1,202 @@
+"""One run, from its description to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from habemus.catalog.entries import Entry, find
+from habemus.core.events import Event
+from habemus.core.process import ProcessId
+from habemus.core.properties import Finding, Verdict, worst
+from habemus.core.system import System
+from habemus.runs import notation
+from habemus.runs.limits import planned_end
+from habemus.runs.setup import WORKLOADS, BadSetup, Setup
+from habemus.runs.systems import LINKS, system_of
+from habemus.runtimes.sim.faults import Fault
+from habemus.runtimes.sim.network import Network
+from habemus.runtimes.sim.simulation import Ending, Record, Simulation
+from habemus.traces import Digest, Trace
+
+KEEP_LIMIT = 200_000
+"""So many events are kept in memory for a picture or a file; longer runs are judged as they go."""
+
+CLOCKS_UP_TO = 64
+"""Vector clocks are kept for so many processes; each event then carries as many numbers."""
+
+
+@dataclass
+class Report:
+    """What came of a run."""
+
+    setup: Setup
+    entry: Entry
+    system: System
+    ending: Ending
+    findings: list[Finding]
+    digest: str
+    costs: dict[str, Any]
+    trace: Trace | None
+    awaits: dict[ProcessId, list[ProcessId]] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> list[Finding]:
+        """The findings that make the verdict: safety and liveness always, an order only if the
+        algorithm claims it.
+        """
+        # Links acknowledge, and an acknowledgement makes one event happen before another without
+        # the algorithm knowing of it.
+        claimed = [
+            name for name in self.entry.box.ensures if not (self.setup.over and name == "ME3")
+        ]
+        names = (*self.entry.problem.always_counted, *claimed)
+        return [finding for finding in self.findings if finding.name in names]
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst(self.counted)
+
+    @property
+    def violated(self) -> list[str]:
+        return [finding.name for finding in self.counted if finding.verdict is Verdict.VIOLATED]
+
+    @property
+    def why(self) -> str:
+        """The reasons of the verdict: those of the violations, else those of what is undecided."""
+        telling = [finding for finding in self.counted if finding.verdict is self.verdict]
+        if self.verdict is Verdict.HOLDS:
+            return "; ".join(dict.fromkeys(finding.why for finding in telling))
+        return "; ".join(f"{finding.name}: {finding.why}" for finding in telling)
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "run": self.setup.plain(),
+            "command": self.setup.command(),
+            "verdict": self.verdict.value,
+            "properties": {finding.name: finding.verdict.value for finding in self.findings},
+            "why": self.why,
+            "reasons": {finding.name: finding.why for finding in self.findings},
+            "violated": self.violated,
+            **self.costs,
+            "ended": self.ending.reason,
+            "time": self.ending.time,
+            "events": self.ending.delivered,
+            "digest": self.digest,
+        }
+
+
+def execute(
+    setup: Setup,
+    *,
+    keep: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+    entry: Entry | None = None,
+) -> Report:
+    """Makes the run.  With `keep`, the report has its trace, unless the run is too long for that."""
+    entry = entry or find(setup.algorithm)
+    if setup.workload not in WORKLOADS:
+        raise BadSetup(f"there is no workload {setup.workload}; there are {', '.join(WORKLOADS)}")
+    system = system_of(setup, entry)
+    network = _network_of(setup, entry)
+    problem = entry.problem
+    simulation = Simulation(
+        system,
+        workload=problem.workload(setup, system),
+        network=network,
+        faults=faults_of(setup),
+        seed=setup.seed,
+        record=Record.CLOCKS if keep and len(system.plans) <= CLOCKS_UP_TO else Record.MESSAGES,
+    )
+    judge = problem.judge(setup, system, network)
+    digest = Digest()
+    kept: list[Event] = []
+    overflowed = False
+
+    def keep_event(event: Event) -> None:
+        nonlocal overflowed
+        if len(kept) < KEEP_LIMIT:
+            kept.append(event)
+        else:
+            overflowed = True
+
+    simulation.observers += [digest.add, judge.observe]
+    if keep:
+        simulation.observers.append(keep_event)
+    ending = simulation.run(planned_end(setup, entry.algorithm), setup.events, progress)
+    awaits = {
+        me: list(parts[0].awaits())
+        for me, parts in simulation.processes.items()
+        if simulation.is_up(me)
+    }
+    findings = judge.findings(ending.reason, awaits)
+    trace = None
+    if keep and not overflowed:
+        labels = {process: system.label(process) for process in system.topology.processes}
+        trace = Trace(
+            setup.plain(),
+            system.topology.processes,
+            labels,
+            tuple(kept),
+            tuple(findings),
+            f"{setup.algorithm}, {setup.n} participants",
+        )
+    return Report(
+        setup,
+        entry,
+        system,
+        ending,
+        findings,
+        digest.hexdigest(),
+        judge.costs(ending),
+        trace,
+        awaits,
+    )
+
+
+def faults_of(setup: Setup) -> list[Fault]:
+    faults = []
+    for kind, text in setup.faults:
+        if kind not in notation.FAULTS:
+            raise BadSetup(f"there is no fault {kind}; there are {', '.join(notation.FAULTS)}")
+        faults.append(notation.FAULTS[kind](text))
+    return faults
+
+
+def _network_of(setup: Setup, entry: Entry) -> Network:
+    fifo = getattr(entry.algorithm, "needs_fifo", False) if setup.fifo is None else setup.fifo
+    return Network(
+        notation.delay(setup.delay),
+        fifo,
+        notation.chance(setup.loss),
+        notation.chance(setup.duplicate),
+    )
+
+
+def replayed(trace: Trace) -> Report:
+    """Makes the run of a saved trace again."""
+    return execute(Setup.from_plain(trace.run))
+
+
+def is_counterexample(run: Mapping[str, Any]) -> bool:
+    """Whether a trace was found by a check, which has no seed either."""
+    return "check" in run
+
+
+def is_live(run: Mapping[str, Any]) -> bool:
+    """Whether a trace was recorded by live nodes, which no seed can make do the same again."""
+    return run.get("live") is True
+
+
+__all__ = [
+    "KEEP_LIMIT",
+    "LINKS",
+    "Report",
+    "execute",
+    "faults_of",
+    "is_counterexample",
+    "is_live",
+    "replayed",
+    "system_of",
+]

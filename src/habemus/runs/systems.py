@@ -1,0 +1,73 @@
+"""The system of a setup: its processes, as the options, the initial values and the links under them
+say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from habemus.catalog.entries import Entry
+from habemus.core.process import Process, ProcessId
+from habemus.core.shapes import Malformed
+from habemus.core.system import System
+from habemus.runs import parsing as words
+from habemus.runs.setup import BadSetup, Setup
+
+LINKS = ("perfect", "perfect-fifo")
+"""What can be put under the processes."""
+
+
+def system_of(setup: Setup, entry: Entry) -> System:
+    largest = getattr(entry.algorithm, "largest", 1)
+    if not 1 <= setup.n <= largest:
+        raise BadSetup(
+            f"{setup.algorithm} runs with 1 to {largest} participants, not with {setup.n}"
+        )
+    options = dict(words.option(text) for text in setup.options)
+    system = entry.system(setup.n, options)
+    changes: dict[ProcessId, dict[str, Any]] = {}
+    for text in setup.initial:
+        process, name, value = words.initial(text)
+        if process not in system.plans:
+            raise BadSetup(f"--set {text}: there is no process {process}")
+        changes.setdefault(process, {})[name] = _initial_value(system.plans[process], name, value)
+    if changes:
+        plans: dict[ProcessId, Process] = {
+            me: plan.but(**changes[me]) if me in changes else plan
+            for me, plan in system.plans.items()
+        }
+        system = replace(system, plans=plans)
+    if setup.over:
+        system = replace(system, plans=_over_links(system.plans, setup.over))
+    labels = dict(words.label(text) for text in setup.labels)
+    for process in labels.keys() - system.plans.keys():
+        raise BadSetup(f"--label {process}={labels[process]}: there is no process {process}")
+    return replace(system, labels={**system.labels, **labels}) if labels else system
+
+
+def _initial_value(plan: Process, name: str, value: Any) -> Any:
+    variable = type(plan).__variables__.get(name)
+    if variable is None or variable.shape is None:
+        return value  # the plan refuses it, with the names it has
+    try:
+        return variable.shape.parse(value, {})
+    except Malformed as reason:
+        raise BadSetup(f"{name}: {reason}") from None
+
+
+def _over_links(plans: Mapping[ProcessId, Process], name: str) -> dict[ProcessId, Process]:
+    """The same plans with links under them, which their files know nothing of; those that have
+    links already keep them.
+    """
+    if name not in LINKS:
+        raise BadSetup(f"there are no links {name}; there are {', '.join(LINKS)}")
+    from habemus.algorithms.links.perfect import PerfectLinks
+
+    links = PerfectLinks(fifo=name == "perfect-fifo")
+    of_plan: dict[int, Process] = {}  # one plan stays one plan
+    for plan in plans.values():
+        if id(plan) not in of_plan:
+            of_plan[id(plan)] = plan if plan.links is not None else plan.over(links)
+    return {process: of_plan[id(plan)] for process, plan in plans.items()}

@@ -1,0 +1,1 @@
+"""Connections of clients: their lines, the queues for locks, the watchers."""

@@ -1,0 +1,1 @@
+"""The node and the processes that it hosts: instances, steps, timers, records."""

@@ -1,0 +1,177 @@
+"""An instance on one node: the processes of it that live here, and what is held back for each of
+them.
+
+A step of a process takes an event and gives effects.  Timers are set at once.  What leaves the
+process, messages and indications, leaves only when the durable variables that the step changed are
+stored; until then it is *held*, together with everything that later steps of the same process give,
+so that nothing overtakes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+
+from habemus.core.events import Event, note
+from habemus.core.node import Effect
+from habemus.core.node import Node as PureNode
+from habemus.core.process import Process, ProcessId
+from habemus.core.values import Indication, Timer
+from habemus.runtimes.live.hosting.service import Service
+from habemus.runtimes.live.hosting.timers import Alarm
+
+Listener = Callable[[ProcessId, Indication], None]
+Choose = Callable[[Any], Any]
+
+
+Cause: TypeAlias = tuple[str, tuple[Any, ...], int]
+"""What began a step: the kind of the event, what the process was given with it, the number of the
+message in a record.
+
+It becomes an `Event` only where somebody records, or complains.
+"""
+
+
+def event_of(cause: Cause, hosted: Hosted, time: int) -> Event:
+    kind, given, number = cause
+    if kind == "receive":
+        port, sender, message = given
+        return Event(
+            time,
+            hosted.me,
+            kind,
+            type(message).__name__,
+            message,
+            sender,
+            number or None,
+            hosted.paths[port],
+        )
+    if kind == "timer":
+        port, timer = given
+        return Event(time, hosted.me, kind, type(timer).__name__, timer, part=hosted.paths[port])
+    if kind == "request":
+        name, *arguments = given
+        return Event(time, hosted.me, kind, name, note(tuple(arguments)) if arguments else None)
+    return Event(time, hosted.me, kind, value={"stored": given[0]} if given else None)
+
+
+Told: TypeAlias = Callable[[], None] | None
+"""Who wants to know when the outputs of a step have left."""
+
+
+class Held(NamedTuple):
+    """A step whose outputs wait for a batch of the stable memory."""
+
+    batch: int
+    cause: Cause
+    outputs: list[Effect]
+    told: Told
+
+
+class Hosted:
+    """One process of an instance."""
+
+    __slots__ = (
+        "awaited",
+        "held",
+        "instance",
+        "keeps",
+        "key",
+        "me",
+        "paths",
+        "peers",
+        "pure",
+        "stable",
+        "stored",
+        "timers",
+    )
+
+    def __init__(self, instance: Instance, me: ProcessId, choose: Choose) -> None:
+        service = instance.service
+        stack = service.stacks[me]
+        self.instance = instance
+        self.me = me
+        self.key = f"{service.name}/{me}/{instance.name}"  # in the stable memory
+        self.peers = service.system.topology.neighbours[me]
+        self.pure = PureNode(stack, me, self.peers, choose)
+        self.paths = [part.path for part in stack.parts]
+        self.keeps = stack.durable
+        self.stable = service.stable[me]
+        self.stored: tuple[Any, ...] = self.stable.taken(self.pure.parts)
+        self.held: deque[Held] = deque()
+        self.awaited: list[tuple[str, tuple[Any, ...], Told]] | None = (
+            None  # while it is down: what was asked of it (messages are lost)
+        )
+        self.timers: dict[tuple[int, Timer], Alarm] = {}  # those that are set, by port and timer
+
+    def is_as_at_first(self) -> bool:
+        return (
+            not self.held
+            and not self.timers
+            and self.awaited is None
+            and self.pure.capture() == self.pure.stack.initial
+        )
+
+
+class Instance:
+    __slots__ = (
+        "failed",
+        "is_used",
+        "listeners",
+        "name",
+        "onlooker",
+        "processes",
+        "service",
+        "service_index",
+        "title",
+    )
+
+    def __init__(
+        self, service: Service, service_index: int, name: str, node: int, choose: Choose
+    ) -> None:
+        self.service = service
+        self.service_index = service_index
+        self.name = name
+        self.title = f"{service.name}/{name}"
+        self.listeners: list[Listener] = []
+        self.onlooker: Callable[[], None] | None = None  # called after every message
+        self.failed: str | None = None  # why it does nothing any more
+        self.is_used = True  # something has happened here since somebody last looked
+        self.processes = {me: Hosted(self, me, choose) for me in service.at(node)}
+
+    def can_be_forgotten(self) -> bool:
+        """Whether nobody could tell the difference."""
+        if not self.service.is_silent or self.listeners or self.failed is not None:
+            return False
+        return all(hosted.is_as_at_first() for hosted in self.processes.values())
+
+
+@cache
+def _arguments(cls: type[Process], request: str) -> tuple[int, int] | None:
+    """How many arguments a request takes, at least and at most; None if there is no such request."""
+    if request not in cls.__behaviour__.requests:
+        return None
+    parameters = list(inspect.signature(getattr(cls, request)).parameters.values())[1:]
+    positional = [
+        each
+        for each in parameters
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    return sum(each.default is each.empty for each in positional), len(positional)
+
+
+def check_request(cls: type[Process], request: str, given: int) -> None:
+    """A mistake of the caller must not look like one of the algorithm, which would stop the
+    instance.
+    """
+    takes = _arguments(cls, request)
+    if takes is None:
+        raise ValueError(
+            f"{cls.__name__} has no request {request}; it has"
+            f" {', '.join(cls.__behaviour__.requests) or 'none'}"
+        )
+    if not takes[0] <= given <= takes[1]:
+        raise ValueError(f"{request} takes {takes[1]} arguments, not {given}")

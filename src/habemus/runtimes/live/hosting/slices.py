@@ -1,0 +1,83 @@
+"""Long work in short slices, so that no client or peer keeps the event loop from the others.
+
+Work is an iterator that yields after each small piece: a line that was read, a lock that was asked
+for.  It runs until a slice of time is used up; the rest waits for the next turn of the loop.
+Waiting work takes turns by owner (a connection, a session), one slice in each turn of the loop, and
+the work of one owner is done in the order in which it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from habemus.runtimes.live.hosting.timers import SLICE_US, now_us
+from habemus.runtimes.live.hosting.turn import Turn
+
+Work: TypeAlias = Iterator[None]
+
+
+class Slices:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, turn: Turn, clock: Callable[[], int] = now_us
+    ) -> None:
+        self._loop = loop
+        self._turn = turn
+        self._clock = clock
+        self._waiting: dict[object, deque[Work]] = {}
+        self._owners: deque[object] = deque()  # those of the waiting work, whose turn it is first
+        self._is_scheduled = False
+
+    def run(self, owner: object, work: Work) -> bool:
+        """Do the work: a first slice now, unless the owner has work that waits.  Return whether all
+        of it is done.
+        """
+        waiting = self._waiting.get(owner)
+        if waiting is not None:
+            waiting.append(work)
+            return False
+        if self._is_done(work):
+            return True
+        waiting = self._waiting.get(owner)
+        if waiting is None:
+            waiting = self._waiting[owner] = deque()
+            self._owners.append(owner)
+        waiting.appendleft(work)  # before what it has itself led to
+        self._schedule()
+        return False
+
+    def _is_done(self, work: Work) -> bool:
+        """Do a slice of the work.  Return whether nothing is left of it."""
+        is_outermost = not self._turn.is_open
+        until_us = self._clock() + SLICE_US
+        if is_outermost:
+            self._turn.open()
+        try:
+            return all(self._clock() < until_us for _ in work)
+        finally:
+            if is_outermost:
+                self._turn.close()
+
+    def _schedule(self) -> None:
+        if self._owners and not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_scheduled = False
+        owner = self._owners.popleft()
+        waiting = self._waiting[owner]
+        try:
+            if self._is_done(waiting[0]):
+                waiting.popleft()
+        except BaseException:
+            waiting.popleft()
+            raise
+        finally:
+            if waiting:
+                self._owners.append(owner)
+            else:
+                del self._waiting[owner]
+            self._schedule()

@@ -1,0 +1,266 @@
+"""Who takes part: nodes know each other by their memories, so one that has lost its own is noticed.
+
+A node that has forgotten its votes and the grants that it recorded must not vote and record as if
+there had been none.  It cannot know that itself if its disk is gone, but the others can.  Each
+stable memory has a random *identity*, which nodes show each other in the handshake.  Each node
+stores the identity of every other one before it takes or sends the first message, and from then on
+refuses that node with any other identity.
+
+*A new node* takes part when every other node has accepted its identity once.  So the nodes of a
+cluster have to be up together when it begins.  Fewer would not do: the one that is missing may be
+the one that remembers.  When a node has met all others it says so in its memory, and from then on
+starts alone.
+
+*A node in the place of one whose memory is lost* takes part by the word of an operator
+(`--replace`).  It shows that word in the handshake, and each other node then stores the new
+identity, closes the connections of the old one, and refuses that for ever.  When all have, it asks
+each of them for the durable variables of all its processes, and makes its own of them
+(`Process.on_replaced`).  Only then it takes part.  Why that is enough:
+
+1. What the lost node has said reached a node before that node accepted the new identity, or never will.
+2. So whatever the lost node has contributed to (a vote, a recorded grant) is known to the node that it was contributed to, which had
+   stored its own part before it asked: a candidate its term, a coordinator the loan.  All of them are asked, and answer later.
+3. The new one begins with the newest of all that.  In a term that any of them knows it does not vote; a loan that any of them knows it
+   knows as well.  A term or a grant of which the lost node alone knew cannot have had a majority, and no message speaks of it any more.
+
+This needs all other nodes at once, and their memories: if two nodes have lost theirs, neither comes
+back by this, and the cluster has to begin anew as a whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from habemus.core.node import Node as PureNode
+from habemus.core.node import Stack
+from habemus.core.process import Process, ProcessId
+from habemus.runtimes.live.hosting.instance import Instance
+from habemus.runtimes.live.hosting.service import Service
+from habemus.runtimes.live.peers.codec import Refused
+from habemus.runtimes.live.peers.frames import Recall, Recalled
+from habemus.runtimes.live.storage.log import COST, REPLACES, Entry, StableMemory, StorageFailed
+
+log = logging.getLogger("habemus.live")
+
+PAGE_ENTRIES = 500
+PAGE_BYTES = 256 << 10
+BEFORE_ALL = (-1, "")
+
+
+class Membership:
+    """What one node knows of the memories of the others, and whether it takes part itself."""
+
+    def __init__(
+        self,
+        memory: StableMemory | None,
+        node: int,
+        peers: Collection[int],
+        failed: Callable[[StorageFailed], None],
+    ) -> None:
+        self._memory = memory
+        self._node = node
+        self._failed = failed
+        self.missing = set(peers)  # those that have not accepted this node since it started
+        self.is_complete = memory is None or not memory.joins
+
+    # In handshakes.
+
+    @property
+    def identity(self) -> bytes:
+        return b"" if self._memory is None else self._memory.identity
+
+    @property
+    def replaces(self) -> bool:
+        return self._memory is not None and self._memory.joins == REPLACES
+
+    def known(self, peer: int) -> bytes:
+        """Identity of the memory by which this node knows another one; empty if they have never
+        met.
+        """
+        found = None if self._memory is None else self._memory.known.get(peer)
+        return b"" if found is None else found.identity
+
+    def objection(self, peer: int, identity: bytes, replaces: bool) -> str:
+        """Why the node at the other end cannot be the one that this node knows; empty if it can."""
+        if bool(identity) != bool(self.identity):
+            return (
+                f"node {peer} has {'a' if identity else 'no'} stable memory, and node {self._node}"
+                f" has {'none' if identity else 'one'}"
+            )
+        known = self.known(peer)
+        if not known or known == identity or replaces:
+            return ""
+        return (
+            f"node {peer} has another memory ({identity.hex()[:8]}) than the one that node"
+            f" {self._node} knows it by ({known.hex()[:8]}); if that is lost for good, start node"
+            f" {peer} with --replace"
+        )
+
+    def meet(self, peer: int, identity: bytes) -> None:
+        """Remember the other end, before anything is taken from it or sent to it."""
+        if self._memory is not None:
+            if self.known(peer) not in (b"", identity):
+                log.warning("node %d is replaced: its memory is now %s", peer, identity.hex()[:8])
+            try:
+                self._memory.learn(peer, identity)
+            except StorageFailed as reason:
+                self._failed(reason)
+
+    def accepted_by(self, peer: int) -> None:
+        self.missing.discard(peer)
+
+    def disowned_by(self, peer: int, known: bytes) -> None:
+        """The other end has proved that it knows this node by another memory."""
+        assert self._memory is not None
+        told = (
+            f"node {peer} knows node {self._node} by another memory ({known.hex()[:8]}) than this"
+            f" one ({self.identity.hex()[:8]}): "
+        )
+        told += (
+            f"node {self._node} has lost its memory; {COST}"
+            if self._memory.joins
+            else f"node {self._node} has been replaced"
+        )
+        self._failed(StorageFailed(told))
+
+    # For nodes that are in the place of another.
+
+    def page_after(
+        self, peer: int, asked: Recall, instances: dict[tuple[int, str], Instance]
+    ) -> Recalled:
+        """What this node has stored, a part of it: the instances after the one that is named."""
+        found = None if self._memory is None else self._memory.known.get(peer)
+        lives = 1 if found is None else found.lives
+        entries: list[tuple[int, str, int, bytes]] = []
+        size = 0
+        for key in sorted(key for key in instances if key > (asked.service, asked.instance)):
+            if size > PAGE_BYTES or len(entries) >= PAGE_ENTRIES:
+                return Recalled(
+                    asked.service, asked.instance, self.is_complete, lives, entries, is_last=False
+                )
+            for hosted in instances[key].processes.values():
+                if hosted.keeps:
+                    stored = msgspec.msgpack.encode(hosted.stable.plain(hosted.pure.parts))
+                    entries.append((*key, hosted.me, stored))
+                    size += len(stored) + len(key[1])
+        return Recalled(
+            asked.service, asked.instance, self.is_complete, lives, entries, is_last=True
+        )
+
+
+class Recollection:
+    """What the others know, gathered page by page by a node that has lost its memory."""
+
+    def __init__(self, node: int, peers: Collection[int], services: Sequence[Service]) -> None:
+        self._node = node
+        self._services = services
+        self._after = dict.fromkeys(peers, BEFORE_ALL)  # of those that have not told everything
+        self._life = 1
+        self._stored: dict[tuple[int, str], dict[ProcessId, bytes]] = {}
+        self._forgetful: set[int] = set()
+
+    def questions(self) -> list[tuple[int, Recall]]:
+        return [(peer, Recall(*after)) for peer, after in self._after.items()]
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._after
+
+    def take(self, peer: int, page: Recalled) -> Recall | Refused | None:
+        """Add a page; what to ask the same node next, if anything."""
+        for service, _, process, _ in page.entries:
+            if (
+                not 0 <= service < len(self._services)
+                or self._services[service].home.get(process) != peer
+            ):
+                return Refused(
+                    f"node {peer} cannot have stored anything for process {process} of service"
+                    f" {service}"
+                )
+        if self._after.get(peer) != (page.service, page.instance):
+            return None  # a repetition
+        if not page.is_member:
+            if peer not in self._forgetful:
+                self._forgetful.add(peer)
+                log.warning(
+                    "node %d does not take part itself: node %d cannot learn from it what it has"
+                    " forgotten",
+                    peer,
+                    self._node,
+                )
+            return None
+        self._life = max(self._life, page.lives)
+        for service, name, process, stored in page.entries:
+            self._stored.setdefault((service, name), {})[process] = stored
+        if page.is_last:
+            del self._after[peer]
+            return None
+        self._after[peer] = page.entries[-1][:2]
+        return Recall(*self._after[peer])
+
+    def entries(self) -> list[Entry]:
+        """What this node has to store to begin with; `ValueError` if what it was told makes no
+        sense.
+        """
+        found: list[Entry] = []
+        for (index, name), stored in sorted(self._stored.items()):
+            service = self._services[index]
+            for me in service.at(self._node):
+                if service.stacks[me].durable:
+                    others = [
+                        _restored(service, process, each)
+                        for process, each in sorted(stored.items())
+                    ]
+                    mine = _replaced(service, me, others, self._life)
+                    found.append(
+                        (
+                            f"{service.name}/{me}/{name}",
+                            msgspec.msgpack.encode(service.stable[me].plain(mine.parts)),
+                        )
+                    )
+        return found
+
+
+def irreplaceable(services: Sequence[Service], node: int) -> str:
+    """The first service whose processes cannot begin anew from what others know; empty if all can."""
+    for service in services:
+        for me in service.at(node):
+            stack = service.stacks[me]
+            if any(
+                _keeps(part.plan) and type(part.plan).on_replaced is Process.on_replaced
+                for part in stack.parts
+            ):
+                return service.name
+            if stack.durable and any(other is not stack for other in service.stacks.values()):
+                return service.name
+    return ""
+
+
+def _keeps(plan: Process) -> bool:
+    return any(variable.kind == "durable" for variable in type(plan).__variables__.values())
+
+
+def _made(service: Service, process: ProcessId) -> PureNode:
+    stack: Stack = service.stacks[process]
+    return PureNode(
+        stack, process, service.system.topology.neighbours[process], lambda options: options[0]
+    )
+
+
+def _restored(service: Service, process: ProcessId, stored: bytes) -> PureNode:
+    made = _made(service, process)
+    plain: Any = msgspec.msgpack.decode(stored)
+    made.restore(service.stable[process].state(plain))
+    return made
+
+
+def _replaced(service: Service, me: ProcessId, others: list[PureNode], life: int) -> PureNode:
+    made = _made(service, me)
+    for port, part in enumerate(made.parts):
+        if _keeps(part):
+            part.on_replaced([other.parts[port] for other in others], life)
+    return made

@@ -1,0 +1,141 @@
+"""Connections to the peers.
+
+Every node dials every other one and sends on the connection that it dialled, so there are two
+connections for each pair, one for each direction.  That needs no agreement on who dials whom, and a
+link that is cut in one direction is cut in one direction.
+
+What such a link promises.  As long as a connection lasts: everything, once, in order.  Over a
+reconnection: what was under way is lost, and nobody is told.  What has not been handed to the
+connection yet waits in a queue of limited size, also while the peer is away; when the queue is full
+its oldest messages are lost, and counted.  So seen over time these are *fair-loss* links that keep
+the order, and an algorithm that assumes reliable links, in a world where connections break, runs
+over `PerfectLinks`.
+
+What is sent during one turn of the event loop goes out in one write for each peer.
+
+Everything has a limit: the size of frames, the time for a handshake, the number of connections, the
+queue, the time for which sent bytes may stay unacknowledged.  Whoever has not shown who it is may
+send one kilobyte and wait five seconds, and goes first when too many such connections are open
+(`strangers`).  Frames are read in short slices (`slices`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from habemus.runtimes.live.clients.connections import Clients
+from habemus.runtimes.live.hosting.slices import Slices
+from habemus.runtimes.live.hosting.timers import chance
+from habemus.runtimes.live.hosting.turn import Turn
+from habemus.runtimes.live.log_limits import Complaints
+from habemus.runtimes.live.peers.codec import Refused
+from habemus.runtimes.live.peers.frames import Frame
+from habemus.runtimes.live.peers.handshake import Identity
+from habemus.runtimes.live.peers.peer_client import Link
+from habemus.runtimes.live.peers.peer_server import Incoming
+from habemus.runtimes.live.peers.strangers import Strangers
+from habemus.runtimes.live.peers.tls import Contexts, log_refusals
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, local_socket
+
+
+class Network:
+    """All connections of one node."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        peers: Mapping[int, Address],
+        received: Callable[[int, Frame], Refused | None],
+        connected: Callable[[int], None],
+        clients: Clients,
+        turn: Turn,
+        slices: Slices,
+        complaints: Complaints,
+        tls: Contexts | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.identity = identity
+        self.received = received
+        self.connected = connected
+        self.clients = clients
+        self.turn = turn
+        self.slices = slices
+        self.complaints = complaints
+        self.tls = tls
+        self.counts: Counter[str] = Counter()
+        self.draw = chance(seed)
+        self._links = {peer: Link(self, peer, address) for peer, address in peers.items()}
+        self._server: asyncio.Server | None = None
+        self._local: asyncio.Server | None = None
+        self.incoming: set[Incoming] = set()
+        self.speaking: dict[int, Incoming] = {}  # the connection that speaks for each peer
+        self.strangers = Strangers(self.counts, complaints)
+        self.is_closed = False
+
+    async def listen(self, bind: Address | socket.socket, local: Path | None = None) -> Address:
+        """Takes the address, or a socket that listens already; says which address that is.  Nobody
+        is let in yet.
+
+        At the local path only clients are let in, and only those of the same user: that of a file
+        is its protection.
+        """
+        loop = asyncio.get_running_loop()
+        security: dict[str, Any] = {}
+        if self.tls is not None:
+            log_refusals(self.tls.answering, self.complaints)
+            security = {"ssl": self.tls.answering, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
+        place: dict[str, Any] = (
+            {"sock": bind}
+            if isinstance(bind, socket.socket)
+            else {"host": bind.host, "port": bind.port}
+        )
+        server = await loop.create_server(
+            lambda: Incoming(self), start_serving=False, **place, **security
+        )
+        self._server = server
+        if local is not None:
+            self._local = await loop.create_unix_server(
+                self.clients.connection, sock=local_socket(local), start_serving=False
+            )
+        host, port = (
+            cast(Any, server).sockets[0].getsockname()[:2]
+        )  # a tuple of sockets says asyncio's, and uvloop's has a list
+        return Address(host, port)
+
+    async def serve(self) -> None:
+        """Lets the peers in, begins to connect to every one of them, and keeps at it."""
+        assert self._server is not None
+        await self._server.start_serving()
+        if self._local is not None:
+            await self._local.start_serving()
+        for link in self._links.values():
+            link.start()
+
+    def send(self, peer: int, frame: bytes) -> None:
+        self._links[peer].send(frame)
+
+    def reaches(self) -> list[int]:
+        """The peers to which there is a connection."""
+        return sorted(peer for peer, link in self._links.items() if link.is_up)
+
+    async def close(self) -> None:
+        """Hands over what is queued for peers that are there, then closes everything, and whatever
+        was on its way in.
+        """
+        self.is_closed = True
+        for server in (self._server, self._local):
+            if server is not None:
+                server.close()
+        await asyncio.gather(*(link.stop() for link in self._links.values()))
+        for connection in list(self.incoming):
+            connection.abort()
+        self.clients.close()
+        self.complaints.close()
+        for server in (self._server, self._local):
+            if server is not None:
+                await server.wait_closed()

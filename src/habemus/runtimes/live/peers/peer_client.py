@@ -1,0 +1,220 @@
+"""To a peer: a queue, a connection while there is one, and one attempt after another while there is
+none.
+
+The pauses between attempts grow, and are drawn, so that a cluster that comes up together does not
+knock in step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+from habemus.runtimes.live.peers.codec import (
+    HANDSHAKE_LIMIT,
+    Deframer,
+    Refused,
+    encoded,
+    greeting_of,
+)
+from habemus.runtimes.live.peers.handshake import Dialling, node_name
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, tune
+
+if TYPE_CHECKING:
+    from habemus.runtimes.live.peers.network import Network
+
+log = logging.getLogger("habemus.live")
+
+FIRST_PAUSE = 0.05
+"""Seconds before the first attempt to connect again; each further pause is twice as long."""
+LONGEST_PAUSE = 2.0
+CLOSING_SECONDS = 1.0
+QUEUE_LIMIT = 4 << 20
+"""Bytes that wait for one peer."""
+
+
+class Link:
+    """The way to one peer: a queue, and a connection while there is one."""
+
+    def __init__(self, network: Network, peer: int, address: Address) -> None:
+        self.network = network
+        self.peer = peer
+        self.address = address
+        self._queue: deque[bytes] = deque()
+        self._queued = 0
+        self._connection: _Outgoing | None = None
+        self._flushing = False
+        self._task: asyncio.Task[None] | None = None
+        self._said = ""  # the last complaint, not to be repeated with every attempt
+
+    @property
+    def is_up(self) -> bool:
+        return self._connection is not None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._stay_connected())
+
+    async def stop(self) -> None:
+        """After what is queued has been handed over, if the peer takes it now."""
+        self._flush()
+        if self._connection is not None:
+            connection = self._connection
+            connection.close()
+            await asyncio.wait((connection.ended,), timeout=CLOSING_SECONDS)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def send(self, frame: bytes) -> None:
+        self._queue.append(frame)
+        self._queued += len(frame)
+        while self._queued > QUEUE_LIMIT:
+            self._queued -= len(self._queue.popleft())
+            self.network.counts["lost"] += 1
+        if not self._flushing and self._connection is not None and self._connection.takes_more:
+            self._flushing = True
+            self.network.turn.at_end(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if self._queue and self._connection is not None and self._connection.takes_more:
+            self.network.counts["sent"] += len(self._queue)
+            self.network.counts["writes"] += 1
+            self._connection.write(
+                self._queue[0] if len(self._queue) == 1 else b"".join(self._queue)
+            )
+            self._queue.clear()
+            self._queued = 0
+
+    async def _stay_connected(self) -> None:
+        loop = asyncio.get_running_loop()
+        pause = FIRST_PAUSE
+        while True:
+            connection = _Outgoing(self, loop)
+            try:
+                async with asyncio.timeout(HANDSHAKE_SECONDS):
+                    await self._connect(loop, connection)
+                    await connection.decided
+                pause = FIRST_PAUSE
+                self._said = ""
+                await connection.ended
+            except (OSError, TimeoutError, _Rejected) as reason:
+                self._complain(str(reason) or type(reason).__name__)
+            finally:
+                connection.abort()
+            await asyncio.sleep(pause * self.network.draw.uniform(0.5, 1.0))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _connect(self, loop: asyncio.AbstractEventLoop, connection: _Outgoing) -> None:
+        security: dict[str, Any] = {}
+        if self.network.tls is not None:
+            security = {
+                "ssl": self.network.tls.dialling,
+                "server_hostname": node_name(self.network.identity.cluster, self.peer),
+            }
+        await loop.create_connection(
+            lambda: connection, self.address.host, self.address.port, **security
+        )
+
+    def _complain(self, reason: str) -> None:
+        if reason != self._said:
+            self._said = reason
+            log.warning("cannot reach node %d at %s: %s", self.peer, self.address, reason)
+
+    def opened(self, connection: _Outgoing) -> None:
+        log.info("connected to node %d", self.peer)
+        self.network.counts["connected"] += 1
+        self._connection = connection
+        self.network.connected(self.peer)
+        self._flush()
+
+    def goes_on(self) -> None:
+        """There is room for more."""
+        self._flush()
+
+    def broke(self, connection: _Outgoing) -> None:
+        if self._connection is connection:
+            log.info("the connection to node %d has ended", self.peer)
+            self._connection = None
+
+
+class _Rejected(Exception):
+    """The two ends do not belong together."""
+
+
+class _Outgoing(asyncio.Protocol):
+    """A connection that this node has dialled; it sends on it, and only the handshake comes back."""
+
+    def __init__(self, link: Link, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._link = link
+        self._transport: asyncio.Transport | None = None
+        self._deframer = Deframer(HANDSHAKE_LIMIT)
+        self._handshake = Dialling(link.network.identity, link.peer)
+        self.decided: asyncio.Future[None] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self.takes_more = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
+        self._transport = transport
+        tune(transport)
+        transport.write(encoded(self._handshake.hello()))
+
+    def data_received(self, data: bytes) -> None:
+        bodies = self._deframer.feed(data)
+        refused = self._deframer.refused
+        for body in bodies:
+            greeting = greeting_of(body)
+            reply = greeting if isinstance(greeting, Refused) else self._handshake.answer(greeting)
+            if isinstance(reply, Refused):
+                refused = reply
+                break
+            if reply is not None:
+                self.write(encoded(reply))
+            elif self._handshake.is_welcome and not self.decided.done():
+                self.decided.set_result(None)
+                self.takes_more = True
+                self._link.opened(self)
+        if refused is not None:
+            if not self.decided.done():
+                self.decided.set_exception(_Rejected(refused.reason))
+            self.abort()
+
+    def pause_writing(self) -> None:
+        self.takes_more = False
+
+    def resume_writing(self) -> None:
+        if self._handshake.is_welcome:
+            self.takes_more = True
+            self._link.goes_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.takes_more = False
+        self._transport = None
+        if not self.decided.done():
+            self.decided.set_exception(
+                _Rejected(
+                    f"the connection was closed during the handshake{f': {exc}' if exc else ''}"
+                )
+            )
+        if not self.decided.cancelled():
+            self.decided.exception()  # somebody may have stopped waiting for it
+        if not self.ended.done():
+            self.ended.set_result(None)
+        self._link.broke(self)
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """After what has been written is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,164 @@
+"""From a peer: a connection that somebody has dialled.  First a handshake, then frames in the name
+of that one peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
+
+from habemus.runtimes.live.clients.protocol import FIRST_BYTE
+from habemus.runtimes.live.peers.codec import (
+    FRAME_LIMIT,
+    HANDSHAKE_LIMIT,
+    Deframer,
+    Refused,
+    encoded,
+    frame_of,
+    greeting_of,
+)
+from habemus.runtimes.live.peers.frames import Rejection
+from habemus.runtimes.live.peers.handshake import Answering
+from habemus.runtimes.live.peers.tls import names_in
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, origin, tune
+
+if TYPE_CHECKING:
+    from habemus.runtimes.live.peers.network import Network
+
+
+class Incoming(asyncio.Protocol):
+    """A connection that somebody has dialled: a handshake, then frames in the name of that one
+    peer.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._transport: asyncio.Transport | None = None
+        self._deframer = Deframer(HANDSHAKE_LIMIT)
+        self._handshake = Answering(network.identity, self._is_named)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._has_spoken = False
+        self._bodies: deque[bytes] = deque()  # frames that have come and are not read yet
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
+        self._transport = transport
+        network = self._network
+        if network.is_closed:
+            transport.abort()
+            return
+        network.incoming.add(self)
+        network.strangers.add(self)
+        tune(transport)
+        self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
+
+    def _is_named(self, name: str) -> bool:
+        if self._network.tls is None:
+            return True
+        assert self._transport is not None
+        return name in names_in(self._transport.get_extra_info("peercert"))
+
+    def _give_up(self) -> None:
+        if self._handshake.peer is None:
+            self._refuse(Refused("no handshake in time"))
+
+    def data_received(self, data: bytes) -> None:
+        if not self._has_spoken:
+            self._has_spoken = True
+            if data.startswith(FIRST_BYTE):
+                self._hand_over(data)
+                return
+        is_behind = bool(self._bodies)
+        self._bodies.extend(self._deframer.feed(data))
+        if (
+            not is_behind
+            and not self._network.slices.run(self, self._take())
+            and self._transport is not None
+        ):
+            self._transport.pause_reading()
+
+    def _take(self) -> Iterator[None]:
+        while self._bodies and self._transport is not None:
+            self._read(self._bodies[0])
+            self._bodies.popleft()
+            yield
+        if self._transport is None:
+            self._bodies.clear()
+        elif self._deframer.refused is not None:
+            self._refuse(self._deframer.refused)
+        elif not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    def _read(self, body: bytes) -> None:
+        peer = self._handshake.peer
+        if peer is None:
+            self._greet(body)
+            return
+        frame = frame_of(body)
+        if isinstance(frame, Refused):
+            self._refuse(frame)
+            return
+        self._network.counts["received"] += 1
+        refused = self._network.received(peer, frame)
+        if refused is not None:
+            self._refuse(refused)
+
+    def _hand_over(self, data: bytes) -> None:
+        """It is no peer but a client, which speaks in lines."""
+        transport = self._transport
+        assert transport is not None
+        self.connection_lost(None)
+        client = self._network.clients.connection(self._network.strangers)
+        transport.set_protocol(client)
+        client.connection_made(transport)
+        client.data_received(data)
+
+    def _greet(self, body: bytes) -> None:
+        greeting = greeting_of(body)
+        reply = greeting if isinstance(greeting, Refused) else self._handshake.answer(greeting)
+        if isinstance(reply, Refused):
+            self._refuse(reply)
+            return
+        assert self._transport is not None
+        self._transport.write(encoded(reply))
+        peer = self._handshake.peer
+        if peer is not None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self._deframer.limit = FRAME_LIMIT
+            self._network.strangers.remove(self)
+            before = self._network.speaking.get(peer)
+            self._network.speaking[peer] = self
+            if before is not None:
+                before.abort()  # the peer has restarted, or given the old connection up
+
+    def _refuse(self, refused: Refused) -> None:
+        network = self._network
+        network.counts["refused"] += 1
+        who = "somebody" if self._handshake.peer is None else f"node {self._handshake.peer}"
+        network.complaints.warn("refused %s%s: %s", who, origin(self._transport), refused.reason)
+        transport, self._transport = self._transport, None  # nothing more is listened to
+        if transport is not None:
+            if self._handshake.peer is None and self._deframer.refused is None:
+                transport.write(encoded(Rejection(refused.reason[:200])))
+                transport.close()
+            else:
+                transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+        network = self._network
+        network.incoming.discard(self)
+        network.strangers.remove(self)
+        peer = self._handshake.peer
+        if peer is not None and network.speaking.get(peer) is self:
+            del network.speaking[peer]
+
+    def abort(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()

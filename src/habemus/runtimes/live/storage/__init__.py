@@ -1,0 +1,1 @@
+"""Stable memory: an append-only log with checksums, and group commit."""

@@ -1,0 +1,116 @@
+"""A saved counterexample, made to happen again: by the bare processes, and in the simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from types import NoneType
+from typing import Any
+
+from habemus.catalog.entries import find
+from habemus.runs.check import Check
+from habemus.runs.setup import BadSetup
+from habemus.runtimes.checker.counterexample import STEP_US
+from habemus.schedules.perform import CannotPerform, performed, same_deeds
+from habemus.schedules.play import Played, played
+from habemus.schedules.schedule import schedule_of
+from habemus.traces import Trace, digest
+
+
+@dataclass(frozen=True)
+class Again:
+    """What a counterexample comes to when it is made to happen again."""
+
+    name: str  # of the property
+    played: Played
+    saved: str  # the digest of the file
+    digest: str
+    different: str  # the first event that differs; empty: none does
+    simulated: str  # what the simulator says of the same schedule
+    agrees: bool  # the simulator does not contradict it
+
+    @property
+    def same(self) -> bool:
+        return not self.different and self.name in self.played.violated and self.agrees
+
+
+def again(trace: Trace) -> Again:
+    """Plays the schedule of a saved counterexample; `BadSetup` if the file does not say what it
+    shows.
+    """
+    run = trace.run
+    name, steps, loop = run.get("property"), run.get("steps"), run.get("loop")
+    if not (
+        isinstance(name, str)
+        and type(steps) is int
+        and 0 <= steps <= 1_000_000
+        and (loop is None or type(loop) is int)
+    ):
+        raise BadSetup(
+            "the description of the counterexample names no property, or not how many steps lead"
+            " to it"
+        )
+    check = _check_of(run["check"])
+    entry = find(check.algorithm)
+    schedule = schedule_of(trace.events, steps)
+    result = played(
+        check, schedule, loop=None if loop is None else loop // STEP_US - 1, entry=entry
+    )
+    simulated, agrees = "", True
+    try:
+        simulation = performed(check, result.events, schedule, entry, to_rest=result.at_rest)
+        if name in simulation.violated:
+            simulated = f"{name} is violated"
+            simulated += (
+                " too"
+                if simulation.violated[name] == result.violated.get(name)
+                else f": {simulation.violated[name]}"
+            )
+        elif same_deeds(simulation.events, result.events):
+            simulated = "the same events"
+        else:
+            simulated, agrees = "other events", False
+    except CannotPerform as reason:
+        simulated = f"not performed, {reason}"
+    return Again(
+        name,
+        result,
+        digest(trace.events),
+        digest(result.events),
+        _difference(trace, result),
+        simulated,
+        agrees,
+    )
+
+
+def _check_of(plain: Any) -> Check:
+    """The check of a header, which may come from anywhere."""
+    if not isinstance(plain, dict):
+        raise BadSetup("the description of the counterexample has no check")
+    check = Check.from_plain(plain)
+    usual = Check("", 0)
+    for each in fields(check):
+        value, kinds = getattr(check, each.name), {type(getattr(usual, each.name))}
+        kinds |= {int, NoneType} if each.name in ("entries", "timeouts") else set()
+        if type(value) not in kinds:
+            raise BadSetup(
+                f"{each.name} in the description of the check cannot be {str(value)[:40]!r}"
+            )
+    if not all(isinstance(text, str) for text in (*check.options, *check.initial)):
+        raise BadSetup("options in the description of the check are texts")
+    return check
+
+
+def _difference(trace: Trace, result: Played) -> str:
+    if result.diverged:
+        return result.diverged
+    for position, (saved, now) in enumerate(
+        zip(trace.events, result.events, strict=False), start=1
+    ):
+        if (saved.line(), saved.clock) != (now.line(), now.clock):
+            return f"event {position} is {now.line()}, the file has {saved.line()}"
+    if len(trace.events) != len(result.events):
+        return f"{len(result.events)} events, the file has {len(trace.events)}"
+    return ""
+
+
+__all__ = ["Again", "again"]

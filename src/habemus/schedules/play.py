@@ -1,0 +1,495 @@
+"""Plays a schedule with the bare processes of an algorithm, and judges what comes of it.
+
+The events are those that the checker told, with the same numbers, times and vector clocks, if the
+algorithm still does the same.  If a step of the schedule is not possible any more, the play ends
+there: the algorithm has *diverged* from it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from habemus.catalog.entries import Entry, find
+from habemus.core.events import Event, note
+from habemus.core.model import Asking, Seen
+from habemus.core.node import (
+    Broadcast,
+    CancelTimer,
+    Chosen,
+    Effect,
+    Indicate,
+    Node,
+    Send,
+    SetTimer,
+    Stack,
+)
+from habemus.core.process import MistakeInAlgorithm, ProcessId
+from habemus.core.properties import Verdict
+from habemus.core.shapes import plain_of
+from habemus.core.values import Message, Timer
+from habemus.runs.author_errors import blaming
+from habemus.runs.check import Check
+from habemus.runs.setup import BadSetup
+from habemus.runs.simulate import system_of
+from habemus.runtimes.checker.counterexample import STEP_US
+from habemus.runtimes.sim.network import Network
+from habemus.schedules.schedule import Step, asked, drawn, said
+
+REQUESTS_EACH = 8
+"""Bits of the requests of one process, where it is kept track of what happened before what."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of a schedule."""
+
+    events: tuple[Event, ...]
+    violated: Mapping[
+        str, str
+    ]  # the properties that were seen to be violated, each with the reason
+    steps: int  # how many could be made
+    diverged: str = ""  # the step that was not possible any more, and why; empty: all were
+    at_rest: bool = False  # nothing is bound to happen after the last of them
+
+
+class Diverged(Exception):
+    """A step that the algorithm, as it is now, cannot make."""
+
+
+class Parcel(NamedTuple):
+    number: int
+    sender: ProcessId
+    to: ProcessId
+    port: int
+    message: Message
+    known: int  # the requests that happened before it was sent
+
+
+def played(
+    check: Check, steps: Sequence[Step], *, loop: int | None = None, entry: Entry | None = None
+) -> Played:
+    """Plays the steps.  With `loop`, those after so many are one round of what is to repeat for
+    ever.
+    """
+    entry = entry or find(check.algorithm)
+    stage = _Stage(check, entry)
+    starts, following = (
+        [step for step in steps if (step.kind == "start") is is_start] for is_start in (True, False)
+    )
+    diverged = ""
+    made = 0
+    round_: _Round | None = None
+    with blaming():
+        try:
+            stage.start(starts)
+            for step in following:
+                if made == loop:
+                    round_ = _Round(stage)
+                stage.make(step)
+                made += 1
+                if round_ is not None:
+                    round_.look()
+        except Diverged as reason:
+            diverged = (
+                f"step {made + 1}, {following[made]}: {reason}"
+                if stage.started
+                else f"the start: {reason}"
+            )
+    at_rest = not diverged and stage.is_at_rest()
+    violated = dict.fromkeys(
+        [*stage.wrong, *(stage.observer.at_rest(stage.knowledge) if at_rest else ())], ""
+    )
+    if round_ is not None and not diverged:
+        violated |= round_.violated()
+    in_words = stage.judged("quiescent" if at_rest else "events")
+    reasons = {
+        name: why or in_words.get(name) or f"{name} is violated within {made} steps"
+        for name, why in violated.items()
+    }
+    return Played(tuple(stage.events), reasons, made, diverged, at_rest)
+
+
+@dataclass
+class _Stage:
+    """All processes, what is under way between them, and what can be seen."""
+
+    check: Check
+    entry: Entry
+    events: list[Event] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)  # what was seen to be violated
+    recent: list[Seen] = field(default_factory=list)  # what was seen in the last step
+    started: bool = False
+    _now: int = 0
+    _number: int = 0
+    _script: list[str] = field(default_factory=list)  # the choices of the step that is being made
+
+    def __post_init__(self) -> None:
+        if self.entry.problem.model is None:
+            raise BadSetup(
+                f"{self.entry.name}: {self.entry.problem.title} is about time, which a schedule"
+                " does not have"
+            )
+        self.system = system_of(self.check.setup(), self.entry)
+        self.bound = self.check.bound(self.entry)
+        self.uses, self.observer = self.entry.problem.model(self.check.entries, self.system)
+        self.knowledge = self.observer.first()
+        processes = list(self.system.plans)
+        self.nodes = {
+            me: Node(Stack(plan), me, self.system.topology.neighbours[me], self._choose)
+            for me, plan in self.system.plans.items()
+        }
+        self.up = set(processes)
+        self.timers: dict[ProcessId, set[tuple[int, Timer]]] = {me: set() for me in processes}
+        self.under_way: list[Parcel] = []
+        self.visits = {me: self.uses[me].first() for me in self.system.clients}
+        self.known = dict.fromkeys(processes, 0)
+        self.requests = dict.fromkeys(processes, 0)
+        self._places = {me: place for place, me in enumerate(processes)}
+        self._clocks = {me: [0] * len(processes) for me in processes}
+        self._stamps: dict[int, list[int]] = {}
+
+    # Steps.
+
+    def start(self, steps: Sequence[Step]) -> None:
+        choices = {step.process: step.choices for step in steps}
+        for me, node in self.nodes.items():
+            self._tell(Event(0, me, "start"))
+            self._script = list(choices.get(me, ()))
+            self._carry_out(me, node.start(), None)
+        self.started = True
+
+    def make(self, step: Step) -> None:
+        self._now += STEP_US
+        self.recent = []
+        if step.kind == "pass":
+            return
+        me = step.process
+        if me not in self.nodes:
+            raise Diverged(f"there is no process {me}")
+        if (me in self.up) == (
+            step.kind in ("vanish", "recover", "amnesia")
+        ) and step.kind != "lose":
+            raise Diverged(f"{me} is {'up' if me in self.up else 'down'}")
+        self._script = list(step.choices)
+        effects = self._begin(step, me)()
+        if self._script:
+            raise Diverged(f"{me} does not choose any more")
+        self._carry_out(me, effects, step.torn)
+        if step.torn is not None or step.kind == "crash":
+            self._crash(me)
+
+    def _begin(self, step: Step, me: ProcessId) -> Callable[[], list[Effect]]:
+        """Tells how a step begins; gives the function that makes it."""
+        node = self.nodes[me]
+        match step.kind:
+            case "request":
+                asking = self._asking(step)
+                self._request(me, asking)
+                return lambda: node.request(asking.name, *asking.arguments)
+            case "receive" | "copy" | "lose" | "vanish":
+                parcel = self._parcel(step)
+                if step.kind != "copy":
+                    self.under_way.remove(parcel)
+                if not self._move(step.kind, parcel):
+                    return list
+                return lambda: node.deliver(parcel.port, parcel.sender, parcel.message)
+            case "timer":
+                port, timer = self._timer(step)
+                self.timers[me].discard((port, timer))
+                self._tell(
+                    Event(
+                        self._now,
+                        me,
+                        "timer",
+                        type(timer).__name__,
+                        timer,
+                        part=self._path(me, port),
+                    )
+                )
+                return lambda: node.fire(port, timer)
+            case "recover" | "amnesia":
+                return self._return(me, step.kind == "amnesia")
+        return list
+
+    def _asking(self, step: Step) -> Asking:
+        possible = (
+            self.uses[step.process].choices(self.visits[step.process])
+            if step.process in self.visits
+            else []
+        )
+        for asking in possible:
+            if asked(asking.name, plain_of(tuple(asking.arguments))) == step.what:
+                return asking
+        raise Diverged(
+            "its application"
+            f" {_may(asked(each.name, plain_of(tuple(each.arguments))) for each in possible)}"
+        )
+
+    def _request(self, me: ProcessId, asking: Asking) -> None:
+        name, arguments = asking.name, asking.arguments
+        self._tell(Event(self._now, me, "request", name, note(arguments) if arguments else None))
+        self.visits[me] = self.uses[me].asked(self.visits[me], asking)
+        own = before = 0
+        if self.bound.order and asking.voluntary:
+            own, before = (
+                1 << (self._places[me] * REQUESTS_EACH + self.requests[me]),
+                self.known[me],
+            )
+            self.known[me] |= own
+            self.requests[me] += 1
+        self._see(Seen("request", me, name, arguments or None, own, before))
+
+    def _parcel(self, step: Step) -> Parcel:
+        first_of: set[ProcessId] = set()
+        possible = []
+        for parcel in self.under_way:
+            if parcel.to == step.process and not (self.bound.fifo and parcel.sender in first_of):
+                first_of.add(parcel.sender)
+                possible.append(parcel)
+        for parcel in possible:
+            text = said(type(parcel.message).__name__, parcel.message)
+            if (parcel.sender, self._path(parcel.to, parcel.port), text) == (
+                step.peer,
+                step.part,
+                step.what,
+            ):
+                return parcel
+        coming = [
+            f"{said(type(each.message).__name__, each.message)} from {each.sender}"
+            for each in possible
+        ]
+        raise Diverged(
+            f"no such message is under way to it, only {', '.join(coming)}"
+            if coming
+            else "nothing is under way to it"
+        )
+
+    def _move(self, kind: str, parcel: Parcel) -> bool:
+        """Tells what becomes of a message; says whether it is received."""
+        number, sender, to, port, message, known = parcel
+        event = Event(
+            self._now,
+            to,
+            "lost",
+            type(message).__name__,
+            message,
+            sender,
+            number,
+            self._path(to, port),
+        )
+        if kind == "lose":
+            self.events.append(event._replace(process=sender, peer=to))
+        elif kind == "vanish":
+            self.events.append(event)
+        if kind == "copy":
+            self.events.append(event._replace(kind="duplicate", process=sender, peer=to))
+        if kind in ("lose", "vanish"):
+            return False
+        self.known[to] |= known
+        self._clocks[to][:] = map(max, self._clocks[to], self._stamps[number])
+        self._tell(event._replace(kind="receive"))
+        return True
+
+    def _timer(self, step: Step) -> tuple[int, Timer]:
+        for port, timer in sorted(self.timers[step.process]):
+            if (self._path(step.process, port), said(type(timer).__name__, timer)) == (
+                step.part,
+                step.what,
+            ):
+                return port, timer
+        set_now = sorted(
+            said(type(timer).__name__, timer) for _, timer in self.timers[step.process]
+        )
+        raise Diverged(
+            f"no such timer is set, only {', '.join(set_now)}" if set_now else "no timer is set"
+        )
+
+    def _return(self, me: ProcessId, amnesia: bool) -> Callable[[], list[Effect]]:
+        node = self.nodes[me]
+        self.up.add(me)
+        self._tell(Event(self._now, me, "recover", value=note("amnesia") if amnesia else None))
+        self._see(Seen("recover", me))
+        if amnesia:
+            node.restore(node.stack.initial)
+        return node.recover
+
+    def _crash(self, me: ProcessId) -> None:
+        node = self.nodes[me]
+        node.restore(node.stack.forget(node.capture()))
+        self.up.discard(me)
+        self.timers[me].clear()
+        self.known[me] = 0
+        if me in self.visits:
+            self.visits[me] = self.uses[me].crashed(self.visits[me])
+        self._tell(Event(self._now, me, "crash"))
+        self._see(Seen("crash", me))
+
+    def _choose(self, options: Sequence[Any]) -> Any:
+        if not self._script:
+            raise Diverged("something is drawn that the schedule does not say")
+        wanted = self._script.pop(0)
+        for option in options:
+            if drawn(plain_of(option)) == wanted:
+                return option
+        raise Diverged(f"{wanted} cannot be drawn any more")
+
+    # Effects.
+
+    def _carry_out(self, me: ProcessId, effects: Sequence[Effect], torn: int | None) -> None:
+        for effect in effects:
+            match effect:
+                case Send(port, to, message):
+                    torn = self._send(me, to, port, message, torn)
+                case Broadcast(port, message):
+                    for peer in self.system.topology.neighbours[me]:
+                        torn = self._send(me, peer, port, message, torn)
+                case SetTimer(port, timer, _):
+                    self.timers[me].add((port, timer))
+                case CancelTimer(port, timer):
+                    self.timers[me].discard((port, timer))
+                case Chosen(port, value):
+                    self._tell(
+                        Event(self._now, me, "choose", value=note(value), part=self._path(me, port))
+                    )
+                case Indicate(indication) if torn is None:
+                    self._tell(
+                        Event(self._now, me, "indicate", type(indication).__name__, indication)
+                    )
+                    if me in self.visits:
+                        self.visits[me] = self.uses[me].indicated(self.visits[me], indication)
+                    self._see(Seen("indicate", me, type(indication).__name__, indication))
+
+    def _send(
+        self, me: ProcessId, to: ProcessId, port: int, message: Message, torn: int | None
+    ) -> int | None:
+        """Sends, unless the crash has come before; gives how many may still be sent."""
+        if torn == 0 and to != me:
+            return 0
+        if to not in self.nodes:
+            raise MistakeInAlgorithm(
+                f"{me} sends {message!r} to process {to}, which does not exist"
+            )
+        self._number += 1
+        self._tell(
+            Event(
+                self._now,
+                me,
+                "send",
+                type(message).__name__,
+                message,
+                to,
+                self._number,
+                self._path(me, port),
+            )
+        )
+        self._stamps[self._number] = list(self._clocks[me])
+        parcel = Parcel(self._number, me, to, port, message, self.known[me])
+        if not (self.bound.merging and any(each[1:] == parcel[1:] for each in self.under_way)):
+            self.under_way.append(parcel)
+        return torn if torn is None or to == me else torn - 1
+
+    def _tell(self, event: Event) -> None:
+        clock = self._clocks[event.process]
+        clock[self._places[event.process]] += 1
+        self.events.append(event._replace(clock=tuple(clock)))
+
+    def _see(self, seen: Seen) -> None:
+        self.recent.append(seen)
+        self.knowledge, names = self.observer.sees(self.knowledge, seen)
+        self.wrong += names
+
+    def _path(self, me: ProcessId, port: int) -> str:
+        return self.nodes[me].stack.parts[port].path
+
+    # What it has come to.
+
+    def is_at_rest(self) -> bool:
+        """Whether nothing is bound to happen any more."""
+        reachable = set(self.nodes) if self.bound.can_return else self.up
+        obliged = [
+            me
+            for me in self.visits
+            if me in self.up
+            and any(not each.voluntary for each in self.uses[me].choices(self.visits[me]))
+        ]
+        return not (
+            obliged
+            or any(self.timers.values())
+            or any(parcel.to in reachable for parcel in self.under_way)
+        )
+
+    def state(self) -> Hashable:
+        """All that what happens next depends on."""
+        links: dict[tuple[ProcessId, ProcessId], list[tuple[int, Message, int]]] = {}
+        for parcel in self.under_way:
+            links.setdefault((parcel.sender, parcel.to), []).append(
+                (parcel.port, parcel.message, parcel.known)
+            )
+        inboxes = [
+            (link, tuple(each) if self.bound.fifo else frozenset(Counter(each).items()))
+            for link, each in sorted(links.items())
+        ]
+        timers = tuple(frozenset(each) for each in self.timers.values())
+        nodes = tuple(node.capture() for node in self.nodes.values())
+        return (
+            nodes,
+            tuple(inboxes),
+            timers,
+            frozenset(self.up),
+            tuple(self.visits.values()),
+            self.knowledge,
+        )
+
+    def judged(self, ending: str) -> dict[str, str]:
+        """The violations that the monitors of the problem see, in their words."""
+        judge = self.entry.problem.judge(self.check.setup(), self.system, Network())
+        for event in self.events:
+            judge.observe(event)
+        awaits = {
+            me: list(node.parts[0].awaits()) for me, node in self.nodes.items() if me in self.up
+        }
+        return {
+            each.name: each.why
+            for each in judge.findings(ending, awaits)
+            if each.verdict is Verdict.VIOLATED
+        }
+
+
+def _may(possible: Any) -> str:
+    names = " or ".join(possible)
+    return f"can only {names} now" if names else "asks for nothing now"
+
+
+class _Round:
+    """One round of a loop: where it began, and what somebody lacked all along."""
+
+    def __init__(self, stage: _Stage) -> None:
+        self.stage = stage
+        self.first = stage.state()
+        self.lacking = set(stage.observer.lacking(stage.knowledge))
+
+    def look(self) -> None:
+        self.lacking &= set(self.stage.observer.lacking(self.stage.knowledge))
+        progress = {
+            name for seen in self.stage.recent for name in self.stage.observer.progress(seen)
+        }
+        self.lacking = {(name, process) for name, process in self.lacking if name not in progress}
+
+    def violated(self) -> dict[str, str]:
+        """What is violated if it goes on so: only if everything is as it was at first."""
+        if self.stage.state() != self.first:
+            return {}
+        label = self.stage.system.label
+        why = (
+            "still loops: everything is as it was when the loop began, and {} lacks what it"
+            " waits for"
+        )
+        return {
+            name: why.format(label(process)) for name, process in sorted(self.lacking, reverse=True)
+        }
+
+
+__all__ = ["Diverged", "Played", "played"]

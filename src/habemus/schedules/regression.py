@@ -1,0 +1,119 @@
+"""A counterexample as a test: it fails for as long as the algorithm, on that schedule, still does
+what it should not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import fields
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from habemus.runs.check import Check, CheckReport
+from habemus.runtimes.checker.counterexample import STEP_US
+from habemus.schedules.schedule import schedule_of
+
+WIDTH = 88
+PLAYED = ("options", "initial", "over", "entries", "network", "faults", "merging", "order")
+"""What of a check a schedule can depend on."""
+
+
+def regression_test(report: CheckReport, folder: Path | None = None) -> str:
+    """The text of the test, for a file in that folder (where the program was started, if it is not
+    said).
+    """
+    name = report.violated[0]
+    trace, told = report.traces[name], report.stories[name]
+    check = report.check
+    loop = None if told.loop is None else told.loop // STEP_US - 1
+    steps = "\n".join(map(str, schedule_of(trace.events, told.steps)))
+    arguments, imports = _algorithm(check.algorithm, folder or Path())
+    words = ", ".join(
+        [
+            arguments,
+            str(check.n),
+            "STEPS",
+            *_bound(check),
+            *([f"loop={loop}"] if loop is not None else []),
+        ]
+    )
+    what = (
+        f"{name} is violated in {told.steps} steps"
+        if loop is None
+        else f"after {loop} steps a loop of {told.steps - loop} violates {name}"
+    )
+    return f'''"""Found by:
+
+    {check.command()}
+
+{_paragraph(f"{what[0].upper()}{what[1:]}: {trace.findings[0].why}.")}
+
+{_paragraph(_MEANING)}
+"""
+
+{imports}from habemus.testing import play
+
+STEPS = """
+{steps}
+"""
+
+
+def test_{_identifier(name)}_in_{told.steps}_steps() -> None:
+{_call(words)}
+    assert "{name}" not in played.violated, played.violated["{name}"]
+'''
+
+
+_MEANING = (
+    "The test fails for as long as the algorithm does this.  It passes when the schedule leads"
+    " there no more, also if the algorithm has changed so much that it cannot follow the schedule:"
+    " `played.diverged` then says from which step on."
+)
+
+
+def _paragraph(text: str) -> str:
+    return "\n".join(wrap(text.replace("\\", "\\\\").replace('"', "'"), WIDTH))
+
+
+def _call(words: str) -> str:
+    """As a formatter of code would break it, whatever its width."""
+    line = f"    played = play({words})"
+    if len(line) <= WIDTH:
+        return line
+    parts = re.split(r", (?=[a-z_]+=|STEPS|\d+, STEPS)", words)
+    return "    played = play(\n" + "".join(f"        {part},\n" for part in parts) + "    )"
+
+
+def _algorithm(name: str, folder: Path) -> tuple[str, str]:
+    """The algorithm as an argument, and what must be imported for it.  A file is looked for from
+    where the test is.
+    """
+    path, _, cls = name.rpartition(":")
+    if not path:
+        return f'"{name}"', ""
+    beside = Path(os.path.relpath(path, folder)).as_posix()
+    return f'Path(__file__).parent / "{beside}:{cls}"', "from pathlib import Path\n\n"
+
+
+def _bound(check: Check) -> list[str]:
+    """What differs from what is usual."""
+    usual = {each.name: each.default for each in fields(check)}
+    given = {name: getattr(check, name) for name in PLAYED}
+    return [f"{name}={_literal(value)}" for name, value in given.items() if value != usual[name]]
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, tuple):
+        inside = ", ".join(map(_literal, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    return (
+        '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        if isinstance(value, str)
+        else repr(value)
+    )
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W+", "_", name).lower()

@@ -1,0 +1,261 @@
+"""The guarantee cards: they are about the algorithms that there are, within the bounds of the
+table, and contradict no claim.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from habemus.analysis.cards import table as stored
+from habemus.analysis.cards.search import (
+    ASYNCHRONOUS,
+    BOUNDS,
+    NOT_SEARCHED,
+    SHOWN,
+    SYNCHRONOUS,
+    Shown,
+    Task,
+    assumed,
+    claims,
+    contradictions,
+    make,
+    page,
+    search,
+    tasks_of,
+)
+from habemus.analysis.cards.table import (
+    MODELS,
+    Card,
+    Cell,
+    Place,
+    cards,
+    code_of,
+    fingerprint,
+    text_of,
+)
+from habemus.catalog.entries import entries, find
+from habemus.cli.commands.cards import shown_by_scenarios
+from habemus.core.properties import Verdict
+from habemus.runs.check import Check, perform
+from habemus.scenarios import find as find_scenario
+
+ROOT = Path(__file__).parents[4]
+CHEAP = 40_000
+"""States of all searches of a card together: such a card is made anew by the tests."""
+
+
+def cheap() -> list[str]:
+    return [
+        name
+        for name, card in cards().items()
+        if card.searches and sum(each.states for each in card.searches) < CHEAP
+    ]
+
+
+def test_every_algorithm_has_a_card() -> None:
+    assert list(cards()) == list(entries()), "run make cards"
+
+
+@pytest.mark.parametrize("name", entries())
+def test_the_card_is_about_the_algorithm_that_there_is(name: str) -> None:
+    assert cards()[name].sources == fingerprint(find(name)), (
+        f"the code of {name} has changed since its card was made: run make cards"
+    )
+
+
+@pytest.mark.parametrize("name", entries())
+def test_the_card_was_made_within_the_bounds_of_the_table(name: str) -> None:
+    card, tasks = cards()[name], tasks_of(find(name))
+    planned = {check for task in tasks for check in task.checks}
+    assert {each.check for each in card.searches} <= planned, (
+        f"the bounds of {name} have changed since its card was made: run make cards"
+    )
+    places = {
+        (task.timing, model, each)
+        for task in tasks
+        for model in task.models
+        for each in task.properties
+    }
+    of_tokens = ("FENCE", "TOKEN")  # where no grant carries a token there are none
+    missing = {each for each in places - set(card.cells) if each[2] not in of_tokens}
+    assert not missing, f"run make cards: {missing}"
+
+
+def test_the_file_and_the_page_are_those_of_the_cards() -> None:
+    file = ROOT / "src/habemus/analysis/cards" / stored.FILE
+    assert file.read_text(encoding="utf-8") == text_of(cards().values()), "run make cards"
+    assert (ROOT / "docs/cards.md").read_text(encoding="utf-8") == page(list(cards().values())), (
+        "run make cards"
+    )
+
+
+def test_there_are_cheap_ones() -> None:
+    problems = {cards()[name].problem for name in cheap()}
+    assert len(cheap()) >= 6 and problems == {"mutex", "election"}
+
+
+@pytest.mark.parametrize("name", cheap())
+def test_a_card_made_anew_is_the_one_that_is_stored(name: str) -> None:
+    [card] = make([name], shown_by_scenarios([name]))
+    assert card == cards()[name], (
+        f"what is found of {name} has changed since its card was made: run make cards"
+    )
+
+
+@pytest.mark.parametrize("name", entries())
+def test_no_cell_contradicts_what_the_algorithm_claims(name: str) -> None:
+    card = cards()[name]
+    assert not [(place, card.command(cell)) for place, cell in contradictions(card)]
+
+
+def test_a_contradiction_is_seen() -> None:
+    card = cards()["central"]
+    broken = replace(card.cells["", "none", "ME1"], verdict=Verdict.VIOLATED, steps=3)
+    with_it = Card(
+        card.algorithm,
+        card.problem,
+        card.sources,
+        card.searches,
+        {**card.cells, ("", "none", "ME1"): broken},
+    )
+    assert [place for place, _ in contradictions(with_it)] == [("", "none", "ME1")]
+    unclaimed = Card(
+        card.algorithm,
+        card.problem,
+        card.sources,
+        card.searches,
+        {("", "none", "ME3"): broken, ("", "crash", "ME1"): broken},
+    )
+    assert contradictions(unclaimed) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "size", "expected"),
+    [
+        ("lamport", ("", "none", "ME1"), 3, True),
+        ("lamport", ("", "unordered", "ME1"), 3, False),
+        ("central", ("", "unordered", "ME1"), 3, True),
+        ("bully", (SYNCHRONOUS, "none", "E1"), 3, True),
+        ("bully", (ASYNCHRONOUS, "none", "E1"), 3, False),
+        ("terms", (ASYNCHRONOUS, "recovery", "E1"), 2, True),
+        ("terms", (ASYNCHRONOUS, "amnesia", "E1"), 3, False),
+        ("terms", (SYNCHRONOUS, "recovery", "E4"), 2, False),
+        ("terms", (SYNCHRONOUS, "recovery", "E4"), 3, True),
+        ("quorum-durable", ("", "recovery", "ME1"), 2, True),
+        ("ra-reliable", (ASYNCHRONOUS, "lossy", "ME2-deadlock"), 2, True),
+    ],
+)
+def test_what_a_card_assumes(name: str, place: Place, size: int, expected: bool) -> None:
+    assert assumed(find(name), place, size) is expected
+
+
+def test_a_claim_of_me2_is_one_of_both_parts() -> None:
+    assert claims(find("central"), "ME2-deadlock") and claims(find("central"), "ME2-starvation")
+    assert not claims(find("central"), "ME3")
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_scenario_has_the_faults_of_its_model(name: str) -> None:
+    scenario = find_scenario(name)
+    kinds = {kind for kind, _ in scenario.setup.faults} - {"slow", "pause", "heal"}
+    lossy = scenario.setup.loss != "0"
+    expected = {
+        "none": set(),
+        "unordered": set(),
+        "lossy": {"cut"},
+        "crash": {"crash"},
+        "recovery": {"crash", "recover"},
+        "amnesia": {"crash", "amnesia"},
+    }[SHOWN[name]]
+    assert scenario.violates
+    assert kinds == (expected - {"cut"} if lossy else expected)
+    assert not lossy or SHOWN[name] == "lossy"
+    assert scenario.setup.fifo is not True or SHOWN[name] != "unordered"
+
+
+def test_a_scenario_violates_what_a_search_within_its_bound_does_not() -> None:
+    """Who starves does so in a run that has no end, and a bound on the entries has none of these."""
+    card = cards()["ra-priority"]
+    cell = card.cells["", "none", "ME2-starvation"]
+    assert (cell.verdict, cell.steps, cell.scenario) == (
+        Verdict.VIOLATED,
+        None,
+        "ra-priority-starved",
+    )
+    assert card.command(cell) == "habemus scenario ra-priority-starved"
+    assert "not within the bound" in card.evidence(cell)
+    assert card.cells["", "none", "ME2-deadlock"].verdict is Verdict.HOLDS
+    [lone] = make(
+        ["chang-roberts-plain"], [Shown("ra-priority-starved", "chang-roberts-plain", ("E1",))]
+    )
+    assert (
+        lone.cells["", "none", "E1"].scenario
+        and lone.cells["", "crash", "E1"].verdict is Verdict.VIOLATED
+    )
+
+
+def test_where_three_are_too_many_two_are_searched() -> None:
+    checks = (
+        Check("ricart-agrawala", 3, search="breadth", limit=50),
+        Check("ricart-agrawala", 2, search="breadth"),
+    )
+    found = search(Task("ricart-agrawala", "", ("none",), ("ME1",), checks))
+    assert [(each.searched.check.n, bool(each.searched.stopped)) for each in found] == [
+        (3, True),
+        (2, False),
+    ]
+    alone = search(Task("ricart-agrawala", "", ("none",), ("ME1",), checks[::-1]))
+    assert [each.searched.check.n for each in alone] == [2]
+
+
+def test_whoever_crashes_comes_back() -> None:
+    """Liveness with recovery is not about those that stay down."""
+    checks = [
+        check
+        for task in tasks_of(find("central"))
+        for check in task.checks
+        if ("recover", 1) in check.faults
+    ]
+    assert checks and all(check.returning for check in checks)
+    check = Check(
+        "central",
+        2,
+        faults=(("crash", 1), ("recover", 1)),
+        returning=True,
+        every=True,
+        search="breadth",
+    )
+    returning, plain = perform(check), perform(replace(check, returning=False))
+    assert returning.stories["ME2-deadlock"].steps > plain.stories["ME2-deadlock"].steps
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell(Verdict.HOLDS, 0),
+        Cell(Verdict.VIOLATED, 2, 17),
+        Cell(Verdict.VIOLATED, 2, 17, "", "ra-lossy"),
+        Cell(Verdict.UNDECIDED, 1, None, "why"),
+        Cell(Verdict.UNDECIDED, None, None, "why"),
+        Cell(Verdict.VIOLATED, None, None, "", "ra-lossy"),
+    ],
+)
+def test_a_cell_is_read_as_it_was_written(cell: Cell) -> None:
+    assert Cell.from_plain(cell.plain()) == cell
+
+
+def test_a_fingerprint_is_of_the_code_and_not_of_its_comments() -> None:
+    code = 'def f() -> int:\n    """Words."""\n    return 1  # one\n'
+    assert (
+        code_of(code)
+        == code_of("def f() -> int:\n    # other\n    return 1\n")
+        == code_of("def f() -> (\n    int\n):\n    return (1)\n")
+    )
+    assert code_of(code) != code_of(code.replace("return 1", "return 2"))
+    assert fingerprint(find("maekawa-sanders")) != fingerprint(find("maekawa"))
+
+
+def test_the_tables_name_what_there_is() -> None:
+    assert set(BOUNDS) | set(NOT_SEARCHED) <= set(entries())
+    assert set(SHOWN.values()) <= {model.name for model in MODELS}

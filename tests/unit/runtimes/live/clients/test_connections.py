@@ -1,0 +1,169 @@
+"""What one client or stranger can do to a node, and what it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from typing import Any, cast
+
+import pytest
+from tests import virtual
+from tests.unit.runtimes.live.conftest import PATIENCE
+
+from habemus.runtimes.live.clients.connections import Connection
+from habemus.runtimes.live.hosting.node import Node
+from habemus.runtimes.live.log_limits import Complaints
+
+
+class Transport:
+    """A connection of a client that reads everything at once."""
+
+    def __init__(self) -> None:
+        self.lines: list[Any] = []
+        self.reading = True
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:
+        self.lines += [json.loads(line) for line in data.splitlines()]
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_reading(self) -> bool:
+        return self.reading
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+    def set_write_buffer_limits(self, **given: int) -> None:
+        pass
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+
+def connected(node: Node) -> tuple[Connection, Transport]:
+    connection, transport = node._network.clients.connection(), Transport()
+    connection.connection_made(cast(asyncio.Transport, transport))
+    connection.data_received(b'["hello",1,"client",null,null]\n')
+    assert transport.lines.pop()[0] == "welcome"
+    return connection, transport
+
+
+def test_a_flood_of_lines_is_read_in_slices(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            connection, transport = connected(made.nodes[1])
+            connection.data_received(b'["status",1]\n' * 20_000)
+            assert 0 < len(transport.lines) < 20_000
+            assert not transport.is_reading()
+            await cluster.until(lambda: len(transport.lines) == 20_000)
+            assert transport.is_reading()
+            connection.connection_lost(None)
+
+    virtual.run(main())
+
+
+def test_watching_does_not_wear_out_and_has_a_limit(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            connection, transport = connected(made.nodes[1])
+            for id in range(10_001):
+                connection.data_received(b'["watch",%d,"locks","x"]\n["unwatch",%d]\n' % (id, id))
+            await cluster.until(lambda: len(transport.lines) == 10_001)
+            assert {line[0] for line in transport.lines} == {"news"}
+            transport.lines.clear()
+            for id in range(1_001):
+                connection.data_received(b'["watch",%d,"locks","x%d"]\n' % (id, id))
+            await cluster.until(lambda: len(transport.lines) == 1_001)
+            assert [line[:3] for line in transport.lines if line[0] != "news"] == [
+                ["refused", 1_000, "full"]
+            ]
+            connection.data_received(b'["unwatch",5]\n["watch",2000,"locks","x5"]\n')
+            await cluster.until(lambda: transport.lines[-1][:2] == ["news", 2_000])
+            connection.connection_lost(None)
+            await cluster.until(lambda: not made.nodes[1].watching._locks)
+
+    virtual.run(main())
+
+
+def test_peers_forget_what_nobody_watches_any_more(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("habemus.runtimes.live.clients.watchers.FORGET_US", 20_000)
+
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 2) as made:
+            connection, transport = connected(made.nodes[1])
+            await cluster.until(lambda: made.nodes[1].reaches() == [2])
+            connection.data_received(
+                b"".join(b'["watch",%d,"locks","x%d"]\n' % (id, id) for id in range(100))
+            )
+            await cluster.until(lambda: len(transport.lines) == 100)
+            assert made.nodes[2].counts["received"] >= 100
+            connection.connection_lost(None)
+            await cluster.until(lambda: not made.nodes[2].watching._wishes)
+
+    virtual.run(main())
+
+
+def test_who_has_not_shown_who_it_is_goes_first(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silent connections, many more than there is room for, keep neither the peer nor a client out."""
+    monkeypatch.setattr("habemus.runtimes.live.peers.strangers.MOST_STRANGERS", 3)
+
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 2, only=(1,)) as made:
+            node = made.nodes[1]
+            silent = [await asyncio.open_connection(*node.address) for _ in range(12)]
+            for reader, _ in silent[:9]:
+                with suppress(ConnectionResetError):
+                    assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
+            assert node.counts["turned away"] == 9
+            await made.start(2)
+            await cluster.until(lambda: 2 in node._network.speaking)
+            reader, writer = await asyncio.open_connection(*node.address)
+            writer.write(b'["hello",1,"client",null,null]\n')
+            assert b"welcome" in await asyncio.wait_for(reader.readline(), PATIENCE)
+            more = [await asyncio.open_connection(*node.address) for _ in range(12)]
+            writer.write(b'["alive",1]\n')
+            assert await asyncio.wait_for(reader.readline(), PATIENCE) == b'["alive",1,[]]\n'
+            assert 2 in node._network.speaking
+            for _, each in (*silent, *more, (reader, writer)):
+                each.close()
+
+    virtual.run(main())
+
+
+def test_a_log_of_refusals_is_never_silent_for_good(caplog: pytest.LogCaptureFixture) -> None:
+    class Loop:
+        action: Any = None
+
+        def call_later(self, delay: float, action: Any) -> Any:
+            self.action = action
+            return self
+
+    loop = Loop()
+    complaints = Complaints(cast(asyncio.AbstractEventLoop, loop))
+    with caplog.at_level(logging.WARNING):
+        for number in range(1_000):
+            complaints.warn("refused %d", number)
+        assert caplog.messages == [f"refused {number}" for number in range(20)]
+        caplog.clear()
+        loop.action()
+        complaints.warn("refused again")
+        assert caplog.messages == [
+            "980 more warnings of the last 60 s were left out",
+            "refused again",
+        ]

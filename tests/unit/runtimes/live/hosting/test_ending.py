@@ -1,0 +1,94 @@
+"""The end of a node in good order: waiting clients are sent away, holders have a grace, leaders
+resign.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests import virtual
+
+from habemus.runtimes.live.clients.lock_queues import Session
+from habemus.runtimes.live.hosting.node import Node
+
+
+class Said:
+    def __init__(self) -> None:
+        self.lines: list[tuple[object, ...]] = []
+
+    def say(self, *line: object) -> None:
+        self.lines.append(line)
+
+    def words(self, id: int) -> list[object]:
+        return [
+            line[0] if line[0] != "refused" else line[2] for line in self.lines if line[1] == id
+        ]
+
+
+def joined(node: Node, wire: Said) -> Session:
+    session = node.desk.join(wire, "client", None)
+    assert session is not None
+    return session
+
+
+def test_a_node_that_ends_waits_for_its_holders_and_sends_the_others_away(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}) as made:
+            node, wire = made.nodes[2], Said()
+            session = joined(node, wire)
+            for id in (1, 2):
+                node.desk.acquire(wire, session, id, "locks", ["x"], None, None, id)
+            await cluster.until(lambda: wire.words(1) == ["granted"])
+            ending = asyncio.create_task(node.stop(grace=3_600))
+            await cluster.until(lambda: wire.words(2) == ["unavailable"])
+            node.desk.acquire(wire, session, 3, "locks", ["y"], None, None, 3)
+            assert wire.words(3) == ["unavailable"]
+            assert not ending.done()
+            node.desk.release(session, 1)
+            await asyncio.wait_for(ending, 600)
+            assert wire.words(1) == ["granted"]
+
+    virtual.run(main())
+
+
+def test_a_grace_can_be_cut_short(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}) as made:
+            node, wire = made.nodes[2], Said()
+            session = joined(node, wire)
+            node.desk.acquire(wire, session, 1, "locks", ["x"], None, None, 1)
+            await cluster.until(lambda: wire.words(1) == ["granted"])
+            ending = asyncio.create_task(node.stop(grace=3_600))
+            await asyncio.sleep(0)
+            node.hurry()
+            await asyncio.wait_for(ending, 600)
+
+    virtual.run(main())
+
+
+def test_a_node_without_a_majority_sends_clients_away_until_it_has_one_again(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("habemus.runtimes.live.hosting.node.LOOK_US", 20_000)
+
+    async def main() -> None:
+        async with cluster({"locks": "elected-coordinator-leased"}, only=(1,)) as made:
+            node, wire = made.nodes[1], Said()
+            session = joined(node, wire)
+            node.desk.acquire(wire, session, 1, "locks", ["x"], None, None, 1)
+            await cluster.until(lambda: wire.words(1) == ["unavailable"])
+            assert "node 1 reaches 0 of 2 peers" in str(wire.lines[-1])
+            await made.start(2)
+
+            def is_granted() -> bool:
+                if not session.claims:
+                    node.desk.acquire(
+                        wire, session, len(wire.lines) + 10, "locks", ["x"], None, None, 2
+                    )
+                return any(line[0] == "granted" for line in wire.lines)
+
+            await cluster.until(is_granted)
+
+    virtual.run(main())

@@ -1,0 +1,152 @@
+"""The handshake: those who belong together agree, and everybody else is refused, for a reason."""
+
+from itertools import product
+
+import pytest
+
+from habemus.runtimes.live.peers.codec import Refused
+from habemus.runtimes.live.peers.frames import Challenge, Greeting, Hello, Proof, Rejection, Welcome
+from habemus.runtimes.live.peers.handshake import Answering, Dialling, Identity
+from habemus.runtimes.live.peers.membership import Membership
+from habemus.runtimes.live.storage.log import StorageFailed
+
+SECRET = b"a secret of the cluster"
+
+
+def unexpected(reason: StorageFailed) -> None:
+    raise reason
+
+
+def identity(
+    node: int, secret: bytes | None = SECRET, cluster: str = "office", fingerprint: bytes = b"f"
+) -> Identity:
+    return Identity(
+        cluster,
+        node,
+        frozenset({1, 2, 3} - {node}),
+        fingerprint,
+        secret,
+        Membership(None, node, (), unexpected),
+    )
+
+
+def greet(dialler: Dialling, answerer: Answering) -> str:
+    """Lets the two talk; gives the reason of the refusal, or nothing."""
+    said: Greeting = dialler.hello()
+    for _ in range(10):
+        reply = answerer.answer(said)
+        if isinstance(reply, Refused):
+            return reply.reason
+        answer = dialler.answer(reply)
+        if isinstance(answer, Refused):
+            return answer.reason
+        if answer is None:
+            return ""
+        said = answer
+    raise AssertionError("they talk for ever")
+
+
+@pytest.mark.parametrize("secret", [SECRET, None])
+def test_two_nodes_of_a_cluster(secret: bytes | None) -> None:
+    dialler, answerer = Dialling(identity(1, secret), 2), Answering(identity(2, secret))
+    assert greet(dialler, answerer) == ""
+    assert dialler.is_welcome
+    assert answerer.peer == 1
+
+
+@pytest.mark.parametrize(
+    ("dialler", "peer", "answerer", "reason"),
+    [
+        (
+            identity(1, b"another secret, as long"),
+            2,
+            identity(2),
+            "node 2 does not know the cluster's secret",
+        ),
+        (identity(1, None), 2, identity(2), "does not know"),
+        (identity(1), 2, identity(2, None), "does not know"),
+        (identity(1, cluster="home"), 2, identity(2), "this is the cluster office"),
+        (identity(1), 3, identity(2), "this is node 2, not 3"),
+        (identity(2), 2, identity(2), "there is no peer 2"),
+        (identity(7), 2, identity(2), "there is no peer 7"),
+        (identity(1, fingerprint=b"g"), 2, identity(2), "configured differently"),
+    ],
+)
+def test_who_does_not_belong_here(
+    dialler: Identity, peer: int, answerer: Identity, reason: str
+) -> None:
+    answering = Answering(answerer)
+    assert reason in greet(Dialling(dialler, peer), answering)
+    assert answering.peer is None
+
+
+def test_a_dialler_that_lies_about_the_secret_is_found_out_by_the_answerer() -> None:
+    answerer = Answering(identity(2))
+    assert isinstance(answerer.answer(Dialling(identity(1), 2).hello()), Challenge)
+    refusal = answerer.answer(Proof(b"x" * 32))
+    assert isinstance(refusal, Refused)
+    assert answerer.peer is None
+
+
+def test_a_recorded_handshake_is_worthless() -> None:
+    dialler, answerer = Dialling(identity(1), 2), Answering(identity(2))
+    hello = dialler.hello()
+    challenge = answerer.answer(hello)
+    assert isinstance(challenge, Challenge)
+    proof = dialler.answer(challenge)
+    assert isinstance(proof, Proof)
+    assert isinstance(answerer.answer(proof), Welcome)
+    again = Answering(identity(2))
+    assert isinstance(again.answer(hello), Challenge)
+    assert isinstance(again.answer(proof), Refused)
+    # and a recorded answerer is one too
+    assert isinstance(Dialling(identity(1), 2).answer(challenge), Refused)
+
+
+def test_a_proof_is_good_for_one_side_and_one_pair() -> None:
+    answerer = Answering(identity(2))
+    hello = Dialling(identity(1), 2).hello()
+    challenge = answerer.answer(hello)
+    assert isinstance(challenge, Challenge)
+    assert isinstance(
+        answerer.answer(Proof(challenge.proof)), Refused
+    )  # sent back to whoever made it
+    third = Dialling(identity(3), 2)
+    in_between = Answering(identity(2))
+    first = third.hello()
+    forged = Hello(
+        first.protocol, first.cluster, 1, 2, first.fingerprint, first.nonce
+    )  # 3 says that it is 1
+    challenge = in_between.answer(forged)
+    assert isinstance(challenge, Challenge)
+    assert isinstance(third.answer(challenge), Refused)
+
+
+def test_the_name_in_the_certificate_must_be_that_of_the_node() -> None:
+    asked: list[str] = []
+
+    def is_named(name: str) -> bool:
+        asked.append(name)
+        return name == "node-3.office"
+
+    assert "the certificate is not that of node-1.office" in greet(
+        Dialling(identity(1), 2), Answering(identity(2), is_named)
+    )
+    assert greet(Dialling(identity(3), 2), Answering(identity(2), is_named)) == ""
+    assert asked == ["node-1.office", "node-3.office"]
+
+
+def test_nothing_out_of_turn() -> None:
+    hello = Dialling(identity(1), 2).hello()
+    others: list[Greeting] = [Challenge(b"", b""), Proof(b""), Welcome(), Rejection("no")]
+    for one in others:
+        assert isinstance(Answering(identity(2)).answer(one), Refused)
+    for one, other in product([hello, *others], repeat=2):
+        answerer = Answering(identity(2))
+        answerer.answer(one)
+        answerer.answer(other)
+        assert answerer.peer is None
+        dialler = Dialling(identity(1), 2)
+        dialler.answer(one)
+        dialler.answer(other)
+        assert not dialler.is_welcome
