@@ -11,9 +11,9 @@ import pytest
 from habemus.algorithms.election.chang_roberts import ChangRoberts
 from habemus.algorithms.mutex.maekawa import Maekawa
 from habemus.algorithms.mutex.ricart_agrawala import RicartAgrawala
-from habemus.problems.election_observer import ElectionObserver, ElectionUse
+from habemus.problems.election_observer import ElectionClientModel, ElectionObserver
 from habemus.problems.mutex import Mutex
-from habemus.problems.mutex_observer import MutexObserver, MutexUse
+from habemus.problems.mutex_observer import MutexClientModel, MutexObserver
 from habemus.runtimes.checker.local import Bound
 from habemus.runtimes.checker.search import Search
 
@@ -44,7 +44,7 @@ def test_three_enter_once(
 ) -> None:
     system = algorithm.system(3, **options)
     search = Search(
-        system, dict.fromkeys(system.plans, MutexUse(1)), MutexObserver(), Bound(fifo=True)
+        system, dict.fromkeys(system.plans, MutexClientModel(1)), MutexObserver(), Bound(fifo=True)
     )
     assert counts(search) == expected
     assert list(search.wrong) == wrong
@@ -56,7 +56,9 @@ def test_three_enter_once(
 def test_everybody_in_a_ring_calls_once(size: int, expected: tuple[int, int, int]) -> None:
     system = ChangRoberts.system(size)
     observer = ElectionObserver(tuple(system.plans), ChangRoberts.scope, called=False)
-    search = Search(system, dict.fromkeys(system.plans, ElectionUse(1)), observer, Bound(fifo=True))
+    search = Search(
+        system, dict.fromkeys(system.plans, ElectionClientModel(1)), observer, Bound(fifo=True)
+    )
     assert counts(search) == expected
     assert not search.wrong
 

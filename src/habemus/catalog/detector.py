@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from habemus.catalog.problems import Problem, later
+from habemus.catalog.problems import Problem, lazy
 from habemus.problems.detector import Detector
 from habemus.problems.detector_monitor import PROPERTIES
 
@@ -15,6 +15,6 @@ DETECTOR = Problem(
     Detector,
     PROPERTIES,
     tuple(each.name for each in PROPERTIES),
-    later("habemus.runs.detector", "workload"),
-    later("habemus.runs.detector", "DetectorJudge"),
+    lazy("habemus.runs.detector", "workload"),
+    lazy("habemus.runs.detector", "DetectorJudge"),
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from habemus.catalog.problems import Problem, later
-from habemus.core.model import Observer, Use
+from habemus.catalog.problems import Problem, lazy
+from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.problems.election import Election
 from habemus.problems.election_monitor import PROPERTIES
-from habemus.problems.election_observer import ElectionObserver, ElectionUse
+from habemus.problems.election_observer import ElectionClientModel, ElectionObserver
 
 
 def algorithm_of(system: System) -> type[Election]:
@@ -19,12 +19,12 @@ def algorithm_of(system: System) -> type[Election]:
     return algorithm
 
 
-def model(calls: int | None, system: System) -> tuple[Mapping[ProcessId, Use], Observer]:
+def model(calls: int | None, system: System) -> tuple[Mapping[ProcessId, ClientModel], Observer]:
     algorithm = algorithm_of(system)
     sees_to_it = algorithm.callers == "none"
-    return dict.fromkeys(system.plans, ElectionUse(0 if sees_to_it else calls)), ElectionObserver(
-        system.topology.processes, algorithm.scope, sees_to_it
-    )
+    return dict.fromkeys(
+        system.plans, ElectionClientModel(0 if sees_to_it else calls)
+    ), ElectionObserver(system.topology.processes, algorithm.scope, sees_to_it)
 
 
 ELECTION = Problem(
@@ -33,7 +33,7 @@ ELECTION = Problem(
     Election,
     PROPERTIES,
     tuple(each.name for each in PROPERTIES),
-    later("habemus.runs.election", "workload"),
-    later("habemus.runs.election", "ElectionJudge"),
+    lazy("habemus.runs.election", "workload"),
+    lazy("habemus.runs.election", "ElectionJudge"),
     model,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from habemus.core.model import Observer, Use
+from habemus.core.model import ClientModel, Observer
 from habemus.core.process import Process, ProcessId
 from habemus.core.properties import Finding, Property
 from habemus.core.system import System
@@ -47,11 +47,13 @@ class Problem:
     ]  # make the verdict of every run; the others only where the algorithm claims them
     workload: Callable[[Setup, System], Workload]
     judge: Callable[[Setup, System, Network], Judge]
-    model: Callable[[int | None, System], tuple[Mapping[ProcessId, Use], Observer]] | None = None
+    model: (
+        Callable[[int | None, System], tuple[Mapping[ProcessId, ClientModel], Observer]] | None
+    ) = None
     """What a search needs, for so many requests of each client; None where a problem is about time."""
 
 
-def later(module: str, name: str) -> Callable[..., Any]:
+def lazy(module: str, name: str) -> Callable[..., Any]:
     """A function of a module that is loaded when it is called: a search needs no workloads and no
     judges, nor the simulator under them.
     """

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
 
-UseState: TypeAlias = Hashable
+ClientState: TypeAlias = Hashable
 Knowledge: TypeAlias = Hashable
 
 
-class Seen(NamedTuple):
+class ExternalEvent(NamedTuple):
     """What can be seen from outside: a request, an indication, a crash, a recovery."""
 
     kind: str
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     before: int = 0  # the requests that happened before it, as a set of bits
 
 
-class Asking(NamedTuple):
+class PossibleRequest(NamedTuple):
     """A request that an application may make."""
 
     name: str
@@ -41,19 +41,19 @@ class Asking(NamedTuple):
     )
 
 
-class Use(Protocol):
+class ClientModel(Protocol):
     """What the application above one process does, whatever the others do."""
 
-    def first(self) -> UseState: ...
+    def first(self) -> ClientState: ...
 
-    def choices(self, state: UseState) -> Sequence[Asking]:
+    def choices(self, state: ClientState) -> Sequence[PossibleRequest]:
         """What it may ask for now."""
 
-    def asked(self, state: UseState, asking: Asking) -> UseState: ...
+    def asked(self, state: ClientState, asking: PossibleRequest) -> ClientState: ...
 
-    def indicated(self, state: UseState, indication: Indication) -> UseState: ...
+    def indicated(self, state: ClientState, indication: Indication) -> ClientState: ...
 
-    def crashed(self, state: UseState) -> UseState: ...
+    def crashed(self, state: ClientState) -> ClientState: ...
 
 
 class Observer(Protocol):
@@ -63,7 +63,7 @@ class Observer(Protocol):
 
     def first(self) -> Knowledge: ...
 
-    def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
+    def sees(self, knowledge: Knowledge, seen: ExternalEvent) -> tuple[Knowledge, Sequence[str]]:
         """What it knows then, and which properties that event violates."""
 
     def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
@@ -71,13 +71,13 @@ class Observer(Protocol):
         is obliged to make.
         """
 
-    def lacking(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
+    def unfulfilled(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
         """Who still lacks what it is owed: if that is so for ever, the property is violated."""
 
-    def progress(self, seen: Seen) -> Sequence[str]:
+    def progress(self, seen: ExternalEvent) -> Sequence[str]:
         """The properties that such an event is progress for, even if it is somebody else's."""
 
-    def shown(self, seen: Seen) -> Sequence[str]:
+    def shown(self, seen: ExternalEvent) -> Sequence[str]:
         """The properties that are about such an event: without any, nothing was shown."""
 
     def about_the_end(self) -> Sequence[str]:

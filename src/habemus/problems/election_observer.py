@@ -13,31 +13,31 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from habemus.core import Indication, ProcessId
-from habemus.core.model import Asking, Knowledge, Seen, UseState
+from habemus.core.model import ClientState, ExternalEvent, Knowledge, PossibleRequest
 from habemus.problems.election import Leader
 from habemus.problems.election_monitor import E1, E2, E3, E4
 
 
-class ElectionUse:
+class ElectionClientModel:
     """It may call an election so many times, whenever it likes, and need not."""
 
     def __init__(self, calls: int | None) -> None:
         self.calls = calls
 
-    def first(self) -> UseState:
+    def first(self) -> ClientState:
         return -1 if self.calls is None else self.calls
 
-    def choices(self, state: UseState) -> Sequence[Asking]:
-        return [Asking("elect", voluntary=True)] if state != 0 else []
+    def choices(self, state: ClientState) -> Sequence[PossibleRequest]:
+        return [PossibleRequest("elect", voluntary=True)] if state != 0 else []
 
-    def asked(self, state: UseState, asking: Asking) -> UseState:
+    def asked(self, state: ClientState, asking: PossibleRequest) -> ClientState:
         assert isinstance(state, int)
         return state if state < 0 else state - 1
 
-    def indicated(self, state: UseState, indication: Indication) -> UseState:
+    def indicated(self, state: ClientState, indication: Indication) -> ClientState:
         return state
 
-    def crashed(self, state: UseState) -> UseState:
+    def crashed(self, state: ClientState) -> ClientState:
         return state
 
 
@@ -68,7 +68,7 @@ class ElectionObserver:
             called=frozenset(self.processes) if self.called else frozenset(),
         )
 
-    def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
+    def sees(self, knowledge: Knowledge, seen: ExternalEvent) -> tuple[Knowledge, Sequence[str]]:
         assert isinstance(knowledge, Scene)
         process = seen.process
         if isinstance(seen.value, Leader):
@@ -135,20 +135,20 @@ class ElectionObserver:
         }
         return [name for name, kept in checks.items() if not kept]
 
-    def lacking(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
+    def unfulfilled(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
         assert isinstance(knowledge, Scene)
         if not knowledge.called:
             return []
         named = dict(knowledge.named)
         return [(E2.name, process) for process in knowledge.up if process not in named]
 
-    def progress(self, seen: Seen) -> Sequence[str]:
+    def progress(self, seen: ExternalEvent) -> Sequence[str]:
         return []
 
     def about_the_end(self) -> Sequence[str]:
         return [E1.name, E3.name, E4.name] if self.scope == "eventually" else [E3.name]
 
-    def shown(self, seen: Seen) -> Sequence[str]:
+    def shown(self, seen: ExternalEvent) -> Sequence[str]:
         return (
             [E1.name, E2.name, E3.name, E4.name]
             if isinstance(seen.value, Leader) and seen.value.process is not None

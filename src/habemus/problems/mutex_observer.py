@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from habemus.core import Indication, ProcessId
-from habemus.core.model import Asking, Knowledge, Seen, UseState
+from habemus.core.model import ClientState, ExternalEvent, Knowledge, PossibleRequest
 from habemus.core.shapes import Names
 from habemus.problems import fencing
 from habemus.problems.fencing import FENCE, LockLost, Token
@@ -33,7 +33,7 @@ class Visit(NamedTuple):
     writes: int = 0  # that it still makes before it leaves
 
 
-class MutexUse:
+class MutexClientModel:
     """It asks, waits, stays inside for as long as it likes, leaves; with a token it writes on
     entering and before leaving.
     """
@@ -41,24 +41,26 @@ class MutexUse:
     def __init__(self, entries: int | None) -> None:
         self.entries = entries
 
-    def first(self) -> UseState:
+    def first(self) -> ClientState:
         return Visit(self.entries)
 
-    def choices(self, state: UseState) -> Sequence[Asking]:
+    def choices(self, state: ClientState) -> Sequence[PossibleRequest]:
         assert isinstance(state, Visit)
         if state.stage == Stage.OUTSIDE:
             return (
-                [Asking("acquire", voluntary=True)] if state.left is None or state.left > 0 else []
+                [PossibleRequest("acquire", voluntary=True)]
+                if state.left is None or state.left > 0
+                else []
             )
         if state.stage == Stage.WAITING:
             return []
         return (
-            [Asking("write", state.token)]
+            [PossibleRequest("write", state.token)]
             if state.writes and state.token is not None
-            else [Asking("release")]
+            else [PossibleRequest("release")]
         )
 
-    def asked(self, state: UseState, asking: Asking) -> UseState:
+    def asked(self, state: ClientState, asking: PossibleRequest) -> ClientState:
         assert isinstance(state, Visit)
         if asking.name == "acquire":
             return Visit(None if state.left is None else state.left - 1, Stage.WAITING)
@@ -66,13 +68,13 @@ class MutexUse:
             state._replace(writes=state.writes - 1) if asking.name == "write" else Visit(state.left)
         )
 
-    def indicated(self, state: UseState, indication: Indication) -> UseState:
+    def indicated(self, state: ClientState, indication: Indication) -> ClientState:
         assert isinstance(state, Visit)
         if isinstance(indication, fencing.Granted):
             return state._replace(stage=Stage.INSIDE, token=indication.token, writes=2)
         return state._replace(stage=Stage.INSIDE) if isinstance(indication, Granted) else state
 
-    def crashed(self, state: UseState) -> UseState:
+    def crashed(self, state: ClientState) -> ClientState:
         assert isinstance(state, Visit)
         return Visit(state.left)
 
@@ -111,7 +113,7 @@ class MutexObserver:
     def first(self) -> Knowledge:
         return Scene()
 
-    def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
+    def sees(self, knowledge: Knowledge, seen: ExternalEvent) -> tuple[Knowledge, Sequence[str]]:
         assert isinstance(knowledge, Scene)
         inside, waiting, writes, tokens = knowledge
         process = seen.process
@@ -158,7 +160,7 @@ class MutexObserver:
         assert isinstance(knowledge, Scene)
         return [ME2_DEADLOCK.name] if knowledge.waiting else []
 
-    def lacking(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
+    def unfulfilled(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
         assert isinstance(knowledge, Scene)
         return [
             (name, process)
@@ -166,13 +168,13 @@ class MutexObserver:
             for name in (ME2_DEADLOCK.name, ME2_STARVATION.name)
         ]
 
-    def progress(self, seen: Seen) -> Sequence[str]:
+    def progress(self, seen: ExternalEvent) -> Sequence[str]:
         return [ME2_DEADLOCK.name] if isinstance(seen.value, Granted) else []
 
     def about_the_end(self) -> Sequence[str]:
         return []
 
-    def shown(self, seen: Seen) -> Sequence[str]:
+    def shown(self, seen: ExternalEvent) -> Sequence[str]:
         if isinstance(seen.value, Granted):
             tokens = [TOKEN.name] if isinstance(seen.value, fencing.Granted) else []
             return [ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name, ME3.name, *tokens]

@@ -15,7 +15,7 @@ CORE = ("habemus", "core")
 
 
 @contextmanager
-def blaming() -> Iterator[None]:
+def attribute_to_algorithm() -> Iterator[None]:
     """Whatever a handler raises inside is a `MistakeInAlgorithm` that says where."""
     try:
         yield

@@ -15,7 +15,7 @@ from habemus.catalog.entries import Entry, find
 from habemus.core.properties import Finding, Kind, Verdict, worst
 from habemus.core.system import System
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
-from habemus.runs.author_errors import blaming
+from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.setup import BadSetup, Setup
 from habemus.runs.systems import system_of
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
@@ -315,7 +315,7 @@ def perform(
         search.decides = partial(_is_counted, entry)
         return search
 
-    with blaming():
+    with attribute_to_algorithm():
         search = _searched(check, made, progress)
     found, loops = _loops(search, entry)
     report = CheckReport(check, entry, system, search, loops)

@@ -10,7 +10,7 @@ from habemus.catalog.entries import find
 from habemus.runs.check import Check
 from habemus.runs.setup import BadSetup
 from habemus.runtimes.checker.counterexample import STEP_US
-from habemus.schedules.perform import CannotPerform, performed, same_deeds
+from habemus.schedules.perform import CannotPerform, performed, same_behaviour
 from habemus.schedules.play import Played, played
 from habemus.schedules.schedule import schedule_of
 from habemus.traces import Trace, digest
@@ -65,7 +65,7 @@ def again(trace: Trace) -> Again:
                 if simulation.violated[name] == result.violated.get(name)
                 else f": {simulation.violated[name]}"
             )
-        elif same_deeds(simulation.events, result.events):
+        elif same_behaviour(simulation.events, result.events):
             simulated = "the same events"
         else:
             simulated, agrees = "other events", False

@@ -154,7 +154,7 @@ def performed(
     )
 
 
-def same_deeds(one: Sequence[Event], other: Sequence[Event]) -> bool:
+def same_behaviour(one: Sequence[Event], other: Sequence[Event]) -> bool:
     """Whether processes did the same at the same moments; when the network drops something is its
     own affair.
     """
@@ -228,4 +228,4 @@ def _faults(events: Sequence[Event], steps: Sequence[Step]) -> list[Fault]:
     return faults
 
 
-__all__ = ["CannotPerform", "Performed", "performed", "same_deeds"]
+__all__ = ["CannotPerform", "Performed", "performed", "same_behaviour"]

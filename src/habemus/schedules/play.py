@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from habemus.catalog.entries import Entry, find
 from habemus.core.events import Event, note
-from habemus.core.model import Asking, Seen
+from habemus.core.model import ExternalEvent, PossibleRequest
 from habemus.core.node import (
     Broadcast,
     CancelTimer,
@@ -30,7 +30,7 @@ from habemus.core.process import MistakeInAlgorithm, ProcessId
 from habemus.core.properties import Verdict
 from habemus.core.shapes import plain_of
 from habemus.core.values import Message, Timer
-from habemus.runs.author_errors import blaming
+from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.check import Check
 from habemus.runs.setup import BadSetup
 from habemus.runs.simulate import system_of
@@ -82,7 +82,7 @@ def played(
     diverged = ""
     made = 0
     round_: _Round | None = None
-    with blaming():
+    with attribute_to_algorithm():
         try:
             stage.start(starts)
             for step in following:
@@ -120,7 +120,7 @@ class _Stage:
     entry: Entry
     events: list[Event] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)  # what was seen to be violated
-    recent: list[Seen] = field(default_factory=list)  # what was seen in the last step
+    recent: list[ExternalEvent] = field(default_factory=list)  # what was seen in the last step
     started: bool = False
     _now: int = 0
     _number: int = 0
@@ -214,7 +214,7 @@ class _Stage:
                 return self._return(me, step.kind == "amnesia")
         return list
 
-    def _asking(self, step: Step) -> Asking:
+    def _asking(self, step: Step) -> PossibleRequest:
         possible = (
             self.uses[step.process].choices(self.visits[step.process])
             if step.process in self.visits
@@ -228,7 +228,7 @@ class _Stage:
             f" {_may(asked(each.name, plain_of(tuple(each.arguments))) for each in possible)}"
         )
 
-    def _request(self, me: ProcessId, asking: Asking) -> None:
+    def _request(self, me: ProcessId, asking: PossibleRequest) -> None:
         name, arguments = asking.name, asking.arguments
         self._tell(Event(self._now, me, "request", name, note(arguments) if arguments else None))
         self.visits[me] = self.uses[me].asked(self.visits[me], asking)
@@ -240,7 +240,7 @@ class _Stage:
             )
             self.known[me] |= own
             self.requests[me] += 1
-        self._see(Seen("request", me, name, arguments or None, own, before))
+        self._see(ExternalEvent("request", me, name, arguments or None, own, before))
 
     def _parcel(self, step: Step) -> Parcel:
         first_of: set[ProcessId] = set()
@@ -311,7 +311,7 @@ class _Stage:
         node = self.nodes[me]
         self.up.add(me)
         self._tell(Event(self._now, me, "recover", value=note("amnesia") if amnesia else None))
-        self._see(Seen("recover", me))
+        self._see(ExternalEvent("recover", me))
         if amnesia:
             node.restore(node.stack.initial)
         return node.recover
@@ -325,7 +325,7 @@ class _Stage:
         if me in self.visits:
             self.visits[me] = self.uses[me].crashed(self.visits[me])
         self._tell(Event(self._now, me, "crash"))
-        self._see(Seen("crash", me))
+        self._see(ExternalEvent("crash", me))
 
     def _choose(self, options: Sequence[Any]) -> Any:
         if not self._script:
@@ -360,7 +360,7 @@ class _Stage:
                     )
                     if me in self.visits:
                         self.visits[me] = self.uses[me].indicated(self.visits[me], indication)
-                    self._see(Seen("indicate", me, type(indication).__name__, indication))
+                    self._see(ExternalEvent("indicate", me, type(indication).__name__, indication))
 
     def _send(
         self, me: ProcessId, to: ProcessId, port: int, message: Message, torn: int | None
@@ -396,7 +396,7 @@ class _Stage:
         clock[self._places[event.process]] += 1
         self.events.append(event._replace(clock=tuple(clock)))
 
-    def _see(self, seen: Seen) -> None:
+    def _see(self, seen: ExternalEvent) -> None:
         self.recent.append(seen)
         self.knowledge, names = self.observer.sees(self.knowledge, seen)
         self.wrong += names
@@ -469,14 +469,16 @@ class _Round:
     def __init__(self, stage: _Stage) -> None:
         self.stage = stage
         self.first = stage.state()
-        self.lacking = set(stage.observer.lacking(stage.knowledge))
+        self.unfulfilled = set(stage.observer.unfulfilled(stage.knowledge))
 
     def look(self) -> None:
-        self.lacking &= set(self.stage.observer.lacking(self.stage.knowledge))
+        self.unfulfilled &= set(self.stage.observer.unfulfilled(self.stage.knowledge))
         progress = {
             name for seen in self.stage.recent for name in self.stage.observer.progress(seen)
         }
-        self.lacking = {(name, process) for name, process in self.lacking if name not in progress}
+        self.unfulfilled = {
+            (name, process) for name, process in self.unfulfilled if name not in progress
+        }
 
     def violated(self) -> dict[str, str]:
         """What is violated if it goes on so: only if everything is as it was at first."""
@@ -488,7 +490,8 @@ class _Round:
             " waits for"
         )
         return {
-            name: why.format(label(process)) for name, process in sorted(self.lacking, reverse=True)
+            name: why.format(label(process))
+            for name, process in sorted(self.unfulfilled, reverse=True)
         }
 
 

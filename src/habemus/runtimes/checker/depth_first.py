@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 
-from habemus.core.model import Observer, Use
+from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.local import Bound
@@ -29,7 +29,11 @@ class DepthFirstSearch(Search):
     keeps_states = False
 
     def __init__(
-        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound
+        self,
+        system: System,
+        uses: Mapping[ProcessId, ClientModel],
+        observer: Observer,
+        bound: Bound,
     ) -> None:
         super().__init__(system, uses, observer, bound)
         self._visited: set[int] = set()

@@ -105,11 +105,11 @@ def lassos(search: Search, names: Sequence[str]) -> tuple[list[Lasso], bool]:
         ]
         for state in states
     ]
-    lacking = [search.lacking(state) for state in states]
+    unfulfilled = [search.unfulfilled(state) for state in states]
     found = []
     for name in names:
         for process in search.system.topology.processes:
-            inside = [(name, process) in each for each in lacking]
+            inside = [(name, process) in each for each in unfulfilled]
             lasso = _fair_loop(search, states, edges, inside, name, process)
             if lasso is not None:
                 found.append(lasso)

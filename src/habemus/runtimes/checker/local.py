@@ -19,7 +19,7 @@ from functools import partial
 from itertools import product
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
-from habemus.core.model import Asking, Seen, Use, UseState
+from habemus.core.model import ClientModel, ClientState, ExternalEvent, PossibleRequest
 from habemus.core.node import (
     Broadcast,
     CancelTimer,
@@ -117,7 +117,7 @@ class Label(NamedTuple):
     """What a move is, for whoever tells the story."""
 
     kind: str  # request, receive, timer, crash, recover, amnesia, lose, copy, vanish, pass
-    what: Any = None  # an Asking, a Parcel, a Pending
+    what: Any = None  # a PossibleRequest, a Parcel, a Pending
     choices: tuple[Any, ...] = ()
     torn: int | None = None  # the process crashes after so many of the sends of this step
 
@@ -128,7 +128,7 @@ class Move(NamedTuple):
     sends: tuple[
         tuple[int, int], ...
     ] = ()  # places of other processes, and the bundle of parcels that each gets
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ExternalEvent, ...] = ()
     cost: str = ""  # of COSTS; empty: nothing
     voluntary: bool = False
     in_order: tuple[
@@ -181,7 +181,7 @@ class Result(NamedTuple):
     timers: list[int]  # one for each way to set them
     sends: tuple[tuple[int, int], ...]
     to_itself: tuple[int, ...]
-    seen: tuple[Seen, ...]
+    seen: tuple[ExternalEvent, ...]
     in_order: tuple[tuple[int, int], ...]
 
 
@@ -196,7 +196,7 @@ class Taken(NamedTuple):
     requests: int
     sends: tuple[tuple[int, int], ...]
     to_itself: tuple[int, ...]
-    seen: tuple[Seen, ...]
+    seen: tuple[ExternalEvent, ...]
     voluntary: bool
     in_order: tuple[tuple[int, int], ...]
 
@@ -216,7 +216,7 @@ class Local:
     """One process of a system, at its place among the others."""
 
     def __init__(
-        self, system: System, process: ProcessId, use: Use, bound: Bound, post: Post
+        self, system: System, process: ProcessId, use: ClientModel, bound: Bound, post: Post
     ) -> None:
         self.process = process
         self.bound = bound
@@ -226,7 +226,7 @@ class Local:
         self.components = Components()
         self.states: Numbered[State] = Numbered()
         self.timers: Numbered[tuple[Pending, ...]] = Numbered()
-        self.uses: Numbered[UseState] = Numbered()
+        self.uses: Numbered[ClientState] = Numbered()
         self.post = post
         self.steps = 0  # handlers executed
         self._use = use
@@ -239,7 +239,7 @@ class Local:
         self._known_openings: dict[tuple[int, ...], list[tuple[int, tuple[int, ...]]]] = {}
         self._known_results: dict[tuple[int, int, int, int], Result] = {}
         self._known_inboxes: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
-        self._known_choices: dict[int, Sequence[Asking]] = {}
+        self._known_choices: dict[int, Sequence[PossibleRequest]] = {}
         self._copies = bound.budget("copy")
         assert self.timers.number(()) == 0
         self.on_step: Callable[[int, Hashable, Sequence[Outcome]], None] | None = (
@@ -322,7 +322,7 @@ class Local:
         """All that the event of this key can lead to."""
         run: Callable[[], list[Effect]]
         match key:
-            case Asking(name, arguments):
+            case PossibleRequest(name, arguments):
                 run = partial(self._node.request, name, *arguments)
             case "start":
                 run = self._node.start
@@ -368,7 +368,7 @@ class Local:
             return [*steps, *self._crashes(component, steps), *self._losses(component)]
         return steps
 
-    def _choices(self, use: int) -> Sequence[Asking]:
+    def _choices(self, use: int) -> Sequence[PossibleRequest]:
         """What the application may ask for, by the number of its state."""
         known = self._known_choices.get(use)
         if known is None:
@@ -399,7 +399,9 @@ class Local:
                 own = 1 << (self.places[self.process] * self._requests_each + component.requests)
                 before = component.known
                 after = after._replace(known=before | own, requests=component.requests + 1)
-            seen = Seen("request", self.process, asking.name, asking.arguments or None, own, before)
+            seen = ExternalEvent(
+                "request", self.process, asking.name, asking.arguments or None, own, before
+            )
             all_taken += [
                 self._taken(
                     after,
@@ -464,7 +466,7 @@ class Local:
         before: Component,
         label: Label,
         outcome: Outcome,
-        seen: tuple[Seen, ...] = (),
+        seen: tuple[ExternalEvent, ...] = (),
         voluntary: bool = False,
     ) -> Taken:
         use, timers, sends, to_itself, observed, in_order = self._result(before, outcome)
@@ -522,7 +524,7 @@ class Local:
     def _crashes(self, component: Component, steps: Sequence[Move]) -> Iterator[Move]:
         if not self.bound.budget("crash"):
             return
-        seen = (Seen("crash", self.process),)
+        seen = (ExternalEvent("crash", self.process),)
         yield Move(Label("crash"), self._down(component), (), seen, "crash")
         # In the middle of a step: what is durable is stored, and only the first of the messages
         # have gone.
@@ -580,7 +582,7 @@ class Local:
                     self.components.number(component._replace(inbox=rest)),
                 )
             )
-        seen = (Seen("recover", self.process),)
+        seen = (ExternalEvent("recover", self.process),)
         for kind in ("recover", "amnesia"):
             if self.bound.budget(kind):
                 state = (
@@ -598,7 +600,7 @@ class Local:
         before: Component,
         label: Label,
         outcome: Outcome,
-        seen: tuple[Seen, ...] = (),
+        seen: tuple[ExternalEvent, ...] = (),
         cost: str = "",
     ) -> list[Move]:
         moves: list[Move] = []
@@ -614,7 +616,7 @@ class Local:
         use = self.uses.values[before.use]
         parcels: list[tuple[int, int]] = []
         to_itself: list[int] = []
-        observed: list[Seen] = []
+        observed: list[ExternalEvent] = []
         settings: list[list[tuple[int, Timer, int | None]]] = []
         for effect in outcome.effects:
             match effect:
@@ -635,7 +637,9 @@ class Local:
                     if self._is_client:
                         use = self._use.indicated(use, indication)
                     observed.append(
-                        Seen("indicate", self.process, type(indication).__name__, indication)
+                        ExternalEvent(
+                            "indicate", self.process, type(indication).__name__, indication
+                        )
                     )
         timers = (
             [self._set(before.timers, setting) for setting in product(*settings)]
@@ -736,7 +740,7 @@ class Local:
     def state_of(self, number: int) -> State:
         return self.states.values[self.components.values[number].node]
 
-    def use_of(self, number: int) -> UseState:
+    def use_of(self, number: int) -> ClientState:
         return self.uses.values[self.components.values[number].use]
 
     def is_up(self, number: int) -> bool:
@@ -782,7 +786,7 @@ class Local:
         return [part.path for part in self.stack.parts]
 
 
-def locals_of(system: System, uses: Mapping[ProcessId, Use], bound: Bound) -> list[Local]:
+def locals_of(system: System, uses: Mapping[ProcessId, ClientModel], bound: Bound) -> list[Local]:
     post = Post()
     return [Local(system, process, uses[process], bound, post) for process in system.plans]
 
@@ -791,7 +795,6 @@ __all__ = [
     "BUDGETS",
     "COSTS",
     "FAULTS",
-    "Asking",
     "Bound",
     "Component",
     "Label",
@@ -800,6 +803,7 @@ __all__ = [
     "Numbered",
     "Parcel",
     "Pending",
+    "PossibleRequest",
     "Post",
     "locals_of",
     "spent",

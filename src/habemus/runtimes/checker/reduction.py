@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import TypeAlias
 
-from habemus.core.model import Observer, Use
+from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.local import Bound, Label, Move
@@ -51,7 +51,11 @@ class ReducedSearch(MergingSearch):
     told = "breadth first, quiet receipts at once (validated, not proved)"
 
     def __init__(
-        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound
+        self,
+        system: System,
+        uses: Mapping[ProcessId, ClientModel],
+        observer: Observer,
+        bound: Bound,
     ) -> None:
         if bound.synchronous:
             raise CannotReduce("while time passes for all, no step is independent of the others")

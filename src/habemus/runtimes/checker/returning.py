@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from habemus.core.model import Knowledge, Observer, Seen
+from habemus.core.model import ExternalEvent, Knowledge, Observer
 from habemus.core.process import ProcessId
 
 
@@ -25,7 +25,7 @@ class Returning:
     def first(self) -> Knowledge:
         return _Watched(self.observer.first())
 
-    def sees(self, knowledge: Knowledge, seen: Seen) -> tuple[Knowledge, Sequence[str]]:
+    def sees(self, knowledge: Knowledge, seen: ExternalEvent) -> tuple[Knowledge, Sequence[str]]:
         assert isinstance(knowledge, _Watched)
         known, violated = self.observer.sees(knowledge.knowledge, seen)
         down = knowledge.down
@@ -39,14 +39,14 @@ class Returning:
         assert isinstance(knowledge, _Watched)
         return () if knowledge.down else self.observer.at_rest(knowledge.knowledge)
 
-    def lacking(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
+    def unfulfilled(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
         assert isinstance(knowledge, _Watched)
-        return () if knowledge.down else self.observer.lacking(knowledge.knowledge)
+        return () if knowledge.down else self.observer.unfulfilled(knowledge.knowledge)
 
-    def progress(self, seen: Seen) -> Sequence[str]:
+    def progress(self, seen: ExternalEvent) -> Sequence[str]:
         return self.observer.progress(seen)
 
-    def shown(self, seen: Seen) -> Sequence[str]:
+    def shown(self, seen: ExternalEvent) -> Sequence[str]:
         return self.observer.shown(seen)
 
     def about_the_end(self) -> Sequence[str]:

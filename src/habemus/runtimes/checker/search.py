@@ -21,7 +21,7 @@ from itertools import product
 from time import monotonic
 from typing import Any, ClassVar, NamedTuple
 
-from habemus.core.model import Knowledge, Observer, Seen, Use
+from habemus.core.model import ClientModel, ExternalEvent, Knowledge, Observer
 from habemus.core.node import SetTimer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
@@ -88,7 +88,7 @@ class Step(NamedTuple):
     place: int  # of the process; -1 where time passes for all
     label: Label
     target: int
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ExternalEvent, ...] = ()
     voluntary: bool = False
 
 
@@ -145,7 +145,7 @@ class Search:
     def __init__(
         self,
         system: System,
-        uses: Mapping[ProcessId, Use],
+        uses: Mapping[ProcessId, ClientModel],
         observer: Observer,
         bound: Bound,
         locals_: list[Local] | None = None,
@@ -157,7 +157,7 @@ class Search:
             system, uses, bound
         )  # those of another search have their tables filled
         self.knowledge: Numbered[Knowledge] = Numbered()
-        self.sights: Numbered[tuple[Seen, ...]] = Numbered()
+        self.sights: Numbered[tuple[ExternalEvent, ...]] = Numbered()
         self.budgets: Numbered[tuple[int, ...]] = Numbered()
         self.extent = Extent()
         self.wrong: dict[str, Wrong] = {}
@@ -300,13 +300,13 @@ class Search:
             )
         return names
 
-    def lacking(self, state: int) -> frozenset[tuple[str, ProcessId]]:
+    def unfulfilled(self, state: int) -> frozenset[tuple[str, ProcessId]]:
         """Who lacks what it is owed in a state."""
         knowledge = state >> self._shifts[self._watch] & self._masks[self._watch]
         found = self._lacking.get(knowledge)
         if found is None:
             found = self._lacking[knowledge] = frozenset(
-                self.observer.lacking(self.knowledge.values[knowledge])
+                self.observer.unfulfilled(self.knowledge.values[knowledge])
             )
         return found
 

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import NamedTuple, TypeAlias
 
-from habemus.core.model import Observer, Seen, Use
+from habemus.core.model import ClientModel, ExternalEvent, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.local import Bound, Local, spent
@@ -42,7 +42,7 @@ from habemus.runtimes.checker.search import (
     without_collecting,
 )
 
-Key: TypeAlias = tuple[int, tuple[tuple[int, int], ...], tuple[Seen, ...], str]
+Key: TypeAlias = tuple[int, tuple[tuple[int, int], ...], tuple[ExternalEvent, ...], str]
 """Of an event: who moves, the bundles that others get, what is seen of it, what it costs."""
 
 Edges: TypeAlias = dict[int, int]
@@ -118,7 +118,7 @@ class SymbolicSearch(Search):
     def __init__(
         self,
         system: System,
-        uses: Mapping[ProcessId, Use],
+        uses: Mapping[ProcessId, ClientModel],
         observer: Observer,
         bound: Bound,
         locals_: list[Local] | None = None,

@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice, permutations, product
 from typing import Any
 
-from habemus.core.model import Asking, Observer, Use
+from habemus.core.model import ClientModel, Observer, PossibleRequest
 from habemus.core.node import Broadcast, Chosen, Effect, Indicate, Send, SetTimer, State
 from habemus.core.process import ProcessId
 from habemus.core.shapes import Names, renamed_value
@@ -41,7 +41,11 @@ class SymmetricSearch(MergingSearch):
     told = "breadth first, one state for all that are the same up to names"
 
     def __init__(
-        self, system: System, uses: Mapping[ProcessId, Use], observer: Observer, bound: Bound
+        self,
+        system: System,
+        uses: Mapping[ProcessId, ClientModel],
+        observer: Observer,
+        bound: Bound,
     ) -> None:
         if bound.order:
             raise NotSymmetric("what happened before what is kept track of by names")
@@ -233,7 +237,7 @@ def _renamed_parcel(parcel: Parcel, names: Names) -> Parcel:
 
 def _renamed_key(key: Hashable, names: Names) -> Hashable:
     match key:
-        case Asking() | str():
+        case PossibleRequest() | str():
             return key
         case (int() as sender, int() as port, message):
             return (names.get(sender, sender), port, renamed_value(message, names))
@@ -272,7 +276,7 @@ def _renamed_effects(
 
 def _told(key: Hashable) -> str:
     match key:
-        case Asking() as asking:
+        case PossibleRequest() as asking:
             return asking.name
         case (int() as sender, int(), message):
             return f"{message!r} from {sender}"

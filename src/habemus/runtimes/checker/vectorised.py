@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from habemus.core.model import Observer, Use
+from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.local import COSTS, Bound, Local, Move
@@ -69,7 +69,7 @@ class VectorisedSearch(Search):
     def __init__(
         self,
         system: System,
-        uses: Mapping[ProcessId, Use],
+        uses: Mapping[ProcessId, ClientModel],
         observer: Observer,
         bound: Bound,
         locals_: list[Local] | None = None,

@@ -15,7 +15,7 @@ from habemus.core import Const, Durable, Message, ProcessId, Timer, upon, whenev
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
 from habemus.problems.mutex import Mutex
-from habemus.problems.mutex_observer import MutexObserver, MutexUse
+from habemus.problems.mutex_observer import MutexClientModel, MutexObserver
 from habemus.runs.check import Check, CheckReport, perform
 from habemus.runs.setup import BadSetup
 from habemus.runtimes.checker.fairness import has_loops
@@ -228,7 +228,7 @@ class Chatter(Mutex):
 @pytest.mark.parametrize("merging", [False, True])
 def test_a_message_that_is_under_way_already_goes_round_all_the_same(merging: bool) -> None:
     system = Chatter.system(1)
-    search = Search(system, {1: MutexUse(1)}, MutexObserver(), Bound(merging=merging))
+    search = Search(system, {1: MutexClientModel(1)}, MutexObserver(), Bound(merging=merging))
     search.run(1_000)
     assert has_loops(search)
 
@@ -317,7 +317,7 @@ def test_a_crash_in_the_middle_of_a_broadcast() -> None:
     """After each of its messages but the last: the crash after the last one is a move of its own."""
     system = RicartAgrawala.system(4)
     [first, *_] = locals_of(
-        system, dict.fromkeys(system.plans, MutexUse(1)), Bound(budgets=(("crash", 1),))
+        system, dict.fromkeys(system.plans, MutexClientModel(1)), Bound(budgets=(("crash", 1),))
     )
     [start] = first.starts()
     torn = [move for move in first.moves(start.target) if move.label.torn is not None]
@@ -354,7 +354,7 @@ def test_a_crash_in_the_middle_of_a_step_on_a_timer(
     """It takes from both budgets, where both are bounded."""
     system = Caller.system(3)
     [first, *_] = locals_of(
-        system, dict.fromkeys(system.plans, MutexUse(1)), Bound(budgets=budgets)
+        system, dict.fromkeys(system.plans, MutexClientModel(1)), Bound(budgets=budgets)
     )
     [start] = first.starts()
     [asked] = [
