@@ -1,4 +1,4 @@
-"""The application of a run: lets a workload ask the processes, and ends the run when it is done."""
+"""The application of a run: passes requests of the workload on, and ends the run with it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from habemus.runtimes.sim.network import Network
 Ask: TypeAlias = tuple[ProcessId, str, tuple[Any, ...], int | None]
 """Control: process, request, arguments, and in which of its lives (None: any).
 
-By far the most frequent control event, so it is a plain tuple.
+The most frequent control event by far, so it is a plain tuple.
 """
 
 
 class Stop(NamedTuple):
-    """Control: the run ends, if nothing speaks against it."""
+    """Control: end the run, unless a crashed process will recover and ask again."""
 
     reason: str
     run: int | None = None  # the call of run() that it belongs to; None: any
@@ -93,7 +93,7 @@ class Application:
         self._calendar.schedule(self._grace, Stop("done"))
 
     def keeps_going(self, *, recoveries_are_due: bool) -> bool:
-        """Whether the run goes on after all: a process has recovered and asks again, or will."""
+        """Whether the run continues: a process has recovered and asks again, or will."""
         if self.workload is None or (self.workload.is_done() and not recoveries_are_due):
             return False
         self._is_stopping = False

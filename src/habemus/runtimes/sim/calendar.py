@@ -1,8 +1,8 @@
-"""Events under way in a simulated run, by the instant at which they happen.
+"""Pending events of a simulated run, by the instant at which they happen.
 
 Messages are many and instants are few.  So the calendar is a list of events for each instant,
-unsorted until its time has come, and a heap of the instants: faster than a heap of messages.
-The order within an instant is that of the drawn ties, never that of insertion.
+sorted only when the instant is reached, and a heap of the instants: faster than a heap of messages.
+Events of one instant are ordered by random ties, never by insertion.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ TIE = 30
 """Random bits that order one instant: as many as fit a small integer, which compares fast."""
 
 Queued: TypeAlias = tuple[int, int, ProcessId, Any]
-"""An event under way: tie, address, sender, message.
+"""A pending event: tie, address, sender, message.
 
 For the address CONTROL, the sender is a sequence number and the message is a control value.
 """
 
 
 class Calendar:
-    """The events under way and the present instant."""
+    """The pending events and the current time."""
 
     __slots__ = ("bits", "buckets", "instants", "now", "sequence")
 
@@ -49,7 +49,7 @@ class Calendar:
     def schedule(self, after: int, control: Any) -> int:
         """Add a control event and return its sequence number."""
         self.sequence += 1
-        # At least one instant later: nothing is ever added to the instant that is being worked on.
+        # At least one instant later: no event is ever added to the instant being processed.
         arrival = self.now + (after if after > 0 else 1)
         events = self.buckets[arrival]
         if not events:
@@ -63,13 +63,13 @@ class Calendar:
         self.enter(self.now + max(1, after), (-1, CONTROL, self.sequence, control))
 
     def put_back(self, events: list[Queued]) -> None:
-        """Return events of the present instant that were taken and not worked on."""
+        """Put back events of the current instant that were taken but not processed."""
         if events:
             self.buckets[self.now] = events + self.buckets[self.now]
             heappush(self.instants, self.now)
 
     def draw(self, span: Span) -> int:
-        """Draw a duration from a range; a plain number is itself."""
+        """Draw a duration from a range; return a plain number unchanged."""
         if isinstance(span, int):
             return span
         low, high = span

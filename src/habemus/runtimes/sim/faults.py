@@ -1,4 +1,4 @@
-"""What can go wrong in a simulated run, and when: at a time, or at the k-th event of a kind."""
+"""Faults of a simulated run, each at a given time or at the k-th event of a kind."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from habemus.runtimes.sim.network import Delay
 
 @dataclass(frozen=True)
 class Nth:
-    """The k-th event of a kind at a process: `send`, `receive`, `request`, `indicate`, `timer`, or
-    the name of a message, request, timer or indication.  At a `send` the process is struck in the
-    middle of its step: what it had stored is stored, earlier messages of the step are out, this one
-    and later ones are not."""
+    """The k-th event of a kind at a process.
+
+    Kinds are `send`, `receive`, `request`, `indicate`, `timer`, and the name of any message,
+    request, timer or indication.  A fault at a `send` strikes in the middle of the step: durable
+    variables keep what the step stored, messages sent earlier in the step are on the network, this
+    message and later ones are not.
+    """
 
     kind: str
     count: int = 1
@@ -32,7 +35,7 @@ When: TypeAlias = int | Nth
 
 @dataclass(frozen=True)
 class Crash:
-    """Lose everything that is not stable, and do nothing until a recovery."""
+    """Stop a process.  Only its durable variables survive until it recovers."""
 
     process: ProcessId
     when: When
@@ -40,7 +43,7 @@ class Crash:
 
 @dataclass(frozen=True)
 class Recover:
-    """Comes back with its stable memory, or with amnesia: as if it had never run."""
+    """Restart a crashed process with its durable variables, or without them (amnesia)."""
 
     process: ProcessId
     when: When
@@ -49,7 +52,7 @@ class Recover:
 
 @dataclass(frozen=True)
 class Pause:
-    """Does nothing for a while; what comes in the meantime waits for it."""
+    """Suspend a process for a while.  Events for it are delivered when it resumes."""
 
     process: ProcessId
     when: When
@@ -58,7 +61,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Cut:
-    """What these links carry is lost from now on.  Messages already under way still arrive."""
+    """Lose all messages sent on these links from now on.  Messages in flight still arrive."""
 
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
@@ -66,7 +69,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Heal:
-    """These links carry messages again; all links, if none is named."""
+    """Let these links carry messages again; all links, if none is named."""
 
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
@@ -74,7 +77,7 @@ class Heal:
 
 @dataclass(frozen=True)
 class Slow:
-    """These links have another delay from now on."""
+    """Change the delay of these links from now on."""
 
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
@@ -83,8 +86,9 @@ class Slow:
 
 @dataclass(frozen=True)
 class Skew:
-    """The clock of this process is fast (negative) or slow by so many millionths: its timers run
-    shorter or longer.
+    """Make the clock of a process fast (negative) or slow, in parts per million.
+
+    Its timers then run shorter or longer.
     """
 
     process: ProcessId
@@ -92,7 +96,9 @@ class Skew:
 
     def __post_init__(self) -> None:
         if not -900_000 <= self.millionths <= 9_000_000:
-            raise ValueError("a clock is off by -900000 to 9000000 millionths")
+            raise ValueError(
+                f"a clock is off by -900000 to 9000000 millionths, not by {self.millionths}"
+            )
 
 
 Fault: TypeAlias = Crash | Recover | Pause | Cut | Heal | Slow | Skew
@@ -121,7 +127,7 @@ def between(*groups: Iterable[ProcessId]) -> tuple[tuple[ProcessId, ProcessId], 
 
 
 def processes_of(fault: Fault) -> list[ProcessId]:
-    """Who is named in a fault, so that a name that does not exist can be refused."""
+    """Return the processes that a fault names, so that unknown ones can be refused."""
     named = (
         [process for link in fault.links for process in link]
         if isinstance(fault, Cut | Heal | Slow)

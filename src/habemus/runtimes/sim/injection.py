@@ -1,4 +1,4 @@
-"""Faults as they strike: crashes, recoveries, pauses, cuts and slow links."""
+"""Fault injection: crashes, recoveries, pauses, cuts and slow links."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class FaultInjector:
         )
 
     def witness(self, process: ProcessId, *names: str) -> None:
-        """Count an event under each of its names, and let the faults that wait for it strike."""
+        """Count an event under each of its names, and inflict the faults that wait for it."""
         for name in names:
             self._seen[process, name] += 1
             for fault, when in self._watched:
@@ -89,7 +89,7 @@ class FaultInjector:
         self.inflict(control.fault)
 
     def inflict(self, fault: Fault) -> None:
-        """Let a fault strike now."""
+        """Inflict a fault now."""
         match fault:
             case Crash(process):
                 self._crash(process)
@@ -182,7 +182,7 @@ class FaultInjector:
 
 
 class _Drop(HandlerTable):
-    """The table of a crashed process: whatever comes is lost."""
+    """The handler table of a crashed process, which drops every event."""
 
     def __missing__(self, kind: type) -> Callable[..., None]:
         return lambda *_: None
@@ -192,7 +192,7 @@ _DROP = _Drop()
 
 
 class _Hold(HandlerTable):
-    """The table of a paused process: whatever comes waits."""
+    """The handler table of a paused process, which keeps every event for later."""
 
     def __init__(self, address: int, backlog: list[tuple[int, int, Any]]) -> None:
         super().__init__()

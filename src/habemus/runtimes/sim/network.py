@@ -18,9 +18,9 @@ MESSAGE_TIME = 1_000
 """The usual delay of a message, and so the unit in which delays are reported."""
 
 Bits: TypeAlias = Callable[[int], int]
-"""Gives that many random bits."""
+"""Draw that many random bits."""
 Sampler: TypeAlias = Callable[[int], int]
-"""Gives the delay of a message that is sent at that moment."""
+"""Draw the delay of a message that is sent at that time."""
 
 
 class Delay(Protocol):
@@ -35,7 +35,7 @@ class Delay(Protocol):
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every delay from `low` to `high` is equally likely; the same twice means a constant delay."""
+    """Delays from `low` to `high`, all equally likely; constant if both are equal."""
 
     low: int = MESSAGE_TIME
     high: int = MESSAGE_TIME
@@ -43,8 +43,8 @@ class Uniform:
     def __post_init__(self) -> None:
         if not 1 <= self.low <= self.high:
             raise ValueError(
-                f"a delay goes from at least 1 to at least as much, not from {self.low} to"
-                f" {self.high}"
+                f"a range of delays begins at 1 or more and does not end before it begins:"
+                f" got {self.low} to {self.high}"
             )
 
     @property
@@ -62,8 +62,9 @@ class Uniform:
 
 @lru_cache(maxsize=1)
 def _exponential_table() -> tuple[int, ...]:
-    """-ln(1-u) in units of 2**-16 for 4096 values of u.  Decimal's logarithm is the same
-    everywhere; math.log's is not.
+    """Tabulate -ln(1-u) in units of 2**-16 for 4096 values of u.
+
+    Decimal's logarithm is the same on every platform; math.log's is not.
     """
     return tuple(int(-((Decimal(2 * step + 1) / 8192).ln()) * 65536) for step in range(4096))
 
@@ -89,8 +90,9 @@ class Exponential:
 
 @dataclass(frozen=True)
 class HeavyTail:
-    """Half of the messages take up to twice the base, a quarter up to four times, and so on: now
-    and then one is very late.
+    """Delays of which a few are very long.
+
+    Half of the messages take up to twice the base, a quarter up to four times, and so on.
     """
 
     base: int = MESSAGE_TIME
@@ -121,10 +123,10 @@ class HeavyTail:
 
 @dataclass(frozen=True)
 class UntilGst:
-    """The partially synchronous model: wild until the global stabilisation time, which no process
-    knows, and bounded after it.
+    """The partially synchronous model: delays are bounded after the global stabilisation time.
 
-    A message that is still under way at that time arrives within the bound, counted from then.
+    No process knows that time.  A message in flight at that time arrives within the bound, counted
+    from then.
     """
 
     before: Delay = HeavyTail()
@@ -133,11 +135,11 @@ class UntilGst:
 
     def __post_init__(self) -> None:
         if self.gst < 0:
-            raise ValueError(f"the stabilisation time is a moment of the run, not {self.gst}")
+            raise ValueError(f"the stabilisation time is 0 or later, not {self.gst}")
 
     @property
     def mean(self) -> int:
-        """Of the messages after the stabilisation: the unit in which delays are reported."""
+        """Mean delay after the stabilisation, which is the unit in which delays are reported."""
         return self.after.mean
 
     @property
@@ -155,15 +157,14 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class Network:
-    """What the links do.  Chances are per million, so that they are integers too."""
+    """The behaviour of the links.  Chances are integers, in parts per million."""
 
     delay: Delay = Uniform()
     fifo: bool = False
     loss: int = 0
     duplication: int = 0
-    links: Mapping[tuple[ProcessId, ProcessId], Delay] = field(
-        default_factory=dict
-    )  # delays of single links
+    links: Mapping[tuple[ProcessId, ProcessId], Delay] = field(default_factory=dict)
+    """Delays of single links that differ from `delay`."""
 
     def __post_init__(self) -> None:
         for name, chance in (("loss", self.loss), ("duplication", self.duplication)):
@@ -172,5 +173,5 @@ class Network:
 
     @property
     def is_steady(self) -> bool:
-        """Whether every message arrives once, with a delay of the same law on all links."""
+        """Whether every message arrives once, with delays drawn alike on all links."""
         return not (self.loss or self.duplication or self.links)

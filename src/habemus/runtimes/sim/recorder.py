@@ -1,9 +1,9 @@
-"""Turns the simulator's raw log into events.
+"""Turn the simulator's raw log into events.
 
-While it runs, the simulator only appends: the time when it moves on, the queued tuple of a message
-when it is sent and again when it is taken from the queue, and a ready event for everything else,
-which is rare.  What that means is worked out here, later, in order: which number a message has,
-whether it reached anybody, and the vector clocks.
+While it runs, the simulator only appends to a log: the time when it advances, the queued tuple of a
+message when it is sent and again when it is taken from the queue, and a finished event for
+everything else, which is rare.  The recorder reads that log later, in order: it numbers the
+messages, decides whether each was received or lost, and computes the vector clocks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from habemus.runtimes.sim.calendar import CONTROL, Queued
 
 
 class Lost(NamedTuple):
-    """Raw: a message that the network swallowed when it was sent."""
+    """Log entry: a message that the network lost when it was sent."""
 
     time: int
     sender: ProcessId
@@ -27,14 +27,14 @@ class Lost(NamedTuple):
 
 
 class Twice(NamedTuple):
-    """Raw: the second copy of a message that has just been sent."""
+    """Log entry: the second copy of a message that has just been sent."""
 
     first: Queued
     second: Queued
 
 
 class Again(NamedTuple):
-    """Raw: a message that waited for a paused process and is queued anew."""
+    """Log entry: a message that waited for a paused process and is queued again."""
 
     event: Queued
 
@@ -48,17 +48,13 @@ class Recorder:
         self._under_way: dict[int, int] = {}  # id of the queued tuple -> number of the message
         self._down: set[ProcessId] = set()
         self._paused: set[ProcessId] = set()
-        self._held: dict[
-            ProcessId, list[int]
-        ] = {}  # numbers of the messages that wait for a paused process
-        self._copied: set[int] = set()  # numbers of messages of which two copies are under way
+        self._held: dict[ProcessId, list[int]] = {}  # messages that wait for a paused process
+        self._copied: set[int] = set()  # messages of which two copies are under way
         self._position = (
             {process: index for index, process in enumerate(processes)} if clocks else None
         )
         self._clocks = {process: [0] * len(processes) for process in processes} if clocks else {}
-        self._stamps: dict[
-            int, tuple[int, ...]
-        ] = {}  # vector clock of the sending of each message under way
+        self._stamps: dict[int, tuple[int, ...]] = {}  # vector clock at the sending of each message
 
     def events(self, log: Iterable[Any]) -> Iterator[Event]:
         for entry in log:

@@ -1,9 +1,9 @@
-"""How messages leave a process: the functions behind `send` and `broadcast`.
+"""Sending: the functions behind `send` and `broadcast` of a process.
 
 They are made once per process and run, for just the features that the run uses.
-`Transport.transmit` can do everything: loss, duplication, cuts, delays per link.  Networks on which
-nothing goes wrong get the shorter functions at the end of this file, which draw the same random
-bits in the same order.
+`Transport.transmit` can do everything: loss, duplication, cuts, delays per link.  Reliable networks
+use the shorter functions at the end of this file, which draw the same random bits in the same
+order.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Transport:
             self._sample_links()
 
     def transmit(self, sender: ProcessId, to: ProcessId, address: int, message: Message) -> None:
-        """Send one message over a network on which anything may go wrong."""
+        """Send one message, with every fault that the network may have."""
         if sender == to:
             self.send_to_itself(address, sender, message)
             return

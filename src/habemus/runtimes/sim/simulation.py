@@ -39,11 +39,11 @@ CHUNK = 50_000
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run ended.
+    """The reason why a run ended, and its totals.
 
-    `quiescent`: nothing can happen any more.  `done`: the workload is finished, though processes
-    still talk. `time`, `events`: the run was cut off, so what has not happened yet may still
-    happen.
+    `quiescent`: no event is pending.  `done`: the workload is finished, though processes still
+    exchange messages.  `time`, `events`: the run was cut off, so what has not happened yet may
+    still happen.
     """
 
     reason: str
@@ -61,7 +61,7 @@ class _Stopped(Exception):
 
 
 class Record(IntEnum):
-    """How much of a run is recorded.  Each level costs some speed."""
+    """Level of detail at which a run is recorded.  Each level costs some speed."""
 
     NOTHING = 0
     REQUESTS = 1  # what the application, the timers and the faults do
@@ -70,7 +70,7 @@ class Record(IntEnum):
 
 
 class Simulation:
-    """One run."""
+    """One run of a system, which can be interrupted, continued and reset."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Simulation:
             Stop: self._stop,
         }
         self._stepper.targets[CONTROL] = (controls, None)
-        # What a reset needs, worked out once: there may be thousands of runs.
+        # Computed once for all resets: there may be thousands of runs.
         self._initial_targets = dict(self._stepper.targets)
         self._initial_states = [
             (type(process).__restore__, process, part.initial)
@@ -147,9 +147,7 @@ class Simulation:
         return process not in self._stepper.down
 
     def reset(self, seed: int) -> None:
-        """Start over with another seed: the same run as that of a new simulation, without building
-        one.
-        """
+        """Start over with another seed, as a new simulation would, but much faster."""
         super(random.Random, self._random).seed(seed)  # the same for an integer, and faster
         self._begun = False
         self._delivered = 0
@@ -172,12 +170,12 @@ class Simulation:
         events: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Ending:
-        """Run to the end, or to a time or a number of events; may be called again to go on.
+        """Run to the end, or to a time or a number of events; call it again to continue.
 
-        `progress` is told the virtual time and the events so far, now and then.
+        `progress` is called now and then with the virtual time and the number of events so far.
         """
         before = gc.get_threshold()
-        # What is in flight is not garbage, and looking through it costs half the speed.
+        # Messages in flight are not garbage; examining them again and again halves the speed.
         gc.set_threshold(200_000, 50, 50)
         try:
             reason = self._run(until, events, progress)
@@ -229,7 +227,7 @@ class Simulation:
         raise _Stopped(control.reason)
 
     def _advance(self, budget: int) -> bool:
-        """Work on so many events; say whether any are left."""
+        """Process up to so many events and return whether any are left."""
         calendar, targets = self._calendar, self._stepper.targets
         instants, take, put_back = calendar.instants, calendar.buckets.pop, calendar.put_back
         messages, log = self.record >= Record.MESSAGES, self.log.append
@@ -301,7 +299,7 @@ def _check_faults(faults: Sequence[Fault], system: System) -> None:
 
 
 def _stacks_of(system: System) -> dict[ProcessId, Stack]:
-    """The stacks of a system, worked out once for all its runs."""
+    """Return the stacks of a system, computed once for all its runs."""
     stacks: dict[ProcessId, Stack] | None = getattr(system, "_stacks", None)
     if stacks is None:
         of_plan: dict[int, Stack] = {}

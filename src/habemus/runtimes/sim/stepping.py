@@ -1,8 +1,8 @@
 """Steps of the processes: their handlers, effects, timers and requests.
 
 The loop of a run looks an address up in `Stepper.targets` and calls one function from one table.
-So there is no test for crashed processes in it: the table of a crashed process drops what it gets,
-that of a paused one keeps it.  Timers and requests are events for the address CONTROL.
+It does not test whether a process is up: the table of a crashed process drops every event, that of
+a paused one keeps it.  Timers and requests are events for the address CONTROL.
 
 If a fault waits for the k-th event of a process, messages leave it through an outbox, one by one,
 so that a crash can strike in the middle of a step.
@@ -25,14 +25,14 @@ from habemus.runtimes.sim.network import MILLION
 from habemus.runtimes.sim.sending import Senders, Transport, senders_over_links
 
 HandlerTable: TypeAlias = dict[type, Callable[..., None]]
-"""What a process does upon each message and timer."""
+"""Handlers of a process by the type of message or timer."""
 
 Witness: TypeAlias = Callable[..., None]
 """Counts events of a process by name, for the faults that wait for the k-th."""
 
 
 class Fire(NamedTuple):
-    """Control: a timer that may have run out."""
+    """Control: a timer that expires, unless it was cancelled or set again."""
 
     address: int
     timer: Timer
@@ -54,10 +54,10 @@ class Stepper:
         self.stacks = stacks
         self.processes: dict[ProcessId, list[Process]] = {}
         self.targets: dict[int, tuple[HandlerTable, Any]] = {}
-        self.tables: dict[int, HandlerTable] = {}  # those of the processes while they are up
+        self.tables: dict[int, HandlerTable] = {}  # handlers of the processes while they are up
         self.timers: dict[tuple[int, Timer], int] = {}  # sequence number of the event that counts
-        self.down: dict[ProcessId, State] = {}  # what crashed processes recover with
-        self.paused: dict[ProcessId, list[tuple[int, int, Any]]] = {}  # and what waits for them
+        self.down: dict[ProcessId, State] = {}  # the state that a crashed process recovers with
+        self.paused: dict[ProcessId, list[tuple[int, int, Any]]] = {}  # events that wait for each
         self.calendar: Calendar = transport.calendar
         self.log: list[Any] = transport.log
         self.records = records  # whether requests, timers and indications are recorded
@@ -105,7 +105,7 @@ class Stepper:
             self.targets[address] = (self.tables[address], part)
 
     def clear(self) -> None:
-        """Forget what the run has done; the states of the processes are restored elsewhere."""
+        """Forget the run so far, except for the states of the processes."""
         for volatile in (self.timers, self.down, self.paused, self._outboxes, self._indicated):
             volatile.clear()
 
@@ -235,7 +235,7 @@ class Stepper:
         return False
 
     def fire(self, _: None, number: int, control: Fire) -> None:
-        """Handle a timer, unless it was cancelled or set anew."""
+        """Handle a timer, unless it was cancelled or set again."""
         address, timer = control
         process, port = divmod(address, self._transport.ports)
         if self.timers.get(control) != number:

@@ -1,0 +1,20 @@
+"""Functions fit a screen, or nearly: none has more than 100 lines."""
+
+import ast
+from pathlib import Path
+
+import habemus
+
+SOURCE = Path(habemus.__file__).parent
+LIMIT = 100
+
+
+def test_no_function_is_longer_than_the_limit() -> None:
+    too_long = [
+        f"{file.relative_to(SOURCE)}:{node.lineno} {node.name}: {length} lines"
+        for file in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > LIMIT
+    ]
+    assert not too_long, f"split functions of more than {LIMIT} lines: {too_long}"

@@ -1,0 +1,101 @@
+"""Docstrings are plain technical English: they name their subject, and functions command.
+
+A docstring does not begin with a preposition or with a word like *whoever*.  The docstring of a
+function begins with a verb in the imperative ("Return the nodes that..."), or is a plain noun
+phrase, never with a verb in the third person ("Returns").
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import habemus
+
+SOURCE = Path(habemus.__file__).parent
+
+DONE = ("runtimes/sim",)
+"""Rooms and files that obey.  Add yours when it is done; the list ends when it is the package."""
+
+NEVER_FIRST = frozenset(
+    (
+        *("of", "by", "with", "to", "from", "for", "in", "at", "on", "as"),
+        *("before", "after", "without", "under", "until"),
+        *("who", "whom", "whose", "whoever", "what", "nobody", "somebody", "those"),
+    )
+)
+
+ENDS_IN_S_AND_IS_NO_VERB = frozenset(
+    (
+        *("always", "this", "these", "its", "is", "does", "has", "unless"),
+        *("arguments", "bytes", "cards", "choices", "clients", "events", "fields", "files"),
+        *("hours", "indices", "keys", "lines", "links", "lists", "messages", "microseconds"),
+        *("milliseconds", "minutes", "names", "nodes", "numbers", "options", "pairs", "parts"),
+        *("paths", "processes", "properties", "requests", "results", "rows", "seconds", "settings"),
+        *("stages", "states", "status", "times", "values", "verdicts", "words", "axis"),
+    )
+)
+"""Plural nouns and the like with which the docstring of a function may begin."""
+
+FILES = sorted(
+    file
+    for room in DONE
+    for file in ([SOURCE / room] if room.endswith(".py") else (SOURCE / room).rglob("*.py"))
+)
+
+
+def first_word(docstring: str) -> str:
+    found = re.match(r"[\"'`*\s]*([\w'-]*)", docstring)
+    assert found is not None
+    return found.group(1).lower()
+
+
+def complaints_about(node: ast.AST, docstring: str) -> list[str]:
+    word = first_word(docstring)
+    complaints = []
+    if word in NEVER_FIRST:
+        complaints.append(f"begins with {word!r}")
+    is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    is_plain = word.isalpha() and not word.endswith("ss") and word not in ENDS_IN_S_AND_IS_NO_VERB
+    if is_function and is_plain and word.endswith("s"):
+        complaints.append(f"begins with {word!r}, which looks like a verb in the third person")
+    return complaints
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_docstrings_begin_plainly(file: Path) -> None:
+    complaints = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        docstring = ast.get_docstring(node)
+        for complaint in complaints_about(node, docstring) if docstring else ():
+            name = getattr(node, "name", "the module")
+            complaints.append(f"line {getattr(node, 'lineno', 1)}, {name}: {complaint}")
+    assert not complaints
+
+
+@pytest.mark.parametrize(
+    ("source", "is_fine"),
+    [
+        ('def f():\n    """Return the nodes."""', True),
+        ('def f():\n    """Index of the service in wire frames."""', True),
+        ('def f():\n    """Rows of the table."""', True),
+        ('def f():\n    """Process the message."""', True),
+        ('def f():\n    """Returns the nodes."""', False),
+        ('async def f():\n    """Makes a node."""', False),
+        ('class C:\n    """Marks an event."""', True),
+        ('class C:\n    """Of which all the others are."""', False),
+        ('"""`Whoever` asks."""', False),
+    ],
+)
+def test_the_rule_itself(source: str, is_fine: bool) -> None:
+    nodes = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and ast.get_docstring(node)
+    ]
+    [complaints] = [complaints_about(node, ast.get_docstring(node) or "") for node in nodes]
+    assert (not complaints) is is_fine
