@@ -227,7 +227,11 @@ class Connection(asyncio.Protocol):
 
     def _read_lines(self) -> Iterator[None]:
         while self._lines and self._transport is not None:
-            self._read(self._lines[0])
+            try:
+                self._read(self._lines[0])
+            except BaseException:
+                self.abort()  # a connection that nobody reads any more must not stay
+                raise
             self._lines.popleft()
             yield
         if self._transport is None:

@@ -81,7 +81,11 @@ class Incoming(asyncio.Protocol):
 
     def _take(self) -> Iterator[None]:
         while self._bodies and self._transport is not None:
-            self._read(self._bodies[0])
+            try:
+                self._read(self._bodies[0])
+            except BaseException:
+                self.abort()  # a connection that nobody reads any more must not stay
+                raise
             self._bodies.popleft()
             yield
         if self._transport is None:
