@@ -15,7 +15,14 @@ from habemus.algorithms.mutex.elected_coordinator import (
     Overdue,
     Remind,
 )
-from habemus.algorithms.mutex.lending import Grant, Loan, Record, Repeat, Request, RunOut
+from habemus.algorithms.mutex.elected_coordinator_participant import (
+    Grant,
+    Loan,
+    Record,
+    Repeat,
+    Request,
+    RunOut,
+)
 from habemus.algorithms.mutex.ricart_agrawala import WANTED
 from habemus.catalog.entries import entry_of
 from habemus.core import ProcessId

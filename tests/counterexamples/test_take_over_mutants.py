@@ -17,7 +17,7 @@ from habemus.algorithms.mutex.elected_coordinator import (
     ElectedCoordinator,
     ElectedCoordinatorLeased,
 )
-from habemus.algorithms.mutex.lending import Loan, Record
+from habemus.algorithms.mutex.elected_coordinator_participant import Loan, Record
 from habemus.analysis.numbers.ranges import Sizes
 from habemus.analysis.sweeps.seeded_setups import Draw
 from habemus.analysis.sweeps.sweep import Piece, Tally, tally_of

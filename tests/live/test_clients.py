@@ -1031,13 +1031,13 @@ def test_noise_on_the_clients_socket(nodes: Nodes, cluster: Cluster) -> None:
     chance = random.Random(7)
     noises = [b"[" + chance.randbytes(chance.randrange(60)) + b"\n" for _ in range(300)]
     noises += [
-        b'["acquire",1,"locks",["x"],null,null,1]\n',
+        b'["request",1,"locks",["x"],null,null,1]\n',
         b'["hello",9,"x"]\n',
         b'["hello",1,"x","no such session"]\n',
         b"[" * 20_000,
     ]
     noises += [
-        b'["hello",1,"x"]\n["acquire",1,"locks",[],null,null,1]\n',
+        b'["hello",1,"x"]\n["request",1,"locks",[],null,null,1]\n',
         b'["hello",1,"x"]\n["alive",' + b"9" * 400 + b"]\n",
     ]
     with cluster.lock("noise") as lease:

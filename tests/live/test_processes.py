@@ -20,7 +20,7 @@ from tests.ports import reserved_ports
 
 from habemus.deployment.services import judged, replayed
 from habemus.runtimes.live.peers.codec import encoded
-from habemus.runtimes.live.peers.frames import Carry, Hello, Open
+from habemus.runtimes.live.peers.frames import Hello, MessageFrame, OpenFrame
 from habemus.traces.merge import merge, read_record
 
 Start = Callable[..., Any]
@@ -133,8 +133,8 @@ def test_noise_on_a_live_socket(processes: Start) -> None:
     draw = random.Random(3)
     good = [
         encoded(Hello(1, "office", 2, 1, b"f" * 32, b"n" * 32)),
-        encoded(Carry(0, "printer", 1, 2, 0, 0, [5])),
-        encoded(Open(0, "another")),
+        encoded(MessageFrame(0, "printer", 1, 2, 0, 0, [5])),
+        encoded(OpenFrame(0, "another")),
         b"\x01\x0f\xff\xff",
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     ]

@@ -16,7 +16,7 @@ from benchmarks.live.rival import PATIENCE_SECONDS, Absent, Service, answers, fr
 
 SERVER = Path(__file__).with_name("echo.py")
 PASSING = Path(__file__).with_name("passing.py")
-LINE = b'["acquire",1,"locks",["x"],null,2000,123456789]\n'
+LINE = b'["request",1,"locks",["x"],null,2000,123456789]\n'
 
 
 class Echo(Service):

@@ -55,7 +55,7 @@ NUMBERS_LIMIT = 200
 
 
 class Standing(NamedTuple):
-    """Who holds a lock, or leads, as far as the onlooker's node knows."""
+    """Who holds a lock, or leads, as far as the after_delivery's node knows."""
 
     holder: str | None
     node: int | None
@@ -101,7 +101,7 @@ class Request:
                     " for one request"
                 )
         timeout = b"null" if timeout_ms is None else b"%d" % timeout_ms
-        return b'["acquire",%d%s%s%s%d%s]\n' % (
+        return b'["request",%d%s%s%s%d%s]\n' % (
             id,
             self._before,
             timeout,
@@ -648,7 +648,7 @@ class KeptLock:
         if (
             not lease.session.welcome["services"]
             .get(self._request.service, {})
-            .get("hears_wishes", True)
+            .get("sees_waiters", True)
         ):
             self._cluster.release(lease)
             raise RefusedByNode(

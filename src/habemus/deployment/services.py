@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from habemus.algorithms.election.elsewhere import Elsewhere, Told
+from habemus.algorithms.election.shared_election import LeaderChanged, SharedElection
 from habemus.algorithms.links.perfect import PerfectLinks
 from habemus.catalog.entries import find
 from habemus.core.process import Process, ProcessId
@@ -150,7 +150,11 @@ SHARED = "all"
 
 
 def _told(indication: Indication) -> Timer | None:
-    return Told(indication.process, indication.term) if isinstance(indication, Leader) else None
+    return (
+        LeaderChanged(indication.process, indication.term)
+        if isinstance(indication, Leader)
+        else None
+    )
 
 
 def _election_of(setup: Setup) -> System | None:
@@ -178,7 +182,7 @@ def live_system(setup: Setup, *, shared: bool = False) -> System:
     changed: dict[int, Process] = {}  # one plan stays one plan
     for plan in system.plans.values():
         if id(plan) not in changed:
-            other = plan.but(election=Elsewhere()) if shared else plan
+            other = plan.but(election=SharedElection()) if shared else plan
             changed[id(plan)] = (
                 other.over(LINKS[setup.over]) if setup.over and plan.links is None else other
             )

@@ -30,7 +30,14 @@ from habemus.client.errors import RefusedByNode, Unreachable
 from habemus.client.session import own_label
 from habemus.deployment.services import all_services
 from habemus.operations.node_survey import Onlooker, Survey
-from habemus.runtimes.live.config import OVERRIDES, BadConfig, Config, Offer, load, secret_in
+from habemus.runtimes.live.config import (
+    OVERRIDES,
+    BadConfig,
+    Config,
+    ServiceConfig,
+    load,
+    secret_in,
+)
 from habemus.runtimes.live.default_cluster import SECRET, SOCKET, check_own, last_file
 from habemus.runtimes.live.hosting.service import Service
 
@@ -43,7 +50,7 @@ SERVICES = {"mutex": "locks", "election": "elections", "detector": "detectors"}
 
 
 def file_of(
-    ports: Iterable[int], offers: Mapping[str, Offer], *, keeps: bool, records: bool
+    ports: Iterable[int], offers: Mapping[str, ServiceConfig], *, keeps: bool, records: bool
 ) -> str:
     """The text of the cluster's file."""
     lines = [

@@ -1,4 +1,4 @@
-"""A client: a process of Ricart and Agrawala, hosted as a node hosts it, and the jobs for whose
+"""A client: a process of Ricart and Agrawala, local_process as a node hosts it, and the jobs for whose
 sake it asks.
 
 The process is stepped by the steps of the live runtime, and what it does is recorded as that of any
@@ -32,9 +32,9 @@ from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell
 from habemus.problems.mutex import Granted
 from habemus.runtimes.live.hosting.instance import Instance
-from habemus.runtimes.live.hosting.record import Recorder
+from habemus.runtimes.live.hosting.record import NodeRecorder
 from habemus.runtimes.live.hosting.steps import Steps
-from habemus.runtimes.live.hosting.timers import Timers, chance, now_us
+from habemus.runtimes.live.hosting.timers import Timers, now_us, random_source
 from habemus.runtimes.live.sockets import Address
 
 INSTANCE = "printer"
@@ -87,11 +87,11 @@ class Client:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         service = self.group.service()
-        self._draw = chance(None)
+        self._draw = random_source(None)
         self._instance = Instance(service, 0, INSTANCE, self.me, self._draw.choice)
         self._instance.listeners.append(self._hear)
-        self._hosted = self._instance.processes[self.me]
-        process = self._hosted.pure.parts[0]
+        self._local_process = self._instance.processes[self.me]
+        process = self._local_process.pure.parts[0]
         assert isinstance(process, RicartAgrawala)
         self.process = process
         self._timers = Timers(loop, self._draw)
@@ -99,7 +99,7 @@ class Client:
             self.group, service, self._received, lambda: self.process.clock, self._tell
         )
         self._printer = grpc.aio.insecure_channel(str(self._printer_address), options=CHANNEL)
-        self._recorder: Recorder | None = None
+        self._recorder: NodeRecorder | None = None
         try:
             self._server = Server(self._listen, self._transport.services())
         except ValueError:
@@ -107,7 +107,7 @@ class Client:
             raise
         self.address = self._server.address
         if self._record is not None:
-            self._recorder = Recorder(self._record, SERVICE, self.me, [service])
+            self._recorder = NodeRecorder(self._record, SERVICE, self.me, [service])
         self._steps = Steps(
             loop,
             self._timers,
@@ -118,7 +118,7 @@ class Client:
             lambda instance: self._stop_at_once(ProcessFailed(str(instance.failed))),
             self.counts,
         )
-        self._steps.start(self._hosted)
+        self._steps.start(self._local_process)
         await self._server.start()
 
     async def stop(self) -> None:
@@ -161,7 +161,7 @@ class Client:
             asked = now_us()
             self._granted = asyncio.get_running_loop().create_future()
             reminding = asyncio.get_running_loop().create_task(self._remind())
-            self._steps.request(self._hosted, "acquire", (), None)
+            self._steps.request(self._local_process, "acquire", (), None)
             stamp = self.process.stamp
             if self._instance.failed is not None:
                 raise ProcessFailed(self._instance.failed)
@@ -211,12 +211,12 @@ class Client:
         return answer.success, answer.confirmation_message
 
     def _leave(self) -> None:
-        self._steps.request(self._hosted, "release", (), None)
+        self._steps.request(self._local_process, "release", (), None)
         self.say_state()
         self._outside.set()
         parked, self._parked = self._parked, []
         for sender, request, number in parked:
-            self._steps.deliver(self._hosted, sender, 0, request, number)
+            self._steps.deliver(self._local_process, sender, 0, request, number)
 
     async def _remind(self) -> None:
         while True:
@@ -254,7 +254,7 @@ class Client:
             self._tell("forgetful", client=peer, stamp=message.stamp)
             self._parked.append((sender, message, number))
         else:
-            self._steps.deliver(self._hosted, sender, 0, message, number)
+            self._steps.deliver(self._local_process, sender, 0, message, number)
 
     def _has_forgotten(self, sender: ProcessId, request: Request) -> bool:
         """Whether the sender has replied to our request and now comes before it: its clock has lost

@@ -19,7 +19,7 @@ from habemus.printing.serving import PRINTING, Server, is_stamp
 from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell, on_one_line
-from habemus.runtimes.live.hosting.timers import chance, now_us
+from habemus.runtimes.live.hosting.timers import now_us, random_source
 from habemus.runtimes.live.sockets import Address
 
 KEPT_JOBS = 10_000
@@ -64,7 +64,7 @@ class Printer:
         self._tell = tell
         self._confirmation = confirmation
         self._end_after = end_after
-        self._draw = chance(None)
+        self._draw = random_source(None)
         self._clock = 0
         self._printing: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()

@@ -33,7 +33,7 @@ from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell
 from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.peers.codec import HEADER_SIZE, frame_of
-from habemus.runtimes.live.peers.frames import Carry
+from habemus.runtimes.live.peers.frames import MessageFrame
 
 NUMBER = "habemus-message"
 """The metadata of a call under which the number of the message in its sender's record travels; the
@@ -110,7 +110,7 @@ class Transport:
     def send(self, _node: int, frame: bytes) -> None:
         """A message of the process, in the frame in which it would go to another node."""
         carry = frame_of(frame[HEADER_SIZE:])
-        assert isinstance(carry, Carry)
+        assert isinstance(carry, MessageFrame)
         message = self._service.codecs[carry.to][carry.port].decode(carry.kind, carry.fields)
         peer = self._group.client(carry.to)
         if isinstance(message, Request):

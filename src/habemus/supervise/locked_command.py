@@ -26,7 +26,12 @@ import select
 import sys
 from time import sleep
 
-from habemus.runtimes.live.clients.protocol import ELECTIONS, LOCKS, PARTING_US, TRY_MS
+from habemus.runtimes.live.clients.protocol import (
+    CLIENT_SHUTDOWN_GRACE_US,
+    ELECTIONS,
+    LOCKS,
+    TRY_MS,
+)
 from habemus.supervise.process_tree import Family, Guard, guarded, now_us, tell, wait_ms
 
 TYPE_CHECKING = False
@@ -246,7 +251,7 @@ def _asked(
     timeout = "null" if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)
     names = f"[{quoted(wish.name)}]"
     lease = "null" if lease_ms is None else lease_ms
-    line.send(f'["acquire",1,{quoted(wish.service)},{names},{timeout},{lease},{now}]\n'.encode())
+    line.send(f'["request",1,{quoted(wish.service)},{names},{timeout},{lease},{now}]\n'.encode())
     poll = select.poll()
     poll.register(line.fileno(), select.POLLIN)
     heard_us, beat_at = now, now + beat_us
@@ -291,7 +296,7 @@ def _refusal(wish: Wish, told: list[Any]) -> Leaving:
     word, why = told[2], told[3]
     if word == "timeout":
         return _too_late(wish)
-    return Leaving(BAD_USE if word in ("rude", "unknown") else UNREACHABLE, why)
+    return Leaving(BAD_USE if word in ("bad_request", "unknown") else UNREACHABLE, why)
 
 
 def _too_late(wish: Wish) -> Leaving:
@@ -441,7 +446,7 @@ class Stay:
         self._lose(f"the node has gone: {reason}")
         self._poll.unregister(self._line.fileno())
         if not self._runs_out():
-            parting = now_us() + PARTING_US
+            parting = now_us() + CLIENT_SHUTDOWN_GRACE_US
             self._end_at = parting if self._end_at is None else min(parting, self._end_at)
         self._ask_to_end()
 

@@ -17,7 +17,7 @@ import select
 from time import sleep
 
 from habemus import boottime
-from habemus.runtimes.live.clients.protocol import PARTING_US
+from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
 
 TYPE_CHECKING = False
 
@@ -196,7 +196,7 @@ def _guard(parent: int, command: int, heard: int, at_us: int | None, line: int |
         for each, _ in ready:
             if each == line:
                 poll.unregister(each)
-                times[each] = now_us() + PARTING_US
+                times[each] = now_us() + CLIENT_SHUTDOWN_GRACE_US
             else:
                 said = os.read(heard, 4_096)
                 if not said:  # nobody else is there to do it

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from habemus.runtimes.live.certificates import Files, client, make, node
+from habemus.runtimes.live.certificates import CertificateFiles, client, make, node
 
 PATIENCE = 30.0
 """Seconds after which a test that waits has failed."""
@@ -34,7 +34,7 @@ def grants(said: list[Any], token: int = 7) -> bytes:
     """Answer as a node that asks for no proof and grants everything for ever."""
     if said[0] == "hello":
         return line("welcome", WELCOME)
-    if said[0] == "acquire":
+    if said[0] == "request":
         return line("granted", said[1], token, None, said[6], said[3][0])
     return b""
 
@@ -102,7 +102,9 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Certificates of node 1 and of a client."""
     folder = tmp_path_factory.mktemp("papers")
     names = ("ca", "node-1", "client-alice")
-    files = {name: Files(folder / f"{name}.pem", folder / f"{name}.key") for name in names}
+    files = {
+        name: CertificateFiles(folder / f"{name}.pem", folder / f"{name}.key") for name in names
+    }
     leaves = [node("office", 1, files["node-1"]), client("office", "alice", files["client-alice"])]
     make(files["ca"], "office", leaves)
     return folder

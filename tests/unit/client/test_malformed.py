@@ -42,7 +42,7 @@ Start = Callable[..., FakeNode]
 
 
 def answering(noise: bytes) -> Callable[[list[Any]], bytes]:
-    return lambda said: noise if said[0] == "acquire" else grants(said)
+    return lambda said: noise if said[0] == "request" else grants(said)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=SHOWN)

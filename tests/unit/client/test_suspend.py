@@ -50,7 +50,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def for_an_hour(said: list[Any]) -> bytes:
-    if said[0] == "acquire":
+    if said[0] == "request":
         return line("granted", said[1], 7, HOUR * 1_000, said[6], said[3][0])
     return grants(said)
 

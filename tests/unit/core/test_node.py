@@ -423,7 +423,7 @@ def test_a_call_can_enable_a_rule_of_the_component() -> None:
 
 
 def test_of_tells_components_apart() -> None:
-    class Watching(Process):
+    class LockWatchers(Process):
         near: Uses[Detector]
         far: Uses[Detector]
         log: list[str] = []
@@ -444,7 +444,7 @@ def test_of_tells_components_apart() -> None:
         def regain(self, event: Restored) -> None:
             self.log.append("somebody again")
 
-    it = node(Watching(near=Simple(), far=Simple()))
+    it = node(LockWatchers(near=Simple(), far=Simple()))
     it.fire(1, Check(1))
     it.fire(2, Check(1))
     it.deliver(2, 1, Heartbeat())

@@ -35,7 +35,7 @@ from habemus.algorithms.election.bully_stable import BullyStable
 from habemus.algorithms.election.omega import Omega
 from habemus.algorithms.election.omega_recovery import OmegaRecovery
 from habemus.algorithms.election.terms import Terms
-from habemus.algorithms.mutex.lending import (
+from habemus.algorithms.mutex.elected_coordinator_participant import (
     Answer,
     Grant,
     Inquire,

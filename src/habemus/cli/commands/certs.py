@@ -13,7 +13,7 @@ from habemus.cli.commands.node import live
 from habemus.cli.output import json_option, say_json
 
 if TYPE_CHECKING:
-    from habemus.runtimes.live.certificates import Files, Paper, Subject
+    from habemus.runtimes.live.certificates import CertificateFiles, IssuedCertificate, Subject
 
 
 @click.command(
@@ -136,9 +136,9 @@ def certs(
         )
 
 
-def _asked_by(file: Path, secret: Path | None) -> tuple[str, Files, list[Subject]]:
+def _asked_by(file: Path, secret: Path | None) -> tuple[str, CertificateFiles, list[Subject]]:
     """What the configuration of a cluster asks for."""
-    from habemus.runtimes.live.certificates import Files, node
+    from habemus.runtimes.live.certificates import CertificateFiles, node
     from habemus.runtimes.live.config import load
 
     config = load(file, os.environ, {})
@@ -156,17 +156,17 @@ def _asked_by(file: Path, secret: Path | None) -> tuple[str, Files, list[Subject
         node(
             config.cluster,
             number,
-            Files(*config.certificate_files(config.tls, number)),
+            CertificateFiles(*config.certificate_files(config.tls, number)),
             [address.host],
         )
         for number, address in config.nodes.items()
     ]
-    return config.cluster, Files(ca, ca.with_suffix(".key")), subjects
+    return config.cluster, CertificateFiles(ca, ca.with_suffix(".key")), subjects
 
 
 def _asked_in(
     folder: Path, cluster: str | None, size: int | None, hosts: tuple[str, ...]
-) -> tuple[str, Files, list[Subject]]:
+) -> tuple[str, CertificateFiles, list[Subject]]:
     """What the command line asks for."""
     from habemus.runtimes.live.certificates import node
     from habemus.runtimes.live.config import CLUSTER, CLUSTER_NAME, is_cluster_name
@@ -196,13 +196,13 @@ def _clients(cluster: str, folder: Path, clients: str) -> list[Subject]:
     ]
 
 
-def _files_in(folder: Path, name: str) -> Files:
-    from habemus.runtimes.live.certificates import Files
+def _files_in(folder: Path, name: str) -> CertificateFiles:
+    from habemus.runtimes.live.certificates import CertificateFiles
 
-    return Files(folder / f"{name}.pem", folder / f"{name}.key")
+    return CertificateFiles(folder / f"{name}.pem", folder / f"{name}.key")
 
 
-def _shown(paper: Paper) -> dict[str, object]:
+def _shown(paper: IssuedCertificate) -> dict[str, object]:
     return {
         "name": paper.name,
         "certificate": str(paper.files.certificate),

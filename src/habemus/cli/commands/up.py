@@ -24,7 +24,7 @@ from habemus.supervise.locked_command import NOT_EXECUTABLE, NOT_FOUND, UNREACHA
 
 if TYPE_CHECKING:
     from habemus.operations.local_cluster import LocalCluster, LocalNode
-    from habemus.runtimes.live.config import Config, Offer
+    from habemus.runtimes.live.config import Config, ServiceConfig
 
 LOOK_SECONDS = 0.5
 READY_SECONDS = 60.0
@@ -140,17 +140,17 @@ def _configured(
     return config
 
 
-def _offers(algorithm: str | None, options: tuple[str, ...], over: str) -> dict[str, Offer]:
+def _offers(algorithm: str | None, options: tuple[str, ...], over: str) -> dict[str, ServiceConfig]:
     from habemus.catalog.entries import find
     from habemus.deployment.services import live_options
     from habemus.operations.local_cluster import SERVICES
     from habemus.runtimes.live.clients.protocol import LOCKS
-    from habemus.runtimes.live.config import DEFAULT_OFFERS, Offer
+    from habemus.runtimes.live.config import DEFAULT_SERVICES, ServiceConfig
 
     if algorithm is None:
-        algorithm = DEFAULT_OFFERS[LOCKS].algorithm
+        algorithm = DEFAULT_SERVICES[LOCKS].algorithm
     return {
-        SERVICES[find(algorithm).problem.name]: Offer(
+        SERVICES[find(algorithm).problem.name]: ServiceConfig(
             algorithm, live_options(algorithm, options), over
         )
     }

@@ -37,10 +37,10 @@ SECRET_SIZE = 32
 
 
 class BadCertificates(ValueError):
-    """Files that are there and cannot be used, or names that cannot be given; one line."""
+    """CertificateFiles that are there and cannot be used, or names that cannot be given; one line."""
 
 
-class Files(NamedTuple):
+class CertificateFiles(NamedTuple):
     """A certificate and its key."""
 
     certificate: Path
@@ -51,16 +51,16 @@ class Subject(NamedTuple):
     """Whom a certificate is for, and where it is kept."""
 
     name: str
-    files: Files
+    files: CertificateFiles
     hosts: tuple[str, ...] = ()  # where clients that do not know its name find it
     is_node: bool = True
 
 
-class Paper(NamedTuple):
+class IssuedCertificate(NamedTuple):
     """What has become of a certificate."""
 
     name: str
-    files: Files
+    files: CertificateFiles
     expires: datetime
     is_new: bool
 
@@ -72,12 +72,12 @@ class Credential(NamedTuple):
     key: ec.EllipticCurvePrivateKey
 
 
-def node(cluster: str, number: int, files: Files, hosts: Sequence[str] = ()) -> Subject:
+def node(cluster: str, number: int, files: CertificateFiles, hosts: Sequence[str] = ()) -> Subject:
     name = node_name(cluster, number)
     return Subject(name, files, tuple(dict.fromkeys(_host(host, name, cluster) for host in hosts)))
 
 
-def client(cluster: str, client: str, files: Files) -> Subject:
+def client(cluster: str, client: str, files: CertificateFiles) -> Subject:
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", client):
         raise BadCertificates(
             f"{client!r} is not a name for a client: 1 to 40 small letters, digits and hyphens"
@@ -86,12 +86,12 @@ def client(cluster: str, client: str, files: Files) -> Subject:
 
 
 def make(
-    authority: Files,
+    authority: CertificateFiles,
     cluster: str,
     subjects: Sequence[Subject],
     days: int = DAYS,
     renew: bool = False,
-) -> list[Paper]:
+) -> list[IssuedCertificate]:
     """Writes what is not there yet: the authority first, then the subjects in their order.
 
     What is there must be good: made for that name, signed by that authority, and not expired.  With
@@ -105,14 +105,14 @@ def make(
     if signer is None:
         signer = _new_authority(cluster, now)
     papers = [
-        Paper(
+        IssuedCertificate(
             f"the authority of {cluster}",
             authority,
             signer.certificate.not_valid_after_utc,
             not exists,
         )
     ]
-    signed: list[tuple[Files, Credential]] = [] if exists else [(authority, signer)]
+    signed: list[tuple[CertificateFiles, Credential]] = [] if exists else [(authority, signer)]
     for subject in subjects:
         kept = None if renew else _load_signed(subject, signer, authority, now)
         certificate, key = kept, None
@@ -120,7 +120,9 @@ def make(
             certificate, key = _sign(subject, signer, days, now)
             signed.append((subject.files, Credential(certificate, key)))
         papers.append(
-            Paper(subject.name, subject.files, certificate.not_valid_after_utc, kept is None)
+            IssuedCertificate(
+                subject.name, subject.files, certificate.not_valid_after_utc, kept is None
+            )
         )
     for files, (certificate, key) in signed:
         _write(files.key, _pem_of(key), 0o600, renew and files != authority)
@@ -246,10 +248,10 @@ def _usage(
     )
 
 
-# Files.
+# CertificateFiles.
 
 
-def _check_paths(pairs: Sequence[Files]) -> None:
+def _check_paths(pairs: Sequence[CertificateFiles]) -> None:
     paths = [path for files in pairs for path in files]
     for path in paths:
         if paths.count(path) > 1:
@@ -259,14 +261,14 @@ def _check_paths(pairs: Sequence[Files]) -> None:
             )
 
 
-def _check_both(files: Files) -> None:
+def _check_both(files: CertificateFiles) -> None:
     certificate, key = files
     if certificate.exists() != key.exists():
         there, absent = (certificate, key) if certificate.exists() else (key, certificate)
         raise BadCertificates(f"there is {there} but not {absent}, which belongs to it")
 
 
-def _load_authority(files: Files, now: datetime) -> Credential | None:
+def _load_authority(files: CertificateFiles, now: datetime) -> Credential | None:
     if not files.certificate.exists():
         return None
     certificate, key = _certificate_in(files.certificate), _key_in(files.key)
@@ -289,7 +291,7 @@ def _load_authority(files: Files, now: datetime) -> Credential | None:
 
 
 def _load_signed(
-    subject: Subject, signer: Credential, authority: Files, now: datetime
+    subject: Subject, signer: Credential, authority: CertificateFiles, now: datetime
 ) -> x509.Certificate | None:
     path, key_path = subject.files
     if not path.exists():

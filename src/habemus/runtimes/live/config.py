@@ -44,7 +44,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from habemus.runtimes.live.peers.handshake import SECRET_AT_LEAST
-from habemus.runtimes.live.peers.tls import Contexts, contexts
+from habemus.runtimes.live.peers.tls import TlsContexts, contexts
 from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.sockets import Address, is_loopback
 
@@ -64,7 +64,7 @@ class BadConfig(ValueError):
     """A configuration that cannot be meant; one line, with the line of the file where there is one."""
 
 
-class Offer(NamedTuple):
+class ServiceConfig(NamedTuple):
     """A service as it is configured; what the names mean is not known here."""
 
     algorithm: str
@@ -73,12 +73,12 @@ class Offer(NamedTuple):
     shared: bool | None = None  # one election for all its instances; None: if the algorithm can
 
 
-DEFAULT_OFFERS = {
-    "locks": Offer("elected-coordinator-leased"),
+DEFAULT_SERVICES = {
+    "locks": ServiceConfig("elected-coordinator-leased"),
 }
 
 
-class Certificates(NamedTuple):
+class TlsFiles(NamedTuple):
     ca: Path
     certificate: str
     key: str
@@ -88,7 +88,7 @@ class Certificates(NamedTuple):
 class Config:
     cluster: str
     nodes: Mapping[int, Address]
-    offers: Mapping[str, Offer]
+    offers: Mapping[str, ServiceConfig]
     file: Path  # in whose folder other paths are relative
     data: Path | None = (
         None  # None without `has_memory`, or where only the nodes' own flags or environment name it
@@ -98,7 +98,7 @@ class Config:
     record: Path | None = None
     bind: Address | None = None
     insecure: bool = False
-    tls: Certificates | None = None
+    tls: TlsFiles | None = None
     socket: str = ""  # of which node it is: {id}
 
     @property
@@ -149,12 +149,12 @@ class Config:
                 " what he likes"
             )
 
-    def _contexts(self, tls: Certificates, node: int) -> Contexts:
+    def _contexts(self, tls: TlsFiles, node: int) -> TlsContexts:
         certificate, key = self.certificate_files(tls, node)
         warn_if_readable(key)
         return contexts(tls.ca, certificate, key)
 
-    def certificate_files(self, tls: Certificates, node: int) -> tuple[Path, Path]:
+    def certificate_files(self, tls: TlsFiles, node: int) -> tuple[Path, Path]:
         """The certificate of a node, and its key."""
         certificate, key = (
             self.folder / name.replace("{id}", str(node)) for name in (tls.certificate, tls.key)
@@ -311,7 +311,7 @@ class _Reader:
             )
         return Address(matched[1] or matched[2], int(matched[3]))
 
-    def _services(self) -> Mapping[str, Offer]:
+    def _services(self) -> Mapping[str, ServiceConfig]:
         services = self._typed(("services",), self._found.get("services", {}), dict)
         offers = {}
         for name, found in services.items():
@@ -342,8 +342,8 @@ class _Reader:
                 f"{key}={self._option((*at, 'options', key), value)}"
                 for key, value in options.items()
             )
-            offers[name] = Offer(algorithm, tuple(given), over, shared)
-        return offers or DEFAULT_OFFERS
+            offers[name] = ServiceConfig(algorithm, tuple(given), over, shared)
+        return offers or DEFAULT_SERVICES
 
     def _option(self, at: tuple[str, ...], value: object) -> str:
         try:
@@ -365,16 +365,16 @@ class _Reader:
             )
         return found
 
-    def _tls(self) -> Certificates | None:
+    def _tls(self) -> TlsFiles | None:
         if "tls" not in self._found:
             return None
         tls = self._typed(("tls",), self._found["tls"], dict)
-        self._known(("tls",), tls, Certificates._fields)
-        for name in Certificates._fields:
+        self._known(("tls",), tls, TlsFiles._fields)
+        for name in TlsFiles._fields:
             if name not in tls:
                 self._refuse(("tls",), f"[tls] has no {name}")
             self._typed(("tls", name), tls[name], str)
-        return Certificates(self._path.parent / tls["ca"], tls["certificate"], tls["key"])
+        return TlsFiles(self._path.parent / tls["ca"], tls["certificate"], tls["key"])
 
     # What is wrong, and where.
 

@@ -16,14 +16,14 @@ PERIOD_SECONDS = 60.0
 MOST_IN_PERIOD = 20
 
 
-class Complaints:
+class RateLimitedLog:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._logged = 0
         self._left_out = 0
         self._end: asyncio.TimerHandle | None = None
 
-    def warn(self, text: str, *arguments: object) -> None:
+    def warning(self, text: str, *arguments: object) -> None:
         if self._end is None:
             self._end = self._loop.call_later(PERIOD_SECONDS, self._begin_anew)
         if self._logged < MOST_IN_PERIOD:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from habemus.runtimes.live.peers.tls import Contexts
+from habemus.runtimes.live.peers.tls import TlsContexts
 from habemus.runtimes.live.sockets import Address
 
 MOST_INSTANCES = 100_000
@@ -26,7 +26,7 @@ class Settings:
     )
     replace: bool = False  # the node takes the place of one whose stable memory is lost
     secret: bytes | None = None
-    tls: Contexts | None = None
+    tls: TlsContexts | None = None
     record: Path | None = None  # a folder
     seed: int | None = None  # of all draws, for tests; None: the system's
     insecure: bool = False  # other machines may reach it without certificates and secret

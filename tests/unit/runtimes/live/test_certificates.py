@@ -22,14 +22,14 @@ from habemus.problems.mutex import Granted
 from habemus.runtimes.live import certificates
 from habemus.runtimes.live.certificates import (
     BadCertificates,
-    Files,
+    CertificateFiles,
     client,
     make,
     make_secret,
     node,
 )
 from habemus.runtimes.live.config import load
-from habemus.runtimes.live.peers.tls import Contexts, contexts
+from habemus.runtimes.live.peers.tls import TlsContexts, contexts
 
 CLUSTER_FILE = """\
 cluster = "office"
@@ -48,8 +48,8 @@ key = "papers/{id}/node.key"
 """
 
 
-def files(folder: Path, name: str) -> Files:
-    return Files(folder / f"{name}.pem", folder / f"{name}.key")
+def files(folder: Path, name: str) -> CertificateFiles:
+    return CertificateFiles(folder / f"{name}.pem", folder / f"{name}.key")
 
 
 def names_in(path: Path) -> set[str]:
@@ -104,7 +104,7 @@ def test_nodes_with_these_papers_have_a_lock(
         habemus(capsys, "certs", tmp_path / "papers", "--cluster", "office", "--nodes", 3)[0] == 0
     )
 
-    def tls(number: int) -> Contexts:
+    def tls(number: int) -> TlsContexts:
         return contexts(
             tmp_path / "papers" / "ca.pem", *files(tmp_path / "papers", f"node-{number}")
         )
@@ -134,7 +134,7 @@ def test_a_handshake_needs_the_right_authority_the_right_name_and_the_right_use(
             [*subjects, client("office", "alice", files(base, "alice"))],
         )
 
-    def tls(authority: str, folder: str, name: str) -> Contexts:
+    def tls(authority: str, folder: str, name: str) -> TlsContexts:
         made = contexts(tmp_path / authority / "ca.pem", *files(tmp_path / folder, name))
         for each in made:
             each.verify_flags |= ssl.VERIFY_X509_STRICT  # the default from Python 3.13 on

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from habemus.runtimes.live.config import BadConfig, Config, Offer, load
+from habemus.runtimes.live.config import BadConfig, Config, ServiceConfig, load
 from habemus.runtimes.live.sockets import Address
 
 GOOD = """\
@@ -51,7 +51,7 @@ def test_a_good_one(tmp_path: Path) -> None:
         3: Address("::1", 7403),
     }
     assert config.offers == {
-        "locks": Offer("ricart-agrawala", ("notices=true", "timeout=5ms"), "perfect")
+        "locks": ServiceConfig("ricart-agrawala", ("notices=true", "timeout=5ms"), "perfect")
     }
     assert config.data == tmp_path / "data"
     assert str(config.nodes[3]) == "[::1]:7403"

@@ -1,4 +1,4 @@
-"""Connections of clients: lines come in, the desk is asked, lines go out.
+"""Connections of clients: lines come in, the lock_queues is asked, lines go out.
 
 Whoever comes by the local socket is of the same user.  Whoever comes by the network has to prove
 that it knows the cluster's secret, if there is one.  Nothing but a greeting is understood before
@@ -19,19 +19,19 @@ import msgspec
 
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.compiled import is_compiled
-from habemus.runtimes.live.clients.lock_queues import Desk, Session
+from habemus.runtimes.live.clients.lock_queues import ClientSession, LockQueues
 from habemus.runtimes.live.clients.messages import (
-    Acquire,
-    Alive,
-    Force,
-    Hello,
-    Proof,
-    Release,
-    Status,
-    Transfer,
-    Unwatch,
-    Watch,
-    Wrote,
+    AliveLine,
+    ForceLine,
+    HelloLine,
+    ProofLine,
+    ReleaseLine,
+    RequestLine,
+    StatusLine,
+    TransferLine,
+    UnwatchLine,
+    WatchLine,
+    WroteLine,
 )
 from habemus.runtimes.live.clients.protocol import (
     LABEL_LIMIT,
@@ -40,11 +40,11 @@ from habemus.runtimes.live.clients.protocol import (
     VERSION,
     proof,
 )
-from habemus.runtimes.live.clients.watchers import Watching
-from habemus.runtimes.live.hosting.slices import Slices
-from habemus.runtimes.live.log_limits import Complaints
+from habemus.runtimes.live.clients.watchers import LockWatchers
+from habemus.runtimes.live.hosting.slices import TimeSlicer
+from habemus.runtimes.live.log_limits import RateLimitedLog
 from habemus.runtimes.live.peers.codec import check_name
-from habemus.runtimes.live.peers.strangers import Strangers
+from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, origin, tune
 
 if TYPE_CHECKING:
@@ -56,7 +56,17 @@ UNREAD_LIMIT = 4 << 20
 
 
 _LINES = msgspec.json.Decoder(
-    Hello | Proof | Acquire | Release | Transfer | Alive | Wrote | Watch | Unwatch | Status | Force
+    HelloLine
+    | ProofLine
+    | RequestLine
+    | ReleaseLine
+    | TransferLine
+    | AliveLine
+    | WroteLine
+    | WatchLine
+    | UnwatchLine
+    | StatusLine
+    | ForceLine
 )
 _ENCODER = msgspec.json.Encoder()
 LONGEST_US = 10 * 365 * 24 * 3_600_000_000
@@ -64,25 +74,32 @@ MOST_WATCHES = 1_000
 """Locks and elections that one client may watch at a time."""
 
 
-class Clients:
+class ClientConnections:
     """All connections of clients of one node."""
 
     def __init__(
-        self, node: Node, desk: Desk, watching: Watching, slices: Slices, complaints: Complaints
+        self,
+        node: Node,
+        lock_queues: LockQueues,
+        watchers: LockWatchers,
+        slices: TimeSlicer,
+        limited_log: RateLimitedLog,
     ) -> None:
         self.node = node
-        self.desk = desk
-        self.watching = watching
+        self.lock_queues = lock_queues
+        self.watchers = watchers
         self.slices = slices
-        self.complaints = complaints
-        self.connections: set[Connection] = set()
+        self.limited_log = limited_log
+        self.connections: set[ClientConnection] = set()
         self.welcomed = 0
         self.is_compiled = is_compiled()
         self.is_closed = False
 
-    def connection(self, strangers: Strangers | None = None) -> Connection:
-        """A connection by the local socket, or by the network, where it is a stranger at first."""
-        return Connection(self, strangers)
+    def connection(
+        self, unauthenticated: UnauthenticatedConnections | None = None
+    ) -> ClientConnection:
+        """A connection by the local socket, or by the network, where it is a connection at first."""
+        return ClientConnection(self, unauthenticated)
 
     def close(self) -> None:
         self.is_closed = True
@@ -95,10 +112,10 @@ class Clients:
             plan = next(iter(service.system.plans.values()))
             lease_us = getattr(plan, "lease", 0) or None
             found[service.name] = {
-                "problem": self.desk.kind(service.name),
+                "problem": self.lock_queues.kind(service.name),
                 "algorithm": getattr(type(plan), "name", type(plan).__name__),
                 "lease_ms": None if lease_us is None else lease_us // 1_000,
-                "hears_wishes": isinstance(plan, Mutex) and plan.hears_wishes,
+                "sees_waiters": isinstance(plan, Mutex) and plan.hears_wishes,
             }
         return found
 
@@ -120,21 +137,23 @@ class Clients:
                 for service, name, leader, term in node.leaders()
             ],
             "suspects": node.suspects(),
-            "locks": list(self.desk.places()),
+            "locks": list(self.lock_queues.table()),
             "instances": len(node.instances()),
             "counts": counts,
         }
 
 
-class Connection(asyncio.Protocol):
-    def __init__(self, clients: Clients, strangers: Strangers | None) -> None:
+class ClientConnection(asyncio.Protocol):
+    def __init__(
+        self, clients: ClientConnections, unauthenticated: UnauthenticatedConnections | None
+    ) -> None:
         self._clients = clients
-        self._desk = clients.desk
-        self._strangers = strangers
-        self._needs_proof = strangers is not None and clients.node.settings.secret is not None
+        self._lock_queues = clients.lock_queues
+        self._unauthenticated = unauthenticated
+        self._needs_proof = unauthenticated is not None and clients.node.settings.secret is not None
         self._transport: asyncio.Transport | None = None
-        self._session: Session | None = None
-        self._hello: Hello | None = None
+        self._session: ClientSession | None = None
+        self._hello: HelloLine | None = None
         self._nonces = ("", "")
         self._rest = b""
         self._lines: deque[bytes] = deque()  # that have come and are not read yet
@@ -148,13 +167,13 @@ class Connection(asyncio.Protocol):
             asyncio.Transport, transport
         )  # that of uvloop does not derive from it
         if self._clients.is_closed or (
-            self._strangers is None and len(self._clients.connections) >= MOST_CLIENTS
+            self._unauthenticated is None and len(self._clients.connections) >= MOST_CLIENTS
         ):
             self._transport.abort()
             return
         self._clients.connections.add(self)
-        if self._strangers is not None:
-            self._strangers.add(self)
+        if self._unauthenticated is not None:
+            self._unauthenticated.add(self)
         tune(self._transport)
         self._transport.set_write_buffer_limits(high=UNREAD_LIMIT)
         self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
@@ -162,17 +181,17 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._clients.connections.discard(self)
-        if self._strangers is not None:
-            self._strangers.remove(self)
+        if self._unauthenticated is not None:
+            self._unauthenticated.remove(self)
         if self._deadline is not None:
             self._deadline.cancel()
         if self._session is not None:
             session, self._session = self._session, None
             self._clients.welcomed -= 1
             self._clients.slices.run(self, self._unwatch_all(session))
-            self._desk.leave(self, session)
+            self._lock_queues.leave(self, session)
 
-    def _unwatch_all(self, session: Session) -> Iterator[None]:
+    def _unwatch_all(self, session: ClientSession) -> Iterator[None]:
         for id in list(self._watches):
             self._unwatch(session, id)
             yield
@@ -184,7 +203,7 @@ class Connection(asyncio.Protocol):
             transport.close()
 
     def pause_writing(self) -> None:
-        self._clients.complaints.warn(
+        self._clients.limited_log.warning(
             "a client does not read what it is told: its connection is closed"
         )
         self.abort()
@@ -196,15 +215,15 @@ class Connection(asyncio.Protocol):
 
     def _give_up(self) -> None:
         if self._session is None:
-            self._refuse("rude", "no greeting in time")
+            self._refuse("bad_request", "no greeting in time")
 
     def _refuse(self, word: str, why: str) -> None:
         self._clients.node.counts["refused"] += 1
-        self._clients.complaints.warn("refused a client%s: %s", origin(self._transport), why)
-        self.say("refused", None, word, why)
+        self._clients.limited_log.warning("refused a client%s: %s", origin(self._transport), why)
+        self.send("refused", None, word, why)
         self.end()
 
-    def say(self, *line: object) -> None:
+    def send(self, *line: object) -> None:
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.write(_ENCODER.encode(line) + b"\n")
@@ -248,20 +267,20 @@ class Connection(asyncio.Protocol):
         if line is None:
             is_long = len(text) > LINE_LIMIT
             self._refuse(
-                "rude",
+                "bad_request",
                 f"a line of more than {LINE_LIMIT} bytes"
                 if is_long
                 else "this is no line that a client may say",
             )
         elif session is None:
             self._greet(line)
-        elif isinstance(line, Acquire):
+        elif isinstance(line, RequestLine):
             timeout_us = None if line.timeout_ms is None else line.timeout_ms * 1_000
             lease_us = None if line.lease_ms is None else line.lease_ms * 1_000
             is_timeout = timeout_us is None or 0 <= timeout_us <= LONGEST_US
             is_lease = lease_us is None or 0 < lease_us <= LONGEST_US
             if is_timeout and is_lease and len(line.names) <= NAMES_LIMIT:
-                self._desk.acquire(
+                self._lock_queues.request(
                     self,
                     session,
                     line.id,
@@ -273,49 +292,51 @@ class Connection(asyncio.Protocol):
                     line.keeps,
                 )
             else:
-                self.say("refused", line.id, "rude", "too many names, or a time that is none")
-        elif isinstance(line, Release):
-            self._desk.release(session, line.id)
-        elif isinstance(line, Alive):
-            self._desk.alive(self, session, line.at)
+                self.send(
+                    "refused", line.id, "bad_request", "too many names, or a time that is none"
+                )
+        elif isinstance(line, ReleaseLine):
+            self._lock_queues.release(session, line.id)
+        elif isinstance(line, AliveLine):
+            self._lock_queues.alive(self, session, line.at)
         else:
             self._answer(session, line)
 
-    def _answer(self, session: Session, line: Any) -> None:
-        if isinstance(line, Watch):
+    def _answer(self, session: ClientSession, line: Any) -> None:
+        if isinstance(line, WatchLine):
             self._watch(session, line)
-        elif isinstance(line, Unwatch):
+        elif isinstance(line, UnwatchLine):
             self._unwatch(session, line.id)
-        elif isinstance(line, Wrote):
+        elif isinstance(line, WroteLine):
             with suppress(
                 ValueError, RuntimeError
             ):  # it is for the record only, and nobody hears of it
-                self._desk.note_write(line.service, line.name, line.token)
-        elif isinstance(line, Transfer):
-            self._desk.transfer(session, line.id, line.label)
-        elif isinstance(line, Status):
-            self.say("status", line.id, self._clients.status())
-        elif isinstance(line, Force):
+                self._lock_queues.note_write(line.service, line.name, line.token)
+        elif isinstance(line, TransferLine):
+            self._lock_queues.transfer(session, line.id, line.label)
+        elif isinstance(line, StatusLine):
+            self.send("status", line.id, self._clients.status())
+        elif isinstance(line, ForceLine):
             try:
                 check_name(line.name)
-                self.say("done", line.id, self._desk.force(line.service, line.name))
+                self.send("done", line.id, self._lock_queues.force(line.service, line.name))
             except (ValueError, RuntimeError) as reason:
-                self.say("refused", line.id, "rude", str(reason))
+                self.send("refused", line.id, "bad_request", str(reason))
         else:
-            self._refuse("rude", "a second greeting")
+            self._refuse("bad_request", "a second greeting")
 
-    def _watch(self, session: Session, line: Watch) -> None:
+    def _watch(self, session: ClientSession, line: WatchLine) -> None:
         if line.id in self._watches:
-            self.say("refused", line.id, "rude", f"the id {line.id} is in use")
+            self.send("refused", line.id, "bad_request", f"the id {line.id} is in use")
         elif session.watches >= MOST_WATCHES:
-            self.say(
+            self.send(
                 "refused",
                 line.id,
                 "full",
                 f"one client watches at most {MOST_WATCHES} locks and elections at a time",
             )
-        elif self._desk.kind(line.service) == "other":
-            self.say(
+        elif self._lock_queues.kind(line.service) == "other":
+            self.send(
                 "refused",
                 line.id,
                 "unknown",
@@ -324,69 +345,70 @@ class Connection(asyncio.Protocol):
         else:
             try:
                 check_name(line.name)
-                self._clients.watching.watch(self, line.id, line.service, line.name)
+                self._clients.watchers.watch(self, line.id, line.service, line.name)
             except (RuntimeError, ValueError) as reason:
-                self.say("refused", line.id, "full", str(reason))
+                self.send("refused", line.id, "full", str(reason))
                 return
             self._watches[line.id] = (line.service, line.name)
             session.watches += 1
 
-    def _unwatch(self, session: Session, id: int) -> None:
+    def _unwatch(self, session: ClientSession, id: int) -> None:
         key = self._watches.pop(id, None)
         if key is not None:
             session.watches -= 1
-            self._clients.watching.unwatch(self, id, key)
+            self._clients.watchers.unwatch(self, id, key)
 
     # Greetings.
 
     def _greet(self, line: Any) -> None:
         settings = self._clients.node.settings
-        if isinstance(line, Hello) and self._hello is None:
+        if isinstance(line, HelloLine) and self._hello is None:
             self._hello = line
             if line.version != VERSION:
                 self._refuse(
-                    "rude", f"this node speaks version {VERSION} to its clients, not {line.version}"
+                    "bad_request",
+                    f"this node speaks version {VERSION} to its clients, not {line.version}",
                 )
             elif len(line.label) > LABEL_LIMIT or not line.label.isprintable():
                 self._refuse(
-                    "rude",
+                    "bad_request",
                     f"a client's label is printable and has at most {LABEL_LIMIT} characters",
                 )
             elif not self._needs_proof:
                 self._welcome(line)
             elif line.nonce is None or not 32 <= len(line.nonce) <= 128:
-                self._refuse("secret", "this cluster has a secret: name it")
+                self._refuse("unauthenticated", "this cluster has a secret: name it")
             else:
                 assert settings.secret is not None
                 self._nonces = (line.nonce, os.urandom(32).hex())
                 shown = proof(
                     settings.secret, "node", settings.cluster, settings.node, self._nonces
                 )
-                self.say("challenge", settings.cluster, settings.node, self._nonces[1], shown)
-        elif isinstance(line, Proof) and self._hello is not None and self._needs_proof:
+                self.send("challenge", settings.cluster, settings.node, self._nonces[1], shown)
+        elif isinstance(line, ProofLine) and self._hello is not None and self._needs_proof:
             assert settings.secret is not None
             wanted = proof(settings.secret, "client", settings.cluster, settings.node, self._nonces)
             if hmac.compare_digest(line.proof.encode(), wanted.encode()):
                 self._welcome(self._hello)
             else:
-                self._refuse("secret", "the secret is another one")
+                self._refuse("unauthenticated", "the secret is another one")
         else:
-            self._refuse("rude", "greet first")
+            self._refuse("bad_request", "greet first")
 
-    def _welcome(self, hello: Hello) -> None:
+    def _welcome(self, hello: HelloLine) -> None:
         if self._clients.welcomed >= MOST_CLIENTS:
             self._refuse(
                 "full", f"this node has {self._clients.welcomed} clients, as many as it may"
             )
             return
-        session = self._desk.join(self, hello.label, hello.session)
+        session = self._lock_queues.join(self, hello.label, hello.session)
         if session is None:
             self._refuse("unknown", "that session is over")
             return
         if self._deadline is not None:
             self._deadline.cancel()
-        if self._strangers is not None:
-            self._strangers.remove(self)
+        if self._unauthenticated is not None:
+            self._unauthenticated.remove(self)
         self._session = session
         self._clients.welcomed += 1
         node = self._clients.node
@@ -400,4 +422,4 @@ class Connection(asyncio.Protocol):
             "session": session.key,
             "nodes": nodes,
         }
-        self.say("welcome", {**told, "services": self._clients.services()})
+        self.send("welcome", {**told, "services": self._clients.services()})

@@ -1,13 +1,13 @@
-"""The desk of a node: where its clients queue for locks.
+"""The lock_queues of a node: where its clients queue for locks.
 
 A node takes part in every lock once, however many clients it has.  They queue here, and when the
 node's own process is let in, the first of them is.  When that one leaves, the process leaves too,
 and asks again if there are others: so the clients of one node have no advantage over those of
 another, and every stay has a grant, and a token, of its own.
 
-A *claim* is one wish of one client.  It may name several locks and is content with one of them.
-Who owns a lock is a claim, not a client: two tasks of one program have two claims, and one of them
-waits.  A claim ends when it is released, when the connection on which it was made closes, when its
+A *request* is one wish of one client.  It may name several locks and is content with one of them.
+Who owns a lock is a request, not a client: two tasks of one program have two requests, and one of them
+waits.  A request ends when it is released, when the connection on which it was made closes, when its
 time is over, or when the lock is lost; whichever comes first, and only once.
 
 A client that stands still loses its locks, if it gave them a lease: nothing was heard of its
@@ -31,18 +31,18 @@ from habemus.problems.fencing import Granted as GrantedWithToken
 from habemus.problems.fencing import LockLost, Token
 from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.hosting.failures import NodeStopped
-from habemus.runtimes.live.hosting.instance import Hosted, Listener
+from habemus.runtimes.live.hosting.instance import Listener, LocalProcess
 from habemus.runtimes.live.hosting.service import Service
-from habemus.runtimes.live.hosting.slices import Slices
+from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.timers import Alarm, Timers
 from habemus.runtimes.live.peers.codec import check_name
 
 TRANSFER_US = 2_000_000
 """How long others stand back for the one to whom a lock was transferred."""
-MOST_CLAIMS = 100_000
+MOST_REQUESTS = 100_000
 """Claims that wait or hold at one node."""
-MOST_OF_ONE_CLIENT = 10_000
-"""Locks that one client may wait for or hold.  A claim on one of several locks counts for all of
+MOST_LOCKS_PER_CLIENT = 10_000
+"""Locks that one client may wait for or hold.  A request on one of several locks counts for all of
 them.
 """
 
@@ -57,7 +57,7 @@ def _nothing(*_: object) -> None:
     pass
 
 
-class Standing(NamedTuple):
+class LockStatus(NamedTuple):
     """How a lock stands, as far as one node can tell."""
 
     holder: str | None = None  # the label of its client that holds it
@@ -65,14 +65,14 @@ class Standing(NamedTuple):
     waiting: int = 0  # how many of its clients wait
 
 
-class Wire(Protocol):
+class LineSender(Protocol):
     """A connection of a client."""
 
-    def say(self, *line: object) -> None: ...
+    def send(self, *line: object) -> None: ...
 
 
 class Host(Protocol):
-    """What a desk needs of the node that it stands on; a test gives one that keeps to a script."""
+    """What a lock_queues needs of the node that it stands on; a test gives one that keeps to a script."""
 
     @property
     def me(self) -> int: ...
@@ -80,11 +80,11 @@ class Host(Protocol):
     @property
     def services(self) -> tuple[Service, ...]: ...
 
-    def participant(self, service: str, name: str) -> Hosted: ...
+    def participant(self, service: str, name: str) -> LocalProcess: ...
 
-    def ask_of(
+    def make_request_of(
         self,
-        hosted: Hosted,
+        process: LocalProcess,
         request: str,
         arguments: tuple[Any, ...] = (),
         told: Callable[[], None] | None = None,
@@ -101,85 +101,87 @@ class Host(Protocol):
 
     def subscribe(self, service: str, name: str, listener: Listener) -> Callable[[], None]: ...
 
-    def left_us(self, hosted: Hosted) -> int | None: ...
+    def left_us(self, process: LocalProcess) -> int | None: ...
 
     def is_recorded(self, service: str, name: str) -> bool: ...
 
 
 @dataclass(eq=False)
-class Session:
+class ClientSession:
     """What one client process has."""
 
     key: str
     label: str
-    wires: dict[Wire, set[Claim]] = field(
+    connections: dict[LineSender, set[ClientRequest]] = field(
         default_factory=dict
     )  # its connections, and what was claimed on each
-    claims: dict[int, Claim] = field(default_factory=dict)
-    holding: dict[int, Claim] = field(default_factory=dict)  # those of them that hold a lock
+    requests: dict[int, ClientRequest] = field(default_factory=dict)
+    holding: dict[int, ClientRequest] = field(
+        default_factory=dict
+    )  # those of them that hold a lock
     locks: int = 0  # for which it waits or which it holds
     watches: int = 0
     at: int = 0  # the last time on its clock that was heard
     heard_us: int = 0  # and when that was, on ours
-    watch: Alarm | None = None  # looks whether that was too long ago
-    keeper: Wire | None = (
+    expiry: Alarm | None = None  # looks whether that was too long ago
+    heartbeat_connection: LineSender | None = (
         None  # the connection that says that it is alive, if that is one of its own
     )
 
 
 @dataclass(eq=False)
-class Claim:
-    session: Session
-    wire: Wire
+class ClientRequest:
+    session: ClientSession
+    connection: LineSender
     id: int
     service: str
     names: tuple[str, ...]
     lease_us: int | None
     # its client has perhaps left already, and wants to know if somebody else would like to have it
     keeps: bool = False
-    is_told: bool = False  # that somebody would
-    places: list[Place] = field(default_factory=list)  # where it waits
+    is_wanted_sent: bool = False  # that somebody would
+    queued_locks: list[LocalLock] = field(default_factory=list)  # where it waits
     is_over: bool = False
-    held: Place | None = None
+    held_lock: LocalLock | None = None
     token: int | None = None
     since_us: int = 0
     time_out: Alarm | None = None  # ends it while it waits
 
     @property
     def is_waiting(self) -> bool:
-        return self.held is None and not self.is_over
+        return self.held_lock is None and not self.is_over
 
 
 @dataclass(eq=False)
-class Place:
+class LocalLock:
     """One lock, as far as the clients of this node are concerned."""
 
     service: str
     name: str
-    hosted: Hosted  # the participant of this node
-    queue: OrderedDict[Claim, None] = field(default_factory=OrderedDict)
-    holder: Claim | None = None
-    has_asked: bool = False
+    process: LocalProcess  # the participant of this node
+    queue: OrderedDict[ClientRequest, None] = field(default_factory=OrderedDict)
+    holder: ClientRequest | None = None
+    is_requested: bool = False
     # requests that were taken back, and whose grant may still be on its way from stable memory
     withdrawing: int = 0
-    stands_back_for: str = ""  # the client that is to be next
-    stand_up: Alarm | None = None  # when that has been long enough
-    leave: Callable[[], None] = _nothing  # stops listening to the instance
+    reserved_for: str = ""  # the client that is to be next
+    reservation_end: Alarm | None = None  # when that has been long enough
+    unsubscribe: Callable[[], None] = _nothing  # stops listening to the instance
 
     @property
     def key(self) -> tuple[str, str]:
         return self.service, self.name
 
 
-class Desk:
-    def __init__(self, node: Host, timers: Timers, slices: Slices) -> None:
+class LockQueues:
+    def __init__(self, node: Host, timers: Timers, slices: TimeSlicer) -> None:
         self._node = node
         self._me = node.me
         self._timers = timers
         self._slices = slices
-        self._places: dict[tuple[str, str], Place] = {}
-        self._sessions: dict[str, Session] = {}
-        self._claims = 0
+        self._local_locks: dict[tuple[str, str], LocalLock] = {}
+        self._sessions: dict[str, ClientSession] = {}
+        self._requests = 0
         self._closed: dict[str, str] = {}  # services that cannot be had here for now, and why
         self._kinds: dict[str, type[Any]] = {
             each.name: type(next(iter(each.system.plans.values()))) for each in node.services
@@ -190,52 +192,58 @@ class Desk:
 
     # Sessions.
 
-    def join(self, wire: Wire, label: str, key: str | None) -> Session | None:
+    def join(self, connection: LineSender, label: str, key: str | None) -> ClientSession | None:
         """A new session, or one that there is already; None if that is over."""
         if key is None:
             key = os.urandom(16).hex()
-            self._sessions[key] = Session(key, label)
+            self._sessions[key] = ClientSession(key, label)
         session = self._sessions.get(key)
         if session is not None:
-            session.wires[wire] = set()
+            session.connections[connection] = set()
         return session
 
-    def leave(self, wire: Wire, session: Session) -> None:
+    def leave(self, connection: LineSender, session: ClientSession) -> None:
         """The connection has closed, and whatever was claimed on it is over."""
-        claims = session.wires.pop(wire)
-        if session.keeper is wire:
-            session.keeper = None
-        if not session.wires:
+        requests = session.connections.pop(connection)
+        if session.heartbeat_connection is connection:
+            session.heartbeat_connection = None
+        if not session.connections:
             del self._sessions[session.key]
-            self._timers.cancel(session.watch)
-        self._slices.run(session, self._end_all(sorted(claims, key=lambda claim: claim.id)))
+            self._timers.cancel(session.expiry)
+        self._slices.run(session, self._end_all(sorted(requests, key=lambda request: request.id)))
 
-    def _end_all(self, claims: list[Claim]) -> Iterator[None]:
-        for claim in claims:
-            self._end(claim)
+    def _end_all(self, requests: list[ClientRequest]) -> Iterator[None]:
+        for request in requests:
+            self._end(request)
             yield
 
-    def hear(self, session: Session, at: int) -> None:
+    def hear(self, session: ClientSession, at: int) -> None:
         if at >= session.at:
             session.at, session.heard_us = at, self._timers.now_us()
 
-    def alive(self, wire: Wire, session: Session, at: int) -> None:
+    def alive(self, connection: LineSender, session: ClientSession, at: int) -> None:
         self.hear(session, at)
-        session.keeper = wire
-        held = [(claim, claim.held) for claim in session.holding.values() if claim.held is not None]
-        wire.say(
-            "alive", at, [(claim.id, _in_ms(self._left_us(claim, place))) for claim, place in held]
+        session.heartbeat_connection = connection
+        held = [
+            (request, request.held_lock)
+            for request in session.holding.values()
+            if request.held_lock is not None
+        ]
+        connection.send(
+            "alive",
+            at,
+            [(request.id, _in_ms(self._lease_left_us(request, lock))) for request, lock in held],
         )
-        for claim, _ in held:
-            if claim.is_told:
-                wire.say("wanted", claim.id)  # it may have been said where nobody listens
+        for request, _ in held:
+            if request.is_wanted_sent:
+                connection.send("wanted", request.id)  # it may have been said where nobody listens
 
     # Claims.
 
-    def acquire(
+    def request(
         self,
-        wire: Wire,
-        session: Session,
+        connection: LineSender,
+        session: ClientSession,
         id: int,
         service: str,
         names: list[str],
@@ -246,7 +254,7 @@ class Desk:
     ) -> None:
         self.hear(session, at)
         if service not in self._locks:
-            wire.say(
+            connection.send(
                 "refused",
                 id,
                 "unknown",
@@ -254,100 +262,106 @@ class Desk:
                 f" {', '.join(self._locks) or 'none'}",
             )
             return
-        if id in session.claims:
-            wire.say("refused", id, "rude", f"the id {id} is in use")
+        if id in session.requests:
+            connection.send("refused", id, "bad_request", f"the id {id} is in use")
             return
         if service in self._closed:
-            wire.say("refused", id, "unavailable", self._closed[service])
+            connection.send("refused", id, "unavailable", self._closed[service])
             return
         wanted = tuple(dict.fromkeys(names))
         refusal = self._refusal(session, wanted)
         if refusal is not None:
-            wire.say("refused", id, *refusal)
+            connection.send("refused", id, *refusal)
             return
-        claim = session.claims[id] = Claim(session, wire, id, service, wanted, lease_us, keeps)
-        session.wires[wire].add(claim)
+        request = session.requests[id] = ClientRequest(
+            session, connection, id, service, wanted, lease_us, keeps
+        )
+        session.connections[connection].add(request)
         session.locks += len(wanted)
-        self._claims += 1
+        self._requests += 1
         if timeout_us is not None:
-            claim.time_out = self._timers.set(timeout_us, partial(self._time_out, claim))
+            request.time_out = self._timers.set(timeout_us, partial(self._time_out, request))
         if len(wanted) == 1:
-            self._queue_at(claim, wanted[0])
+            self._queue_at(request, wanted[0])
         else:
-            self._slices.run(session, self._queue_at_all(claim))
+            self._slices.run(session, self._queue_at_all(request))
 
-    def _refusal(self, session: Session, names: tuple[str, ...]) -> tuple[str, str] | None:
+    def _refusal(self, session: ClientSession, names: tuple[str, ...]) -> tuple[str, str] | None:
         """Why nobody can wait for these locks now: a word and a sentence."""
         if not names:
-            return "rude", "a request names at least one lock"
-        if self._claims >= MOST_CLAIMS:
+            return "bad_request", "a request names at least one lock"
+        if self._requests >= MOST_REQUESTS:
             return (
                 "full",
-                f"{self._claims} claims wait or hold at this node, as many as it may have",
+                f"{self._requests} requests wait or hold at this node, as many as it may have",
             )
-        if session.locks + len(names) > MOST_OF_ONE_CLIENT:
+        if session.locks + len(names) > MOST_LOCKS_PER_CLIENT:
             has = (
                 f"this client waits for or holds {session.locks} locks and asks for {len(names)}"
                 " more"
             )
-            return "full", f"{has}; one client may have {MOST_OF_ONE_CLIENT}"
+            return "full", f"{has}; one client may have {MOST_LOCKS_PER_CLIENT}"
         try:
             for name in names:
                 check_name(name)
         except ValueError as reason:
-            return "rude", str(reason)
+            return "bad_request", str(reason)
         return None
 
-    def _queue_at_all(self, claim: Claim) -> Iterator[None]:
+    def _queue_at_all(self, request: ClientRequest) -> Iterator[None]:
         """Wait for one lock after the other, until one of them is granted."""
-        for name in claim.names:
-            if not claim.is_waiting:
+        for name in request.names:
+            if not request.is_waiting:
                 return
-            self._queue_at(claim, name)
+            self._queue_at(request, name)
             yield
 
-    def _queue_at(self, claim: Claim, name: str) -> None:
+    def _queue_at(self, request: ClientRequest, name: str) -> None:
         try:
-            place = self._places.get((claim.service, name)) or self._new_place(claim.service, name)
+            lock = self._local_locks.get((request.service, name)) or self._new_lock(
+                request.service, name
+            )
         except RuntimeError as reason:  # too many instances, or one that failed, or the node ends
             word = "unavailable" if isinstance(reason, NodeStopped) else "full"
-            claim.wire.say("refused", claim.id, word, str(reason))
-            self._end(claim)
+            request.connection.send("refused", request.id, word, str(reason))
+            self._end(request)
             return
-        claim.places.append(place)
-        place.queue[claim] = None
-        self._see_to(place)
-        holder = place.holder
-        if holder is not None and holder.keeps and holder is not claim:
-            self._tell_wish(holder)
+        request.queued_locks.append(lock)
+        lock.queue[request] = None
+        self._request_if_needed(lock)
+        holder = lock.holder
+        if holder is not None and holder.keeps and holder is not request:
+            self._send_wanted(holder)
 
-    def release(self, session: Session, id: int) -> None:
-        claim = session.claims.get(id)
-        if claim is not None:
-            self._end(claim)
+    def release(self, session: ClientSession, id: int) -> None:
+        request = session.requests.get(id)
+        if request is not None:
+            self._end(request)
 
-    def transfer(self, session: Session, id: int, label: str) -> None:
+    def transfer(self, session: ClientSession, id: int, label: str) -> None:
         """The holder leaves, and the others stand back for a while, so that the client it names can
         be next.
         """
-        claim = session.claims.get(id)
-        if claim is None or claim.held is None:
+        request = session.requests.get(id)
+        if request is None or request.held_lock is None:
             return
-        place = claim.held
-        self.stand_back(place.service, place.name, label)
-        self.transferred(place.service, place.name, label)
-        self._end(claim)
+        lock = request.held_lock
+        self.reserve(lock.service, lock.name, label)
+        self.transferred(lock.service, lock.name, label)
+        self._end(request)
 
-    def stand_back(self, service: str, name: str, label: str) -> None:
-        place = self._places.get((service, name))
-        if place is not None:
-            place.stands_back_for = label
-            self._timers.cancel(place.stand_up)
-            place.stand_up = self._timers.set(TRANSFER_US, partial(self._stand_up, place))
+    def reserve(self, service: str, name: str, label: str) -> None:
+        lock = self._local_locks.get((service, name))
+        if lock is not None:
+            lock.reserved_for = label
+            self._timers.cancel(lock.reservation_end)
+            lock.reservation_end = self._timers.set(
+                TRANSFER_US, partial(self._end_reservation, lock)
+            )
 
-    def _stand_up(self, place: Place) -> None:
-        place.stands_back_for = ""
-        self._see_to(place)
+    def _end_reservation(self, lock: LocalLock) -> None:
+        lock.reserved_for = ""
+        self._request_if_needed(lock)
 
     def force(self, service: str, name: str) -> dict[str, Any]:
         """Takes a lock from the client of this node that holds it; else tells the algorithm that
@@ -355,11 +369,11 @@ class Desk:
         """
         if service not in self._locks:
             return {"taken": None, "reclaims": False}
-        place = self._places.get((service, name))
-        if place is not None and place.holder is not None:
-            holder = place.holder
+        lock = self._local_locks.get((service, name))
+        if lock is not None and lock.holder is not None:
+            holder = lock.holder
             self._lose(holder, "an operator has released it")
-            self._leave(place)
+            self._leave(lock)
             return {"taken": holder.session.label, "reclaims": True}
         reclaims = "reclaim" in self._kinds[service].__behaviour__.requests
         if reclaims:
@@ -373,276 +387,284 @@ class Desk:
         if service in self._locks and self._node.is_recorded(service, name):
             self._node.ask(service, name, "write", token >> 32, token & 0xFFFFFFFF)
 
-    def _time_out(self, claim: Claim) -> None:
-        claim.wire.say("refused", claim.id, "timeout", "not in time")
-        self._end(claim)
+    def _time_out(self, request: ClientRequest) -> None:
+        request.connection.send("refused", request.id, "timeout", "not in time")
+        self._end(request)
 
     def close(self, service: str, why: str) -> None:
         """Send the clients that wait, and all that ask from now on, to another node; holders stay."""
         self._closed[service] = why
         for session in list(self._sessions.values()):
-            for claim in list(session.claims.values()):
-                if claim.is_waiting and claim.service == service:  # the end of one may end others
-                    claim.wire.say("refused", claim.id, "unavailable", why)
-                    self._end(claim)
-                elif claim.held is not None and claim.keeps:
-                    self._tell_wish(claim)  # its client may not use it, and would keep it for ever
+            for request in list(session.requests.values()):
+                if (
+                    request.is_waiting and request.service == service
+                ):  # the end of one may end others
+                    request.connection.send("refused", request.id, "unavailable", why)
+                    self._end(request)
+                elif request.held_lock is not None and request.keeps:
+                    self._send_wanted(
+                        request
+                    )  # its client may not use it, and would keep it for ever
 
     def reopen(self, service: str) -> None:
         self._closed.pop(service, None)
 
-    def _end(self, claim: Claim) -> None:
-        """The claim is over: nobody waits for it, and what it held is free."""
-        if claim.is_over:
-            return  # the end of another claim has ended it: its instance has failed
-        self._forget(claim)
-        if claim.time_out is not None:
-            self._timers.cancel(claim.time_out)
-        place = claim.held
-        if place is not None:
-            place.holder = None
-            self._leave(place)
+    def _end(self, request: ClientRequest) -> None:
+        """The request is over: nobody waits for it, and what it held is free."""
+        if request.is_over:
+            return  # the end of another request has ended it: its instance has failed
+        self._forget(request)
+        if request.time_out is not None:
+            self._timers.cancel(request.time_out)
+        lock = request.held_lock
+        if lock is not None:
+            lock.holder = None
+            self._leave(lock)
         else:
-            self._slices.run(claim.session, self._stop_waiting(claim, claim.places))
+            self._slices.run(request.session, self._stop_waiting(request, request.queued_locks))
 
-    def _forget(self, claim: Claim) -> None:
-        session = claim.session
-        claim.is_over = True
-        del session.claims[claim.id]
-        session.holding.pop(claim.id, None)
-        session.locks -= len(claim.names)
-        on_wire = session.wires.get(claim.wire)
-        if on_wire is not None:
-            on_wire.discard(claim)
-        self._claims -= 1
+    def _forget(self, request: ClientRequest) -> None:
+        session = request.session
+        request.is_over = True
+        del session.requests[request.id]
+        session.holding.pop(request.id, None)
+        session.locks -= len(request.names)
+        on_connection = session.connections.get(request.connection)
+        if on_connection is not None:
+            on_connection.discard(request)
+        self._requests -= 1
 
-    def _stop_waiting(self, claim: Claim, places: list[Place]) -> Iterator[None]:
-        """Leave the queues; whoever is let in meanwhile passes over a claim that is over or has
+    def _stop_waiting(
+        self, request: ClientRequest, queued_locks: list[LocalLock]
+    ) -> Iterator[None]:
+        """Leave the queues; whoever is let in meanwhile passes over a request that is over or has
         another lock (`_next`).
         """
-        for place in places:
-            if claim in place.queue:
-                del place.queue[claim]
-                if not place.queue:
-                    self._withdraw(place)
+        for lock in queued_locks:
+            if request in lock.queue:
+                del lock.queue[request]
+                if not lock.queue:
+                    self._withdraw(lock)
             yield
 
     # Places.
 
-    def _new_place(self, service: str, name: str) -> Place:
-        place = Place(service, name, self._node.participant(service, name))
-        place.leave = self._node.subscribe(service, name, partial(self._hear, place))
-        self._places[service, name] = place
-        return place
+    def _new_lock(self, service: str, name: str) -> LocalLock:
+        lock = LocalLock(service, name, self._node.participant(service, name))
+        lock.unsubscribe = self._node.subscribe(service, name, partial(self._on_indication, lock))
+        self._local_locks[service, name] = lock
+        return lock
 
     def sweep(self) -> None:
         """Forgets the places that nobody uses; not at once, because most are used again."""
-        for place in list(self._places.values()):
-            if not (place.queue or place.has_asked or place.holder or place.withdrawing):
-                del self._places[place.key]
-                self._timers.cancel(place.stand_up)
-                place.leave()
+        for lock in list(self._local_locks.values()):
+            if not (lock.queue or lock.is_requested or lock.holder or lock.withdrawing):
+                del self._local_locks[lock.key]
+                self._timers.cancel(lock.reservation_end)
+                lock.unsubscribe()
 
-    def _see_to(self, place: Place) -> None:
+    def _request_if_needed(self, lock: LocalLock) -> None:
         """Asks, if somebody waits."""
-        if place.queue and not place.has_asked and place.holder is None:
-            place.has_asked = True
-            self._ask(place, "acquire")
+        if lock.queue and not lock.is_requested and lock.holder is None:
+            lock.is_requested = True
+            self._make_request(lock, "acquire")
 
-    def _ask(self, place: Place, request: str, told: Callable[[], None] | None = None) -> None:
+    def _make_request(
+        self, lock: LocalLock, operation: str, on_done: Callable[[], None] | None = None
+    ) -> None:
         try:
-            self._node.ask_of(place.hosted, request, (), told)
+            self._node.make_request_of(lock.process, operation, (), on_done)
         except RuntimeError as reason:  # the instance has failed, or the node ends
-            self.give_up(place.service, place.name, str(reason))
+            self.give_up(lock.service, lock.name, str(reason))
 
     def give_up(self, service: str, name: str, why: str) -> None:
         """The instance does nothing any more, and those who hold or await the lock had better know."""
-        place = self._places.pop((service, name), None)
-        if place is None:
+        lock = self._local_locks.pop((service, name), None)
+        if lock is None:
             return
-        place.leave()
-        if place.holder is not None:
-            self._lose(place.holder, why)
-        while place.queue:
-            claim = place.queue.popitem(last=False)[0]
-            if claim.is_waiting:
-                claim.wire.say("refused", claim.id, "stopped", why)
-                self._end(claim)
+        lock.unsubscribe()
+        if lock.holder is not None:
+            self._lose(lock.holder, why)
+        while lock.queue:
+            request = lock.queue.popitem(last=False)[0]
+            if request.is_waiting:
+                request.connection.send("refused", request.id, "stopped", why)
+                self._end(request)
 
-    def _withdraw(self, place: Place) -> None:
+    def _withdraw(self, lock: LocalLock) -> None:
         """Nobody waits here any more.  Where the algorithm cannot take a request back, it is let in
         first, and leaves at once.
         """
-        if place.has_asked and place.holder is None and self._kinds[place.service].withdraws:
-            place.has_asked = False
-            place.withdrawing += 1
-            self._ask(place, "release", lambda: self._withdrawn(place))
-        self._see_to(place)
+        if lock.is_requested and lock.holder is None and self._kinds[lock.service].withdraws:
+            lock.is_requested = False
+            lock.withdrawing += 1
+            self._make_request(lock, "release", lambda: self._withdrawn(lock))
+        self._request_if_needed(lock)
 
     @staticmethod
-    def _withdrawn(place: Place) -> None:
+    def _withdrawn(lock: LocalLock) -> None:
         """What the process said before the release has been heard by now: it is told in order."""
-        place.withdrawing -= 1
+        lock.withdrawing -= 1
 
-    def _leave(self, place: Place) -> None:
-        self.changed(place.service, place.name)
-        self._ask(place, "release")
-        self._see_to(place)
+    def _leave(self, lock: LocalLock) -> None:
+        self.changed(lock.service, lock.name)
+        self._make_request(lock, "release")
+        self._request_if_needed(lock)
 
-    def _hear(self, place: Place, process: ProcessId, said: Indication) -> None:
+    def _on_indication(self, lock: LocalLock, process: ProcessId, said: Indication) -> None:
         if process != self._me:
             return
         if isinstance(said, LockLost):
-            holder = place.holder
+            holder = lock.holder
             if holder is not None and holder.token == number_of(said.token):
                 self._lose(holder, "its lease could not be renewed in time")
-                self.changed(place.service, place.name)
-                self._see_to(place)
-        elif isinstance(said, Granted) and place.has_asked and not place.withdrawing:
-            place.has_asked = False
-            self._give(place, number_of(said.token) if isinstance(said, GrantedWithToken) else None)
+                self.changed(lock.service, lock.name)
+                self._request_if_needed(lock)
+        elif isinstance(said, Granted) and lock.is_requested and not lock.withdrawing:
+            lock.is_requested = False
+            self._grant(lock, number_of(said.token) if isinstance(said, GrantedWithToken) else None)
 
-    def _give(self, place: Place, token: int | None) -> None:
+    def _grant(self, lock: LocalLock, token: int | None) -> None:
         """The process has been let in, and the first who waits is."""
-        claim = self._next(place)
-        if claim is None:
-            self._ask(place, "release")
-            if not place.stands_back_for:
-                self._see_to(place)
+        request = self._next(lock)
+        if request is None:
+            self._make_request(lock, "release")
+            if not lock.reserved_for:
+                self._request_if_needed(lock)
             return
-        place.holder, place.stands_back_for = claim, ""
-        claim.held, claim.token, claim.since_us = place, token, self._timers.now_us()
-        claim.session.holding[claim.id] = claim
-        if len(claim.names) > 1:
-            self._hold_one(claim, place)
-        if claim.time_out is not None:
-            self._timers.cancel(claim.time_out)
-        if claim.lease_us is not None:
-            self._watch_over(claim.session, claim.since_us + claim.lease_us)
-        claim.wire.say(
+        lock.holder, lock.reserved_for = request, ""
+        request.held_lock, request.token, request.since_us = lock, token, self._timers.now_us()
+        request.session.holding[request.id] = request
+        if len(request.names) > 1:
+            self._keep_one(request, lock)
+        if request.time_out is not None:
+            self._timers.cancel(request.time_out)
+        if request.lease_us is not None:
+            self._schedule_expiry(request.session, request.since_us + request.lease_us)
+        request.connection.send(
             "granted",
-            claim.id,
+            request.id,
             token,
-            _in_ms(self._left_us(claim, place)),
-            claim.session.at,
-            place.name,
+            _in_ms(self._lease_left_us(request, lock)),
+            request.session.at,
+            lock.name,
         )
-        if claim.keeps:
-            self._listen_for_wishes(claim, place)
-        self.changed(place.service, place.name)
+        if request.keeps:
+            self._watch_for_waiters(request, lock)
+        self.changed(lock.service, lock.name)
 
-    def _listen_for_wishes(self, claim: Claim, place: Place) -> None:
+    def _watch_for_waiters(self, request: ClientRequest, lock: LocalLock) -> None:
         def look() -> None:
-            if place.holder is not claim:
-                instance.onlooker = None
-            elif place.queue or mutex.is_wanted():
-                self._tell_wish(claim)
+            if lock.holder is not request:
+                instance.after_delivery = None
+            elif lock.queue or mutex.is_wanted():
+                self._send_wanted(request)
 
-        instance = place.hosted.instance
-        mutex = cast(Mutex, place.hosted.pure.parts[0])
-        instance.onlooker = look
+        instance = lock.process.instance
+        mutex = cast(Mutex, lock.process.pure.parts[0])
+        instance.after_delivery = look
         look()
 
     @staticmethod
-    def _tell_wish(holder: Claim) -> None:
-        if not holder.is_told:
-            holder.is_told = True
-            (holder.session.keeper or holder.wire).say("wanted", holder.id)
+    def _send_wanted(holder: ClientRequest) -> None:
+        if not holder.is_wanted_sent:
+            holder.is_wanted_sent = True
+            (holder.session.heartbeat_connection or holder.connection).send("wanted", holder.id)
 
     @staticmethod
-    def _next(place: Place) -> Claim | None:
-        """Take the next claim from the queue."""
-        label = place.stands_back_for
+    def _next(lock: LocalLock) -> ClientRequest | None:
+        """Take the next request from the queue."""
+        label = lock.reserved_for
         if label:
             found = next(
                 (
-                    claim
-                    for claim in place.queue
-                    if claim.session.label == label and claim.is_waiting
+                    request
+                    for request in lock.queue
+                    if request.session.label == label and request.is_waiting
                 ),
                 None,
             )
             if found is not None:
-                del place.queue[found]
+                del lock.queue[found]
             return found
-        while place.queue:
-            claim = place.queue.popitem(last=False)[0]
-            if claim.is_waiting:
-                return claim
+        while lock.queue:
+            request = lock.queue.popitem(last=False)[0]
+            if request.is_waiting:
+                return request
         return None
 
-    def _hold_one(self, claim: Claim, place: Place) -> None:
-        """Count the one lock that a claim on several has got, and stop waiting for the others."""
-        others = [each for each in claim.places if each is not place]
-        claim.session.locks -= len(claim.names) - 1
-        claim.names, claim.places = (place.name,), [place]
-        self._slices.run(claim.session, self._stop_waiting(claim, others))
+    def _keep_one(self, request: ClientRequest, lock: LocalLock) -> None:
+        """Count the one lock that a request on several has got, and stop waiting for the others."""
+        others = [each for each in request.queued_locks if each is not lock]
+        request.session.locks -= len(request.names) - 1
+        request.names, request.queued_locks = (lock.name,), [lock]
+        self._slices.run(request.session, self._stop_waiting(request, others))
 
     # Leases.
 
-    def _left_us(self, claim: Claim, held: Place) -> int | None:
-        """How long a claim is good for, if nothing is heard any more."""
-        left, lease = self._node.left_us(held.hosted), claim.lease_us
+    def _lease_left_us(self, request: ClientRequest, lock: LocalLock) -> int | None:
+        """How long a request is good for, if nothing is heard any more."""
+        left, lease = self._node.left_us(lock.process), request.lease_us
         if left is None or lease is None:
             return lease if left is None else left
         return min(left, lease)
 
-    def _watch_over(self, session: Session, until_us: int) -> None:
+    def _schedule_expiry(self, session: ClientSession, until_us: int) -> None:
         """One look at a session serves all that it holds: who takes and leaves a lock again and
         again is looked at once in a lease.
         """
-        watch = session.watch
-        if watch is None or not watch.is_set or until_us < watch.deadline:
-            self._timers.cancel(watch)
-            session.watch = self._timers.set(
-                max(0, until_us - self._timers.now_us()), partial(self._look_at, session)
+        expiry = session.expiry
+        if expiry is None or not expiry.is_set or until_us < expiry.deadline:
+            self._timers.cancel(expiry)
+            session.expiry = self._timers.set(
+                max(0, until_us - self._timers.now_us()), partial(self._expire_leases, session)
             )
 
-    def _look_at(self, session: Session) -> None:
+    def _expire_leases(self, session: ClientSession) -> None:
         """Takes from a session what it holds by leases that have run out: nothing was heard of it
         for that long.
         """
         now = self._timers.now_us()
-        for claim in list(session.holding.values()):
-            place = claim.held
-            if place is None or claim.lease_us is None or claim.is_over:
+        for request in list(session.holding.values()):
+            lock = request.held_lock
+            if lock is None or request.lease_us is None or request.is_over:
                 continue
-            until_us = max(session.heard_us, claim.since_us) + claim.lease_us
+            until_us = max(session.heard_us, request.since_us) + request.lease_us
             if until_us <= now:
-                self._lose(claim, "nothing was heard of its client for the time of its lease")
-                self._leave(place)
+                self._lose(request, "nothing was heard of its client for the time of its lease")
+                self._leave(lock)
             else:
-                self._watch_over(session, until_us)
+                self._schedule_expiry(session, until_us)
 
-    def _lose(self, claim: Claim, why: str) -> None:
+    def _lose(self, request: ClientRequest, why: str) -> None:
         """The holder has lost the lock, and is told so."""
-        assert claim.held is not None
-        claim.held.holder = None
-        self._forget(claim)
-        for wire in {claim.wire, claim.session.keeper} - {None}:
-            wire.say("lost", claim.id, why)  # type: ignore[union-attr]  # none of them is None
+        assert request.held_lock is not None
+        request.held_lock.holder = None
+        self._forget(request)
+        for connection in {request.connection, request.session.heartbeat_connection} - {None}:
+            connection.send("lost", request.id, why)  # type: ignore[union-attr]  # none of them is None
 
     # Telling.
 
-    def standing(self, service: str, name: str) -> Standing:
-        place = self._places.get((service, name))
-        if place is None:
-            return Standing()
-        holder = place.holder
+    def status_of(self, service: str, name: str) -> LockStatus:
+        lock = self._local_locks.get((service, name))
+        if lock is None:
+            return LockStatus()
+        holder = lock.holder
         return (
-            Standing(waiting=len(place.queue))
+            LockStatus(waiting=len(lock.queue))
             if holder is None
-            else Standing(holder.session.label, holder.token, len(place.queue))
+            else LockStatus(holder.session.label, holder.token, len(lock.queue))
         )
 
     def has_holders(self) -> bool:
-        return any(place.holder is not None for place in self._places.values())
+        return any(lock.holder is not None for lock in self._local_locks.values())
 
     def is_unused(self) -> bool:
         """Whether no client holds a lock, and no request of this node is on its way."""
         return not any(
-            place.holder is not None or place.has_asked or place.withdrawing
-            for place in self._places.values()
+            lock.holder is not None or lock.is_requested or lock.withdrawing
+            for lock in self._local_locks.values()
         )
 
     @property
@@ -650,11 +672,11 @@ class Desk:
         """Services that clients of this node can take locks of."""
         return self._locks
 
-    def places(self) -> Iterator[dict[str, Any]]:
+    def table(self) -> Iterator[dict[str, Any]]:
         """Who holds and who waits, for whoever asks."""
-        for (service, name), place in sorted(self._places.items()):
-            holder = place.holder
-            if holder is None and not place.queue:
+        for (service, name), lock in sorted(self._local_locks.items()):
+            holder = lock.holder
+            if holder is None and not lock.queue:
                 continue
             yield {
                 "service": service,
@@ -664,7 +686,7 @@ class Desk:
                 "held_ms": (
                     None if holder is None else (self._timers.now_us() - holder.since_us) // 1_000
                 ),
-                "waiting": [claim.session.label for claim in place.queue],
+                "waiting": [request.session.label for request in lock.queue],
             }
 
     def kind(self, service: str) -> str:

@@ -11,22 +11,24 @@ from typing import Annotated
 import msgspec
 
 
-class _Line(msgspec.Struct, array_like=True, frozen=True, gc=False, forbid_unknown_fields=True):
+class _ClientMessage(
+    msgspec.Struct, array_like=True, frozen=True, gc=False, forbid_unknown_fields=True
+):
     pass
 
 
-class Hello(_Line, frozen=True, tag="hello"):
+class HelloLine(_ClientMessage, frozen=True, tag="hello"):
     version: int
     label: str
     session: str | None = None
     nonce: str | None = None
 
 
-class Proof(_Line, frozen=True, tag="proof"):
+class ProofLine(_ClientMessage, frozen=True, tag="proof"):
     proof: str
 
 
-class Acquire(_Line, frozen=True, tag="acquire"):
+class RequestLine(_ClientMessage, frozen=True, tag="request"):
     id: int
     service: str
     names: list[str]
@@ -36,40 +38,40 @@ class Acquire(_Line, frozen=True, tag="acquire"):
     keeps: bool = False
 
 
-class Release(_Line, frozen=True, tag="release"):
+class ReleaseLine(_ClientMessage, frozen=True, tag="release"):
     id: int
 
 
-class Transfer(_Line, frozen=True, tag="transfer"):
+class TransferLine(_ClientMessage, frozen=True, tag="transfer"):
     id: int
     label: str
 
 
-class Alive(_Line, frozen=True, tag="alive"):
+class AliveLine(_ClientMessage, frozen=True, tag="alive"):
     at: int
 
 
-class Wrote(_Line, frozen=True, tag="wrote"):
+class WroteLine(_ClientMessage, frozen=True, tag="wrote"):
     service: str
     name: str
     token: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
-class Watch(_Line, frozen=True, tag="watch"):
+class WatchLine(_ClientMessage, frozen=True, tag="watch"):
     id: int
     service: str
     name: str
 
 
-class Unwatch(_Line, frozen=True, tag="unwatch"):
+class UnwatchLine(_ClientMessage, frozen=True, tag="unwatch"):
     id: int
 
 
-class Status(_Line, frozen=True, tag="status"):
+class StatusLine(_ClientMessage, frozen=True, tag="status"):
     id: int
 
 
-class Force(_Line, frozen=True, tag="force"):
+class ForceLine(_ClientMessage, frozen=True, tag="force"):
     id: int
     service: str
     name: str

@@ -61,7 +61,7 @@ TRY_MS = 250
 """How long a try may take: the other nodes have to be asked."""
 CONNECT_SECONDS = 2.0
 """How long a client waits for a node to answer its greeting before it turns to another."""
-PARTING_US = 1_000_000
+CLIENT_SHUTDOWN_GRACE_US = 1_000_000
 """Where no lease of the algorithm runs out: how long a client whose node has gone may take to end
 what it does.  A node that comes back waits for longer than that before it says that they are over.
 """

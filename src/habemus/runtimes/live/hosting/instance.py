@@ -35,34 +35,43 @@ It becomes an `Event` only where somebody records, or complains.
 """
 
 
-def event_of(cause: Cause, hosted: Hosted, time: int) -> Event:
+def event_of(cause: Cause, local_process: LocalProcess, time: int) -> Event:
     kind, given, number = cause
     if kind == "receive":
         port, sender, message = given
         return Event(
             time,
-            hosted.me,
+            local_process.me,
             kind,
             type(message).__name__,
             message,
             sender,
             number or None,
-            hosted.paths[port],
+            local_process.paths[port],
         )
     if kind == "timer":
         port, timer = given
-        return Event(time, hosted.me, kind, type(timer).__name__, timer, part=hosted.paths[port])
+        return Event(
+            time,
+            local_process.me,
+            kind,
+            type(timer).__name__,
+            timer,
+            part=local_process.paths[port],
+        )
     if kind == "request":
         name, *arguments = given
-        return Event(time, hosted.me, kind, name, note(tuple(arguments)) if arguments else None)
-    return Event(time, hosted.me, kind, value={"stored": given[0]} if given else None)
+        return Event(
+            time, local_process.me, kind, name, note(tuple(arguments)) if arguments else None
+        )
+    return Event(time, local_process.me, kind, value={"stored": given[0]} if given else None)
 
 
 Told: TypeAlias = Callable[[], None] | None
 """Who wants to know when the outputs of a step have left."""
 
 
-class Held(NamedTuple):
+class HeldStep(NamedTuple):
     """A step whose outputs wait for a batch of the stable memory."""
 
     batch: int
@@ -71,11 +80,11 @@ class Held(NamedTuple):
     told: Told
 
 
-class Hosted:
+class LocalProcess:
     """One process of an instance."""
 
     __slots__ = (
-        "awaited",
+        "deferred_requests",
         "held",
         "instance",
         "keeps",
@@ -101,8 +110,8 @@ class Hosted:
         self.keeps = stack.durable
         self.stable = service.stable[me]
         self.stored: tuple[Any, ...] = self.stable.taken(self.pure.parts)
-        self.held: deque[Held] = deque()
-        self.awaited: list[tuple[str, tuple[Any, ...], Told]] | None = (
+        self.held: deque[HeldStep] = deque()
+        self.deferred_requests: list[tuple[str, tuple[Any, ...], Told]] | None = (
             None  # while it is down: what was asked of it (messages are lost)
         )
         self.timers: dict[tuple[int, Timer], Alarm] = {}  # those that are set, by port and timer
@@ -111,18 +120,18 @@ class Hosted:
         return (
             not self.held
             and not self.timers
-            and self.awaited is None
+            and self.deferred_requests is None
             and self.pure.capture() == self.pure.stack.initial
         )
 
 
 class Instance:
     __slots__ = (
+        "after_delivery",
         "failed",
         "is_used",
         "listeners",
         "name",
-        "onlooker",
         "processes",
         "service",
         "service_index",
@@ -137,16 +146,16 @@ class Instance:
         self.name = name
         self.title = f"{service.name}/{name}"
         self.listeners: list[Listener] = []
-        self.onlooker: Callable[[], None] | None = None  # called after every message
+        self.after_delivery: Callable[[], None] | None = None  # called after every message
         self.failed: str | None = None  # why it does nothing any more
         self.is_used = True  # something has happened here since somebody last looked
-        self.processes = {me: Hosted(self, me, choose) for me in service.at(node)}
+        self.processes = {me: LocalProcess(self, me, choose) for me in service.at(node)}
 
     def can_be_forgotten(self) -> bool:
         """Whether nobody could tell the difference."""
         if not self.service.is_silent or self.listeners or self.failed is not None:
             return False
-        return all(hosted.is_as_at_first() for hosted in self.processes.values())
+        return all(local_process.is_as_at_first() for local_process in self.processes.values())
 
 
 @cache

@@ -45,24 +45,30 @@ from habemus.core.values import Indication, Timer
 from habemus.problems.detector import Detector, Restored, Suspected
 from habemus.problems.election import Election, Leader
 from habemus.problems.mutex import Mutex
-from habemus.runtimes.live.clients.connections import Clients
-from habemus.runtimes.live.clients.lock_queues import Desk
-from habemus.runtimes.live.clients.protocol import PARTING_US
-from habemus.runtimes.live.clients.watchers import Watching
+from habemus.runtimes.live.clients.connections import ClientConnections
+from habemus.runtimes.live.clients.lock_queues import LockQueues
+from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
+from habemus.runtimes.live.clients.watchers import LockWatchers
 from habemus.runtimes.live.hosting.failures import InstanceFailed, NodeStopped, TooMany
-from habemus.runtimes.live.hosting.instance import Hosted, Instance, Listener, check_request
-from habemus.runtimes.live.hosting.record import Recorder
+from habemus.runtimes.live.hosting.instance import Instance, Listener, LocalProcess, check_request
+from habemus.runtimes.live.hosting.record import NodeRecorder
 from habemus.runtimes.live.hosting.service import Feed, Service, fingerprint
-from habemus.runtimes.live.hosting.slices import Slices
+from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.steps import Steps
-from habemus.runtimes.live.hosting.timers import Timers, chance, now_us
+from habemus.runtimes.live.hosting.timers import Timers, now_us, random_source
 from habemus.runtimes.live.hosting.turn import Turn
-from habemus.runtimes.live.log_limits import Complaints
+from habemus.runtimes.live.log_limits import RateLimitedLog
 from habemus.runtimes.live.peers.codec import Refused, check_name, encoded
-from habemus.runtimes.live.peers.frames import Carry, Frame, Open, Recall, Recalled
+from habemus.runtimes.live.peers.frames import (
+    Frame,
+    MessageFrame,
+    OpenFrame,
+    StatePageFrame,
+    StateQueryFrame,
+)
 from habemus.runtimes.live.peers.handshake import Identity
-from habemus.runtimes.live.peers.membership import Membership, Recollection, irreplaceable
-from habemus.runtimes.live.peers.network import Network
+from habemus.runtimes.live.peers.membership import Membership, StateRecovery, irreplaceable
+from habemus.runtimes.live.peers.network import PeerNetwork
 from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.sockets import is_loopback
 from habemus.runtimes.live.storage.log import CorruptStorage, StableMemory, StorageFailed
@@ -106,7 +112,7 @@ class Node:
         self.address = settings.bind
         self.failure: asyncio.Future[None]  # ends with the reason if the node has to stop
         self._index = {service.name: index for index, service in enumerate(self.services)}
-        self._draw = chance(settings.seed)
+        self._draw = random_source(settings.seed)
         self._instances: dict[tuple[int, str], Instance] = {}
         self._sources = self._listeners_of_sources()
         self._news: dict[int, Timer] = {}  # the latest for all instances of a service that is fed
@@ -114,12 +120,12 @@ class Node:
         self._leaders: dict[tuple[str, str], tuple[ProcessId | None, int]] = {}
         self._suspects: dict[str, set[ProcessId]] = {}
         self._memory: StableMemory | None = None
-        self._recollection: Recollection | None = None
+        self._recollection: StateRecovery | None = None
         self._has_said_why = False  # that it does not take part yet
         self._early: deque[tuple[int, Frame]] = deque(
             maxlen=MOST_EARLY
         )  # messages that came before it took part
-        self._recorder: Recorder | None = None
+        self._recorder: NodeRecorder | None = None
         self._failed_looks: Counter[int] = (
             Counter()
         )  # how often in a row a service had no leader or no majority
@@ -151,20 +157,20 @@ class Node:
         identity = Identity(
             settings.cluster, self.me, frozenset(settings.peers), *secrets, self._membership
         )
-        slices, complaints = Slices(loop, turn), Complaints(loop)
+        slices, limited_log = TimeSlicer(loop, turn), RateLimitedLog(loop)
         self._slices = slices
-        self.desk = Desk(self, self._timers, slices)
-        self.watching = Watching(self, self.desk, self._timers, slices)
-        clients = Clients(self, self.desk, self.watching, slices, complaints)
+        self.lock_queues = LockQueues(self, self._timers, slices)
+        self.watchers = LockWatchers(self, self.lock_queues, self._timers, slices)
+        clients = ClientConnections(self, self.lock_queues, self.watchers, slices, limited_log)
         heard = (self._received, self._connected)
-        self._network = Network(
+        self._network = PeerNetwork(
             identity,
             settings.peers,
             *heard,
             clients,
             turn,
             slices,
-            complaints,
+            limited_log,
             settings.tls,
             settings.seed,
         )
@@ -172,7 +178,9 @@ class Node:
         try:
             self.address = await self._network.listen(listening or settings.bind, settings.socket)
             if settings.record is not None:
-                self._recorder = Recorder(settings.record, settings.cluster, self.me, self.services)
+                self._recorder = NodeRecorder(
+                    settings.record, settings.cluster, self.me, self.services
+                )
             send = self._network.send
             self._steps = Steps(
                 loop,
@@ -240,7 +248,7 @@ class Node:
             return
         if membership.replaces:
             if self._recollection is None:
-                self._recollection = Recollection(self.me, self.settings.peers, self.services)
+                self._recollection = StateRecovery(self.me, self.settings.peers, self.services)
             if waited_us % RECALL_US == 0:
                 for peer, question in self._recollection.questions():
                     self.send(peer, question)
@@ -268,8 +276,8 @@ class Node:
         found = set() if self._memory is None else self._recover_all(self._memory)
         for instance in mentioned:
             if instance not in found:
-                for hosted in instance.processes.values():
-                    self._come_up(hosted, partial(self._steps.start, hosted))
+                for local_process in instance.processes.values():
+                    self._come_up(local_process, partial(self._steps.start, local_process))
         for index, name in self._sources:
             self.open(self.services[index].name, name)
         while self._early:
@@ -284,9 +292,9 @@ class Node:
         if self._is_ending:
             return
         self._is_ending = True
-        for service in self.desk.locks:
-            self.desk.close(service, f"node {self.me} is shutting down")
-        await self._while(lambda: not self.desk.is_unused(), grace)
+        for service in self.lock_queues.locks:
+            self.lock_queues.close(service, f"node {self.me} is shutting down")
+        await self._while(lambda: not self.lock_queues.is_unused(), grace)
         await self._resign()
         self._stopped = True
         self._timers.close()
@@ -336,7 +344,7 @@ class Node:
         if not led or not heirs or self._is_hurried or self.failure.done():
             return
         for instance in led:
-            self.ask_of(instance.processes[self.me], "resign", (heirs[0],))
+            self.make_request_of(instance.processes[self.me], "resign", (heirs[0],))
         await self._while(
             lambda: any(self._leader_of(instance) in (None, self.me) for instance in led),
             RESIGNATION_SECONDS,
@@ -363,9 +371,9 @@ class Node:
             why = self._impediment(service.feed)
             self._failed_looks[index] = self._failed_looks[index] + 1 if why else 0
             if not why:
-                self.desk.reopen(service.name)
+                self.lock_queues.reopen(service.name)
             elif self._failed_looks[index] >= PATIENT_LOOKS:
-                self.desk.close(service.name, why)
+                self.lock_queues.close(service.name, why)
 
     def _impediment(self, feed: Feed) -> str:
         """Why nothing is granted here; empty if nothing is in the way."""
@@ -382,13 +390,15 @@ class Node:
         life before.
         """
         down = (
-            hosted.awaited is not None
+            local_process.deferred_requests is not None
             for instance in self._instances.values()
-            for hosted in instance.processes.values()
+            for local_process in instance.processes.values()
         )
         if not any(map(_parting_us, self.services)) or any(down):
             return False
-        return self._steps.is_idle and not self.failure.done() and not self.desk.has_holders()
+        return (
+            self._steps.is_idle and not self.failure.done() and not self.lock_queues.has_holders()
+        )
 
     def _close_files(self) -> None:
         if self._recorder is not None:
@@ -409,7 +419,7 @@ class Node:
             self._timers.set(LOOK_AFTER_MEMORY_US, partial(self._look_after, memory))
 
     def _failed(self, instance: Instance) -> None:
-        self.desk.give_up(
+        self.lock_queues.give_up(
             instance.service.name, instance.name, f"{instance.title} has stopped: {instance.failed}"
         )
 
@@ -438,27 +448,27 @@ class Node:
         """Makes a request of the local participant.  `told` is called when what it leads to at once
         has been stored and sent.
         """
-        hosted = self.participant(service, name)
-        check_request(type(hosted.pure.parts[0]), request, len(arguments))
-        self.ask_of(hosted, request, arguments, told)
+        local_process = self.participant(service, name)
+        check_request(type(local_process.pure.parts[0]), request, len(arguments))
+        self.make_request_of(local_process, request, arguments, told)
 
-    def participant(self, service: str, name: str) -> Hosted:
+    def participant(self, service: str, name: str) -> LocalProcess:
         """That of this node in an instance, which stays the same for as long as somebody listens to
         it.
         """
         return self.open(service, name).processes[self.me]
 
-    def ask_of(
+    def make_request_of(
         self,
-        hosted: Hosted,
+        local_process: LocalProcess,
         request: str,
         arguments: tuple[Any, ...] = (),
         told: Callable[[], None] | None = None,
     ) -> None:
         """Makes a request that the participant is known to have."""
         self._check_is_up()
-        self._steps.request(hosted, request, arguments, told)
-        instance = hosted.instance
+        self._steps.request(local_process, request, arguments, told)
+        instance = local_process.instance
         if instance.failed is not None:
             raise InstanceFailed(f"{instance.title} has stopped: {instance.failed}")
 
@@ -484,14 +494,14 @@ class Node:
         instance.listeners.append(listener)
         return partial(instance.listeners.remove, listener)
 
-    def left_us(self, hosted: Hosted) -> int | None:
+    def left_us(self, local_process: LocalProcess) -> int | None:
         """How long what a process of a mutex holds is good for, if it is not renewed; None where it
         does not run out.
         """
-        timer = cast(Mutex, hosted.pure.parts[0]).runs_out()
+        timer = cast(Mutex, local_process.pure.parts[0]).runs_out()
         if timer is None:
             return None
-        alarm = hosted.timers.get((0, timer))
+        alarm = local_process.timers.get((0, timer))
         return 0 if alarm is None else self._timers.left(alarm)
 
     def is_recorded(self, service: str, name: str) -> bool:
@@ -533,8 +543,8 @@ class Node:
         if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
             instance.listeners.append(partial(self._note, instance))
         if not self._membership.is_complete:
-            for hosted in instance.processes.values():
-                hosted.awaited = []
+            for local_process in instance.processes.values():
+                local_process.deferred_requests = []
         self._instances[index, name] = instance
         return instance
 
@@ -554,12 +564,12 @@ class Node:
             raise TooMany(f"this node hosts {len(self._instances)} instances, as many as it may")
         instance = self._new(index, name)
         if not instance.service.is_silent:
-            notice = encoded(Open(index, name))
+            notice = encoded(OpenFrame(index, name))
             for peer in self.settings.peers:
                 self._network.send(peer, notice)
-        for hosted in instance.processes.values():
-            self._steps.start(hosted)
-            self._tell_news(hosted)
+        for local_process in instance.processes.values():
+            self._steps.start(local_process)
+            self._tell_news(local_process)
         return instance
 
     def _recover_all(self, memory: StableMemory) -> set[Instance]:
@@ -578,12 +588,14 @@ class Node:
             found.setdefault((index, name), {})[int(process)] = value
         for (index, name), stored in sorted(found.items()):
             instance = self._instances.get((index, name)) or self._new(index, name)
-            for me, hosted in instance.processes.items():
+            for me, local_process in instance.processes.items():
                 try:
-                    begin: Callable[[], None] = partial(self._steps.start, hosted)
+                    begin: Callable[[], None] = partial(self._steps.start, local_process)
                     if me in stored:
                         begin = partial(
-                            self._steps.recover, hosted, self._steps.restore(hosted, stored[me])
+                            self._steps.recover,
+                            local_process,
+                            self._steps.restore(local_process, stored[me]),
                         )
                     parting_us = (
                         _parting_us(instance.service)
@@ -591,10 +603,10 @@ class Node:
                         else 0
                     )
                     if parting_us:
-                        hosted.awaited = hosted.awaited or []
-                        self._timers.set(parting_us, partial(self._come_up, hosted, begin))
+                        local_process.deferred_requests = local_process.deferred_requests or []
+                        self._timers.set(parting_us, partial(self._come_up, local_process, begin))
                     else:
-                        self._come_up(hosted, begin)
+                        self._come_up(local_process, begin)
                 except (msgspec.DecodeError, ValueError) as reason:
                     raise CorruptStorage(
                         f"what is stored of {instance.title} is not of this algorithm or these"
@@ -603,18 +615,18 @@ class Node:
 
         return {self._instances[key] for key in found}
 
-    def _come_up(self, hosted: Hosted, begin: Callable[[], None]) -> None:
-        asked, hosted.awaited = hosted.awaited, None
+    def _come_up(self, local_process: LocalProcess, begin: Callable[[], None]) -> None:
+        asked, local_process.deferred_requests = local_process.deferred_requests, None
         begin()
-        self._tell_news(hosted)
+        self._tell_news(local_process)
         for each in asked or ():
-            self._steps.request(hosted, *each)
+            self._steps.request(local_process, *each)
 
     def _sweep(self) -> None:
         """Forgets what nobody has used since the last time, and what cannot be told from what never
         was; a few at a time, so that nobody waits for it."""
         if not self._unswept:
-            self.desk.sweep()
+            self.lock_queues.sweep()
             self._unswept = list(self._instances)
         for key in self._unswept[-SWEEP_AT_ONCE:]:
             instance = self._instances.get(key)
@@ -625,12 +637,12 @@ class Node:
             elif instance.can_be_forgotten():
                 del self._instances[key]
                 self.counts["forgotten"] += 1
-                for hosted in instance.processes.values():
-                    self._steps.forget(hosted)
+                for local_process in instance.processes.values():
+                    self._steps.forget(local_process)
         del self._unswept[-SWEEP_AT_ONCE:]
         self._timers.set(SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
 
-    # News for all instances of a service.
+    # LockStatusFrame for all instances of a service.
 
     def _listeners_of_sources(self) -> dict[tuple[int, str], list[Listener]]:
         """For each instance by which others are fed, who has to hear what it says."""
@@ -654,15 +666,15 @@ class Node:
 
     def _tell_all(self, instances: list[Instance], part: str, news: Timer) -> Iterator[None]:
         for instance in instances:
-            for hosted in instance.processes.values():
-                self._steps.tell(hosted, part, news)
+            for local_process in instance.processes.values():
+                self._steps.tell(local_process, part, news)
             yield
 
-    def _tell_news(self, hosted: Hosted) -> None:
-        instance = hosted.instance
+    def _tell_news(self, local_process: LocalProcess) -> None:
+        instance = local_process.instance
         news = self._news.get(instance.service_index)
         if news is not None and instance.service.feed is not None:
-            self._steps.tell(hosted, instance.service.feed.part, news)
+            self._steps.tell(local_process, instance.service.feed.part, news)
 
     # From the peers.
 
@@ -670,22 +682,22 @@ class Node:
         """A notice may have been lost with a connection, so a peer hears of everything again."""
         for (index, name), instance in self._instances.items():
             if not instance.service.is_silent:
-                self._network.send(peer, encoded(Open(index, name)))
-        self.watching.connected(peer)
+                self._network.send(peer, encoded(OpenFrame(index, name)))
+        self.watchers.connected(peer)
 
     def _received(self, peer: int, frame: Frame) -> Refused | None:
-        if isinstance(frame, Recall):
+        if isinstance(frame, StateQueryFrame):
             self.send(peer, self._membership.page_after(peer, frame, self._instances))
             return None
-        if isinstance(frame, Recalled):
+        if isinstance(frame, StatePageFrame):
             return self._recall(peer, frame)
-        if not self._membership.is_complete and isinstance(frame, Carry):
+        if not self._membership.is_complete and isinstance(frame, MessageFrame):
             self._early.append((peer, frame))  # as if it were still under way
             return None
         if not 0 <= frame.service < len(self.services) or not frame.instance:
             return Refused("a frame for no instance")
         service = self.services[frame.service]
-        if isinstance(frame, Carry):
+        if isinstance(frame, MessageFrame):
             to, sender, port = frame.to, frame.sender, frame.port
             if service.home.get(sender) != peer or service.home.get(to) != self.me:
                 return Refused(
@@ -701,17 +713,17 @@ class Node:
             instance = self._mentioned(frame.service, frame.instance)
             if instance is not None:
                 self._steps.deliver(instance.processes[to], sender, port, message, frame.number)
-                if instance.onlooker is not None:
-                    instance.onlooker()
-        elif isinstance(frame, Open):
+                if instance.after_delivery is not None:
+                    instance.after_delivery()
+        elif isinstance(frame, OpenFrame):
             self._mentioned(frame.service, frame.instance)
         else:
-            self.watching.hear(peer, service.name, frame)
+            self.watchers.hear(peer, service.name, frame)
         return None
 
-    def _recall(self, peer: int, page: Recalled) -> Refused | None:
+    def _recall(self, peer: int, page: StatePageFrame) -> Refused | None:
         further = None if self._recollection is None else self._recollection.take(peer, page)
-        if isinstance(further, Recall):
+        if isinstance(further, StateQueryFrame):
             self.send(peer, further)
         return further if isinstance(further, Refused) else None
 
@@ -736,7 +748,7 @@ def _parting_us(service: Service) -> int:
     plan = next(iter(service.system.plans.values()))
     if not isinstance(plan, Mutex):
         return 0
-    return cast(int, getattr(plan, "lease", 0)) or 2 * PARTING_US
+    return cast(int, getattr(plan, "lease", 0)) or 2 * CLIENT_SHUTDOWN_GRACE_US
 
 
 def _finish(done: asyncio.Future[None]) -> None:

@@ -36,7 +36,7 @@ VERSION = 1
 LIFE_BITS = 32
 
 
-class Recorder:
+class NodeRecorder:
     def __init__(self, folder: Path, cluster: str, node: int, services: Sequence[Service]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.life = _last_life(folder, node) + 1

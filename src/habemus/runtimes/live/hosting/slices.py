@@ -19,7 +19,7 @@ from habemus.runtimes.live.hosting.turn import Turn
 Work: TypeAlias = Iterator[None]
 
 
-class Slices:
+class TimeSlicer:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, turn: Turn, clock: Callable[[], int] = now_us
     ) -> None:

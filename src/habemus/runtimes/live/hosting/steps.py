@@ -28,12 +28,19 @@ from habemus.core.events import Event, note
 from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Send, SetTimer
 from habemus.core.process import MistakeInAlgorithm, ProcessId
 from habemus.core.values import Indication, Message, Timer
-from habemus.runtimes.live.hosting.instance import Cause, Held, Hosted, Instance, Told, event_of
-from habemus.runtimes.live.hosting.record import Recorder
+from habemus.runtimes.live.hosting.instance import (
+    Cause,
+    HeldStep,
+    Instance,
+    LocalProcess,
+    Told,
+    event_of,
+)
+from habemus.runtimes.live.hosting.record import NodeRecorder
 from habemus.runtimes.live.hosting.timers import Timers, now_us
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.peers.codec import encoded
-from habemus.runtimes.live.peers.frames import Carry, Unsendable
+from habemus.runtimes.live.peers.frames import MessageFrame, Unsendable
 from habemus.runtimes.live.storage.commit import GroupCommit
 from habemus.runtimes.live.storage.log import StableMemory, StorageFailed
 
@@ -49,7 +56,7 @@ class Steps:
         loop: asyncio.AbstractEventLoop,
         timers: Timers,
         memory: StableMemory | None,  # None: what is durable lasts as long as the process
-        recorder: Recorder | None,
+        recorder: NodeRecorder | None,
         send: Callable[[int, bytes], None],
         failed: Callable[[StorageFailed], None],
         given_up: Callable[[Instance], None],
@@ -67,10 +74,10 @@ class Steps:
             if memory is None
             else GroupCommit(loop, self._turn, memory, self._stored, failed, counts)
         )
-        self._waiting: defaultdict[int, list[Hosted]] = defaultdict(
+        self._waiting: defaultdict[int, list[LocalProcess]] = defaultdict(
             list
         )  # who has outputs held, by batch
-        self._local: deque[tuple[Hosted, ProcessId, int, Message, int]] = (
+        self._local: deque[tuple[LocalProcess, ProcessId, int, Message, int]] = (
             deque()
         )  # messages that stay on this node
         self._delivering = False
@@ -87,77 +94,99 @@ class Steps:
 
     # Events.
 
-    def start(self, hosted: Hosted) -> None:
+    def start(self, local_process: LocalProcess) -> None:
         # An entry says that the process has started, even if what it keeps is still as at first.
-        self._step(hosted, hosted.pure.start, ("start", (), 0), stores=hosted.keeps)
+        self._step(
+            local_process, local_process.pure.start, ("start", (), 0), stores=local_process.keeps
+        )
 
-    def restore(self, hosted: Hosted, stored: bytes) -> Any:
+    def restore(self, local_process: LocalProcess, stored: bytes) -> Any:
         """Gives a process what it had stored; `Malformed` or `DecodeError` if it cannot have stored
         that.
         """
         plain = msgspec.msgpack.decode(stored)
-        hosted.pure.restore(hosted.stable.state(plain))
-        hosted.stored = hosted.stable.taken(hosted.pure.parts)
+        local_process.pure.restore(local_process.stable.state(plain))
+        local_process.stored = local_process.stable.taken(local_process.pure.parts)
         return plain
 
-    def recover(self, hosted: Hosted, plain: Any) -> None:
+    def recover(self, local_process: LocalProcess, plain: Any) -> None:
         """Brings a process back with what was restored."""
-        self._step(hosted, lambda _: hosted.pure.recover(), ("recover", (plain,), 0))
+        self._step(local_process, lambda _: local_process.pure.recover(), ("recover", (plain,), 0))
 
     def request(
-        self, hosted: Hosted, request: str, arguments: tuple[object, ...], told: Told
+        self, local_process: LocalProcess, request: str, arguments: tuple[object, ...], told: Told
     ) -> None:
-        if hosted.awaited is not None:
-            hosted.awaited.append((request, arguments, told))
+        if local_process.deferred_requests is not None:
+            local_process.deferred_requests.append((request, arguments, told))
         else:
-            self._step(hosted, hosted.pure.request, ("request", (request, *arguments), 0), told)
+            self._step(
+                local_process,
+                local_process.pure.request,
+                ("request", (request, *arguments), 0),
+                told,
+            )
 
     def deliver(
-        self, hosted: Hosted, sender: ProcessId, port: int, message: Message, number: int
+        self,
+        local_process: LocalProcess,
+        sender: ProcessId,
+        port: int,
+        message: Message,
+        number: int,
     ) -> None:
-        self._step(hosted, hosted.pure.deliver, ("receive", (port, sender, message), number))
+        self._step(
+            local_process, local_process.pure.deliver, ("receive", (port, sender, message), number)
+        )
 
-    def tell(self, hosted: Hosted, part: str, news: Timer) -> None:
+    def tell(self, local_process: LocalProcess, part: str, news: Timer) -> None:
         """A timer expires that nobody set: news from outside the instance."""
-        self._expire(hosted, (hosted.paths.index(part), news))
+        self._expire(local_process, (local_process.paths.index(part), news))
 
-    def _expire(self, hosted: Hosted, expired: tuple[int, Timer]) -> None:
-        hosted.timers.pop(expired, None)
-        self._step(hosted, hosted.pure.fire, ("timer", expired, 0))
+    def _expire(self, local_process: LocalProcess, expired: tuple[int, Timer]) -> None:
+        local_process.timers.pop(expired, None)
+        self._step(local_process, local_process.pure.fire, ("timer", expired, 0))
 
     def _deliver_local(self) -> None:
         self._delivering = False
         for _ in range(len(self._local)):
             self.deliver(*self._local.popleft())
 
-    def forget(self, hosted: Hosted) -> None:
-        if hosted.keeps and self._commit is not None:
-            self._commit.add((hosted.key, None))
+    def forget(self, local_process: LocalProcess) -> None:
+        if local_process.keeps and self._commit is not None:
+            self._commit.add((local_process.key, None))
 
     # Steps.
 
     def _step(
         self,
-        hosted: Hosted,
+        local_process: LocalProcess,
         act: Callable[..., list[Effect]],
         cause: Cause,
         told: Told = None,
         stores: bool = False,
     ) -> None:
-        instance = hosted.instance
-        if instance.failed is not None or self._closed or hosted.awaited is not None:
+        instance = local_process.instance
+        if (
+            instance.failed is not None
+            or self._closed
+            or local_process.deferred_requests is not None
+        ):
             return
         instance.is_used = True
         commit = self._commit
         try:
             effects = act(*cause[1])
-            entry = self._changed(hosted, stores) if commit is not None and hosted.keeps else None
+            entry = (
+                self._changed(local_process, stores)
+                if commit is not None and local_process.keeps
+                else None
+            )
             outputs: list[Effect] = []
             for effect in effects:
                 if isinstance(effect, SetTimer):
-                    self._set_timer(hosted, effect)
+                    self._set_timer(local_process, effect)
                 elif isinstance(effect, CancelTimer):
-                    self._timers.cancel(hosted.timers.pop((effect.port, effect.timer), None))
+                    self._timers.cancel(local_process.timers.pop((effect.port, effect.timer), None))
                 else:
                     if isinstance(effect, Send) and effect.to not in instance.service.home:
                         raise MistakeInAlgorithm(  # noqa: TRY301
@@ -165,36 +194,38 @@ class Steps:
                         )
                     outputs.append(effect)
         except (Exception, SystemExit) as reason:
-            self._fail(hosted, cause, reason)
+            self._fail(local_process, cause, reason)
             return
         if commit is not None and entry is not None:
-            batch = commit.add((hosted.key, entry))
-            hosted.held.append(Held(batch, cause, outputs, told))
-            self._waiting[batch].append(hosted)
-        elif hosted.held:
-            hosted.held.append(Held(hosted.held[-1].batch, cause, outputs, told))
+            batch = commit.add((local_process.key, entry))
+            local_process.held.append(HeldStep(batch, cause, outputs, told))
+            self._waiting[batch].append(local_process)
+        elif local_process.held:
+            local_process.held.append(HeldStep(local_process.held[-1].batch, cause, outputs, told))
         else:
-            self._release(hosted, cause, outputs, told)
+            self._release(local_process, cause, outputs, told)
 
     @staticmethod
-    def _changed(hosted: Hosted, stores: bool) -> bytes | None:
+    def _changed(local_process: LocalProcess, stores: bool) -> bytes | None:
         """What is to be stored, if the step has changed it."""
-        now = hosted.stable.taken(hosted.pure.parts)
-        if now == hosted.stored and not stores:
+        now = local_process.stable.taken(local_process.pure.parts)
+        if now == local_process.stored and not stores:
             return None
-        hosted.stored = now
-        return msgspec.msgpack.encode(hosted.stable.plain(hosted.pure.parts))
+        local_process.stored = now
+        return msgspec.msgpack.encode(local_process.stable.plain(local_process.pure.parts))
 
-    def _set_timer(self, hosted: Hosted, effect: SetTimer) -> None:
+    def _set_timer(self, local_process: LocalProcess, effect: SetTimer) -> None:
         timer = (effect.port, effect.timer)
-        replaced = hosted.timers.get(timer)
+        replaced = local_process.timers.get(timer)
         if replaced is not None:
             self._timers.cancel(replaced)
-        hosted.timers[timer] = self._timers.set(effect.after, partial(self._expire, hosted, timer))
+        local_process.timers[timer] = self._timers.set(
+            effect.after, partial(self._expire, local_process, timer)
+        )
 
-    def _fail(self, hosted: Hosted, cause: Cause, reason: BaseException) -> None:
-        instance = hosted.instance
-        event = event_of(cause, hosted, now_us())
+    def _fail(self, local_process: LocalProcess, cause: Cause, reason: BaseException) -> None:
+        instance = local_process.instance
+        event = event_of(cause, local_process, now_us())
         instance.failed = f"{type(reason).__name__}: {reason}"
         self._counts["failed instances"] += 1
         log.error(
@@ -211,46 +242,48 @@ class Steps:
         self._given_up(instance)
 
     def _stored(self, batch: int) -> None:
-        for hosted in self._waiting.pop(batch, ()):
-            while hosted.held and hosted.held[0].batch <= batch:
-                _, cause, outputs, told = hosted.held.popleft()
-                self._release(hosted, cause, outputs, told)
+        for local_process in self._waiting.pop(batch, ()):
+            while local_process.held and local_process.held[0].batch <= batch:
+                _, cause, outputs, told = local_process.held.popleft()
+                self._release(local_process, cause, outputs, told)
 
     # Outputs.
 
-    def _release(self, hosted: Hosted, cause: Cause, outputs: list[Effect], told: Told) -> None:
+    def _release(
+        self, local_process: LocalProcess, cause: Cause, outputs: list[Effect], told: Told
+    ) -> None:
         numbers = (
             UNNUMBERED
             if self._recorder is None
-            else _recorded(self._recorder, hosted, cause, outputs)
+            else _recorded(self._recorder, local_process, cause, outputs)
         )
         for effect in outputs:
             if isinstance(effect, Send):
-                self._send(hosted, effect.port, effect.to, effect.message, next(numbers))
+                self._send(local_process, effect.port, effect.to, effect.message, next(numbers))
             elif isinstance(effect, Broadcast):
-                for to in hosted.peers:
-                    self._send(hosted, effect.port, to, effect.message, next(numbers))
+                for to in local_process.peers:
+                    self._send(local_process, effect.port, to, effect.message, next(numbers))
         for effect in outputs:
             if isinstance(effect, Indicate):
-                self._indicate(hosted, effect.indication)
+                self._indicate(local_process, effect.indication)
         if told is not None:
             told()
 
     @staticmethod
-    def _indicate(hosted: Hosted, indication: Indication) -> None:
-        for listener in tuple(hosted.instance.listeners):
+    def _indicate(local_process: LocalProcess, indication: Indication) -> None:
+        for listener in tuple(local_process.instance.listeners):
             try:
-                listener(hosted.me, indication)
+                listener(local_process.me, indication)
             except Exception:
-                log.exception("a listener of %s raised", hosted.instance.title)
+                log.exception("a listener of %s raised", local_process.instance.title)
 
     def _send(
-        self, hosted: Hosted, port: int, to: ProcessId, message: Message, number: int
+        self, local_process: LocalProcess, port: int, to: ProcessId, message: Message, number: int
     ) -> None:
-        instance = hosted.instance
+        instance = local_process.instance
         neighbour = instance.processes.get(to)
         if neighbour is not None:
-            self._local.append((neighbour, hosted.me, port, message, number))
+            self._local.append((neighbour, local_process.me, port, message, number))
             if not self._delivering:
                 self._delivering = True
                 self._turn.before_end(self._deliver_local)
@@ -258,8 +291,15 @@ class Steps:
         try:
             kind, fields = instance.service.codecs[to][port].encode(message)
             frame = encoded(
-                Carry(
-                    instance.service_index, instance.name, to, hosted.me, port, kind, fields, number
+                MessageFrame(
+                    instance.service_index,
+                    instance.name,
+                    to,
+                    local_process.me,
+                    port,
+                    kind,
+                    fields,
+                    number,
                 )
             )
         except Unsendable as reason:
@@ -270,17 +310,17 @@ class Steps:
 
 
 def _recorded(
-    recorder: Recorder, hosted: Hosted, cause: Cause, outputs: list[Effect]
+    recorder: NodeRecorder, local_process: LocalProcess, cause: Cause, outputs: list[Effect]
 ) -> Iterator[int]:
     """Writes the step down as events: what began it, then its outputs in order.  Gives the numbers
     of its messages.
     """
-    now, me, numbers = now_us(), hosted.me, []
-    events = [event_of(cause, hosted, now)]
+    now, me, numbers = now_us(), local_process.me, []
+    events = [event_of(cause, local_process, now)]
     for effect in outputs:
         if isinstance(effect, Send | Broadcast):
-            message, part = effect.message, hosted.paths[effect.port]
-            for to in (effect.to,) if isinstance(effect, Send) else hosted.peers:
+            message, part = effect.message, local_process.paths[effect.port]
+            for to in (effect.to,) if isinstance(effect, Send) else local_process.peers:
                 numbers.append(recorder.number())
                 events.append(
                     Event(now, me, "send", type(message).__name__, message, to, numbers[-1], part)
@@ -292,8 +332,15 @@ def _recorded(
         elif isinstance(effect, Chosen):
             events.append(
                 Event(
-                    now, me, "choose", "", note(effect.value), None, None, hosted.paths[effect.port]
+                    now,
+                    me,
+                    "choose",
+                    "",
+                    note(effect.value),
+                    None,
+                    None,
+                    local_process.paths[effect.port],
                 )
             )
-    recorder.step(hosted.instance.title, events)
+    recorder.step(local_process.instance.title, events)
     return iter(numbers)

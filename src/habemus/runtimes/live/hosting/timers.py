@@ -40,7 +40,7 @@ def now_us() -> int:
     return boottime.nanoseconds() // 1_000
 
 
-def chance(seed: int | None) -> random.Random:
+def random_source(seed: int | None) -> random.Random:
     """Where draws come from: the system, or a seed where a test wants the same ones again."""
     return random.SystemRandom() if seed is None else random.Random(seed)
 

@@ -4,7 +4,7 @@ A frame is four bytes and a body: one byte of version, three of length.  The bod
 So the first byte of whatever else connects to the port (a browser, a scanner, noise) gives it away,
 and nobody can announce more than the limit.
 
-A message travels as `Carry`: to which instance, from and to which process, to which of its parts,
+A message travels as `MessageFrame`: to which instance, from and to which process, to which of its parts,
 the message's type as its place among those that the part handles, sorted by name, and the fields in
 the order of their declaration.  Both ends have the same tables, because the handshake compares
 their fingerprints.  What a field may hold follows from the message's declared shapes, the same that
@@ -30,20 +30,20 @@ from habemus.core.node import Known, Stack
 from habemus.core.shapes import Malformed
 from habemus.core.values import Message, Value
 from habemus.runtimes.live.peers.frames import (
-    Carry,
     Challenge,
     Frame,
     Greeting,
     Hello,
-    News,
-    Open,
+    LockStatusFrame,
+    MessageFrame,
+    OpenFrame,
     Proof,
-    Recall,
-    Recalled,
     Rejection,
-    StandBack,
+    StatePageFrame,
+    StateQueryFrame,
+    TransferFrame,
     Unsendable,
-    Watch,
+    WatchFrame,
     Welcome,
 )
 
@@ -138,7 +138,15 @@ class Deframer:
 # Bodies.
 
 _ENCODER = msgspec.msgpack.Encoder()
-_FRAMES = msgspec.msgpack.Decoder(Carry | Open | Watch | News | StandBack | Recall | Recalled)
+_FRAMES = msgspec.msgpack.Decoder(
+    MessageFrame
+    | OpenFrame
+    | WatchFrame
+    | LockStatusFrame
+    | TransferFrame
+    | StateQueryFrame
+    | StatePageFrame
+)
 _GREETINGS = msgspec.msgpack.Decoder(Hello | Challenge | Proof | Welcome | Rejection)
 _MALFORMED = (
     msgspec.DecodeError,
@@ -164,7 +172,11 @@ def frame_of(body: bytes) -> Frame | Refused:
         return Refused(f"a frame that is none: {reason}")
     if len(frame.instance) > NAME_LIMIT or not frame.instance.isprintable():
         return Refused(f"an instance's name is printable and has at most {NAME_LIMIT} characters")
-    if isinstance(frame, News) and frame.token is not None and is_beyond((frame.token >> 32, 0)):
+    if (
+        isinstance(frame, LockStatusFrame)
+        and frame.token is not None
+        and is_beyond((frame.token >> 32, 0))
+    ):
         return Refused(f"a token that no cluster can have given: {frame.token}")
     return frame
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 
-class Carry(
+class MessageFrame(
     msgspec.Struct, array_like=True, tag=1, forbid_unknown_fields=True, gc=False, frozen=True
 ):
     """A message of an instance."""
@@ -26,21 +26,23 @@ class Carry(
     number: int = 0  # of the message in the sender's record; 0 where nothing is recorded
 
 
-class Open(msgspec.Struct, array_like=True, tag=2, forbid_unknown_fields=True, frozen=True):
+class OpenFrame(msgspec.Struct, array_like=True, tag=2, forbid_unknown_fields=True, frozen=True):
     """An instance exists: somebody has asked for it."""
 
     service: int
     instance: str
 
 
-class Watch(msgspec.Struct, array_like=True, tag=3, forbid_unknown_fields=True, frozen=True):
+class WatchFrame(msgspec.Struct, array_like=True, tag=3, forbid_unknown_fields=True, frozen=True):
     """Somebody here wants to know who holds a lock; to be said again before it is forgotten."""
 
     service: int
     instance: str
 
 
-class News(msgspec.Struct, array_like=True, tag=4, forbid_unknown_fields=True, frozen=True):
+class LockStatusFrame(
+    msgspec.Struct, array_like=True, tag=4, forbid_unknown_fields=True, frozen=True
+):
     """How a lock stands at the node that says so.  For onlookers: nothing that an algorithm does
     depends on it.
     """
@@ -52,7 +54,9 @@ class News(msgspec.Struct, array_like=True, tag=4, forbid_unknown_fields=True, f
     waiting: int
 
 
-class StandBack(msgspec.Struct, array_like=True, tag=5, forbid_unknown_fields=True, frozen=True):
+class TransferFrame(
+    msgspec.Struct, array_like=True, tag=5, forbid_unknown_fields=True, frozen=True
+):
     """Whoever held the lock would like this client to be next."""
 
     service: int
@@ -60,7 +64,9 @@ class StandBack(msgspec.Struct, array_like=True, tag=5, forbid_unknown_fields=Tr
     label: str
 
 
-class Recall(msgspec.Struct, array_like=True, tag=6, forbid_unknown_fields=True, frozen=True):
+class StateQueryFrame(
+    msgspec.Struct, array_like=True, tag=6, forbid_unknown_fields=True, frozen=True
+):
     """A node that has lost its memory asks what the receiver has stored, of the instances after
     this one.
     """
@@ -69,7 +75,9 @@ class Recall(msgspec.Struct, array_like=True, tag=6, forbid_unknown_fields=True,
     instance: str
 
 
-class Recalled(msgspec.Struct, array_like=True, tag=7, forbid_unknown_fields=True, frozen=True):
+class StatePageFrame(
+    msgspec.Struct, array_like=True, tag=7, forbid_unknown_fields=True, frozen=True
+):
     """A part of what the sender has stored, from the instance on after which it was asked."""
 
     service: int
@@ -80,7 +88,15 @@ class Recalled(msgspec.Struct, array_like=True, tag=7, forbid_unknown_fields=Tru
     is_last: bool
 
 
-Frame: TypeAlias = Carry | Open | Watch | News | StandBack | Recall | Recalled
+Frame: TypeAlias = (
+    MessageFrame
+    | OpenFrame
+    | WatchFrame
+    | LockStatusFrame
+    | TransferFrame
+    | StateQueryFrame
+    | StatePageFrame
+)
 
 
 class Hello(msgspec.Struct, array_like=True, tag=11, forbid_unknown_fields=True, frozen=True):

@@ -91,7 +91,7 @@ def client_name(cluster: str, client: str) -> str:
     return f"client-{client}.{cluster}"
 
 
-class Dialling:
+class DiallerHandshake:
     """The side that connects."""
 
     def __init__(self, identity: Identity, peer: int) -> None:
@@ -114,12 +114,12 @@ class Dialling:
     def answer(self, greeting: Greeting) -> Proof | Refused | None:
         """What to say next; nothing once welcome."""
         me = self._identity
-        awaited, self._awaited = self._awaited, None
+        deferred_requests, self._awaited = self._awaited, None
         if isinstance(greeting, Rejection):
             if self._disowning:
                 me.members.disowned_by(self._peer, self._disowning)
             return Refused(f"node {self._peer} refuses: {greeting.reason[:200]}")
-        if isinstance(greeting, Challenge) and awaited is Challenge:
+        if isinstance(greeting, Challenge) and deferred_requests is Challenge:
             if not hmac.compare_digest(greeting.proof, me.proof("answers", self._hello, greeting)):
                 return Refused(f"node {self._peer} does not know the cluster's secret")
             wrong = me.members.objection(self._peer, greeting.memory, greeting.replaces)
@@ -130,14 +130,14 @@ class Dialling:
                 self._disowning = greeting.knows
             self._awaited = Welcome
             return Proof(me.proof("dials", self._hello, greeting))
-        if isinstance(greeting, Welcome) and awaited is Welcome:
+        if isinstance(greeting, Welcome) and deferred_requests is Welcome:
             self.is_welcome = True
             me.members.accepted_by(self._peer)
             return None
         return Refused(f"{type(greeting).__name__} out of turn")
 
 
-class Answering:
+class AnswererHandshake:
     """The side that is connected to.  `is_named` says whether the certificate at the other end has
     a given name.
     """
@@ -154,8 +154,8 @@ class Answering:
 
     def answer(self, greeting: Greeting) -> Challenge | Welcome | Refused:
         me = self._identity
-        awaited, self._awaited = self._awaited, None
-        if isinstance(greeting, Hello) and awaited is Hello:
+        deferred_requests, self._awaited = self._awaited, None
+        if isinstance(greeting, Hello) and deferred_requests is Hello:
             wrong = self._mistake_in(greeting)
             if wrong:
                 return Refused(wrong)
@@ -173,7 +173,7 @@ class Answering:
                 challenge, proof=me.proof("answers", greeting, challenge)
             )
             return self._challenge
-        if isinstance(greeting, Proof) and awaited is Proof:
+        if isinstance(greeting, Proof) and deferred_requests is Proof:
             hello = self._hello
             if not hmac.compare_digest(greeting.proof, me.proof("dials", hello, self._challenge)):
                 return Refused("the secret is another one")

@@ -41,7 +41,7 @@ from habemus.core.process import Process, ProcessId
 from habemus.runtimes.live.hosting.instance import Instance
 from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.peers.codec import Refused
-from habemus.runtimes.live.peers.frames import Recall, Recalled
+from habemus.runtimes.live.peers.frames import StatePageFrame, StateQueryFrame
 from habemus.runtimes.live.storage.log import COST, REPLACES, Entry, StableMemory, StorageFailed
 
 log = logging.getLogger("habemus.live")
@@ -130,8 +130,8 @@ class Membership:
     # For nodes that are in the place of another.
 
     def page_after(
-        self, peer: int, asked: Recall, instances: dict[tuple[int, str], Instance]
-    ) -> Recalled:
+        self, peer: int, asked: StateQueryFrame, instances: dict[tuple[int, str], Instance]
+    ) -> StatePageFrame:
         """What this node has stored, a part of it: the instances after the one that is named."""
         found = None if self._memory is None else self._memory.known.get(peer)
         lives = 1 if found is None else found.lives
@@ -139,20 +139,22 @@ class Membership:
         size = 0
         for key in sorted(key for key in instances if key > (asked.service, asked.instance)):
             if size > PAGE_BYTES or len(entries) >= PAGE_ENTRIES:
-                return Recalled(
+                return StatePageFrame(
                     asked.service, asked.instance, self.is_complete, lives, entries, is_last=False
                 )
-            for hosted in instances[key].processes.values():
-                if hosted.keeps:
-                    stored = msgspec.msgpack.encode(hosted.stable.plain(hosted.pure.parts))
-                    entries.append((*key, hosted.me, stored))
+            for local_process in instances[key].processes.values():
+                if local_process.keeps:
+                    stored = msgspec.msgpack.encode(
+                        local_process.stable.plain(local_process.pure.parts)
+                    )
+                    entries.append((*key, local_process.me, stored))
                     size += len(stored) + len(key[1])
-        return Recalled(
+        return StatePageFrame(
             asked.service, asked.instance, self.is_complete, lives, entries, is_last=True
         )
 
 
-class Recollection:
+class StateRecovery:
     """What the others know, gathered page by page by a node that has lost its memory."""
 
     def __init__(self, node: int, peers: Collection[int], services: Sequence[Service]) -> None:
@@ -163,14 +165,14 @@ class Recollection:
         self._stored: dict[tuple[int, str], dict[ProcessId, bytes]] = {}
         self._forgetful: set[int] = set()
 
-    def questions(self) -> list[tuple[int, Recall]]:
-        return [(peer, Recall(*after)) for peer, after in self._after.items()]
+    def questions(self) -> list[tuple[int, StateQueryFrame]]:
+        return [(peer, StateQueryFrame(*after)) for peer, after in self._after.items()]
 
     @property
     def is_complete(self) -> bool:
         return not self._after
 
-    def take(self, peer: int, page: Recalled) -> Recall | Refused | None:
+    def take(self, peer: int, page: StatePageFrame) -> StateQueryFrame | Refused | None:
         """Add a page; what to ask the same node next, if anything."""
         for service, _, process, _ in page.entries:
             if (
@@ -200,7 +202,7 @@ class Recollection:
             del self._after[peer]
             return None
         self._after[peer] = page.entries[-1][:2]
-        return Recall(*self._after[peer])
+        return StateQueryFrame(*self._after[peer])
 
     def entries(self) -> list[Entry]:
         """What this node has to store to begin with; `ValueError` if what it was told makes no

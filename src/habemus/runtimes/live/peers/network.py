@@ -16,7 +16,7 @@ What is sent during one turn of the event loop goes out in one write for each pe
 Everything has a limit: the size of frames, the time for a handshake, the number of connections, the
 queue, the time for which sent bytes may stay unacknowledged.  Whoever has not shown who it is may
 send one kilobyte and wait five seconds, and goes first when too many such connections are open
-(`strangers`).  Frames are read in short slices (`slices`).
+(`unauthenticated`).  Frames are read in short slices (`slices`).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from habemus.runtimes.live.clients.connections import Clients
-from habemus.runtimes.live.hosting.slices import Slices
-from habemus.runtimes.live.hosting.timers import chance
+from habemus.runtimes.live.clients.connections import ClientConnections
+from habemus.runtimes.live.hosting.slices import TimeSlicer
+from habemus.runtimes.live.hosting.timers import random_source
 from habemus.runtimes.live.hosting.turn import Turn
-from habemus.runtimes.live.log_limits import Complaints
+from habemus.runtimes.live.log_limits import RateLimitedLog
 from habemus.runtimes.live.peers.codec import Refused
 from habemus.runtimes.live.peers.frames import Frame
 from habemus.runtimes.live.peers.handshake import Identity
-from habemus.runtimes.live.peers.peer_client import Link
-from habemus.runtimes.live.peers.peer_server import Incoming
-from habemus.runtimes.live.peers.strangers import Strangers
-from habemus.runtimes.live.peers.tls import Contexts, log_refusals
+from habemus.runtimes.live.peers.peer_client import PeerLink
+from habemus.runtimes.live.peers.peer_server import PeerConnection
+from habemus.runtimes.live.peers.tls import TlsContexts, log_refusals
+from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, local_socket
 
 
-class Network:
+class PeerNetwork:
     """All connections of one node."""
 
     def __init__(
@@ -52,11 +52,11 @@ class Network:
         peers: Mapping[int, Address],
         received: Callable[[int, Frame], Refused | None],
         connected: Callable[[int], None],
-        clients: Clients,
+        clients: ClientConnections,
         turn: Turn,
-        slices: Slices,
-        complaints: Complaints,
-        tls: Contexts | None = None,
+        slices: TimeSlicer,
+        limited_log: RateLimitedLog,
+        tls: TlsContexts | None = None,
         seed: int | None = None,
     ) -> None:
         self.identity = identity
@@ -65,16 +65,16 @@ class Network:
         self.clients = clients
         self.turn = turn
         self.slices = slices
-        self.complaints = complaints
+        self.limited_log = limited_log
         self.tls = tls
         self.counts: Counter[str] = Counter()
-        self.draw = chance(seed)
-        self._links = {peer: Link(self, peer, address) for peer, address in peers.items()}
+        self.draw = random_source(seed)
+        self._links = {peer: PeerLink(self, peer, address) for peer, address in peers.items()}
         self._server: asyncio.Server | None = None
         self._local: asyncio.Server | None = None
-        self.incoming: set[Incoming] = set()
-        self.speaking: dict[int, Incoming] = {}  # the connection that speaks for each peer
-        self.strangers = Strangers(self.counts, complaints)
+        self.incoming: set[PeerConnection] = set()
+        self.speaking: dict[int, PeerConnection] = {}  # the connection that speaks for each peer
+        self.unauthenticated = UnauthenticatedConnections(self.counts, limited_log)
         self.is_closed = False
 
     async def listen(self, bind: Address | socket.socket, local: Path | None = None) -> Address:
@@ -87,7 +87,7 @@ class Network:
         loop = asyncio.get_running_loop()
         security: dict[str, Any] = {}
         if self.tls is not None:
-            log_refusals(self.tls.answering, self.complaints)
+            log_refusals(self.tls.answering, self.limited_log)
             security = {"ssl": self.tls.answering, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
         place: dict[str, Any] = (
             {"sock": bind}
@@ -95,7 +95,7 @@ class Network:
             else {"host": bind.host, "port": bind.port}
         )
         server = await loop.create_server(
-            lambda: Incoming(self), start_serving=False, **place, **security
+            lambda: PeerConnection(self), start_serving=False, **place, **security
         )
         self._server = server
         if local is not None:
@@ -135,7 +135,7 @@ class Network:
         for connection in list(self.incoming):
             connection.abort()
         self.clients.close()
-        self.complaints.close()
+        self.limited_log.close()
         for server in (self._server, self._local):
             if server is not None:
                 await server.wait_closed()

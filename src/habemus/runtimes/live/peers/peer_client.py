@@ -19,11 +19,11 @@ from habemus.runtimes.live.peers.codec import (
     encoded,
     greeting_of,
 )
-from habemus.runtimes.live.peers.handshake import Dialling, node_name
+from habemus.runtimes.live.peers.handshake import DiallerHandshake, node_name
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, tune
 
 if TYPE_CHECKING:
-    from habemus.runtimes.live.peers.network import Network
+    from habemus.runtimes.live.peers.network import PeerNetwork
 
 log = logging.getLogger("habemus.live")
 
@@ -35,16 +35,16 @@ QUEUE_LIMIT = 4 << 20
 """Bytes that wait for one peer."""
 
 
-class Link:
+class PeerLink:
     """The way to one peer: a queue, and a connection while there is one."""
 
-    def __init__(self, network: Network, peer: int, address: Address) -> None:
+    def __init__(self, network: PeerNetwork, peer: int, address: Address) -> None:
         self.network = network
         self.peer = peer
         self.address = address
         self._queue: deque[bytes] = deque()
         self._queued = 0
-        self._connection: _Outgoing | None = None
+        self._connection: _OutgoingConnection | None = None
         self._flushing = False
         self._task: asyncio.Task[None] | None = None
         self._said = ""  # the last complaint, not to be repeated with every attempt
@@ -92,7 +92,7 @@ class Link:
         loop = asyncio.get_running_loop()
         pause = FIRST_PAUSE
         while True:
-            connection = _Outgoing(self, loop)
+            connection = _OutgoingConnection(self, loop)
             try:
                 async with asyncio.timeout(HANDSHAKE_SECONDS):
                     await self._connect(loop, connection)
@@ -100,14 +100,16 @@ class Link:
                 pause = FIRST_PAUSE
                 self._said = ""
                 await connection.ended
-            except (OSError, TimeoutError, _Rejected) as reason:
+            except (OSError, TimeoutError, _HandshakeRejected) as reason:
                 self._complain(str(reason) or type(reason).__name__)
             finally:
                 connection.abort()
             await asyncio.sleep(pause * self.network.draw.uniform(0.5, 1.0))
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _connect(self, loop: asyncio.AbstractEventLoop, connection: _Outgoing) -> None:
+    async def _connect(
+        self, loop: asyncio.AbstractEventLoop, connection: _OutgoingConnection
+    ) -> None:
         security: dict[str, Any] = {}
         if self.network.tls is not None:
             security = {
@@ -123,7 +125,7 @@ class Link:
             self._said = reason
             log.warning("cannot reach node %d at %s: %s", self.peer, self.address, reason)
 
-    def opened(self, connection: _Outgoing) -> None:
+    def opened(self, connection: _OutgoingConnection) -> None:
         log.info("connected to node %d", self.peer)
         self.network.counts["connected"] += 1
         self._connection = connection
@@ -134,25 +136,25 @@ class Link:
         """There is room for more."""
         self._flush()
 
-    def broke(self, connection: _Outgoing) -> None:
+    def broke(self, connection: _OutgoingConnection) -> None:
         if self._connection is connection:
             log.info("the connection to node %d has ended", self.peer)
             self._connection = None
 
 
-class _Rejected(Exception):
+class _HandshakeRejected(Exception):
     """The two ends do not belong together."""
 
 
-class _Outgoing(asyncio.Protocol):
+class _OutgoingConnection(asyncio.Protocol):
     """A connection that this node has dialled; it sends on it, and only the handshake comes back."""
 
-    def __init__(self, link: Link, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, link: PeerLink, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._link = link
         self._transport: asyncio.Transport | None = None
         self._deframer = Deframer(HANDSHAKE_LIMIT)
-        self._handshake = Dialling(link.network.identity, link.peer)
+        self._handshake = DiallerHandshake(link.network.identity, link.peer)
         self.decided: asyncio.Future[None] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         self.takes_more = False
@@ -180,7 +182,7 @@ class _Outgoing(asyncio.Protocol):
                 self._link.opened(self)
         if refused is not None:
             if not self.decided.done():
-                self.decided.set_exception(_Rejected(refused.reason))
+                self.decided.set_exception(_HandshakeRejected(refused.reason))
             self.abort()
 
     def pause_writing(self) -> None:
@@ -196,7 +198,7 @@ class _Outgoing(asyncio.Protocol):
         self._transport = None
         if not self.decided.done():
             self.decided.set_exception(
-                _Rejected(
+                _HandshakeRejected(
                     f"the connection was closed during the handshake{f': {exc}' if exc else ''}"
                 )
             )

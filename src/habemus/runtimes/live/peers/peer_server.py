@@ -20,24 +20,24 @@ from habemus.runtimes.live.peers.codec import (
     greeting_of,
 )
 from habemus.runtimes.live.peers.frames import Rejection
-from habemus.runtimes.live.peers.handshake import Answering
+from habemus.runtimes.live.peers.handshake import AnswererHandshake
 from habemus.runtimes.live.peers.tls import names_in
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, origin, tune
 
 if TYPE_CHECKING:
-    from habemus.runtimes.live.peers.network import Network
+    from habemus.runtimes.live.peers.network import PeerNetwork
 
 
-class Incoming(asyncio.Protocol):
+class PeerConnection(asyncio.Protocol):
     """A connection that somebody has dialled: a handshake, then frames in the name of that one
     peer.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: PeerNetwork) -> None:
         self._network = network
         self._transport: asyncio.Transport | None = None
         self._deframer = Deframer(HANDSHAKE_LIMIT)
-        self._handshake = Answering(network.identity, self._is_named)
+        self._handshake = AnswererHandshake(network.identity, self._is_named)
         self._deadline: asyncio.TimerHandle | None = None
         self._has_spoken = False
         self._bodies: deque[bytes] = deque()  # frames that have come and are not read yet
@@ -50,7 +50,7 @@ class Incoming(asyncio.Protocol):
             transport.abort()
             return
         network.incoming.add(self)
-        network.strangers.add(self)
+        network.unauthenticated.add(self)
         tune(transport)
         self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
 
@@ -114,7 +114,7 @@ class Incoming(asyncio.Protocol):
         transport = self._transport
         assert transport is not None
         self.connection_lost(None)
-        client = self._network.clients.connection(self._network.strangers)
+        client = self._network.clients.connection(self._network.unauthenticated)
         transport.set_protocol(client)
         client.connection_made(transport)
         client.data_received(data)
@@ -132,7 +132,7 @@ class Incoming(asyncio.Protocol):
             if self._deadline is not None:
                 self._deadline.cancel()
             self._deframer.limit = FRAME_LIMIT
-            self._network.strangers.remove(self)
+            self._network.unauthenticated.remove(self)
             before = self._network.speaking.get(peer)
             self._network.speaking[peer] = self
             if before is not None:
@@ -142,7 +142,9 @@ class Incoming(asyncio.Protocol):
         network = self._network
         network.counts["refused"] += 1
         who = "somebody" if self._handshake.peer is None else f"node {self._handshake.peer}"
-        network.complaints.warn("refused %s%s: %s", who, origin(self._transport), refused.reason)
+        network.limited_log.warning(
+            "refused %s%s: %s", who, origin(self._transport), refused.reason
+        )
         transport, self._transport = self._transport, None  # nothing more is listened to
         if transport is not None:
             if self._handshake.peer is None and self._deframer.refused is None:
@@ -157,7 +159,7 @@ class Incoming(asyncio.Protocol):
             self._deadline.cancel()
         network = self._network
         network.incoming.discard(self)
-        network.strangers.remove(self)
+        network.unauthenticated.remove(self)
         peer = self._handshake.peer
         if peer is not None and network.speaking.get(peer) is self:
             del network.speaking[peer]

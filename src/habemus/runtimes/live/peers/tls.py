@@ -1,4 +1,4 @@
-"""Certificates between nodes: both ends show one, signed by the cluster's authority, with the
+"""TlsFiles between nodes: both ends show one, signed by the cluster's authority, with the
 node's own name in it.
 """
 
@@ -8,17 +8,17 @@ import ssl
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from habemus.runtimes.live.log_limits import Complaints
+from habemus.runtimes.live.log_limits import RateLimitedLog
 
 
-class Contexts(NamedTuple):
+class TlsContexts(NamedTuple):
     """How to answer and how to dial."""
 
     answering: ssl.SSLContext
     dialling: ssl.SSLContext
 
 
-def contexts(authority: Path, certificate: Path, key: Path) -> Contexts:
+def contexts(authority: Path, certificate: Path, key: Path) -> TlsContexts:
     """From files in PEM form; a file that cannot be used is a ValueError that names it."""
     made = []
     for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
@@ -33,7 +33,7 @@ def contexts(authority: Path, certificate: Path, key: Path) -> Contexts:
         except (OSError, ssl.SSLError) as reason:
             raise ValueError(f"{certificate} with the key {key}: {reason}") from None
         made.append(context)
-    return Contexts(*made)
+    return TlsContexts(*made)
 
 
 def names_in(certificate: dict[str, Any] | None) -> frozenset[str]:
@@ -43,7 +43,7 @@ def names_in(certificate: dict[str, Any] | None) -> frozenset[str]:
     )
 
 
-def log_refusals(context: ssl.SSLContext, complaints: Complaints) -> None:
+def log_refusals(context: ssl.SSLContext, limited_log: RateLimitedLog) -> None:
     """Have every handshake that fails in this context logged, which event loops do not do."""
 
     class Logged(ssl.SSLObject):
@@ -53,7 +53,7 @@ def log_refusals(context: ssl.SSLContext, complaints: Complaints) -> None:
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 raise
             except ssl.SSLError as reason:
-                complaints.warn(
+                limited_log.warning(
                     "refused somebody: TLS handshake failed: %s", reason.reason or reason
                 )
                 raise

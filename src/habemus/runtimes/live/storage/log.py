@@ -95,7 +95,7 @@ class CorruptStorage(ValueError):
     """The memory is not what was written, and cutting its end would not mend it."""
 
 
-class Acquaintance(NamedTuple):
+class KnownPeer(NamedTuple):
     """What a node remembers of another one."""
 
     identity: bytes  # of its memory
@@ -201,7 +201,7 @@ class StableMemory:
             for key, value in self._table.items()
             if key.startswith(_NODE)
         }
-        self.known = {node: Acquaintance(*_KNOWN.unpack(value)) for node, value in stored.items()}
+        self.known = {node: KnownPeer(*_KNOWN.unpack(value)) for node, value in stored.items()}
         self.was_vacant = _VACANT in self._table
         if self.was_vacant:
             self.commit(
@@ -231,7 +231,7 @@ class StableMemory:
         """Remember which memory another node has."""
         before = self.known.get(node)
         if before is None or before.identity != identity:
-            found = Acquaintance(identity, 1 if before is None else before.lives + 1)
+            found = KnownPeer(identity, 1 if before is None else before.lives + 1)
             self.commit([(f"{_NODE}{node}", _KNOWN.pack(*found))])
             self.known[node] = found
 

@@ -1,4 +1,4 @@
-"""What one client or stranger can do to a node, and what it cannot."""
+"""What one client or connection can do to a node, and what it cannot."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from tests import virtual
 from tests.unit.runtimes.live.conftest import PATIENCE
 
-from habemus.runtimes.live.clients.connections import Connection
+from habemus.runtimes.live.clients.connections import ClientConnection
 from habemus.runtimes.live.hosting.node import Node
-from habemus.runtimes.live.log_limits import Complaints
+from habemus.runtimes.live.log_limits import RateLimitedLog
 
 
 class Transport:
@@ -52,7 +52,7 @@ class Transport:
     abort = close
 
 
-def connected(node: Node) -> tuple[Connection, Transport]:
+def connected(node: Node) -> tuple[ClientConnection, Transport]:
     connection, transport = node._network.clients.connection(), Transport()
     connection.connection_made(cast(asyncio.Transport, transport))
     connection.data_received(b'["hello",1,"client",null,null]\n')
@@ -92,7 +92,7 @@ def test_watching_does_not_wear_out_and_has_a_limit(cluster: Any) -> None:
             connection.data_received(b'["unwatch",5]\n["watch",2000,"locks","x5"]\n')
             await cluster.until(lambda: transport.lines[-1][:2] == ["news", 2_000])
             connection.connection_lost(None)
-            await cluster.until(lambda: not made.nodes[1].watching._locks)
+            await cluster.until(lambda: not made.nodes[1].watchers._locks)
 
     virtual.run(main())
 
@@ -112,7 +112,7 @@ def test_peers_forget_what_nobody_watches_any_more(
             await cluster.until(lambda: len(transport.lines) == 100)
             assert made.nodes[2].counts["received"] >= 100
             connection.connection_lost(None)
-            await cluster.until(lambda: not made.nodes[2].watching._wishes)
+            await cluster.until(lambda: not made.nodes[2].watchers._peer_watches)
 
     virtual.run(main())
 
@@ -121,7 +121,7 @@ def test_who_has_not_shown_who_it_is_goes_first(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Silent connections, many more than there is room for, keep neither the peer nor a client out."""
-    monkeypatch.setattr("habemus.runtimes.live.peers.strangers.MOST_STRANGERS", 3)
+    monkeypatch.setattr("habemus.runtimes.live.peers.unauthenticated.MOST_UNAUTHENTICATED", 3)
 
     async def main() -> None:
         async with cluster({"locks": "central"}, 2, only=(1,)) as made:
@@ -155,14 +155,14 @@ def test_a_log_of_refusals_is_never_silent_for_good(caplog: pytest.LogCaptureFix
             return self
 
     loop = Loop()
-    complaints = Complaints(cast(asyncio.AbstractEventLoop, loop))
+    limited_log = RateLimitedLog(cast(asyncio.AbstractEventLoop, loop))
     with caplog.at_level(logging.WARNING):
         for number in range(1_000):
-            complaints.warn("refused %d", number)
+            limited_log.warning("refused %d", number)
         assert caplog.messages == [f"refused {number}" for number in range(20)]
         caplog.clear()
         loop.action()
-        complaints.warn("refused again")
+        limited_log.warning("refused again")
         assert caplog.messages == [
             "980 more warnings of the last 60 s were left out",
             "refused again",

@@ -1,4 +1,4 @@
-"""The desk, with a node that does only what the test says: orders of events that real ones have
+"""The lock_queues, with a node that does only what the test says: orders of events that real ones have
 once in a million.
 """
 
@@ -13,12 +13,12 @@ from tests import virtual
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLeased
 from habemus.core.system import System
 from habemus.problems.fencing import Granted, LockLost
-from habemus.runtimes.live.clients.lock_queues import Desk, Session, number_of
+from habemus.runtimes.live.clients.lock_queues import ClientSession, LockQueues, number_of
 from habemus.runtimes.live.hosting.failures import NodeStopped
-from habemus.runtimes.live.hosting.instance import Hosted, Instance
+from habemus.runtimes.live.hosting.instance import Instance, LocalProcess
 from habemus.runtimes.live.hosting.service import Service
-from habemus.runtimes.live.hosting.slices import Slices
-from habemus.runtimes.live.hosting.timers import Timers, chance
+from habemus.runtimes.live.hosting.slices import TimeSlicer
+from habemus.runtimes.live.hosting.timers import Timers, random_source
 from habemus.runtimes.live.hosting.turn import Turn
 
 
@@ -47,7 +47,7 @@ class Script:
         self.listener = listener
         return lambda: None
 
-    def participant(self, service: str, name: str) -> Hosted:
+    def participant(self, service: str, name: str) -> LocalProcess:
         return self.instance.processes[1]
 
     def ask(
@@ -58,11 +58,11 @@ class Script:
         *arguments: Any,
         told: Callable[[], None] | None = None,
     ) -> None:
-        self.ask_of(self.participant(service, name), request, arguments, told)
+        self.make_request_of(self.participant(service, name), request, arguments, told)
 
-    def ask_of(
+    def make_request_of(
         self,
-        hosted: Hosted,
+        hosted: LocalProcess,
         request: str,
         arguments: tuple[Any, ...] = (),
         told: Callable[[], None] | None = None,
@@ -80,7 +80,7 @@ class Script:
         assert isinstance(process, Wished)
         process.wished = wished
 
-    def left_us(self, hosted: Hosted) -> int:
+    def left_us(self, hosted: LocalProcess) -> int:
         return 1_000_000
 
     def is_recorded(self, service: str, name: str) -> bool:
@@ -91,24 +91,24 @@ class Said:
     def __init__(self) -> None:
         self.lines: list[tuple[object, ...]] = []
 
-    def say(self, *line: object) -> None:
+    def send(self, *line: object) -> None:
         self.lines.append(line)
 
 
-def run(check: Callable[[Desk, Script, Said, Session], None]) -> None:
+def run(check: Callable[[LockQueues, Script, Said, ClientSession], None]) -> None:
     async def main() -> None:
-        node, wire = Script(), Said()
+        node, connection = Script(), Said()
         loop = asyncio.get_running_loop()
-        desk = Desk(node, Timers(loop, chance(1)), Slices(loop, Turn(loop)))
-        session = desk.join(wire, "client", None)
+        lock_queues = LockQueues(node, Timers(loop, random_source(1)), TimeSlicer(loop, Turn(loop)))
+        session = lock_queues.join(connection, "client", None)
         assert session is not None
-        check(desk, node, wire, session)
+        check(lock_queues, node, connection, session)
 
     virtual.run(main())
 
 
-def acquire(desk: Desk, wire: Said, session: Session, id: int) -> None:
-    desk.acquire(wire, session, id, "locks", ["x"], None, None, id)
+def acquire(lock_queues: LockQueues, connection: Said, session: ClientSession, id: int) -> None:
+    lock_queues.request(connection, session, id, "locks", ["x"], None, None, id)
 
 
 def test_a_grant_that_was_on_its_way_when_the_request_was_taken_back_is_nobodys() -> None:
@@ -116,16 +116,18 @@ def test_a_grant_that_was_on_its_way_when_the_request_was_taken_back_is_nobodys(
     and another one asks.
     """
 
-    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
-        acquire(desk, wire, session, 1)
-        desk.release(session, 1)
-        acquire(desk, wire, session, 2)
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        acquire(lock_queues, connection, session, 1)
+        lock_queues.release(session, 1)
+        acquire(lock_queues, connection, session, 2)
         assert node.asked == ["acquire", "release", "acquire"]
         node.listener(1, Granted((1, 1)))  # the old one
-        assert wire.lines == []
+        assert connection.lines == []
         node.untold.pop()()  # the release has been stored and sent
         node.listener(1, Granted((1, 2)))
-        assert [(line[0], line[1], line[2]) for line in wire.lines] == [
+        assert [(line[0], line[1], line[2]) for line in connection.lines] == [
             ("granted", 2, number_of((1, 2)))
         ]
 
@@ -133,63 +135,71 @@ def test_a_grant_that_was_on_its_way_when_the_request_was_taken_back_is_nobodys(
 
 
 def test_a_loss_that_was_on_its_way_is_not_the_next_holders() -> None:
-    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
-        acquire(desk, wire, session, 1)
-        acquire(desk, wire, session, 2)
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        acquire(lock_queues, connection, session, 1)
+        acquire(lock_queues, connection, session, 2)
         node.listener(1, Granted((1, 1)))
-        desk.release(session, 1)
+        lock_queues.release(session, 1)
         node.listener(1, Granted((1, 2)))
         node.listener(1, LockLost((1, 1)))
-        assert [line[:2] for line in wire.lines] == [("granted", 1), ("granted", 2)]
+        assert [line[:2] for line in connection.lines] == [("granted", 1), ("granted", 2)]
         node.listener(1, LockLost((1, 2)))
-        assert wire.lines[-1][:2] == ("lost", 2)
+        assert connection.lines[-1][:2] == ("lost", 2)
 
     run(check)
 
 
 def test_a_claim_on_several_locks_is_content_with_one() -> None:
-    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
-        desk.acquire(wire, session, 1, "locks", ["a", "b"], None, None, 1)
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        lock_queues.request(connection, session, 1, "locks", ["a", "b"], None, None, 1)
         assert node.asked == ["acquire", "acquire"]
         node.listener(1, Granted((1, 1)))  # that of b, which was subscribed to last
-        assert wire.lines[0][0] == "granted"
-        assert wire.lines[0][5] == "b"
+        assert connection.lines[0][0] == "granted"
+        assert connection.lines[0][5] == "b"
         assert node.asked == ["acquire", "acquire", "release"]  # a is not wanted any more
-        desk.release(session, 1)
+        lock_queues.release(session, 1)
         assert node.asked[-1] == "release"
-        assert list(desk.places()) == []
+        assert list(lock_queues.table()) == []
 
     run(check)
 
 
 def test_who_keeps_a_lock_is_told_of_others_and_not_of_itself() -> None:
-    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
         node.grants_at_once = True
-        desk.acquire(wire, session, 1, "locks", ["x"], None, None, 1, keeps=True)
-        assert [line[:2] for line in wire.lines] == [("granted", 1)]
+        lock_queues.request(connection, session, 1, "locks", ["x"], None, None, 1, keeps=True)
+        assert [line[:2] for line in connection.lines] == [("granted", 1)]
         node.be_wished(True)  # somebody at another node
-        assert node.instance.onlooker is not None
-        node.instance.onlooker()
-        node.instance.onlooker()
-        assert [line[:2] for line in wire.lines] == [("granted", 1), ("wanted", 1)]
-        desk.release(session, 1)
+        assert node.instance.after_delivery is not None
+        node.instance.after_delivery()
+        node.instance.after_delivery()
+        assert [line[:2] for line in connection.lines] == [("granted", 1), ("wanted", 1)]
+        lock_queues.release(session, 1)
         node.be_wished(False)
-        desk.acquire(wire, session, 2, "locks", ["x"], None, None, 2, keeps=True)
-        acquire(desk, wire, session, 3)  # somebody at this one
-        assert [line[:2] for line in wire.lines[2:]] == [("granted", 2), ("wanted", 2)]
+        lock_queues.request(connection, session, 2, "locks", ["x"], None, None, 2, keeps=True)
+        acquire(lock_queues, connection, session, 3)  # somebody at this one
+        assert [line[:2] for line in connection.lines[2:]] == [("granted", 2), ("wanted", 2)]
 
     run(check)
 
 
 def test_what_nobody_uses_is_forgotten() -> None:
-    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
-        acquire(desk, wire, session, 1)
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        acquire(lock_queues, connection, session, 1)
         node.listener(1, Granted((1, 1)))
-        desk.sweep()
-        assert len(desk._places) == 1
-        desk.release(session, 1)
-        desk.sweep()
-        assert desk._places == {}
+        lock_queues.sweep()
+        assert len(lock_queues._local_locks) == 1
+        lock_queues.release(session, 1)
+        lock_queues.sweep()
+        assert lock_queues._local_locks == {}
 
     run(check)
 
@@ -202,42 +212,48 @@ def test_who_is_silent_loses_each_lock_when_its_own_lease_is_over() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, virtual.VirtualLoop)
-        node, wire = Script(), Said()
+        node, connection = Script(), Said()
         node.grants_at_once = True
-        desk = Desk(
-            node, Timers(loop, chance(1), loop.now_us), Slices(loop, Turn(loop), loop.now_us)
+        lock_queues = LockQueues(
+            node,
+            Timers(loop, random_source(1), loop.now_us),
+            TimeSlicer(loop, Turn(loop), loop.now_us),
         )
-        session = desk.join(wire, "client", None)
+        session = lock_queues.join(connection, "client", None)
         assert session is not None
         for id, lease_us in ((1, 60_000), (2, None), (3, 10_000), (4, 5_000)):
-            desk.acquire(wire, session, id, "locks", [f"lock {id}"], None, lease_us, id)
-        desk.release(session, 4)
+            lock_queues.request(
+                connection, session, id, "locks", [f"lock {id}"], None, lease_us, id
+            )
+        lock_queues.release(session, 4)
         for at_ms, lost in ((9, []), (11, [3]), (59, [3]), (61, [3, 1]), (10_000, [3, 1])):
             await asyncio.sleep(at_ms / 1_000 - loop.time())
-            assert [line[1] for line in wire.lines if line[0] == "lost"] == lost
-        assert list(session.claims) == [2]
+            assert [line[1] for line in connection.lines if line[0] == "lost"] == lost
+        assert list(session.requests) == [2]
 
     virtual.run(main())
 
 
 def test_a_closed_service_sends_waiters_elsewhere_and_lets_holders_stay() -> None:
-    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
-        acquire(desk, wire, session, 1)
-        acquire(desk, wire, session, 2)
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        acquire(lock_queues, connection, session, 1)
+        acquire(lock_queues, connection, session, 2)
         node.listener(1, Granted((1, 1)))
-        desk.close("locks", "node 1 is shutting down")
-        acquire(desk, wire, session, 3)
-        assert [line[:3] for line in wire.lines[1:]] == [
+        lock_queues.close("locks", "node 1 is shutting down")
+        acquire(lock_queues, connection, session, 3)
+        assert [line[:3] for line in connection.lines[1:]] == [
             ("refused", 2, "unavailable"),
             ("refused", 3, "unavailable"),
         ]
-        assert desk.has_holders()
-        assert not desk.is_unused()
-        desk.release(session, 1)
-        assert desk.is_unused()
+        assert lock_queues.has_holders()
+        assert not lock_queues.is_unused()
+        lock_queues.release(session, 1)
+        assert lock_queues.is_unused()
         assert node.asked == ["acquire", "release"]
-        desk.reopen("locks")
-        acquire(desk, wire, session, 4)
+        lock_queues.reopen("locks")
+        acquire(lock_queues, connection, session, 4)
         assert node.asked[-1] == "acquire"
 
     run(check)
@@ -248,24 +264,28 @@ def test_a_connection_that_ends_when_the_node_has_stopped_ends_all_its_claims() 
     connection.
     """
 
-    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
-        acquire(desk, wire, session, 1)
-        acquire(desk, wire, session, 2)
-        acquire(desk, wire, session, 3)
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        acquire(lock_queues, connection, session, 1)
+        acquire(lock_queues, connection, session, 2)
+        acquire(lock_queues, connection, session, 3)
         node.listener(1, Granted((1, 1)))
         node.has_stopped = True
-        desk.leave(wire, session)
-        assert session.claims == {}
-        assert list(desk.places()) == []
+        lock_queues.leave(connection, session)
+        assert session.requests == {}
+        assert list(lock_queues.table()) == []
 
     run(check)
 
 
 def test_one_client_has_so_many_locks_and_no_more() -> None:
-    def check(desk: Desk, node: Script, wire: Said, session: Session) -> None:
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
         for id in range(10):
-            desk.acquire(
-                wire,
+            lock_queues.request(
+                connection,
                 session,
                 id,
                 "locks",
@@ -274,15 +294,15 @@ def test_one_client_has_so_many_locks_and_no_more() -> None:
                 None,
                 id,
             )
-        assert wire.lines == []
-        acquire(desk, wire, session, 11)
-        assert [line[:3] for line in wire.lines] == [("refused", 11, "full")]
-        assert "10000 locks" in str(wire.lines[0][3])
-        other = desk.join(Said(), "another", None)
+        assert connection.lines == []
+        acquire(lock_queues, connection, session, 11)
+        assert [line[:3] for line in connection.lines] == [("refused", 11, "full")]
+        assert "10000 locks" in str(connection.lines[0][3])
+        other = lock_queues.join(Said(), "another", None)
         assert other is not None
-        desk.release(session, 1)
-        acquire(desk, wire, session, 12)
-        assert len(wire.lines) == 1
+        lock_queues.release(session, 1)
+        acquire(lock_queues, connection, session, 12)
+        assert len(connection.lines) == 1
 
     run(check)
 
@@ -300,18 +320,20 @@ def test_a_claim_on_many_locks_is_made_in_slices_and_passes_over_what_it_no_long
             self.listeners[name] = listener
             return lambda: None
 
-        def ask_of(self, *given: Any) -> None:
+        def make_request_of(self, *given: Any) -> None:
             self.now += 1_000
-            super().ask_of(*given)
+            super().make_request_of(*given)
 
     async def main() -> None:
-        node, wire = Slow(), Said()
+        node, connection = Slow(), Said()
         loop = asyncio.get_running_loop()
-        desk = Desk(node, Timers(loop, chance(1)), Slices(loop, Turn(loop), lambda: node.now))
-        session = desk.join(wire, "client", None)
+        lock_queues = LockQueues(
+            node, Timers(loop, random_source(1)), TimeSlicer(loop, Turn(loop), lambda: node.now)
+        )
+        session = lock_queues.join(connection, "client", None)
         assert session is not None
-        desk.acquire(
-            wire, session, 1, "locks", [f"{number}" for number in range(1_000)], None, None, 1
+        lock_queues.request(
+            connection, session, 1, "locks", [f"{number}" for number in range(1_000)], None, None, 1
         )
         assert node.asked == ["acquire"] * 5  # one slice
         for _ in range(10):
@@ -322,7 +344,7 @@ def test_a_claim_on_many_locks_is_made_in_slices_and_passes_over_what_it_no_long
         node.listeners["40"](
             1, Granted((1, 8))
         )  # before the withdrawal from that queue had its turn
-        assert [line[:3] for line in wire.lines] == [("granted", 1, number_of((1, 7)))]
+        assert [line[:3] for line in connection.lines] == [("granted", 1, number_of((1, 7)))]
         for _ in range(1_000):
             await asyncio.sleep(0)
         assert node.asked.count("acquire") == asked

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests import virtual
 
-from habemus.runtimes.live.clients.lock_queues import Session
+from habemus.runtimes.live.clients.lock_queues import ClientSession
 from habemus.runtimes.live.hosting.node import Node
 
 
@@ -18,7 +18,7 @@ class Said:
     def __init__(self) -> None:
         self.lines: list[tuple[object, ...]] = []
 
-    def say(self, *line: object) -> None:
+    def send(self, *line: object) -> None:
         self.lines.append(line)
 
     def words(self, id: int) -> list[object]:
@@ -27,8 +27,8 @@ class Said:
         ]
 
 
-def joined(node: Node, wire: Said) -> Session:
-    session = node.desk.join(wire, "client", None)
+def joined(node: Node, connection: Said) -> ClientSession:
+    session = node.lock_queues.join(connection, "client", None)
     assert session is not None
     return session
 
@@ -36,19 +36,19 @@ def joined(node: Node, wire: Said) -> Session:
 def test_a_node_that_ends_waits_for_its_holders_and_sends_the_others_away(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"locks": "central"}) as made:
-            node, wire = made.nodes[2], Said()
-            session = joined(node, wire)
+            node, connection = made.nodes[2], Said()
+            session = joined(node, connection)
             for id in (1, 2):
-                node.desk.acquire(wire, session, id, "locks", ["x"], None, None, id)
-            await cluster.until(lambda: wire.words(1) == ["granted"])
+                node.lock_queues.request(connection, session, id, "locks", ["x"], None, None, id)
+            await cluster.until(lambda: connection.words(1) == ["granted"])
             ending = asyncio.create_task(node.stop(grace=3_600))
-            await cluster.until(lambda: wire.words(2) == ["unavailable"])
-            node.desk.acquire(wire, session, 3, "locks", ["y"], None, None, 3)
-            assert wire.words(3) == ["unavailable"]
+            await cluster.until(lambda: connection.words(2) == ["unavailable"])
+            node.lock_queues.request(connection, session, 3, "locks", ["y"], None, None, 3)
+            assert connection.words(3) == ["unavailable"]
             assert not ending.done()
-            node.desk.release(session, 1)
+            node.lock_queues.release(session, 1)
             await asyncio.wait_for(ending, 600)
-            assert wire.words(1) == ["granted"]
+            assert connection.words(1) == ["granted"]
 
     virtual.run(main())
 
@@ -56,10 +56,10 @@ def test_a_node_that_ends_waits_for_its_holders_and_sends_the_others_away(cluste
 def test_a_grace_can_be_cut_short(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"locks": "central"}) as made:
-            node, wire = made.nodes[2], Said()
-            session = joined(node, wire)
-            node.desk.acquire(wire, session, 1, "locks", ["x"], None, None, 1)
-            await cluster.until(lambda: wire.words(1) == ["granted"])
+            node, connection = made.nodes[2], Said()
+            session = joined(node, connection)
+            node.lock_queues.request(connection, session, 1, "locks", ["x"], None, None, 1)
+            await cluster.until(lambda: connection.words(1) == ["granted"])
             ending = asyncio.create_task(node.stop(grace=3_600))
             await asyncio.sleep(0)
             node.hurry()
@@ -75,19 +75,26 @@ def test_a_node_without_a_majority_sends_clients_away_until_it_has_one_again(
 
     async def main() -> None:
         async with cluster({"locks": "elected-coordinator-leased"}, only=(1,)) as made:
-            node, wire = made.nodes[1], Said()
-            session = joined(node, wire)
-            node.desk.acquire(wire, session, 1, "locks", ["x"], None, None, 1)
-            await cluster.until(lambda: wire.words(1) == ["unavailable"])
-            assert "node 1 reaches 0 of 2 peers" in str(wire.lines[-1])
+            node, connection = made.nodes[1], Said()
+            session = joined(node, connection)
+            node.lock_queues.request(connection, session, 1, "locks", ["x"], None, None, 1)
+            await cluster.until(lambda: connection.words(1) == ["unavailable"])
+            assert "node 1 reaches 0 of 2 peers" in str(connection.lines[-1])
             await made.start(2)
 
             def is_granted() -> bool:
-                if not session.claims:
-                    node.desk.acquire(
-                        wire, session, len(wire.lines) + 10, "locks", ["x"], None, None, 2
+                if not session.requests:
+                    node.lock_queues.request(
+                        connection,
+                        session,
+                        len(connection.lines) + 10,
+                        "locks",
+                        ["x"],
+                        None,
+                        None,
+                        2,
                     )
-                return any(line[0] == "granted" for line in wire.lines)
+                return any(line[0] == "granted" for line in connection.lines)
 
             await cluster.until(is_granted)
 

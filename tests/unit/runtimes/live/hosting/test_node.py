@@ -24,9 +24,9 @@ from habemus.runtimes.live.hosting.failures import InstanceFailed, NodeStopped, 
 from habemus.runtimes.live.hosting.node import Node
 from habemus.runtimes.live.peers import peer_client as dialling
 from habemus.runtimes.live.peers.codec import Deframer, encoded, frame_of, greeting_of
-from habemus.runtimes.live.peers.frames import Carry, Challenge, Hello, Proof
-from habemus.runtimes.live.peers.handshake import Dialling
-from habemus.runtimes.live.peers.peer_server import Incoming
+from habemus.runtimes.live.peers.frames import Challenge, Hello, MessageFrame, Proof
+from habemus.runtimes.live.peers.handshake import DiallerHandshake
+from habemus.runtimes.live.peers.peer_server import PeerConnection
 from habemus.runtimes.live.sockets import Address
 from habemus.runtimes.live.storage.log import CorruptStorage, StableMemory, StorageFailed
 
@@ -392,7 +392,7 @@ def test_a_participant_stays_down_until_nobody_can_be_inside_any_more(
             async def is_down_after_restart() -> bool:
                 await made.stop(1)
                 node = await made.start(1)
-                return node.participant("locks", "x").awaited is not None
+                return node.participant("locks", "x").deferred_requests is not None
 
             await made.client(1, "locks", "x").visit()
             assert not await is_down_after_restart()
@@ -636,7 +636,7 @@ def test_a_connection_that_was_on_its_way_in_ends_with_the_node(cluster: Any) ->
     async def main() -> None:
         async with cluster({"counts": counting()}, only=(1,)) as made:
             network = made.nodes[1]._network
-        for protocol in (Incoming(network), network.clients.connection()):
+        for protocol in (PeerConnection(network), network.clients.connection()):
             late: Any = Late()
             protocol.connection_made(late)
             assert late.is_aborted
@@ -699,7 +699,7 @@ def test_nodes_that_do_not_belong_together_do_not_talk(
 async def dialled(node: Node, as_node: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection that has shown to be that node's."""
     reader, writer = await asyncio.open_connection(*node.address)
-    handshake, deframer = Dialling(guise(node, as_node), node.me), Deframer()
+    handshake, deframer = DiallerHandshake(guise(node, as_node), node.me), Deframer()
     said: Hello | Proof = handshake.hello()
     while not handshake.is_welcome:
         writer.write(encoded(said))
@@ -715,20 +715,20 @@ async def dialled(node: Node, as_node: int) -> tuple[asyncio.StreamReader, async
 @pytest.mark.parametrize(
     "frame",
     [
-        Carry(0, "x", 1, 3, 0, 0, [5]),  # in the name of another
-        Carry(0, "x", 1, 1, 0, 0, [5]),  # in the name of the node itself
-        Carry(0, "x", 3, 2, 0, 0, [5]),  # for somebody who lives elsewhere
-        Carry(0, "x", 1, 2, 1, 0, [5]),  # for a part that it does not have
-        Carry(1, "x", 1, 2, 0, 0, [5]),  # of a service that there is not
-        Carry(0, "", 1, 2, 0, 0, [5]),  # without a name
-        Carry(0, "x", 1, 2, 0, 1, [5]),  # of a type that nobody handles
-        Carry(0, "x", 1, 2, 0, 0, ["5"]),  # of another shape
-        Carry(0, "x", 1, 2, 0, 0, [True]),
-        Carry(0, "x", 1, 2, 0, 0, [5, 6]),
+        MessageFrame(0, "x", 1, 3, 0, 0, [5]),  # in the name of another
+        MessageFrame(0, "x", 1, 1, 0, 0, [5]),  # in the name of the node itself
+        MessageFrame(0, "x", 3, 2, 0, 0, [5]),  # for somebody who lives elsewhere
+        MessageFrame(0, "x", 1, 2, 1, 0, [5]),  # for a part that it does not have
+        MessageFrame(1, "x", 1, 2, 0, 0, [5]),  # of a service that there is not
+        MessageFrame(0, "", 1, 2, 0, 0, [5]),  # without a name
+        MessageFrame(0, "x", 1, 2, 0, 1, [5]),  # of a type that nobody handles
+        MessageFrame(0, "x", 1, 2, 0, 0, ["5"]),  # of another shape
+        MessageFrame(0, "x", 1, 2, 0, 0, [True]),
+        MessageFrame(0, "x", 1, 2, 0, 0, [5, 6]),
     ],
 )
 def test_what_a_peer_may_not_send_costs_it_the_connection_and_has_no_effect(
-    cluster: Any, frame: Carry
+    cluster: Any, frame: MessageFrame
 ) -> None:
     async def main() -> None:
         async with cluster(
@@ -736,10 +736,10 @@ def test_what_a_peer_may_not_send_costs_it_the_connection_and_has_no_effect(
         ) as made:
             node = made.nodes[1]
             reader, writer = await dialled(node, 2)
-            writer.write(encoded(Carry(0, "good", 1, 2, 0, 0, [5])))
+            writer.write(encoded(MessageFrame(0, "good", 1, 2, 0, 0, [5])))
             await cluster.until(lambda: node.instances())
             assert process(node, name="good").heard == 5
-            writer.write(encoded(frame) + encoded(Carry(0, "good", 1, 2, 0, 0, [6])))
+            writer.write(encoded(frame) + encoded(MessageFrame(0, "good", 1, 2, 0, 0, [6])))
             assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
             assert [each.name for each in node.instances()] == ["good"]
             assert (process(node, name="good").heard, node.counts["refused"]) == (5, 1)
@@ -754,7 +754,7 @@ def test_the_newest_connection_speaks_for_a_peer(cluster: Any) -> None:
             old_reader, old_writer = await dialled(made.nodes[1], 2)
             _, writer = await dialled(made.nodes[1], 2)
             assert await asyncio.wait_for(old_reader.read(), PATIENCE) == b""
-            writer.write(encoded(Carry(0, "x", 1, 2, 0, 0, [5])))
+            writer.write(encoded(MessageFrame(0, "x", 1, 2, 0, 0, [5])))
             await cluster.until(lambda: made.nodes[1].instances())
             for each in (old_writer, writer):
                 each.close()
@@ -772,14 +772,14 @@ def test_a_replayed_connection_has_no_effect(cluster: Any) -> None:
             node = made.nodes[1]
             said: list[bytes] = []
             reader, writer = await asyncio.open_connection(*node.address)
-            handshake = Dialling(guise(node, 2), 1)
+            handshake = DiallerHandshake(guise(node, 2), 1)
             said.append(encoded(handshake.hello()))
             writer.write(said[-1])
             challenge = greeting_of(Deframer().feed(await reader.read(1_000))[0])
             assert isinstance(challenge, Challenge)
             proof = handshake.answer(challenge)
             assert isinstance(proof, Proof)
-            said += [encoded(proof), encoded(Carry(0, "x", 1, 2, 0, 0, [5]))]
+            said += [encoded(proof), encoded(MessageFrame(0, "x", 1, 2, 0, 0, [5]))]
             writer.write(said[1] + said[2])
             await cluster.until(lambda: node.instances() and process(node).heard == 5)
             process(node).heard = 0
@@ -802,7 +802,7 @@ def test_connections_without_a_handshake_are_limited_in_number_and_time(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("habemus.runtimes.live.peers.peer_server.HANDSHAKE_SECONDS", 2.0)
-    monkeypatch.setattr("habemus.runtimes.live.peers.strangers.MOST_STRANGERS", 5)
+    monkeypatch.setattr("habemus.runtimes.live.peers.unauthenticated.MOST_UNAUTHENTICATED", 5)
 
     async def main() -> None:
         async with cluster({"counts": counting()}, only=(1,)) as made:
@@ -821,5 +821,5 @@ def test_connections_without_a_handshake_are_limited_in_number_and_time(
 
 
 def test_a_frame_is_what_was_sent() -> None:
-    frame = frame_of(Deframer().feed(encoded(Carry(0, "x", 1, 2, 0, 0, [5])))[0])
-    assert frame == Carry(0, "x", 1, 2, 0, 0, [5])
+    frame = frame_of(Deframer().feed(encoded(MessageFrame(0, "x", 1, 2, 0, 0, [5])))[0])
+    assert frame == MessageFrame(0, "x", 1, 2, 0, 0, [5])

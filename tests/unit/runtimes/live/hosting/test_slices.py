@@ -1,4 +1,4 @@
-"""Slices of work: one owner after the other, each in its own order, on a clock that the test moves."""
+"""TimeSlicer of work: one owner after the other, each in its own order, on a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from habemus.runtimes.live.hosting.slices import Slices
+from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.turn import Turn
 
 
@@ -24,10 +24,10 @@ class Loop:
             action()
 
 
-def made() -> tuple[Loop, Slices, list[str]]:
+def made() -> tuple[Loop, TimeSlicer, list[str]]:
     loop = Loop()
     each = cast(asyncio.AbstractEventLoop, loop)
-    return loop, Slices(each, Turn(each), lambda: loop.now), []
+    return loop, TimeSlicer(each, Turn(each), lambda: loop.now), []
 
 
 def work(loop: Loop, done: list[str], name: str, pieces: int) -> Iterator[None]:

@@ -8,7 +8,7 @@ import pytest
 
 from habemus import boottime
 from habemus.runtimes.live.hosting import timers
-from habemus.runtimes.live.hosting.timers import Timers, chance
+from habemus.runtimes.live.hosting.timers import Timers, random_source
 
 
 class Wake:
@@ -51,7 +51,11 @@ class Loop:
 
 def made(seed: int = 1) -> tuple[Loop, Timers, list[Any]]:
     loop = Loop()
-    return loop, Timers(cast(asyncio.AbstractEventLoop, loop), chance(seed), lambda: loop.now), []
+    return (
+        loop,
+        Timers(cast(asyncio.AbstractEventLoop, loop), random_source(seed), lambda: loop.now),
+        [],
+    )
 
 
 def test_it_fires_once_and_never_early() -> None:
@@ -140,7 +144,7 @@ def test_draws_are_in_the_range_and_the_same_for_a_seed() -> None:
     heap = made(4)[1]
     assert {heap.drawn((1, 3)) for _ in range(200)} == {1, 2, 3}
     assert heap.drawn(7) == 7
-    assert isinstance(chance(None).random(), float)
+    assert isinstance(random_source(None).random(), float)
 
 
 def test_cancelled_entries_do_not_pile_up() -> None:
@@ -174,7 +178,9 @@ def test_many_that_are_due_leave_room_for_other_work_in_between() -> None:
 def test_after_a_suspend_what_is_overdue_fires_at_once() -> None:
     loop = Loop()
     asleep = 0
-    heap = Timers(cast(asyncio.AbstractEventLoop, loop), chance(1), lambda: loop.now + asleep)
+    heap = Timers(
+        cast(asyncio.AbstractEventLoop, loop), random_source(1), lambda: loop.now + asleep
+    )
     fired: list[str] = []
     heap.set(10_000_000, lambda: fired.append("lease"))
     late = heap.set(90_000_000, lambda: fired.append("later"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from habemus.algorithms.election.terms import Heartbeat, Sounding
 from habemus.algorithms.links.perfect import Numbered, PerfectLinks
-from habemus.algorithms.mutex.lending import Loan, Record, Recorded
+from habemus.algorithms.mutex.elected_coordinator_participant import Loan, Record, Recorded
 from habemus.catalog.entries import entries
 from habemus.core import Message
 from habemus.core.node import Stack
@@ -34,7 +34,7 @@ from habemus.runtimes.live.peers.codec import (
     greeting_of,
     largest_term,
 )
-from habemus.runtimes.live.peers.frames import Carry, Hello, Open, Unsendable
+from habemus.runtimes.live.peers.frames import Hello, MessageFrame, OpenFrame, Unsendable
 
 STACKS = {
     name: Stack(entry.system(3, {}).plans[entry.system(3, {}).clients[0]])
@@ -50,9 +50,9 @@ OVER = {
 def through_the_wire(stack: Stack, port: int, message: Message) -> Message | Refused:
     codecs = codecs_of(stack)
     kind, fields = codecs[port].encode(message)
-    [body] = Deframer().feed(encoded(Carry(3, "printer", 2, 1, port, kind, fields)))
+    [body] = Deframer().feed(encoded(MessageFrame(3, "printer", 2, 1, port, kind, fields)))
     frame = frame_of(body)
-    assert isinstance(frame, Carry)
+    assert isinstance(frame, MessageFrame)
     return codecs_of(stack)[frame.port].decode(frame.kind, frame.fields)
 
 
@@ -104,7 +104,7 @@ class TestFrames:
         with pytest.raises(Unsendable):
             framed(bytes(FRAME_LIMIT + 1))
         with pytest.raises(Unsendable):
-            encoded(Carry(0, "x", 1, 2, 0, 0, [2**64]))
+            encoded(MessageFrame(0, "x", 1, 2, 0, 0, [2**64]))
 
 
 def refused(frame: object) -> bool:
@@ -213,7 +213,7 @@ def swallow(noise: bytes, draw: random.Random) -> None:
         for body in (noise, *Deframer(limit).feed(noise)):
             greeting_of(body)
             frame = frame_of(body)
-            if isinstance(frame, Carry):
+            if isinstance(frame, MessageFrame):
                 assert isinstance(
                     draw.choice(PORTS).decode(frame.kind, frame.fields), Message | Refused
                 )
@@ -231,7 +231,7 @@ def mutated(draw: random.Random) -> bytes:
     ]
     frame = draw.choice(
         [
-            Carry(
+            MessageFrame(
                 draw.randrange(3),
                 "x",
                 draw.randrange(4),
@@ -240,7 +240,7 @@ def mutated(draw: random.Random) -> bytes:
                 draw.randrange(8),
                 fields,
             ),
-            Open(0, "y"),
+            OpenFrame(0, "y"),
             Hello(1, "office", 1, 2, b"f", b"n"),
         ]
     )

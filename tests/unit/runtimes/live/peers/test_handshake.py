@@ -6,7 +6,7 @@ import pytest
 
 from habemus.runtimes.live.peers.codec import Refused
 from habemus.runtimes.live.peers.frames import Challenge, Greeting, Hello, Proof, Rejection, Welcome
-from habemus.runtimes.live.peers.handshake import Answering, Dialling, Identity
+from habemus.runtimes.live.peers.handshake import AnswererHandshake, DiallerHandshake, Identity
 from habemus.runtimes.live.peers.membership import Membership
 from habemus.runtimes.live.storage.log import StorageFailed
 
@@ -30,7 +30,7 @@ def identity(
     )
 
 
-def greet(dialler: Dialling, answerer: Answering) -> str:
+def greet(dialler: DiallerHandshake, answerer: AnswererHandshake) -> str:
     """Lets the two talk; gives the reason of the refusal, or nothing."""
     said: Greeting = dialler.hello()
     for _ in range(10):
@@ -48,7 +48,10 @@ def greet(dialler: Dialling, answerer: Answering) -> str:
 
 @pytest.mark.parametrize("secret", [SECRET, None])
 def test_two_nodes_of_a_cluster(secret: bytes | None) -> None:
-    dialler, answerer = Dialling(identity(1, secret), 2), Answering(identity(2, secret))
+    dialler, answerer = (
+        DiallerHandshake(identity(1, secret), 2),
+        AnswererHandshake(identity(2, secret)),
+    )
     assert greet(dialler, answerer) == ""
     assert dialler.is_welcome
     assert answerer.peer == 1
@@ -75,44 +78,44 @@ def test_two_nodes_of_a_cluster(secret: bytes | None) -> None:
 def test_who_does_not_belong_here(
     dialler: Identity, peer: int, answerer: Identity, reason: str
 ) -> None:
-    answering = Answering(answerer)
-    assert reason in greet(Dialling(dialler, peer), answering)
+    answering = AnswererHandshake(answerer)
+    assert reason in greet(DiallerHandshake(dialler, peer), answering)
     assert answering.peer is None
 
 
 def test_a_dialler_that_lies_about_the_secret_is_found_out_by_the_answerer() -> None:
-    answerer = Answering(identity(2))
-    assert isinstance(answerer.answer(Dialling(identity(1), 2).hello()), Challenge)
+    answerer = AnswererHandshake(identity(2))
+    assert isinstance(answerer.answer(DiallerHandshake(identity(1), 2).hello()), Challenge)
     refusal = answerer.answer(Proof(b"x" * 32))
     assert isinstance(refusal, Refused)
     assert answerer.peer is None
 
 
 def test_a_recorded_handshake_is_worthless() -> None:
-    dialler, answerer = Dialling(identity(1), 2), Answering(identity(2))
+    dialler, answerer = DiallerHandshake(identity(1), 2), AnswererHandshake(identity(2))
     hello = dialler.hello()
     challenge = answerer.answer(hello)
     assert isinstance(challenge, Challenge)
     proof = dialler.answer(challenge)
     assert isinstance(proof, Proof)
     assert isinstance(answerer.answer(proof), Welcome)
-    again = Answering(identity(2))
+    again = AnswererHandshake(identity(2))
     assert isinstance(again.answer(hello), Challenge)
     assert isinstance(again.answer(proof), Refused)
     # and a recorded answerer is one too
-    assert isinstance(Dialling(identity(1), 2).answer(challenge), Refused)
+    assert isinstance(DiallerHandshake(identity(1), 2).answer(challenge), Refused)
 
 
 def test_a_proof_is_good_for_one_side_and_one_pair() -> None:
-    answerer = Answering(identity(2))
-    hello = Dialling(identity(1), 2).hello()
+    answerer = AnswererHandshake(identity(2))
+    hello = DiallerHandshake(identity(1), 2).hello()
     challenge = answerer.answer(hello)
     assert isinstance(challenge, Challenge)
     assert isinstance(
         answerer.answer(Proof(challenge.proof)), Refused
     )  # sent back to whoever made it
-    third = Dialling(identity(3), 2)
-    in_between = Answering(identity(2))
+    third = DiallerHandshake(identity(3), 2)
+    in_between = AnswererHandshake(identity(2))
     first = third.hello()
     forged = Hello(
         first.protocol, first.cluster, 1, 2, first.fingerprint, first.nonce
@@ -130,23 +133,23 @@ def test_the_name_in_the_certificate_must_be_that_of_the_node() -> None:
         return name == "node-3.office"
 
     assert "the certificate is not that of node-1.office" in greet(
-        Dialling(identity(1), 2), Answering(identity(2), is_named)
+        DiallerHandshake(identity(1), 2), AnswererHandshake(identity(2), is_named)
     )
-    assert greet(Dialling(identity(3), 2), Answering(identity(2), is_named)) == ""
+    assert greet(DiallerHandshake(identity(3), 2), AnswererHandshake(identity(2), is_named)) == ""
     assert asked == ["node-1.office", "node-3.office"]
 
 
 def test_nothing_out_of_turn() -> None:
-    hello = Dialling(identity(1), 2).hello()
+    hello = DiallerHandshake(identity(1), 2).hello()
     others: list[Greeting] = [Challenge(b"", b""), Proof(b""), Welcome(), Rejection("no")]
     for one in others:
-        assert isinstance(Answering(identity(2)).answer(one), Refused)
+        assert isinstance(AnswererHandshake(identity(2)).answer(one), Refused)
     for one, other in product([hello, *others], repeat=2):
-        answerer = Answering(identity(2))
+        answerer = AnswererHandshake(identity(2))
         answerer.answer(one)
         answerer.answer(other)
         assert answerer.peer is None
-        dialler = Dialling(identity(1), 2)
+        dialler = DiallerHandshake(identity(1), 2)
         dialler.answer(one)
         dialler.answer(other)
         assert not dialler.is_welcome

@@ -14,18 +14,18 @@ from tests import virtual
 from tests.unit.runtimes.live.conftest import PATIENCE
 
 from habemus.algorithms.election.terms import Candidacy, Terms, Vote
-from habemus.algorithms.mutex.lending import LIFE, Loan
+from habemus.algorithms.mutex.elected_coordinator_participant import LIFE, Loan
 from habemus.core.node import Node as PureNode
 from habemus.core.node import Send, Stack
 from habemus.deployment.services import services_of
 from habemus.runtimes.live.peers.codec import Refused
-from habemus.runtimes.live.peers.frames import Recall, Recalled, Rejection
-from habemus.runtimes.live.peers.handshake import Answering, Dialling, Identity
-from habemus.runtimes.live.peers.membership import Membership, Recollection, irreplaceable
+from habemus.runtimes.live.peers.frames import Rejection, StatePageFrame, StateQueryFrame
+from habemus.runtimes.live.peers.handshake import AnswererHandshake, DiallerHandshake, Identity
+from habemus.runtimes.live.peers.membership import Membership, StateRecovery, irreplaceable
 from habemus.runtimes.live.storage.log import (
     NEW,
     REPLACES,
-    Acquaintance,
+    KnownPeer,
     StableMemory,
     StorageFailed,
 )
@@ -58,7 +58,10 @@ class Node:
 
     def dial(self, other: "Node") -> str:
         """The reason of the refusal, or nothing."""
-        dialling, answering = Dialling(self.identity, other.number), Answering(other.identity)
+        dialling, answering = (
+            DiallerHandshake(self.identity, other.number),
+            AnswererHandshake(other.identity),
+        )
         challenge = answering.answer(dialling.hello())
         assert not isinstance(challenge, Refused)
         proof = dialling.answer(challenge)
@@ -90,7 +93,7 @@ def test_nodes_learn_each_others_memories_and_keep_them(tmp_path: Path) -> None:
     again = [Node(tmp_path / f"{number}", number) for number in (1, 2, 3)]
     for before, each in zip(made, again, strict=True):
         assert each.memory.known == {
-            other.number: Acquaintance(other.memory.identity, 1)
+            other.number: KnownPeer(other.memory.identity, 1)
             for other in made
             if other is not before
         }
@@ -127,7 +130,7 @@ def test_a_replaced_node_is_accepted_and_the_lost_memory_never_again(tmp_path: P
     anew = lost(tmp_path, two, replace=True)
     assert (anew.dial(one), three.dial(anew), anew.dial(three)) == ("", "", "")
     assert anew.membership.missing == set()
-    assert one.memory.known[2] == three.memory.known[2] == Acquaintance(anew.memory.identity, 2)
+    assert one.memory.known[2] == three.memory.known[2] == KnownPeer(anew.memory.identity, 2)
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "memory").write_bytes(copy)
     old = Node(tmp_path / "old", 2)
@@ -137,8 +140,8 @@ def test_a_replaced_node_is_accepted_and_the_lost_memory_never_again(tmp_path: P
 
 def test_a_fake_node_cannot_make_another_believe_that_it_was_disowned(tmp_path: Path) -> None:
     one, two, _ = nodes(tmp_path)
-    dialling = Dialling(two.identity, 1)
-    answering = Answering(
+    dialling = DiallerHandshake(two.identity, 1)
+    answering = AnswererHandshake(
         one.identity._replace(
             secret=b"not the secret of it", members=lost(tmp_path, one).membership
         )
@@ -199,7 +202,7 @@ def test_a_grant_that_was_recorded_is_known_again_and_numbers_of_requests_are_no
 ):
     service = services_of("locks", "elected-coordinator-leased", (), "", (1, 2, 3))[1]
     stored = {1: Loan(4, (4, 9), 3, 17), 3: Loan(5, (4, 8), 2, 40)}
-    recollection = Recollection(2, (1, 3), [service])
+    recollection = StateRecovery(2, (1, 3), [service])
     assert [peer for peer, _ in recollection.questions()] == [1, 3]
     for peer, loan in stored.items():
         pure = PureNode(service.stacks[peer], peer, (), lambda options: options[0])
@@ -207,14 +210,16 @@ def test_a_grant_that_was_recorded_is_known_again_and_numbers_of_requests_are_no
         part.loan, part.term = loan, loan.term
         plain = msgspec.msgpack.encode(service.stable[peer].plain(pure.parts))
         assert recollection.take(
-            peer, Recalled(-1, "", True, 2, [(0, "x", peer, plain)], is_last=False)
-        ) == Recall(0, "x")
+            peer, StatePageFrame(-1, "", True, 2, [(0, "x", peer, plain)], is_last=False)
+        ) == StateQueryFrame(0, "x")
         assert isinstance(
-            recollection.take(peer, Recalled(0, "x", True, 2, [(0, "x", 2, plain)], is_last=True)),
+            recollection.take(
+                peer, StatePageFrame(0, "x", True, 2, [(0, "x", 2, plain)], is_last=True)
+            ),
             Refused,
         )
         assert not recollection.is_complete
-        assert recollection.take(peer, Recalled(0, "x", True, 3, [], is_last=True)) is None
+        assert recollection.take(peer, StatePageFrame(0, "x", True, 3, [], is_last=True)) is None
     assert recollection.is_complete
     [(key, entry)] = recollection.entries()
     assert key == "locks/2/x" and entry is not None
@@ -240,9 +245,9 @@ def test_algorithms_without_a_way_back_say_so() -> None:
 
 
 def test_a_peer_that_has_forgotten_as_well_is_of_no_use(caplog: pytest.LogCaptureFixture) -> None:
-    recollection = Recollection(2, (1, 3), [])
+    recollection = StateRecovery(2, (1, 3), [])
     for _ in range(2):
-        assert recollection.take(1, Recalled(-1, "", False, 1, [], is_last=True)) is None
+        assert recollection.take(1, StatePageFrame(-1, "", False, 1, [], is_last=True)) is None
     assert not recollection.is_complete
     assert [each.getMessage() for each in caplog.records] == [
         "node 1 does not take part itself: node 2 cannot learn from it what it has forgotten"

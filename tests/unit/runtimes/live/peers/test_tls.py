@@ -1,4 +1,4 @@
-"""Certificates between nodes: the right ones are let in; another authority's and another node's are
+"""TlsFiles between nodes: the right ones are let in; another authority's and another node's are
 not.
 """
 
@@ -11,7 +11,7 @@ import pytest
 from tests import virtual
 
 from habemus.problems.mutex import Granted
-from habemus.runtimes.live.certificates import Files, make, node
+from habemus.runtimes.live.certificates import CertificateFiles, make, node
 from habemus.runtimes.live.peers.tls import contexts
 
 
@@ -19,9 +19,11 @@ from habemus.runtimes.live.peers.tls import contexts
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("papers")
     for authority, file in (("ours", "node"), ("theirs", "their")):
-        signer = Files(folder / f"{authority}.pem", folder / f"{authority}.key")
+        signer = CertificateFiles(folder / f"{authority}.pem", folder / f"{authority}.key")
         pairs = {
-            number: Files(folder / f"{file}-{number}.pem", folder / f"{file}-{number}.key")
+            number: CertificateFiles(
+                folder / f"{file}-{number}.pem", folder / f"{file}-{number}.key"
+            )
             for number in (1, 2, 3)
         }
         make(signer, "office", [node("office", number, files) for number, files in pairs.items()])

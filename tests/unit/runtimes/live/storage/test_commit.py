@@ -38,7 +38,7 @@ class Disk:
         self.now += self.takes_ns
 
 
-class Desk:
+class LockQueues:
     """Adds entries, and knows which batches it was told of."""
 
     def __init__(self, disk: Disk) -> None:
@@ -62,18 +62,18 @@ class Desk:
                 await asyncio.sleep(0.001)
 
 
-Test = Callable[[Callable[[Desk], Awaitable[None]]], None]
+Test = Callable[[Callable[[LockQueues], Awaitable[None]]], None]
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Test:
     """Runs a test with a desk at which somebody has been alone for a while."""
 
-    def run(test: Callable[[Desk], Awaitable[None]]) -> None:
+    def run(test: Callable[[LockQueues], Awaitable[None]]) -> None:
         async def main() -> None:
             disk = Disk()
             monkeypatch.setattr(commit, "monotonic_ns", lambda: disk.now)
-            desk = Desk(disk)
+            desk = LockQueues(disk)
             try:
                 for _ in range(ALONE):
                     await desk.add("a")
@@ -88,7 +88,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Test:
 
 
 def test_whoever_is_alone_is_served_by_the_loop_as_long_as_the_disk_is_quick(run: Test) -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: LockQueues) -> None:
         for _ in range(2):
             await desk.add("a")
         assert desk.disk.by_loop[-2:] == [True, True]
@@ -102,7 +102,7 @@ def test_whoever_is_alone_is_served_by_the_loop_as_long_as_the_disk_is_quick(run
 
 
 def test_those_who_come_together_share_a_batch_of_the_thread(run: Test) -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: LockQueues) -> None:
         await desk.add("a")
         await desk.add("a", "b", "c")
         await desk.add("a")
@@ -112,7 +112,7 @@ def test_those_who_come_together_share_a_batch_of_the_thread(run: Test) -> None:
 
 
 def test_what_has_waited_for_the_disk_shows_that_nobody_is_alone(run: Test) -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: LockQueues) -> None:
         await desk.add("a")
         await desk.add("b", after_ns=1)
         assert desk.disk.by_loop[-2:] == [True, False]
@@ -121,7 +121,7 @@ def test_what_has_waited_for_the_disk_shows_that_nobody_is_alone(run: Test) -> N
 
 
 def test_nobody_hears_of_what_the_loop_could_not_store(run: Test) -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: LockQueues) -> None:
         desk.disk.breaks = True
         await desk.add("a")
         assert (len(desk.told), len(desk.failures)) == (ALONE, 1)

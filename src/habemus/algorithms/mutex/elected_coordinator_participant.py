@@ -1,15 +1,15 @@
-"""Lending: what a participant of elected-coordinator does, whoever the coordinator is.
+"""The participant of elected-coordinator: what every process does, whichever one coordinates.
 
-A coordinator lends the lock: each loan has a token, and a process to which the lock is lent by that
-token.  Every message carries the term of its sender.  A process drops what is older than the newest
-term it has heard of, and it stores that term: an answer to the coordinator of a term is a promise
-to take no more notice of earlier ones.
+The coordinator lends the lock: each loan has a token and names the process that has the lock by
+that token.  Every message carries the term of its sender.  A process drops messages of terms older
+than the newest it has seen, and it stores that term: an answer to the coordinator of a term is a
+promise to ignore all earlier ones.
 
-A process that waits repeats its request now and then; one that is inside by a lease does the same,
-and the answer to it renews the lease.  Each repetition is numbered, and a lease counts from the
-moment at which the request was sent that the grant answers. So it runs out for the one who has it
-before it runs out for the coordinator, which began to count later: no matter how long messages are
-under way, as long as clocks run equally fast and nobody stands still.
+A process that waits repeats its request periodically.  A process that holds the lock by a lease
+does the same, and the answer renews the lease.  Repetitions are numbered, and a lease counts from
+the moment at which the request was sent that the grant answers.  So it expires for the process
+before it expires for the coordinator, which began to count later, however long messages take: as
+long as clocks run equally fast and no process pauses.
 """
 
 from abc import abstractmethod
@@ -24,8 +24,8 @@ from habemus.problems.mutex import Mutex
 
 
 class Loan(Value):
-    """The lock in somebody's hands.  The newer of two loans is the one recorded in a later term,
-    then that with the larger token.
+    """The lock lent to one process.  The newer of two loans has the later term, then the larger
+    token.
     """
 
     term: int  # in which it was recorded; a later coordinator may record it anew
@@ -41,7 +41,7 @@ class Request(Message):
 
 
 class Queued(Message):
-    """Heard, but it is somebody else's turn.  Answers repeated requests only."""
+    """The request waits behind another.  Answers repeated requests only."""
 
     term: int
     number: int
@@ -61,14 +61,14 @@ class Release(Message):
 
 
 class Inquire(Message):
-    """A coordinator asks what a process knows, and what it wants."""
+    """A new coordinator asks for the loan a process has recorded, and for its request."""
 
     term: int
 
 
 class Answer(Message):
     term: int
-    loan: Loan | None  # the newest that it has recorded, or has in its hands
+    loan: Loan | None  # the newest that it has recorded or holds
     number: int
     attempt: int
     state: Standing
@@ -133,16 +133,16 @@ class Participant(Mutex):
 
     def on_start(self) -> None:
         if self.me == min((self.me, *self.peers)):
-            # somebody must call the first election, and all at once would be in each other's way
+            # one process calls the first election: concurrent calls would compete
             self.election.elect()
 
     def on_recover(self) -> None:
-        """Whatever it wanted, or was in, is over; the coordinator learns that when it asks."""
+        """Drop the request and the lock of the earlier life; the coordinator will inquire."""
         self.number = self.reserved
 
     def on_replaced(self, others: Sequence[Self], life: int) -> None:
-        """A loan that it has recorded is known to the coordinator.  Its requests get numbers that
-        it cannot have used.
+        """Adopt the newest term and loan of the others.  Requests get numbers that the lost memory
+        cannot have used.
         """
         self.term = max(other.term for other in others)
         for other in others:
@@ -171,15 +171,15 @@ class Participant(Mutex):
             self.set_timer(RunOut(self.number, self.attempt), after=self.lease)
 
     def needs_an_answer(self) -> bool:
-        """Whether it waits, or has a lease to renew."""
+        """Return whether the process waits, or has a lease to renew."""
         return self.state == WANTED or (self.state == HELD and self.lease > 0)
 
     @upon(Repeat)
     def ask_again(self, repeat: Repeat) -> None:
         if repeat.number != self.number or not self.needs_an_answer():
             return
-        # To the first request the answer may be long in coming; to a repeated one it comes at once,
-        # if there is a coordinator.
+        # The first request may be answered late; a repeated one is answered at once, if there is a
+        # coordinator.
         if self.attempt > max(self.answered, 1):
             self.election.elect()
         self.ask()
@@ -214,7 +214,7 @@ class Participant(Mutex):
         self.indicate(Granted(token))
 
     def release(self) -> None:
-        """Leaves, or stops waiting.  If nobody hears of it, the coordinator will ask."""
+        """Leave, or stop waiting.  If the message is lost, the coordinator will inquire."""
         if self.state != RELEASED:
             self.state = RELEASED
             self.cancel_timer(Repeat(self.number))
@@ -258,7 +258,7 @@ class Participant(Mutex):
     # Terms and coordinators.
 
     def is_current(self, term: int) -> bool:
-        """Adopts a newer term; says whether a message of this term is to be looked at."""
+        """Adopt a newer term.  Return whether a message of this term is current."""
         if term > self.term:
             self.term = term
             self.coordinator = None
@@ -282,4 +282,4 @@ class Participant(Mutex):
 
     @abstractmethod
     def take_over(self) -> None:
-        """This process is the coordinator from now on."""
+        """Begin to coordinate."""
