@@ -43,8 +43,8 @@ class Uniform:
     def __post_init__(self) -> None:
         if not 1 <= self.low <= self.high:
             raise ValueError(
-                f"a range of delays begins at 1 or more and does not end before it begins:"
-                f" got {self.low} to {self.high}"
+                "a delay is at least 1, and its range does not end before it begins: got"
+                f" {self.low} to {self.high}"
             )
 
     @property
