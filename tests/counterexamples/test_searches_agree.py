@@ -11,7 +11,7 @@ from habemus.runs.check import Check
 from habemus.runs.simulate import system_of
 from habemus.runtimes.checker.depth_first import DepthFirstSearch
 from habemus.runtimes.checker.reduction import ReducedSearch
-from habemus.runtimes.checker.search import Search, Wrong
+from habemus.runtimes.checker.search import FoundViolation, Search
 from habemus.runtimes.checker.symbolic import SymbolicSearch
 from habemus.runtimes.checker.symmetry import NotSymmetric, SymmetricSearch
 from habemus.runtimes.checker.vectorised import VectorisedSearch
@@ -197,7 +197,7 @@ def test_a_search_among_sets_ends_where_a_process_alone_has_no_end() -> None:
     search.run(20_000)
     assert (
         "edges" in search.extent.stopped
-        and sum(len(local.components.values) for local in search.locals) < 20_000
+        and sum(len(local.components.values) for local in search.models) < 20_000
     )
 
 
@@ -206,11 +206,11 @@ def test_only_what_makes_the_verdict_ends_a_search() -> None:
     for kind in (Search, VectorisedSearch, DepthFirstSearch):
         search = made(kind, Check("central", 2, timeouts=None))
         search.decides = lambda name: name != "ME1"
-        search.wrong["ME1"] = Wrong("ME1", 0, "step", 0)
+        search.wrong["ME1"] = FoundViolation("ME1", 0, "step", 0)
         search.run()
         assert search.extent.complete
         search = made(kind, Check("central", 2, timeouts=None))
-        search.wrong["ME1"] = Wrong("ME1", 0, "step", 0)
+        search.wrong["ME1"] = FoundViolation("ME1", 0, "step", 0)
         search.run()
         assert search.extent.stopped == "a property is violated"
 

@@ -45,7 +45,9 @@ class ForgetsItsTerm(Terms):
 def over(election: Terms, plan: ElectedCoordinator, size: int) -> System:
     everybody = range(1, size + 1)
     return System(
-        dict.fromkeys(everybody, plan.but(election=election)), complete(everybody), tuple(everybody)
+        dict.fromkeys(everybody, plan.replace(election=election)),
+        complete(everybody),
+        tuple(everybody),
     )
 
 

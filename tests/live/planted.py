@@ -53,7 +53,7 @@ class ForgetsAll(ElectedCoordinatorLeased):
         correct = super().system(size, **options)
         patience, period = (200_000, 400_000), 50_000
         forgetful = ForgetfulTerms(patience=patience, period=period)
-        plan = correct.plans[1].but(election=forgetful)
+        plan = correct.plans[1].replace(election=forgetful)
         return replace(correct, plans=dict.fromkeys(correct.plans, plan))
 
 

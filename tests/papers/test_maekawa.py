@@ -13,7 +13,7 @@ from habemus.algorithms.mutex.maekawa_sanders import Request as StampedRequest
 from habemus.algorithms.mutex.maekawa_sanders import Vote as NumberedVote
 from habemus.catalog.entries import find
 from habemus.core import Message, MistakeInPlan, ProcessId
-from habemus.core.node import Effect, Indicate, Node, Send, Stack
+from habemus.core.node import Effect, Indicate, PureNode, Send, Stack
 from habemus.core.properties import Verdict
 from habemus.core.quorums import sizes_with_plane
 from habemus.problems.mutex import Mutex
@@ -30,9 +30,9 @@ def sent(effects: Sequence[Effect]) -> list[tuple[ProcessId, Message]]:
     return [(effect.to, effect.message) for effect in effects if isinstance(effect, Send)]
 
 
-def node_of(algorithm: type[Mutex], me: ProcessId, sets: Sets) -> Node:
+def node_of(algorithm: type[Mutex], me: ProcessId, sets: Sets) -> PureNode:
     system = algorithm.system(len(sets), sets=sets)
-    return Node(
+    return PureNode(
         Stack(system.plans[me]), me, system.topology.neighbours[me], lambda choices: choices[0]
     )
 
@@ -223,26 +223,26 @@ def test_the_run_in_which_maekawa_deadlocks_without_that_correction() -> None:
 
 
 @pytest.fixture
-def two() -> Node:
+def two() -> PureNode:
     """2 wants in and needs the votes of 2 and 3."""
     node = node_of(MaekawaSanders, 2, CYCLE)
     assert sent(node.request("acquire")) == [(2, StampedRequest(1)), (3, StampedRequest(1))]
     return node
 
 
-def test_an_inquiry_is_answered_only_by_one_who_was_put_off(two: Node) -> None:
+def test_an_inquiry_is_answered_only_by_one_who_was_put_off(two: PureNode) -> None:
     two.deliver(0, 2, NumberedVote(1, 4))
     assert sent(two.deliver(0, 2, Inquire(4))) == []
     assert sent(two.deliver(0, 3, Failed(1))) == [(2, Yield(4))]
 
 
-def test_an_inquiry_that_comes_before_its_vote_waits_for_it(two: Node) -> None:
+def test_an_inquiry_that_comes_before_its_vote_waits_for_it(two: PureNode) -> None:
     two.deliver(0, 3, Failed(1))
     assert sent(two.deliver(0, 2, Inquire(4))) == []
     assert sent(two.deliver(0, 2, NumberedVote(1, 4))) == [(2, Yield(4))]
 
 
-def test_an_inquiry_that_comes_after_the_release_is_ignored(two: Node) -> None:
+def test_an_inquiry_that_comes_after_the_release_is_ignored(two: PureNode) -> None:
     two.deliver(0, 2, NumberedVote(1, 4))
     assert Indicate in map(type, two.deliver(0, 3, NumberedVote(1, 6)))
     assert sent(two.deliver(0, 3, Inquire(6))) == [], "inside: the release will come"
@@ -255,7 +255,7 @@ def test_an_inquiry_that_comes_after_the_release_is_ignored(two: Node) -> None:
     )
 
 
-def test_a_failed_that_comes_late_or_twice_changes_nothing(two: Node) -> None:
+def test_a_failed_that_comes_late_or_twice_changes_nothing(two: PureNode) -> None:
     two.deliver(0, 2, NumberedVote(1, 4))
     two.deliver(0, 2, Failed(1))
     two.deliver(0, 2, Failed(1))
@@ -263,7 +263,9 @@ def test_a_failed_that_comes_late_or_twice_changes_nothing(two: Node) -> None:
     assert Indicate in map(type, two.deliver(0, 3, NumberedVote(1, 6)))
 
 
-def test_whoever_has_entered_asks_next_with_a_later_stamp_than_all_who_waited(two: Node) -> None:
+def test_a_process_that_has_entered_asks_next_with_a_later_stamp(
+    two: PureNode,
+) -> None:
     voter = node_of(MaekawaSanders, 3, CYCLE)
     voter.deliver(0, 3, StampedRequest(40))
     [(_, vote)] = sent(voter.deliver(0, 3, Release(40)) + voter.deliver(0, 2, StampedRequest(1)))

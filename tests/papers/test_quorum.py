@@ -24,7 +24,7 @@ from habemus.algorithms.mutex.quorum import (
 from habemus.algorithms.mutex.quorum_yield import QuorumYield
 from habemus.catalog.entries import find
 from habemus.core import Message, MistakeInPlan, ProcessId
-from habemus.core.node import Effect, Node, Send, SetTimer, Stack
+from habemus.core.node import Effect, PureNode, Send, SetTimer, Stack
 from habemus.core.properties import Verdict
 from habemus.problems.mutex import Mutex
 from habemus.runs.setup import Setup
@@ -40,14 +40,14 @@ def sent(effects: Sequence[Effect]) -> list[tuple[ProcessId, Message]]:
     return [(effect.to, effect.message) for effect in effects if isinstance(effect, Send)]
 
 
-def node_of(algorithm: type[Mutex], me: ProcessId, size: int = 3, **options: int) -> Node:
+def node_of(algorithm: type[Mutex], me: ProcessId, size: int = 3, **options: int) -> PureNode:
     system = algorithm.system(size, **options)
-    return Node(
+    return PureNode(
         Stack(system.plans[me]), me, system.topology.neighbours[me], lambda choices: choices[0]
     )
 
 
-def crash(node: Node) -> None:
+def crash(node: PureNode) -> None:
     """Everything that is not durable is gone."""
     node.restore(node.stack.forget(node.capture()))
 

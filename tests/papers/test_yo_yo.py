@@ -245,7 +245,7 @@ def test_stages_are_those_of_the_processes() -> None:
 def test_the_stages_of_a_small_network() -> None:
     told = stages(find("yo-yo-graph").run().report)
     assert [stage.title for stage in told] == ["Stage 1", "Stage 2", "Stage 3", "The end"]
-    assert told[0].told.startswith("6 sources: 1, 2, 3, 4, 5 and 7.")
+    assert told[0].description.startswith("6 sources: 1, 2, 3, 4, 5 and 7.")
     assert told[0].roles[10] == "sink"
     assert told[1].roles[4] == "sink"
     assert told[2].roles[5] == "out"

@@ -282,7 +282,7 @@ def _unhandled(process: Process, value: Value) -> MistakeInAlgorithm:
     )
 
 
-class Node:
+class PureNode:
     """One participant whose effects are collected, not carried out."""
 
     def __init__(

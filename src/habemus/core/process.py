@@ -565,27 +565,27 @@ def _passes_on(code: types.CodeType, itself: str) -> bool:
 # What the runtime gives to each process.
 
 
-class Send(Protocol):
+class SendFunction(Protocol):
     def __call__(self, message: Message, *, to: ProcessId) -> None: ...
 
 
-class Broadcast(Protocol):
+class BroadcastFunction(Protocol):
     def __call__(self, message: Message) -> None: ...
 
 
-class SetTimer(Protocol):
+class SetTimerFunction(Protocol):
     def __call__(self, timer: Timer, *, after: Span) -> None: ...
 
 
-class CancelTimer(Protocol):
+class CancelTimerFunction(Protocol):
     def __call__(self, timer: Timer) -> None: ...
 
 
-class Choose(Protocol):
+class ChooseFunction(Protocol):
     def __call__(self, options: Sequence[T]) -> T: ...
 
 
-class Indicate(Protocol):
+class IndicateFunction(Protocol):
     def __call__(self, indication: Indication) -> None: ...
 
 
@@ -595,12 +595,12 @@ class Process(metaclass=ProcessType):
 
     me: ProcessId
     peers: tuple[ProcessId, ...]  # the others that it can send to, in order
-    send: Send
-    broadcast: Broadcast  # to every peer
-    set_timer: SetTimer
-    cancel_timer: CancelTimer
-    choose: Choose
-    indicate: Indicate  # to whoever stands above: a process, or the application
+    send: SendFunction
+    broadcast: BroadcastFunction  # to every peer
+    set_timer: SetTimerFunction
+    cancel_timer: CancelTimerFunction
+    choose: ChooseFunction
+    indicate: IndicateFunction  # to whoever stands above: a process, or the application
     links: Process | None  # the component that carries its messages, if any
 
     indications: ClassVar[tuple[type[Indication], ...]] = ()
@@ -661,7 +661,7 @@ class Process(metaclass=ProcessType):
         copy.links = links
         return copy
 
-    def but(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """This plan with other constants or another initial state."""
         copy = type(self)(
             **{name: getattr(self, name) for name in type(self).__variables__} | changes
@@ -670,7 +670,7 @@ class Process(metaclass=ProcessType):
         return copy
 
     def copied(self) -> Self:
-        return self.but()
+        return self.replace()
 
     def awaits(self) -> Sequence[ProcessId]:
         """Whom this process waits for, as far as it knows: explains a run that stands still."""

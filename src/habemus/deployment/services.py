@@ -182,7 +182,7 @@ def live_system(setup: Setup, *, shared: bool = False) -> System:
     changed: dict[int, Process] = {}  # one plan stays one plan
     for plan in system.plans.values():
         if id(plan) not in changed:
-            other = plan.but(election=SharedElection()) if shared else plan
+            other = plan.replace(election=SharedElection()) if shared else plan
             changed[id(plan)] = (
                 other.over(LINKS[setup.over]) if setup.over and plan.links is None else other
             )

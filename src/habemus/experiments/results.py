@@ -217,7 +217,7 @@ class CheckResult(_Result):
     def bound(self) -> str:
         """The bound of the search, in words."""
         check = self._report.check
-        return f"{check.n} participants, {check.told(self._report.entry)}"
+        return f"{check.n} participants, {check.description(self._report.entry)}"
 
     @property
     def trace(self) -> Trace | None:

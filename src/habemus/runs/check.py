@@ -18,10 +18,17 @@ from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
 from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.setup import BadSetup, Setup
 from habemus.runs.systems import system_of
+from habemus.runtimes.checker.assume_recovery import AssumeRecovery
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
-from habemus.runtimes.checker.local import FAULTS, Bound, Local
-from habemus.runtimes.checker.returning import Returning
-from habemus.runtimes.checker.search import INTERRUPTED, SOMEWHERE, Extent, Search, TooNarrow, Wrong
+from habemus.runtimes.checker.process_model import FAULTS, Bound, ProcessModel
+from habemus.runtimes.checker.search import (
+    INTERRUPTED,
+    SOMEWHERE,
+    Extent,
+    FoundViolation,
+    Search,
+    TooNarrow,
+)
 
 if TYPE_CHECKING:
     from habemus.runtimes.checker.counterexample import Story
@@ -195,7 +202,7 @@ class Check:
             ),
         )
 
-    def told(self, entry: Entry) -> str:
+    def description(self, entry: Entry) -> str:
         """The bound in words."""
         bound = self.bound(entry)
         many = "any number of" if self.entries is None else str(self.entries)
@@ -267,7 +274,7 @@ class CheckReport:
         return {
             "check": self.check.plain(),
             "command": self.check.command(),
-            "bound": self.check.told(self.entry),
+            "bound": self.check.description(self.entry),
             "verdict": self.verdict.value,
             "property": self.violated[0] if self.violated else None,
             "violated": self.violated,
@@ -280,7 +287,7 @@ class CheckReport:
             "stopped": extent.stopped or None,
             "seconds": round(extent.seconds, 3),
             "handlers_run": self.search.handlers_run,
-            "search": self.search.told,
+            "search": self.search.description,
             "loops": self.loops,
             "steps": {name: told.steps for name, told in self.stories.items()},
             "trace": [] if trace is None else [event.line() for event in trace.events],
@@ -307,10 +314,10 @@ def perform(
     system = system_of(check.setup(), entry)
     uses, observer = model(check.entries, system)
     if check.returning:
-        observer = Returning(observer)
+        observer = AssumeRecovery(observer)
     bound = check.bound(entry)
 
-    def made(kind: type[Search], *filled: list[Local]) -> Search:
+    def made(kind: type[Search], *filled: list[ProcessModel]) -> Search:
         search = kind(system, uses, observer, bound, *filled)
         search.decides = partial(_is_counted, entry)
         return search
@@ -342,7 +349,7 @@ class Maker(Protocol):
     are known.
     """
 
-    def __call__(self, kind: type[Search], /, *filled: list[Local]) -> Search: ...
+    def __call__(self, kind: type[Search], /, *filled: list[ProcessModel]) -> Search: ...
 
 
 def _kind(name: str) -> type[Search]:
@@ -376,7 +383,7 @@ def _searched_at_large(
     """What turned out to be large: as sets of states, if that suits the algorithm and all that is
     asked can be answered so.
     """
-    sets = made(_kind("symbolic"), begun.locals)
+    sets = made(_kind("symbolic"), begun.models)
     sets.run(min(check.limit, SMALL_DIAGRAM), not check.every, progress)
     if sets.wrong:
         return _found_again(sets, check, made, progress)
@@ -385,12 +392,12 @@ def _searched_at_large(
     return (
         sets
         if sets.extent.stopped == INTERRUPTED
-        else _enumerated(sets.locals, check, made, progress)
+        else _enumerated(sets.models, check, made, progress)
     )
 
 
 def _enumerated(
-    filled: list[Local], check: Check, made: Maker, progress: Callable[[Extent], None] | None
+    filled: list[ProcessModel], check: Check, made: Maker, progress: Callable[[Extent], None] | None
 ) -> Search:
     """State after state, with numpy where there is numpy."""
     if find_spec("numpy") is not None:
@@ -411,7 +418,7 @@ def _found_again(
     """A search among sets knows that something is wrong; the way to it is found state after state,
     if that is within the limit.
     """
-    search = _enumerated(sets.locals, check, made, progress)
+    search = _enumerated(sets.models, check, made, progress)
     search.wrong = {**sets.wrong, **search.wrong}
     return search
 
@@ -495,7 +502,7 @@ def _up_to(depth: int | None) -> str:
     return "" if depth is None else f" up to {depth} steps"
 
 
-def _violated_at(wrong: Wrong, search: Search, report: CheckReport) -> Finding:
+def _violated_at(wrong: FoundViolation, search: Search, report: CheckReport) -> Finding:
     if wrong.how == SOMEWHERE:
         return Finding(
             wrong.name,

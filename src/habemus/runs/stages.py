@@ -15,7 +15,7 @@ from typing import TypeAlias
 from habemus.core.process import ProcessId
 from habemus.core.system import Topology
 from habemus.runs.simulate import Report
-from habemus.traces.graph import Link, Stage, graph
+from habemus.traces.graph import DrawnLink, GraphStage, graph
 from habemus.traces.trace import Trace
 
 Pair: TypeAlias = tuple[ProcessId, ProcessId]
@@ -29,7 +29,7 @@ class NoStages(ValueError):
     """An algorithm whose runs have no stages to draw, or a run without a trace."""
 
 
-def stages(report: Report) -> list[Stage]:
+def stages(report: Report) -> list[GraphStage]:
     """The stages of a run of an algorithm that has some."""
     read = READERS.get(report.entry.name)
     if read is None:
@@ -85,14 +85,14 @@ class _YoYoRun:
         return run
 
 
-def yo_yo(trace: Trace, topology: Topology) -> list[Stage]:
+def yo_yo(trace: Trace, topology: Topology) -> list[GraphStage]:
     run = _YoYoRun.of(trace)
     last = max(map(len, run.down.values()), default=0)
     found = [_yo_yo_stage(run, topology, number, trace.label) for number in range(1, last + 1)]
     return [*found, _outcome(run, topology, trace.label)]
 
 
-def _yo_yo_stage(run: _YoYoRun, topology: Topology, number: int, label: Label) -> Stage:
+def _yo_yo_stage(run: _YoYoRun, topology: Topology, number: int, label: Label) -> GraphStage:
     links = []
     above: dict[ProcessId, list[ProcessId]] = {
         process: [] for process in topology.processes
@@ -104,11 +104,11 @@ def _yo_yo_stage(run: _YoYoRun, topology: Topology, number: int, label: Label) -
     for one, other in topology.edges:
         sent, answers = run.down.get((one, other), []), run.answers.get((one, other), [])
         if len(sent) < number:
-            links.append(Link(one, other, "cut" if (one, other) in run.cut else "gone"))
+            links.append(DrawnLink(one, other, "cut" if (one, other) in run.cut else "gone"))
             continue
         sender, receiver, value = sent[number - 1]
         answer = answers[number - 1] if len(answers) >= number else "OPEN"
-        links.append(Link(sender, receiver, answer.lower()))
+        links.append(DrawnLink(sender, receiver, answer.lower()))
         above[receiver].append(value)
         below[sender].append(answer)
         if answer == "LEAVE":
@@ -127,7 +127,7 @@ def _yo_yo_stage(run: _YoYoRun, topology: Topology, number: int, label: Label) -
     if left:
         told += f"  {_listed(sorted(left), label)} {'leaves' if len(left) == 1 else 'leave'}."
     tags = {process: str(min(values)) for process, values in above.items() if values}
-    return Stage(f"Stage {number}", told, roles, links, tags)
+    return GraphStage(f"Stage {number}", told, roles, links, tags)
 
 
 def _role(process: ProcessId, gets: bool, gives: bool, run: _YoYoRun) -> str:
@@ -136,16 +136,16 @@ def _role(process: ProcessId, gets: bool, gives: bool, run: _YoYoRun) -> str:
     return "leader" if run.leaders.get(process) == process else "out"
 
 
-def _outcome(run: _YoYoRun, topology: Topology, label: Label) -> Stage:
+def _outcome(run: _YoYoRun, topology: Topology, label: Label) -> GraphStage:
     """Who was elected, and along which links the news went."""
     links = []
     for one, other in topology.edges:
         if run.parents.get(other) == one:
-            links.append(Link(one, other, "tree"))
+            links.append(DrawnLink(one, other, "tree"))
         elif run.parents.get(one) == other:
-            links.append(Link(other, one, "tree"))
+            links.append(DrawnLink(other, one, "tree"))
         else:
-            links.append(Link(one, other, "cut" if (one, other) in run.cut else "gone"))
+            links.append(DrawnLink(one, other, "cut" if (one, other) in run.cut else "gone"))
     leaders = [process for process in topology.processes if run.leaders.get(process) == process]
     roles = {
         process: "leader" if process in leaders else "follower" if process in run.leaders else "out"
@@ -159,13 +159,13 @@ def _outcome(run: _YoYoRun, topology: Topology, label: Label) -> Stage:
     silent = [process for process in topology.processes if process not in run.leaders]
     if leaders and silent:
         told += f"  {_listed(silent, label)} {'does' if len(silent) == 1 else 'do'} not hear of it."
-    return Stage("The end", told, roles, links)
+    return GraphStage("The end", told, roles, links)
 
 
 # Franklin.
 
 
-def franklin(trace: Trace, topology: Topology) -> list[Stage]:
+def franklin(trace: Trace, topology: Topology) -> list[GraphStage]:
     rounds: dict[int, set[ProcessId]] = {}
     leader = None
     for event in trace.events:
@@ -177,7 +177,7 @@ def franklin(trace: Trace, topology: Topology) -> list[Stage]:
             rounds.setdefault(event.fields()["round"], set()).add(event.process)
         elif event.kind == "indicate" and event.fields()["process"] == event.process:
             leader = event.process
-    plain = [Link(one, other, "plain") for one, other in topology.edges]
+    plain = [DrawnLink(one, other, "plain") for one, other in topology.edges]
     found = []
     for number, active in sorted(rounds.items()):
         lost = active - rounds.get(number + 1, set()) - {leader}
@@ -190,12 +190,12 @@ def franklin(trace: Trace, topology: Topology) -> list[Stage]:
         roles = {
             process: "active" if process in active else "passive" for process in topology.processes
         }
-        found.append(Stage(f"Round {number}", told, roles, plain))
+        found.append(GraphStage(f"Round {number}", told, roles, plain))
     if leader is not None and found:
         ending = {
             process: "leader" if process == leader else "follower" for process in topology.processes
         }
-        found.append(Stage("The end", f"{trace.label(leader)} is elected.", ending, plain))
+        found.append(GraphStage("The end", f"{trace.label(leader)} is elected.", ending, plain))
     return found
 
 
@@ -212,7 +212,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-READERS: dict[str, Callable[[Trace, Topology], list[Stage]]] = {
+READERS: dict[str, Callable[[Trace, Topology], list[GraphStage]]] = {
     "yo-yo": yo_yo,
     "franklin": franklin,
 }

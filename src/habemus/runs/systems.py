@@ -35,7 +35,7 @@ def system_of(setup: Setup, entry: Entry) -> System:
         changes.setdefault(process, {})[name] = _initial_value(system.plans[process], name, value)
     if changes:
         plans: dict[ProcessId, Process] = {
-            me: plan.but(**changes[me]) if me in changes else plan
+            me: plan.replace(**changes[me]) if me in changes else plan
             for me, plan in system.plans.items()
         }
         system = replace(system, plans=plans)

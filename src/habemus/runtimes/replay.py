@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from habemus.core.events import Event
-from habemus.core.node import Broadcast, Effect, Indicate, Node, Send, Stack, State
+from habemus.core.node import Broadcast, Effect, Indicate, PureNode, Send, Stack, State
 from habemus.core.process import ProcessId
 from habemus.core.shapes import plain_of
 from habemus.core.stable import Stable
@@ -38,7 +38,7 @@ class Replay:
             part.path: part.port for stack in self._stacks.values() for part in stack.parts
         }
 
-    def _node(self, process: ProcessId) -> Node:
+    def _node(self, process: ProcessId) -> PureNode:
         choices = self._choices[process]
 
         def choose(options: Sequence[Any]) -> Any:
@@ -50,7 +50,7 @@ class Replay:
                     return option
             raise Divergence(f"process {process} chose {chosen!r}, which is not among the options")
 
-        return Node(
+        return PureNode(
             self._stacks[process], process, self.system.topology.neighbours[process], choose
         )
 

@@ -21,7 +21,7 @@ from habemus.core.node import (
     Chosen,
     Effect,
     Indicate,
-    Node,
+    PureNode,
     Send,
     SetTimer,
     Stack,
@@ -138,7 +138,7 @@ class _Stage:
         self.knowledge = self.observer.first()
         processes = list(self.system.plans)
         self.nodes = {
-            me: Node(Stack(plan), me, self.system.topology.neighbours[me], self._choose)
+            me: PureNode(Stack(plan), me, self.system.topology.neighbours[me], self._choose)
             for me, plan in self.system.plans.items()
         }
         self.up = set(processes)

@@ -21,7 +21,7 @@ from habemus.traces.diagram.lettering import clipped, width, wrapped
 from habemus.traces.trace import TooLargeToDraw
 
 
-class Link(NamedTuple):
+class DrawnLink(NamedTuple):
     """A link between two processes; where it has a direction, it runs from the first to the second."""
 
     one: ProcessId
@@ -29,24 +29,24 @@ class Link(NamedTuple):
     sign: str  # one of LINKS
 
 
-class Stage(NamedTuple):
+class GraphStage(NamedTuple):
     """The network at one moment, or over one round."""
 
     title: str
-    told: str  # what happens, in a sentence or two
+    description: str  # what happens, in a sentence or two
     roles: Mapping[ProcessId, str]  # of every process: one of ROLES
-    links: Sequence[Link]
+    links: Sequence[DrawnLink]
     tags: Mapping[ProcessId, str] = {}  # what to write beside a process
 
 
-class _Role(NamedTuple):
+class _RoleStyle(NamedTuple):
     fill: str
     edge: str
     letters: str
     means: str
 
 
-class _Line(NamedTuple):
+class _LinkStyle(NamedTuple):
     colour: str
     wide: float
     dashes: str | None
@@ -55,26 +55,26 @@ class _Line(NamedTuple):
 
 
 ROLES = {
-    "leader": _Role("#009e73", "#00664a", "#ffffff", "leader"),
-    "source": _Role("#f0b429", "#b07d00", ink.TEXT, "source"),
-    "inner": _Role("#ffffff", "#4d5563", ink.TEXT, "neither source nor sink"),
-    "sink": _Role("#cfe5f5", "#0072b2", ink.TEXT, "sink"),
-    "active": _Role("#f0b429", "#b07d00", ink.TEXT, "active"),
-    "passive": _Role("#f1f3f6", "#aab2bd", "#8d96a3", "passive"),
-    "out": _Role("#f4f5f7", "#c3c9d1", "#a0a8b3", "out of the game"),
-    "follower": _Role("#ffffff", "#00664a", ink.TEXT, "follower"),
+    "leader": _RoleStyle("#009e73", "#00664a", "#ffffff", "leader"),
+    "source": _RoleStyle("#f0b429", "#b07d00", ink.TEXT, "source"),
+    "inner": _RoleStyle("#ffffff", "#4d5563", ink.TEXT, "neither source nor sink"),
+    "sink": _RoleStyle("#cfe5f5", "#0072b2", ink.TEXT, "sink"),
+    "active": _RoleStyle("#f0b429", "#b07d00", ink.TEXT, "active"),
+    "passive": _RoleStyle("#f1f3f6", "#aab2bd", "#8d96a3", "passive"),
+    "out": _RoleStyle("#f4f5f7", "#c3c9d1", "#a0a8b3", "out of the game"),
+    "follower": _RoleStyle("#ffffff", "#00664a", ink.TEXT, "follower"),
 }
 
 LINKS = {
-    "yes": _Line("#00805d", 2.2, None, True, "yes"),
-    "no": _Line("#c4161c", 2.0, None, True, "no: turns round"),
-    "prune": _Line("#7d8896", 1.8, "5 4", True, "pruned"),
-    "leave": _Line("#7a4a00", 2.2, "5 4", True, "its lower end leaves the game"),
-    "open": _Line("#4d5563", 1.6, None, True, "no answer"),
-    "tree": _Line("#00664a", 2.4, None, True, "announcement"),
-    "plain": _Line("#8d96a3", 1.4, None, False, "link"),
-    "gone": _Line("#d8dde3", 1.2, None, False, "no longer used"),
-    "cut": _Line("#c4161c", 1.2, "2 4", False, "cut"),
+    "yes": _LinkStyle("#00805d", 2.2, None, True, "yes"),
+    "no": _LinkStyle("#c4161c", 2.0, None, True, "no: turns round"),
+    "prune": _LinkStyle("#7d8896", 1.8, "5 4", True, "pruned"),
+    "leave": _LinkStyle("#7a4a00", 2.2, "5 4", True, "its lower end leaves the game"),
+    "open": _LinkStyle("#4d5563", 1.6, None, True, "no answer"),
+    "tree": _LinkStyle("#00664a", 2.4, None, True, "announcement"),
+    "plain": _LinkStyle("#8d96a3", 1.4, None, False, "link"),
+    "gone": _LinkStyle("#d8dde3", 1.2, None, False, "no longer used"),
+    "cut": _LinkStyle("#c4161c", 1.2, "2 4", False, "cut"),
 }
 
 MOST_PROCESSES = 40
@@ -94,7 +94,7 @@ Point: TypeAlias = tuple[float, float]
 
 
 def graph(
-    stages: Sequence[Stage], *, title: str = "", label: Callable[[ProcessId], str] = str
+    stages: Sequence[GraphStage], *, title: str = "", label: Callable[[ProcessId], str] = str
 ) -> str:
     """All stages in one picture, side by side in as many rows as it takes."""
     processes = sorted(stages[0].roles) if stages else []
@@ -119,7 +119,7 @@ def graph(
     legend, y = _legend(stages, y + (24 if title else 10), total)
     shapes += legend
     for row in rows:
-        captions = [wrapped(stage.told, SIZE, panel - 20, most=5) for stage in row]
+        captions = [wrapped(stage.description, SIZE, panel - 20, most=5) for stage in row]
         height = 34 + LEADING * max(map(len, captions)) + 14 + high + 2 * RADIUS + 26
         for column, (stage, caption) in enumerate(zip(row, captions, strict=True)):
             left = MARGIN + column * (panel + GAP)
@@ -148,7 +148,7 @@ def graph(
 
 
 def _drawn(
-    stage: Stage, points: Mapping[ProcessId, Point], label: Callable[[ProcessId], str]
+    stage: GraphStage, points: Mapping[ProcessId, Point], label: Callable[[ProcessId], str]
 ) -> list[str]:
     ranks = list(LINKS)
     links = sorted(
@@ -180,7 +180,7 @@ def _drawn(
     return shapes
 
 
-def _link(link: Link, points: Mapping[ProcessId, Point]) -> str:
+def _link(link: DrawnLink, points: Mapping[ProcessId, Point]) -> str:
     line = LINKS[link.sign]
     (x1, y1), (x2, y2) = points[link.one], points[link.other]
     length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1.0)
@@ -224,7 +224,7 @@ def _head(x: float, y: float, along: float, across: float, colour: str) -> str:
     )
 
 
-def _tag(process: ProcessId, tag: str, stage: Stage, points: Mapping[ProcessId, Point]) -> str:
+def _tag(process: ProcessId, tag: str, stage: GraphStage, points: Mapping[ProcessId, Point]) -> str:
     """A few letters beside a process, on the side where its links are fewest."""
     x, y = points[process]
     near = [
@@ -259,7 +259,7 @@ def _tag(process: ProcessId, tag: str, stage: Stage, points: Mapping[ProcessId, 
     )
 
 
-def _legend(stages: Sequence[Stage], y: float, total: float) -> tuple[list[str], float]:
+def _legend(stages: Sequence[GraphStage], y: float, total: float) -> tuple[list[str], float]:
     """The signs in use and what they mean."""
     roles = {role for stage in stages for role in stage.roles.values()}
     signs = {link.sign for stage in stages for link in stage.links}
@@ -290,11 +290,11 @@ def _legend(stages: Sequence[Stage], y: float, total: float) -> tuple[list[str],
     return shapes, y + 18
 
 
-def _spot(role: _Role, x: float, y: float) -> str:
+def _spot(role: _RoleStyle, x: float, y: float) -> str:
     return ink.circle(x + 6, y - 4, 6, role.fill, role.edge, 1.6)
 
 
-def _sample(line: _Line, x: float, baseline: float) -> str:
+def _sample(line: _LinkStyle, x: float, baseline: float) -> str:
     y = baseline - 4
     if line.directed:
         return ink.line(x, y, x + 20, y, line.colour, line.wide, line.dashes) + _head(

@@ -33,7 +33,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Record:
+class NodeRecord:
     """What one node wrote down in one life."""
 
     path: str
@@ -54,7 +54,7 @@ class CannotMerge(ValueError):
     """The records do not belong together, or something is missing."""
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path) -> NodeRecord:
     """The record in the file.  Its last line may be cut short, for the node may have been killed
     while it wrote.
     """
@@ -92,7 +92,7 @@ def read_record(path: Path) -> Record:
         events.append(_entry(path, number, plain, services))
         if len(events) > MOST_EVENTS:
             raise MalformedTrace(f"{path}: line {number}: more than {MOST_EVENTS} events")
-    return Record(
+    return NodeRecord(
         str(path), cluster, node, life, services, events, end if type(end) is int else None
     )
 
@@ -126,7 +126,7 @@ def _entry(
     return str(on), event
 
 
-def instances(records: Sequence[Record]) -> dict[str, int]:
+def instances(records: Sequence[NodeRecord]) -> dict[str, int]:
     """The instances in the records, with the number of their events."""
     counts: dict[str, int] = {}
     for record in records:
@@ -135,7 +135,7 @@ def instances(records: Sequence[Record]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def merge(records: Sequence[Record], on: str | None = None) -> Trace:
+def merge(records: Sequence[NodeRecord], on: str | None = None) -> Trace:
     """The trace of one instance, named as "service/name"; it need not be named if there is only
     one.
     """
@@ -176,14 +176,14 @@ def merge(records: Sequence[Record], on: str | None = None) -> Trace:
     return Trace(run, service["processes"], labels, events, (), f"{on}, live")
 
 
-def _by_node(records: Sequence[Record]) -> list[list[Record]]:
+def _by_node(records: Sequence[NodeRecord]) -> list[list[NodeRecord]]:
     return [
         [each for each in records if each.node == node]
         for node in sorted({each.node for each in records})
     ]
 
 
-def _check(records: Sequence[Record]) -> None:
+def _check(records: Sequence[NodeRecord]) -> None:
     if not records:
         raise CannotMerge("there is no record to merge")
     first = records[0]
@@ -207,7 +207,7 @@ def _check(records: Sequence[Record]) -> None:
                 raise CannotMerge(f"{record.path} and {first.path} have different services {name}")
 
 
-def _lives(records: list[Record], on: str) -> Iterator[Event]:
+def _lives(records: list[NodeRecord], on: str) -> Iterator[Event]:
     """All that the processes of one node did, life after life, with the crashes in between."""
     lives = sorted(records, key=lambda each: each.life)
     alive: list[ProcessId] = []

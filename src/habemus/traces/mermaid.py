@@ -34,7 +34,7 @@ def mermaid(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str
         f"participant {_name(process)} as {_safe(trace.label(process)) or _name(process)}"
         for process in trace.processes
     ]
-    lines += _Teller(trace, words, steps).lines()
+    lines += _DiagramWriter(trace, words, steps).lines()
     text = "\n    ".join(lines) + "\n"
     if len(text) > MOST_CHARACTERS:
         raise TooLargeToDraw(
@@ -63,7 +63,7 @@ def markdown(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> st
     )
 
 
-class _Teller:
+class _DiagramWriter:
     """Writes the lines of a diagram, event by event."""
 
     def __init__(self, trace: Trace, words: Words, steps: bool) -> None:

@@ -17,14 +17,14 @@ LEAST_ROOM = 20
 """What happened gets at least so many characters."""
 
 
-class Row(NamedTuple):
+class EventRow(NamedTuple):
     time: str
     process: str
     what: str
     inside: str  # who is in the critical section afterwards
 
 
-def rows(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> list[Row]:
+def rows(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> list[EventRow]:
     """A row for each event, and one for all links that change together.  `steps` says that times
     count steps, not microseconds.
     """
@@ -40,7 +40,7 @@ def rows(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> list[R
         names = ", ".join(trace.label(process) for process in inside)
         if index in changed:
             found.append(
-                Row(
+                EventRow(
                     time,
                     words["network"],
                     named(changed[index], trace.processes, trace.label, words),
@@ -50,7 +50,7 @@ def rows(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> list[R
         elif event.kind not in KINDS_OF_CHANGE:
             told = in_words(event, trace.label, words, on_arrival=index in on_arrival)
             part = f" [{event.part.removeprefix('.')}]" if event.part else ""
-            found.append(Row(time, trace.label(event.process), told + part, names))
+            found.append(EventRow(time, trace.label(event.process), told + part, names))
     return found
 
 
@@ -58,7 +58,7 @@ def text(trace: Trace, width: int = 100, words: Words = ENGLISH, *, steps: bool 
     """The table and, below it, the findings; no line is longer than the width, unless the width
     leaves no room at all.
     """
-    title = Row(
+    title = EventRow(
         words["axis steps"] if steps else words["time"],
         words["process"],
         words["what"],
@@ -89,7 +89,7 @@ def text(trace: Trace, width: int = 100, words: Words = ENGLISH, *, steps: bool 
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _line(row: Row, widths: list[int], shows_inside: bool) -> str:
+def _line(row: EventRow, widths: list[int], shows_inside: bool) -> str:
     time, process, what, inside = (
         _clipped(cell, room) for cell, room in zip(row, widths, strict=True)
     )

@@ -16,7 +16,7 @@ from habemus.algorithms.mutex.lamport import Lamport
 from habemus.algorithms.mutex.ricart_agrawala import RicartAgrawala
 from habemus.core import Durable, Indication, Message, Process, ProcessId, System, request, upon
 from habemus.core.application import Drive
-from habemus.core.node import CancelTimer, Delivered, Node, Send, SetTimer, Stack
+from habemus.core.node import CancelTimer, Delivered, PureNode, Send, SetTimer, Stack
 from habemus.core.properties import Verdict
 from habemus.core.system import complete
 from habemus.problems.link import Link
@@ -271,8 +271,8 @@ def test_amnesia_breaks_perfect_links_as_their_card_says() -> None:
 # Step by step.
 
 
-def node_over(links: Link, me: ProcessId = 1) -> Node:
-    return Node(
+def node_over(links: Link, me: ProcessId = 1) -> PureNode:
+    return PureNode(
         Stack(Speaker().over(links)),
         me,
         tuple(p for p in (1, 2, 3) if p != me),

@@ -29,7 +29,7 @@ from habemus.core.node import (
     Chosen,
     Delivered,
     Indicate,
-    Node,
+    PureNode,
     Send,
     SetTimer,
     Stack,
@@ -155,8 +155,8 @@ def first(options: Sequence[Any]) -> Any:
     return options[0]
 
 
-def node(plan: Process, me: ProcessId = 2, peers: tuple[ProcessId, ...] = (1, 3)) -> Node:
-    return Node(Stack(plan), me, peers, first)
+def node(plan: Process, me: ProcessId = 2, peers: tuple[ProcessId, ...] = (1, 3)) -> PureNode:
+    return PureNode(Stack(plan), me, peers, first)
 
 
 # Stacks.
@@ -198,7 +198,7 @@ def test_parts_are_numbered_depth_first() -> None:
 
 def test_every_node_of_a_stack_has_processes_of_its_own() -> None:
     stack = Stack(Omega(detector=Simple(watched=[9])))
-    one, other = Node(stack, 1, (2,), first), Node(stack, 2, (1,), first)
+    one, other = PureNode(stack, 1, (2,), first), PureNode(stack, 2, (1,), first)
     assert [process.me for process in one.parts] == [1, 1]
     assert [process.peers for process in other.parts] == [(1,), (1,)]
     assert one.parts[0].detector is one.parts[1]  # type: ignore[attr-defined]  # an Omega
@@ -284,7 +284,7 @@ def test_effects_come_in_the_order_in_which_they_were_made() -> None:
 
 
 def test_what_is_chosen_comes_from_outside() -> None:
-    it = Node(Stack(Busy()), 1, (2,), lambda options: options[-1])
+    it = PureNode(Stack(Busy()), 1, (2,), lambda options: options[-1])
     assert Chosen(0, 5) in it.deliver(0, 2, Vote(0))
     assert it.capture() == ((5,),)
 

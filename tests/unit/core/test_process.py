@@ -299,14 +299,14 @@ def test_an_abstract_process_makes_no_plan() -> None:
 def test_but_and_over_leave_the_original_alone() -> None:
     links, plan = Process(), Central(coordinator=1, waiting=[3])
     over = plan.over(links)
-    other = over.but(coordinator=2)
+    other = over.replace(coordinator=2)
     assert (plan.links, over.links, other.links) == (None, links, links)
     assert (plan.coordinator, over.coordinator, other.coordinator) == (1, 1, 2)
     over.waiting.append(4)
     assert plan.waiting == other.waiting == [3]
     assert repr(other) == "Central(coordinator=2, holder=None, waiting=[3], grants=0)"
     with pytest.raises(MistakeInPlan, match="no variable"):
-        plan.but(holdr=1)
+        plan.replace(holdr=1)
 
 
 def test_recovering_is_starting_unless_said_otherwise() -> None:

@@ -7,7 +7,7 @@ import pytest
 from habemus.algorithms.links.perfect import PerfectLinks
 from habemus.algorithms.mutex.quorum import QuorumDurable
 from habemus.catalog.entries import entries
-from habemus.core.node import Node, Stack
+from habemus.core.node import PureNode, Stack
 from habemus.core.shapes import Malformed
 from habemus.core.stable import Stable
 
@@ -19,7 +19,7 @@ from habemus.core.stable import Stable
 def test_it_is_what_a_crash_leaves(name: str) -> None:
     system = entries()[name].system(3, {})
     stack = Stack(system.plans[1])
-    node = Node(stack, 1, system.topology.neighbours[1], lambda options: options[-1])
+    node = PureNode(stack, 1, system.topology.neighbours[1], lambda options: options[-1])
     node.start()
     for request in ("acquire", "elect"):
         if request in type(node.parts[0]).__behaviour__.requests:
@@ -31,13 +31,13 @@ def test_it_is_what_a_crash_leaves(name: str) -> None:
 def test_messages_that_links_keep_are_those_of_the_process_above() -> None:
     plan = QuorumDurable(voters=(1, 2, 3), needed=2).over(PerfectLinks())
     stack = Stack(plan)
-    node = Node(stack, 1, (2, 3), lambda options: options[0])
+    node = PureNode(stack, 1, (2, 3), lambda options: options[0])
     before = Stable(stack).taken(node.parts)
     node.start()
     node.request("acquire")
     assert Stable(stack).taken(node.parts) != before
     state = Stable(stack).state(json.loads(json.dumps(Stable(stack).plain(node.parts))))
-    again = Node(stack, 1, (2, 3), lambda options: options[0])
+    again = PureNode(stack, 1, (2, 3), lambda options: options[0])
     again.restore(state)
     assert Stable(stack).taken(again.parts) == Stable(stack).taken(node.parts)
 

@@ -6,14 +6,23 @@ from xml.etree import ElementTree
 import pytest
 
 from habemus.core.system import TOPOLOGIES
-from habemus.traces.graph import CLOSEST, LINKS, MOST_PROCESSES, ROLES, Link, Stage, graph, places
+from habemus.traces.graph import (
+    CLOSEST,
+    LINKS,
+    MOST_PROCESSES,
+    ROLES,
+    DrawnLink,
+    GraphStage,
+    graph,
+    places,
+)
 from habemus.traces.trace import TooLargeToDraw
 
-TRIANGLE = Stage(
+TRIANGLE = GraphStage(
     "First",
     "All <three> & more.",
     {1: "source", 2: "inner", 3: "sink"},
-    [Link(1, 2, "yes"), Link(1, 3, "no"), Link(2, 3, "prune")],
+    [DrawnLink(1, 2, "yes"), DrawnLink(1, 3, "no"), DrawnLink(2, 3, "prune")],
     {2: "1", 3: "1"},
 )
 
@@ -53,8 +62,8 @@ def test_everything_is_drawn_and_explained() -> None:
 
 def test_every_sign_can_be_drawn() -> None:
     roles = dict(enumerate(ROLES, start=1))
-    links = [Link(1 + index % 7, 8, sign) for index, sign in enumerate(LINKS)]
-    found = texts(graph([Stage("All", "", roles, links)]))
+    links = [DrawnLink(1 + index % 7, 8, sign) for index, sign in enumerate(LINKS)]
+    found = texts(graph([GraphStage("All", "", roles, links)]))
     assert {role.means for role in ROLES.values()} <= set(found)
     assert {line.means for line in LINKS.values()} <= set(found)
 
@@ -63,11 +72,11 @@ def test_a_picture_needs_a_stage_and_not_too_many_processes() -> None:
     with pytest.raises(ValueError, match="no stage"):
         graph([])
     with pytest.raises(TooLargeToDraw, match="41 processes"):
-        graph([Stage("Large", "", dict.fromkeys(range(MOST_PROCESSES + 1), "inner"), [])])
+        graph([GraphStage("Large", "", dict.fromkeys(range(MOST_PROCESSES + 1), "inner"), [])])
 
 
 def test_one_process_alone() -> None:
-    assert "leader" in texts(graph([Stage("Alone", "", {1: "leader"}, [])]))
+    assert "leader" in texts(graph([GraphStage("Alone", "", {1: "leader"}, [])]))
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -12,7 +12,7 @@ import pytest
 from tests.causality import happened_before
 
 from habemus.traces.file import MalformedTrace
-from habemus.traces.merge import CannotMerge, Record, merge, read_record
+from habemus.traces.merge import CannotMerge, NodeRecord, merge, read_record
 from habemus.traces.shiviz import shiviz
 
 RUN = {"live": True, "algorithm": "ricart-agrawala", "n": 2}
@@ -30,7 +30,7 @@ def record(
     end: int | None = None,
     tail: str = "",
     **header: Any,
-) -> Record:
+) -> NodeRecord:
     service = {"run": RUN, "processes": [1, 2], "labels": {"2": "B"}, "here": [node]}
     first = {
         "habemus_record": 1,

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from habemus.traces.diagram.placing import Box, Layout, Stroke
+from habemus.traces.diagram.placing import LabelBox, Layout, Stroke
 
 coordinates = st.integers(-40, 40).map(float)
 boxes = st.builds(
-    Box,
+    LabelBox,
     coordinates,
     coordinates,
     st.integers(2, 30).map(float),
@@ -21,7 +21,7 @@ boxes = st.builds(
 )
 
 
-def points(box: Box) -> Iterator[tuple[float, float]]:
+def points(box: LabelBox) -> Iterator[tuple[float, float]]:
     across, down = math.cos(box.angle), math.sin(box.angle)
     for i in range(-20, 21):
         for j in range(-20, 21):
@@ -29,7 +29,7 @@ def points(box: Box) -> Iterator[tuple[float, float]]:
             yield box.x + u * across - v * down, box.y + u * down + v * across
 
 
-def inside(box: Box, x: float, y: float, margin: float = 0.0) -> bool:
+def inside(box: LabelBox, x: float, y: float, margin: float = 0.0) -> bool:
     across, down = math.cos(box.angle), math.sin(box.angle)
     u = (x - box.x) * across + (y - box.y) * down
     v = (y - box.y) * across - (x - box.x) * down
@@ -37,7 +37,7 @@ def inside(box: Box, x: float, y: float, margin: float = 0.0) -> bool:
 
 
 @given(boxes, boxes)
-def test_boxes_overlap_if_they_share_a_point(one: Box, other: Box) -> None:
+def test_boxes_overlap_if_they_share_a_point(one: LabelBox, other: LabelBox) -> None:
     layout = Layout()
     layout.add(one)
     if any(inside(one, x, y) for x, y in points(other)):
@@ -48,7 +48,7 @@ def test_boxes_overlap_if_they_share_a_point(one: Box, other: Box) -> None:
 
 @given(boxes, coordinates, coordinates, coordinates, coordinates)
 def test_a_stroke_crosses_a_box_if_a_point_of_it_is_inside(
-    box: Box, x1: float, y1: float, x2: float, y2: float
+    box: LabelBox, x1: float, y1: float, x2: float, y2: float
 ) -> None:
     assume((x1, y1) != (x2, y2))
     layout = Layout()
@@ -64,7 +64,7 @@ def test_a_stroke_crosses_a_box_if_a_point_of_it_is_inside(
 
 def test_a_slanted_box_may_reach_into_the_corner_of_another_ones_surroundings() -> None:
     """Only a line along the side of the slanted box runs between these two."""
-    square, slanted = Box(0, 0, 20, 20), Box(30, 30, 40, 5, -math.pi / 4)
+    square, slanted = LabelBox(0, 0, 20, 20), LabelBox(30, 30, 40, 5, -math.pi / 4)
     for placed, wanted in ((square, slanted), (slanted, square)):
         layout = Layout()
         layout.add(placed)
@@ -76,7 +76,7 @@ def test_a_slanted_box_may_reach_into_the_corner_of_another_ones_surroundings() 
 
 def test_far_apart_is_free() -> None:
     layout = Layout()
-    assert layout.is_free(Box(0, 0, 10, 5))
-    layout.add(Box(0, 0, 10, 5))
-    assert not layout.is_free(Box(15, 0, 10, 5))
-    assert layout.is_free(Box(0, 500, 10, 5))
+    assert layout.is_free(LabelBox(0, 0, 10, 5))
+    layout.add(LabelBox(0, 0, 10, 5))
+    assert not layout.is_free(LabelBox(15, 0, 10, 5))
+    assert layout.is_free(LabelBox(0, 500, 10, 5))

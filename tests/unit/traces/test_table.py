@@ -97,7 +97,7 @@ def test_a_finding_as_a_sentence() -> None:
 def test_the_table_says_who_is_inside(stories: dict[str, Trace]) -> None:
     rows = table.rows(stories["violation"])
     assert rows[3] == ("0.500", "A", "asks to enter", "")
-    assert table.Row("12.500", "B", "enters", "A, B") in rows
+    assert table.EventRow("12.500", "B", "enters", "A, B") in rows
     assert [row.inside for row in rows if row.what == "leaves"] == ["B", ""]
 
 
@@ -106,7 +106,7 @@ def test_links_that_change_together_are_one_row(stories: dict[str, Trace]) -> No
     assert [(row.process, row.what) for row in rows if row.time == "5.000"] == [
         ("network", "cut 1 2 | 3 4 5")
     ]
-    assert table.Row("4.000", "2", "misses Heartbeat(1) from 1: it is down", "") in rows
+    assert table.EventRow("4.000", "2", "misses Heartbeat(1) from 1: it is down", "") in rows
 
 
 def test_the_component_is_named(stories: dict[str, Trace]) -> None:

@@ -65,7 +65,7 @@ class Searched:
         many = f"{self.check.n} participants"
         given = (*self.check.options, *self.check.initial)
         options = f", {', '.join(given)}" if given else ""
-        return f"{many}{options}, {self.check.told(entry)}"
+        return f"{many}{options}, {self.check.description(entry)}"
 
 
 @dataclass(frozen=True)

@@ -229,13 +229,13 @@ def _say(report: CheckReport) -> None:
         [finding.name for finding in report.findings if finding.name not in counted],
     )
     click.echo()
-    click.echo(f"  {'within':12} {report.check.told(report.entry)}")
+    click.echo(f"  {'within':12} {report.check.description(report.entry)}")
     deep = "" if extent.depth is None else f", {extent.depth} steps deep"
     click.echo(
         f"  {'states':12} {extent.states:,} in {extent.seconds:.2f} s, {extent.transitions:,}"
         f" transitions{deep}"
     )
-    click.echo(f"  {'search':12} {report.search.told}")
+    click.echo(f"  {'search':12} {report.search.description}")
     click.echo(f"  {'handlers':12} {report.search.handlers_run:,} executed")
     if report.loops:
         click.echo(f"  {'loops':12} {report.loops}")

@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from habemus.core.events import Event, note
-from habemus.core.node import Broadcast, Chosen, Effect, Indicate, Node, Send
+from habemus.core.node import Broadcast, Chosen, Effect, Indicate, PureNode, Send
 from habemus.core.process import ProcessId
-from habemus.runtimes.checker.local import Label, Local, Parcel
-from habemus.runtimes.checker.search import Search, Step
+from habemus.runtimes.checker.process_model import Label, PendingMessage, ProcessModel
+from habemus.runtimes.checker.search import GlobalStep, Search
 
 STEP_US = 1_000
 
@@ -28,7 +28,7 @@ class Story(NamedTuple):
     awaits: Mapping[ProcessId, Sequence[ProcessId]]  # at the end, of those that are up
 
 
-def step_between(search: Search, state: int, target: int) -> Step:
+def step_between(search: Search, state: int, target: int) -> GlobalStep:
     """The first step of the search's order from one state to another."""
     for step in search.steps(state):
         if step.target == target:
@@ -40,33 +40,33 @@ def story(search: Search, path: Sequence[int], loop: Sequence[int] = ()) -> Stor
     """Tells the way along the states of a path, and then once round a loop that begins and ends
     with its last state.
     """
-    teller = _Teller(search)
-    teller.start(path[0])
+    writer = _EventWriter(search)
+    writer.start(path[0])
     states = [*path, *loop[1:]]
     for state, target in pairwise(states):
-        teller.step(state, step_between(search, state, target))
+        writer.step(state, step_between(search, state, target))
     at = STEP_US * len(path) if loop else None
-    return Story(tuple(teller.events), len(states) - 1, at, awaits(search, states[-1]))
+    return Story(tuple(writer.events), len(states) - 1, at, awaits(search, states[-1]))
 
 
 def awaits(search: Search, state: int) -> dict[ProcessId, list[ProcessId]]:
     """For whom each process that is up waits."""
     found: dict[ProcessId, list[ProcessId]] = {}
-    for local, number in zip(search.locals, search.unpacked(state), strict=False):
-        if local.is_up(number):
-            node = Node(local.stack, local.process, local.peers, lambda options: options[0])
-            node.restore(local.state_of(number))
-            found[local.process] = list(node.parts[0].awaits())
+    for model, number in zip(search.models, search.unpacked(state), strict=False):
+        if model.is_up(number):
+            node = PureNode(model.stack, model.process, model.peers, lambda options: options[0])
+            node.restore(model.state_of(number))
+            found[model.process] = list(node.parts[0].awaits())
     return found
 
 
 @dataclass
-class _Teller:
+class _EventWriter:
     search: Search
     events: list[Event] = field(default_factory=list)
     _now: int = 0
     _number: int = 0
-    _under_way: list[tuple[int, ProcessId, Parcel]] = field(
+    _under_way: list[tuple[int, ProcessId, PendingMessage]] = field(
         default_factory=list
     )  # number, receiver, parcel
     _clocks: dict[ProcessId, list[int]] = field(default_factory=dict)
@@ -74,31 +74,31 @@ class _Teller:
 
     def __post_init__(self) -> None:
         self._clocks = {
-            process: [0] * len(self.search.locals)
+            process: [0] * len(self.search.models)
             for process in self.search.system.topology.processes
         }
 
     def start(self, state: int) -> None:
-        for place, (local, label) in enumerate(
-            zip(self.search.locals, self.search.start_labels(state), strict=True)
+        for place, (model, label) in enumerate(
+            zip(self.search.models, self.search.start_labels(state), strict=True)
         ):
-            self._tell(Event(0, local.process, "start"))
-            self._carry_out(place, local.effects(None, label), None)
+            self._tell(Event(0, model.process, "start"))
+            self._carry_out(place, model.effects(None, label), None)
 
-    def step(self, state: int, step: Step) -> None:
+    def step(self, state: int, step: GlobalStep) -> None:
         self._now += STEP_US
         if step.place < 0:
             return  # time passes, and that is all
-        local = self.search.locals[step.place]
+        model = self.search.models[step.place]
         component = self.search.unpacked(state)[step.place]
         label = step.label
-        self._begin(local, label)
-        self._carry_out(step.place, local.effects(component, label), label.torn)
+        self._begin(model, label)
+        self._carry_out(step.place, model.effects(component, label), label.torn)
         if label.torn is not None:
-            self._tell(Event(self._now, local.process, "crash"))
+            self._tell(Event(self._now, model.process, "crash"))
 
-    def _begin(self, local: Local, label: Label) -> None:
-        process, what = local.process, label.what
+    def _begin(self, model: ProcessModel, label: Label) -> None:
+        process, what = model.process, label.what
         match label.kind:
             case "request":
                 self._tell(
@@ -121,7 +121,7 @@ class _Teller:
                     message,
                     what.sender,
                     number,
-                    local.paths()[what.port],
+                    model.paths()[what.port],
                 )
                 if label.kind == "lose":
                     self.events.append(event._replace(process=what.sender, peer=process))
@@ -142,7 +142,7 @@ class _Teller:
                         "timer",
                         type(what.timer).__name__,
                         what.timer,
-                        part=local.paths()[what.port],
+                        part=model.paths()[what.port],
                     )
                 )
             case "crash":
@@ -153,18 +153,18 @@ class _Teller:
                 self._tell(Event(self._now, process, "recover", value=note("amnesia")))
 
     def _carry_out(self, place: int, effects: Sequence[Effect], torn: int | None) -> None:
-        local = self.search.locals[place]
-        process, paths = local.process, local.paths()
+        model = self.search.models[place]
+        process, paths = model.process, model.paths()
         for effect in effects:
             match effect:
                 case Send(port, to, message):
                     torn = self._send(
-                        process, to, Parcel(process, port, message), paths[port], torn
+                        process, to, PendingMessage(process, port, message), paths[port], torn
                     )
                 case Broadcast(port, message):
-                    for peer in local.peers:
+                    for peer in model.peers:
                         torn = self._send(
-                            process, peer, Parcel(process, port, message), paths[port], torn
+                            process, peer, PendingMessage(process, port, message), paths[port], torn
                         )
                 case Chosen(port, value):
                     self._tell(
@@ -176,7 +176,7 @@ class _Teller:
                     )
 
     def _send(
-        self, process: ProcessId, to: ProcessId, parcel: Parcel, part: str, torn: int | None
+        self, process: ProcessId, to: ProcessId, parcel: PendingMessage, part: str, torn: int | None
     ) -> int | None:
         """Sends, unless the crash has come before; gives how many may still be sent."""
         if torn == 0 and to != process:
@@ -193,13 +193,13 @@ class _Teller:
             self._under_way.append((self._number, to, parcel))
         return torn if torn is None or to == process else torn - 1
 
-    def _find(self, process: ProcessId, parcel: Parcel) -> int | None:
+    def _find(self, process: ProcessId, parcel: PendingMessage) -> int | None:
         for position, (_, to, each) in enumerate(self._under_way):
             if to == process and each[:3] == parcel[:3]:
                 return position
         return None
 
-    def _taken(self, process: ProcessId, parcel: Parcel, stays: bool) -> int:
+    def _taken(self, process: ProcessId, parcel: PendingMessage, stays: bool) -> int:
         position = self._find(process, parcel)
         assert position is not None, "a message is taken that was never sent"
         number = self._under_way[position][0]
@@ -209,8 +209,8 @@ class _Teller:
 
     def _tell(self, event: Event) -> None:
         clock = self._clocks[event.process]
-        clock[self.search.locals[self._place(event.process)].places[event.process]] += 1
+        clock[self.search.models[self._place(event.process)].places[event.process]] += 1
         self.events.append(event._replace(clock=tuple(clock)))
 
     def _place(self, process: ProcessId) -> int:
-        return self.search.locals[0].places[process]
+        return self.search.models[0].places[process]

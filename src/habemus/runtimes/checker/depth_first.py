@@ -12,20 +12,20 @@ from time import monotonic
 from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
-from habemus.runtimes.checker.local import Bound
+from habemus.runtimes.checker.process_model import Bound
 from habemus.runtimes.checker.search import (
     CHUNK,
     INTERRUPTED,
     Extent,
+    FoundViolation,
     Search,
     TooNarrow,
     Violation,
-    Wrong,
 )
 
 
 class DepthFirstSearch(Search):
-    told = "depth first"
+    description = "depth first"
     keeps_states = False
 
     def __init__(
@@ -130,13 +130,13 @@ class DepthFirstSearch(Search):
             except Violation as violation:
                 self._paths[state] = list(path)
                 for name in violation.names:
-                    self.wrong.setdefault(name, Wrong(name, state, "step", len(path)))
+                    self.wrong.setdefault(name, FoundViolation(name, state, "step", len(path)))
         if self.is_at_rest(state):
             self.resting += 1
             for name in self.at_rest(state):
                 if name not in self.wrong:
                     self._paths[state] = list(path)
-                    self.wrong[name] = Wrong(name, state, "rest", len(path) - 1)
+                    self.wrong[name] = FoundViolation(name, state, "rest", len(path) - 1)
         return iter(targets)
 
     def make_room(self, place: int) -> None:

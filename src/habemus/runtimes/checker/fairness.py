@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from habemus.core.process import ProcessId
-from habemus.runtimes.checker.search import Search, Step
+from habemus.runtimes.checker.search import GlobalStep, Search
 
 
 class Edge(NamedTuple):
@@ -45,9 +45,9 @@ def has_loops(search: Search) -> bool:
     leads_to: dict[Hashable, set[Hashable]] = {}
     uses: dict[Hashable, set[Hashable]] = {}
     looked_at: set[int] = set()
-    for place, local in enumerate(search.locals):
+    for place, model in enumerate(search.models):
         for number, moves in search.known_moves(place):
-            before = (place, local.use_of(number))
+            before = (place, model.use_of(number))
             for move in moves:
                 if move.cost or id(move.label) in looked_at:
                     # a receipt is the same, whatever else is under way, and then it has the same
@@ -58,18 +58,18 @@ def has_loops(search: Search) -> bool:
                     continue
                 if move.label.kind == "timer":
                     return True
-                after = (place, local.use_of(move.target))
+                after = (place, model.use_of(move.target))
                 if move.label.kind == "request" and after == before:
                     return True  # an application that may ask without end
                 uses.setdefault(before, set()).add(after)
                 if move.label.kind == "receive":
                     sent = leads_to.setdefault((place, move.label.what), set())
                     sent.update(
-                        (to, local.post.values[each])
+                        (to, model.post.values[each])
                         for to, bundle in move.sends
-                        for each in local.post.bundles.values[bundle]
+                        for each in model.post.bundles.values[bundle]
                     )
-                    sent.update((place, parcel) for parcel in local.sent_to_itself(number, move))
+                    sent.update((place, parcel) for parcel in model.sent_to_itself(number, move))
     # A receipt may leave the application where it is.
     return _is_cyclic(leads_to) or _is_cyclic({use: others - {use} for use, others in uses.items()})
 
@@ -122,7 +122,11 @@ _NEVER_FOR_EVER = ("lose", "crash", "recover", "amnesia", "copy")
 
 
 def _edge(
-    search: Search, state: int, step: Step, positions: dict[int, int], classes: dict[Hashable, int]
+    search: Search,
+    state: int,
+    step: GlobalStep,
+    positions: dict[int, int],
+    classes: dict[Hashable, int],
 ) -> Edge:
     what = step.label.what
     key: Hashable = None

@@ -25,8 +25,8 @@ from typing import TypeAlias
 from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
-from habemus.runtimes.checker.local import Bound, Label, Move
 from habemus.runtimes.checker.merging import MergingSearch
+from habemus.runtimes.checker.process_model import Bound, Label, Move
 from habemus.runtimes.checker.search import Extent, Search
 
 Class: TypeAlias = Hashable
@@ -48,7 +48,7 @@ class ReducedSearch(MergingSearch):
     once.
     """
 
-    told = "breadth first, quiet receipts at once (validated, not proved)"
+    description = "breadth first, quiet receipts at once (validated, not proved)"
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ReducedSearch(MergingSearch):
         self.rounds = 1
         super().__init__(system, uses, observer, bound)
         self._uses = uses
-        self._quiet: list[dict[int, list[tuple[Move, Class]]]] = [{} for _ in self.locals]
+        self._quiet: list[dict[int, list[tuple[Move, Class]]]] = [{} for _ in self.models]
 
     def run(
         self,
@@ -88,7 +88,7 @@ class ReducedSearch(MergingSearch):
         """Visits the first states as they are, and judges the receipts of all components that occur
         in them.
         """
-        around = Search(self.system, self._uses, self.observer, self.bound, self.locals)
+        around = Search(self.system, self._uses, self.observer, self.bound, self.models)
         around.run(LOOK, stop_at_first=False)
         for place in range(self._size):
             for component, _ in list(around.known_moves(place)):
@@ -161,20 +161,20 @@ class ReducedSearch(MergingSearch):
         return found
 
     def _class_of(self, place: int, component: int, move: Move) -> Class:
-        local = self.locals[place]
+        model = self.models[place]
         parcel = move.label.what
-        post = local.post
+        post = model.post
         sent = tuple(
             type(post.values[number].message)
             for _, bundle in move.sends
             for number in post.bundles.values[bundle]
         )
         return (
-            type(local.stack.plan),
+            type(model.stack.plan),
             parcel.port,
             type(parcel.message),
             sent,
-            local.use_of(component),
+            model.use_of(component),
         )
 
     def _makes_no_difference(self, place: int, move: Move, other: Move) -> bool:
@@ -195,7 +195,7 @@ class ReducedSearch(MergingSearch):
         sent: dict[int, list[int]] = {}
         for move in (first, second):
             for to, bundle in move.sends:
-                sent.setdefault(to, []).extend(self.locals[to].post.bundles.values[bundle])
+                sent.setdefault(to, []).extend(self.models[to].post.bundles.values[bundle])
         return sent if self.bound.fifo else {to: sorted(numbers) for to, numbers in sent.items()}
 
 

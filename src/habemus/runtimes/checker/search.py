@@ -26,15 +26,15 @@ from habemus.core.node import SetTimer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.core.values import Timer
-from habemus.runtimes.checker.local import (
+from habemus.runtimes.checker.process_model import (
     BUDGETS,
     COSTS,
     Bound,
     Label,
-    Local,
     Move,
     Numbered,
-    locals_of,
+    ProcessModel,
+    process_models,
     spent,
 )
 
@@ -82,7 +82,7 @@ def without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-class Step(NamedTuple):
+class GlobalStep(NamedTuple):
     """A move in a global state: whose it is, and where it leads."""
 
     place: int  # of the process; -1 where time passes for all
@@ -92,7 +92,7 @@ class Step(NamedTuple):
     voluntary: bool = False
 
 
-class Wrong(NamedTuple):
+class FoundViolation(NamedTuple):
     """A property that is violated, and where."""
 
     name: str
@@ -135,7 +135,7 @@ class Violation(Exception):
 class Search:
     """All that can happen in a system within a bound."""
 
-    told: ClassVar[str] = "breadth first"
+    description: ClassVar[str] = "breadth first"
     """How it searches, in words."""
     keeps_states: ClassVar[bool] = True
     """Whether every state and the ways between them are there at the end, to be looked through for
@@ -148,19 +148,19 @@ class Search:
         uses: Mapping[ProcessId, ClientModel],
         observer: Observer,
         bound: Bound,
-        locals_: list[Local] | None = None,
+        models: list[ProcessModel] | None = None,
     ) -> None:
         self.system = system
         self.bound = bound
         self.observer = observer
-        self.locals: list[Local] = locals_ or locals_of(
+        self.models: list[ProcessModel] = models or process_models(
             system, uses, bound
         )  # those of another search have their tables filled
         self.knowledge: Numbered[Knowledge] = Numbered()
         self.sights: Numbered[tuple[ExternalEvent, ...]] = Numbered()
         self.budgets: Numbered[tuple[int, ...]] = Numbered()
         self.extent = Extent()
-        self.wrong: dict[str, Wrong] = {}
+        self.wrong: dict[str, FoundViolation] = {}
         self.decides: Callable[[str], bool] = lambda _: (
             True
         )  # whether a violation of this property ends the search, if one does
@@ -174,9 +174,9 @@ class Search:
         ] = {}  # the next one, as far as it is known, and in the order in which it was found
         self._depth = 0  # of the level that is being visited
         self.resting = 0  # states in which nothing is bound to happen
-        self._size = len(self.locals)
-        self._watch, self._purse = self._size, self._size + 1
-        self._sizes: list[Callable[[], int]] = [local.components.__len__ for local in self.locals]
+        self._size = len(self.models)
+        self._observer_field, self._budget_field = self._size, self._size + 1
+        self._sizes: list[Callable[[], int]] = [model.components.__len__ for model in self.models]
         self._sizes += [self.knowledge.__len__, self.budgets.__len__]
         watch, purse = 6, 4 if bound.budgets else 0
         self._widths = [max(4, min(16, (COMPACT - watch - purse) // self._size))] * self._size + [
@@ -185,10 +185,10 @@ class Search:
         ]
         self._violations_of: dict[tuple[int, int], Sequence[str]] = {}
         self._at_rest: dict[int, Sequence[str]] = {}
-        self._lacking: dict[int, frozenset[tuple[str, ProcessId]]] = {}
-        self._expanded: list[dict[int, list[Move]]] = [{} for _ in self.locals]
+        self._unfulfilled: dict[int, frozenset[tuple[str, ProcessId]]] = {}
+        self._expanded: list[dict[int, list[Move]]] = [{} for _ in self.models]
         self._starts: dict[int, tuple[Label, ...]] = {}
-        self._wrong_at_start: dict[str, Wrong] = {}
+        self._wrong_at_start: dict[str, FoundViolation] = {}
         self._pack_anew()
         self.initials: list[int] = self._initial_states()
         self.wrong |= self._wrong_at_start
@@ -252,7 +252,7 @@ class Search:
         """What a process can do in a component."""
         known = self._expanded[place].get(component)
         if known is None:
-            known = self._expanded[place][component] = self.locals[place].moves(component)
+            known = self._expanded[place][component] = self.models[place].moves(component)
         return known
 
     def changes(self, move: Move) -> tuple[tuple[int, dict[int, int]], ...]:
@@ -270,7 +270,7 @@ class Search:
             sightings = self._sightings.get(number)
             if sightings is None:
                 sightings = self._sightings[number] = _Sightings(self, number)
-            fields.append((self._watch, sightings))
+            fields.append((self._observer_field, sightings))
         return tuple(fields)
 
     def observed(self, knowledge: int, sight: int) -> int:
@@ -291,8 +291,11 @@ class Search:
                 raise Violation(news)
         return self.knowledge.number(known)
 
+    def _knowledge_in(self, state: int) -> int:
+        return state >> self._shifts[self._observer_field] & self._masks[self._observer_field]
+
     def at_rest(self, state: int) -> Sequence[str]:
-        knowledge = state >> self._shifts[self._watch] & self._masks[self._watch]
+        knowledge = self._knowledge_in(state)
         names = self._at_rest.get(knowledge)
         if names is None:
             names = self._at_rest[knowledge] = tuple(
@@ -302,10 +305,10 @@ class Search:
 
     def unfulfilled(self, state: int) -> frozenset[tuple[str, ProcessId]]:
         """Who lacks what it is owed in a state."""
-        knowledge = state >> self._shifts[self._watch] & self._masks[self._watch]
-        found = self._lacking.get(knowledge)
+        knowledge = self._knowledge_in(state)
+        found = self._unfulfilled.get(knowledge)
         if found is None:
-            found = self._lacking[knowledge] = frozenset(
+            found = self._unfulfilled[knowledge] = frozenset(
                 self.observer.unfulfilled(self.knowledge.values[knowledge])
             )
         return found
@@ -326,11 +329,11 @@ class Search:
         )
         found: dict[int, None] = {}
         self._starts = {}
-        for moves in product(*(local.starts() for local in self.locals)):
+        for moves in product(*(model.starts() for model in self.models)):
             fields = [move.target for move in moves]
             for move in moves:
                 for place, bundle in move.sends:
-                    fields[place] = self.locals[place].with_bundle(fields[place], bundle)
+                    fields[place] = self.models[place].with_bundle(fields[place], bundle)
             knowledge, violated = first, list[str]()
             for move in moves:
                 if move.seen:
@@ -350,7 +353,9 @@ class Search:
             )
             found[state] = None
             self._starts[state] = tuple(move.label for move in moves)
-            self._wrong_at_start |= {name: Wrong(name, state, "start", 0) for name in violated}
+            self._wrong_at_start |= {
+                name: FoundViolation(name, state, "start", 0) for name in violated
+            }
         return list(found)
 
     def start_labels(self, state: int) -> tuple[Label, ...]:
@@ -474,7 +479,7 @@ class Search:
         self.resting += 1
         for name in self.at_rest(state):
             if name not in self.wrong:
-                self.wrong[name] = Wrong(name, state, "rest", self._depth)
+                self.wrong[name] = FoundViolation(name, state, "rest", self._depth)
 
     @property
     def is_decided(self) -> bool:
@@ -483,7 +488,7 @@ class Search:
     def note(self, names: Sequence[str], state: int) -> None:
         """A step from this state violates properties by being seen."""
         for name in names:
-            self.wrong.setdefault(name, Wrong(name, state, "step", self._depth + 1))
+            self.wrong.setdefault(name, FoundViolation(name, state, "step", self._depth + 1))
 
     def violating(self, state: int, name: str) -> int:
         """Where the first step leads that violates a property by being seen."""
@@ -497,9 +502,9 @@ class Search:
             except Violation as another:
                 self.note(another.names, state)
 
-    def violations_of(self, state: int, step: Step) -> list[str]:
+    def violations_of(self, state: int, step: GlobalStep) -> list[str]:
         """What a step violates by being seen."""
-        known = self.knowledge.values[state >> self._shifts[self._watch] & self._masks[self._watch]]
+        known = self.knowledge.values[self._knowledge_in(state)]
         violated: list[str] = []
         for seen in step.seen:
             known, names = self.observer.sees(known, seen)
@@ -512,52 +517,52 @@ class Search:
         """
         numbers = self.unpacked(state)
         waits = [
-            local.next_timeout(number) for local, number in zip(self.locals, numbers, strict=False)
+            model.next_timeout(number) for model, number in zip(self.models, numbers, strict=False)
         ]
         time = min((wait for wait in waits if wait is not None), default=0)
         if time == 0:
             return None
-        for place, local in enumerate(self.locals):
+        for place, model in enumerate(self.models):
             if waits[place] is not None:
-                state += self.difference(place, numbers[place], local.after(numbers[place], time))
+                state += self.difference(place, numbers[place], model.after(numbers[place], time))
         return state
 
     def make_room(self, place: int) -> None:
         """Makes a field wider, after the search."""
         self._repack(self._widen(place))
 
-    def timers_set(self, state: int, step: Step) -> list[tuple[int, Timer]]:
+    def timers_set(self, state: int, step: GlobalStep) -> list[tuple[int, Timer]]:
         """The timers that a step sets, whether they were set or not."""
         if step.place < 0:
             return []
-        effects = self.locals[step.place].effects(self.unpacked(state)[step.place], step.label)
+        effects = self.models[step.place].effects(self.unpacked(state)[step.place], step.label)
         return [(effect.port, effect.timer) for effect in effects if isinstance(effect, SetTimer)]
 
     # For whoever looks closer: the same steps, with what they are.
 
-    def steps(self, state: int) -> Iterator[Step]:
+    def steps(self, state: int) -> Iterator[GlobalStep]:
         """All steps from a state, in the order of the search."""
         numbers = self.unpacked(state)
         for place in range(self._size):
             for move in self.moves_of(place, numbers[place]):
                 price: int | None = 0
                 if move.cost:
-                    price = self._spendings[move.cost][numbers[self._purse]]
+                    price = self._spendings[move.cost][numbers[self._budget_field]]
                 if price is None:
                     continue
                 target = state + self.difference(place, numbers[place], move.target) + price
                 for changed, differences in self.changes(move):
                     target += differences[numbers[changed]]
-                yield Step(place, move.label, target, move.seen, move.voluntary)
+                yield GlobalStep(place, move.label, target, move.seen, move.voluntary)
         if self.bound.synchronous:
             later = self._after_time(state)
             if later is not None:
-                yield Step(-1, Label("pass"), later)
+                yield GlobalStep(-1, Label("pass"), later)
 
     def is_at_rest(self, state: int) -> bool:
         numbers = self.unpacked(state)
         return not any(
-            local.is_active(number) for local, number in zip(self.locals, numbers, strict=False)
+            model.is_active(number) for model, number in zip(self.models, numbers, strict=False)
         )
 
     def visited(self) -> list[int]:
@@ -578,7 +583,7 @@ class Search:
 
     @property
     def handlers_run(self) -> int:
-        return sum(local.steps for local in self.locals)
+        return sum(model.steps for model in self.models)
 
 
 class Interrupted(Exception):
@@ -602,7 +607,7 @@ class _Additions(dict[int, int]):
 
     def __missing__(self, component: int) -> int:
         search, place, bundle = self._of
-        after = search.locals[place].with_bundle(component, bundle)
+        after = search.models[place].with_bundle(component, bundle)
         found = self[component] = search.difference(place, component, after)
         return found
 
@@ -617,7 +622,7 @@ class _Sightings(dict[int, int]):
     def __missing__(self, knowledge: int) -> int:
         search, sight = self._of
         after = search.observed(knowledge, sight)
-        found = self[knowledge] = search.difference(search._watch, knowledge, after)
+        found = self[knowledge] = search.difference(search._observer_field, knowledge, after)
         return found
 
 
@@ -636,7 +641,7 @@ class _Spending(dict[int, "int | None"]):
         found = self[purse] = (
             None
             if less is None
-            else search.difference(search._purse, purse, search.budgets.number(less))
+            else search.difference(search._budget_field, purse, search.budgets.number(less))
         )
         return found
 
@@ -681,7 +686,7 @@ class _Table(dict[int, _Packed]):
             else:
                 to_many.append((delta, changes))
         moves = len(alone) + len(to_one) + len(to_many)
-        is_active = search.locals[place].is_active(component)
+        is_active = search.models[place].is_active(component)
         found = self[component] = _Packed(
             tuple(alone), tuple(to_one), tuple(to_many), moves, is_active, tuple(faults)
         )
@@ -764,11 +769,11 @@ __all__ = [
     "INTERRUPTED",
     "SOMEWHERE",
     "Extent",
+    "FoundViolation",
+    "GlobalStep",
     "Interrupted",
     "Search",
-    "Step",
     "TooNarrow",
     "Violation",
-    "Wrong",
     "without_collecting",
 ]

@@ -31,14 +31,14 @@ from typing import NamedTuple, TypeAlias
 from habemus.core.model import ClientModel, ExternalEvent, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
-from habemus.runtimes.checker.local import Bound, Local, spent
+from habemus.runtimes.checker.process_model import Bound, ProcessModel, spent
 from habemus.runtimes.checker.search import (
     INTERRUPTED,
     SOMEWHERE,
     Extent,
+    FoundViolation,
     Search,
     Violation,
-    Wrong,
     without_collecting,
 )
 
@@ -65,7 +65,7 @@ as long.
 """
 
 
-class Event:
+class SymbolicEvent:
     """All steps of a process that send the same to the same receivers, are seen alike and cost the
     same.
     """
@@ -100,7 +100,7 @@ class Doings(NamedTuple):
     """What a process can do in a component."""
 
     begin: list[
-        tuple[Event, list[int]]
+        tuple[SymbolicEvent, list[int]]
     ]  # the events that begin at it, with its components afterwards
     silently: list[int]  # the components to which it can go unheard and unseen
     bits: int  # of all events but silent ones
@@ -112,7 +112,7 @@ _FREE: Counter[str] = Counter()
 
 
 class SymbolicSearch(Search):
-    told = "by decision diagrams"
+    description = "by decision diagrams"
     keeps_states = False
 
     def __init__(
@@ -121,9 +121,9 @@ class SymbolicSearch(Search):
         uses: Mapping[ProcessId, ClientModel],
         observer: Observer,
         bound: Bound,
-        locals_: list[Local] | None = None,
+        models: list[ProcessModel] | None = None,
     ) -> None:
-        super().__init__(system, uses, observer, bound, locals_)
+        super().__init__(system, uses, observer, bound, models)
         assert not bound.synchronous, (
             "time passes for all processes at once, which is no step of one of them"
         )
@@ -132,14 +132,14 @@ class SymbolicSearch(Search):
             0
         ]  # by the number of the node: the bits of the events that some state in it has
         self._places: list[int] = [self._size]  # by the number of the node: whose it is
-        self._nodes: list[dict[frozenset[tuple[int, int]], int]] = [{} for _ in self.locals]
+        self._nodes: list[dict[frozenset[tuple[int, int]], int]] = [{} for _ in self.models]
         self._unions: dict[tuple[int, int], int] = {}
-        self._events: dict[Key, Event] = {}
-        self._by_bit: list[Event] = []
+        self._events: dict[Key, SymbolicEvent] = {}
+        self._by_bit: list[SymbolicEvent] = []
         # By process, and in the last place for the top: the bits of the events that begin there,
         # and have their mover further down.
         self._begins: list[int] = [0] * (self._size + 1)
-        self._among: dict[int, list[Event]] = {}
+        self._among: dict[int, list[SymbolicEvent]] = {}
         self._doings = [_Known(self, place) for place in range(self._size)]
         self._bundled: dict[tuple[int, int], _Bundled] = {}
         self._top: dict[
@@ -241,18 +241,18 @@ class SymbolicSearch(Search):
 
     def note(self, names: Sequence[str], state: int = 0) -> None:
         for name in names:
-            self.wrong.setdefault(name, Wrong(name, state, SOMEWHERE, 0))
+            self.wrong.setdefault(name, FoundViolation(name, state, SOMEWHERE, 0))
 
     # Events.
 
     def doings_of(self, place: int, component: int) -> Doings:
         """What a process can do in a component, as events."""
         self._store(
-            COMPONENT + len(self.locals[place].components.values[component].inbox) ** 2 // COMPONENT
+            COMPONENT + len(self.models[place].components.values[component].inbox) ** 2 // COMPONENT
         )
         moves = self.moves_of(place, component)
         silently: list[int] = []
-        events: dict[int, Event] = {}
+        events: dict[int, SymbolicEvent] = {}
         for _, target, sends, seen, cost, _, _ in moves:
             if not (sends or seen or cost):
                 silently.append(target)
@@ -271,17 +271,17 @@ class SymbolicSearch(Search):
         )
         return Doings(begin, silently, sum(events), len(moves) - costly.total(), costly)
 
-    def _new_event(self, key: Key) -> Event:
+    def _new_event(self, key: Key) -> SymbolicEvent:
         place, sends, seen, cost = key
         changes = {other: self._with(other, bundle) for other, bundle in sends}
-        event = self._events[key] = Event(
+        event = self._events[key] = SymbolicEvent(
             len(self._by_bit), place, changes, self.sights.number(seen) if seen else None, cost
         )
         self._by_bit.append(event)
         self._begins[event.begins_at] |= 0 if event.begins_at == place else event.bit
         return event
 
-    def _some(self, bits: int) -> list[Event]:
+    def _some(self, bits: int) -> list[SymbolicEvent]:
         found = self._among.get(bits)
         if found is None:
             found = self._among[bits] = [event for event in self._by_bit if event.bit & bits]
@@ -290,7 +290,7 @@ class SymbolicSearch(Search):
     def _with(self, place: int, bundle: int) -> _Bundled:
         found = self._bundled.get((place, bundle))
         if found is None:
-            found = self._bundled[place, bundle] = _Bundled(self.locals[place], bundle)
+            found = self._bundled[place, bundle] = _Bundled(self.models[place], bundle)
         return found
 
     # Nodes.
@@ -332,7 +332,7 @@ class SymbolicSearch(Search):
             self._unions[pair] = found
         return found
 
-    def _fired(self, event: Event, place: int, node: int) -> int:
+    def _fired(self, event: SymbolicEvent, place: int, node: int) -> int:
         """Where an event leads from those states of a node that have it, of which there are some.
         It is not known yet.
         """
@@ -341,7 +341,7 @@ class SymbolicSearch(Search):
         )
         return found
 
-    def _image(self, event: Event, place: int, edges: Edges) -> Edges:
+    def _image(self, event: SymbolicEvent, place: int, edges: Edges) -> Edges:
         fired, bit, enabled = event.fired, event.bit, self._enabled
         is_last, below = place == event.last, place + 1
         after: Edges = {}
@@ -475,7 +475,7 @@ class SymbolicSearch(Search):
         self._rested = [knowledge for (knowledge, _), each in at_top.items() if each.rests]
 
     def _counts(self, place: int, edges: Edges, known: Mapping[int, Counts]) -> Counts:
-        doings, is_active = self._doings[place], self.locals[place].is_active
+        doings, is_active = self._doings[place], self.models[place].is_active
         states = steps = rests = 0
         costly: Counter[str] = Counter()
         for component, node in edges.items():
@@ -516,13 +516,13 @@ class _Known(dict[int, Doings]):
 class _Bundled(dict[int, int]):
     """By the component of a receiver: what it is with a bundle of messages."""
 
-    def __init__(self, local: Local, bundle: int) -> None:
+    def __init__(self, model: ProcessModel, bundle: int) -> None:
         super().__init__()
-        self._of = (local, bundle)
+        self._of = (model, bundle)
 
     def __missing__(self, component: int) -> int:
-        local, bundle = self._of
-        found = self[component] = local.with_bundle(component, bundle)
+        model, bundle = self._of
+        found = self[component] = model.with_bundle(component, bundle)
         return found
 
 

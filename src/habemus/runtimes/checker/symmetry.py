@@ -23,8 +23,15 @@ from habemus.core.node import Broadcast, Chosen, Effect, Indicate, Send, SetTime
 from habemus.core.process import ProcessId
 from habemus.core.shapes import Names, renamed_value
 from habemus.core.system import System
-from habemus.runtimes.checker.local import Bound, Component, Local, Outcome, Parcel, Pending
 from habemus.runtimes.checker.merging import MergingSearch
+from habemus.runtimes.checker.process_model import (
+    Bound,
+    Component,
+    PendingMessage,
+    PendingTimer,
+    ProcessModel,
+    StepOutcome,
+)
 from habemus.runtimes.checker.search import TooNarrow
 
 MOST = 720
@@ -38,7 +45,7 @@ class NotSymmetric(ValueError):
 class SymmetricSearch(MergingSearch):
     """Breadth first, one state for all those that are the same up to names."""
 
-    told = "breadth first, one state for all that are the same up to names"
+    description = "breadth first, one state for all that are the same up to names"
 
     def __init__(
         self,
@@ -65,11 +72,11 @@ class SymmetricSearch(MergingSearch):
         ]
         if not self.renamings:
             raise NotSymmetric("no two processes have the same plan and the same neighbours")
-        self._images = [[{} for _ in self.locals] for _ in self.renamings]
+        self._images = [[{} for _ in self.models] for _ in self.renamings]
         self._knowledge_images = [{} for _ in self.renamings]
-        for place, local in enumerate(self.locals):
-            local.on_step = self._checking(place)
-            local.recheck()
+        for place, model in enumerate(self.models):
+            model.on_step = self._checking(place)
+            model.recheck()
         self.initials = sorted({self.standing_for(state): None for state in self.initials})
         self._starts = {
             state: self._starts.get(state, next(iter(self._starts.values())))
@@ -79,20 +86,20 @@ class SymmetricSearch(MergingSearch):
     # Every step is the same for the renamed process.
 
     def _checking(self, place: int) -> Any:
-        local = self.locals[place]
+        model = self.models[place]
 
-        def check(state: int, key: Hashable, outcomes: Sequence[Outcome]) -> None:
+        def check(state: int, key: Hashable, outcomes: Sequence[StepOutcome]) -> None:
             if (place, state, key) in self._checked:
                 return
             self._checked.add((place, state, key))
             for names in self.renamings:
-                other = self.locals[local.places[names[local.process]]]
-                image = other.states.number(renamed_state(local, local.states.values[state], names))
+                other = self.models[model.places[names[model.process]]]
+                image = other.states.number(renamed_state(model, model.states.values[state], names))
                 theirs = other.outcomes_of(image, _renamed_key(key, names))
                 mine = [
                     (
-                        renamed_state(local, local.states.values[each.node], names),
-                        _renamed_effects(each.effects, names, local.peers),
+                        renamed_state(model, model.states.values[each.node], names),
+                        _renamed_effects(each.effects, names, model.peers),
                         each.choices,
                     )
                     for each in outcomes
@@ -107,8 +114,8 @@ class SymmetricSearch(MergingSearch):
                 ]
                 if mine != found:
                     raise NotSymmetric(
-                        f"process {local.process} and process {other.process} do not do the same,"
-                        f" with names exchanged, on {_told(key)}"
+                        f"process {model.process} and process {other.process} do not do the same,"
+                        f" with names exchanged, on {_description(key)}"
                     )
 
         return check
@@ -120,13 +127,13 @@ class SymmetricSearch(MergingSearch):
         numbers = self.unpacked(state)
         best = state
         for index, names in enumerate(self.renamings):
-            image = numbers[self._purse] << self._shifts[self._purse]
+            image = numbers[self._budget_field] << self._shifts[self._budget_field]
             image += (
-                self._renamed_knowledge(index, numbers[self._watch], names)
-                << self._shifts[self._watch]
+                self._renamed_knowledge(index, numbers[self._observer_field], names)
+                << self._shifts[self._observer_field]
             )
-            for place, local in enumerate(self.locals):
-                target = local.places[names[local.process]]
+            for place, model in enumerate(self.models):
+                target = model.places[names[model.process]]
                 number = self._image(index, place, numbers[place], names)
                 if number > self._masks[target]:
                     raise TooNarrow(target)
@@ -137,10 +144,10 @@ class SymmetricSearch(MergingSearch):
     def _image(self, index: int, place: int, number: int, names: Names) -> int:
         found = self._images[index][place].get(number)
         if found is None:
-            local = self.locals[place]
-            other = self.locals[local.places[names[local.process]]]
+            model = self.models[place]
+            other = self.models[model.places[names[model.process]]]
             found = self._images[index][place][number] = _renamed_component(
-                local, other, local.components.values[number], names
+                model, other, model.components.values[number], names
             )
         return found
 
@@ -149,8 +156,8 @@ class SymmetricSearch(MergingSearch):
         if found is None:
             renamed = self.observer.renamed(self.knowledge.values[knowledge], names)  # type: ignore[attr-defined]  # looked for above
             found = self._knowledge_images[index][knowledge] = self.knowledge.number(renamed)
-        if found > self._masks[self._watch]:
-            raise TooNarrow(self._watch)
+        if found > self._masks[self._observer_field]:
+            raise TooNarrow(self._observer_field)
         return found
 
     def path_to(self, state: int) -> list[int]:
@@ -191,9 +198,9 @@ def _renamings(system: System) -> Iterator[Names]:
             yield names
 
 
-def renamed_state(local: Local, state: State, names: Names) -> State:
+def renamed_state(model: ProcessModel, state: State, names: Names) -> State:
     parts = []
-    for part, values in zip(local.stack.parts, state, strict=True):
+    for part, values in zip(model.stack.parts, state, strict=True):
         cls = type(part.plan)
         shapes = [cls.__variables__[name].shape for name in cls.__state_names__]
         parts.append(
@@ -205,31 +212,33 @@ def renamed_state(local: Local, state: State, names: Names) -> State:
     return tuple(parts)
 
 
-def _renamed_component(local: Local, other: Local, component: Component, names: Names) -> int:
-    post = local.post
+def _renamed_component(
+    model: ProcessModel, other: ProcessModel, component: Component, names: Names
+) -> int:
+    post = model.post
     inbox: tuple[int, ...] = ()
     for number in component.inbox:
         parcel = post.values[number]
         inbox = other.with_parcel(inbox, post.number(_renamed_parcel(parcel, names)))
     timers = tuple(
         sorted(
-            Pending(each.port, renamed_value(each.timer, names), each.left)
-            for each in local.timers.values[component.timers]
+            PendingTimer(each.port, renamed_value(each.timer, names), each.left)
+            for each in model.timers.values[component.timers]
         )
     )
     return other.components.number(
         component._replace(
             node=other.states.number(
-                renamed_state(local, local.states.values[component.node], names)
+                renamed_state(model, model.states.values[component.node], names)
             ),
             inbox=inbox,
             timers=other.timers.number(timers),
-            use=other.uses.number(local.uses.values[component.use]),
+            use=other.uses.number(model.uses.values[component.use]),
         )
     )
 
 
-def _renamed_parcel(parcel: Parcel, names: Names) -> Parcel:
+def _renamed_parcel(parcel: PendingMessage, names: Names) -> PendingMessage:
     return parcel._replace(
         sender=names.get(parcel.sender, parcel.sender), message=renamed_value(parcel.message, names)
     )
@@ -274,7 +283,7 @@ def _renamed_effects(
     return tuple(sorted((to, tuple(messages)) for to, messages in sent.items())), tuple(rest)
 
 
-def _told(key: Hashable) -> str:
+def _description(key: Hashable) -> str:
     match key:
         case PossibleRequest() as asking:
             return asking.name

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
-from habemus.runtimes.checker.local import COSTS, Bound, Local, Move
+from habemus.runtimes.checker.process_model import COSTS, Bound, Move, ProcessModel
 from habemus.runtimes.checker.search import (
     INTERRUPTED,
     Extent,
+    FoundViolation,
     Search,
     TooNarrow,
     Violation,
-    Wrong,
     without_collecting,
 )
 
@@ -64,7 +64,7 @@ class _Columns(NamedTuple):
 class VectorisedSearch(Search):
     """Breadth first, level by level."""
 
-    told = "breadth first, with numpy"
+    description = "breadth first, with numpy"
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class VectorisedSearch(Search):
         uses: Mapping[ProcessId, ClientModel],
         observer: Observer,
         bound: Bound,
-        locals_: list[Local] | None = None,
+        models: list[ProcessModel] | None = None,
     ) -> None:
-        super().__init__(system, uses, observer, bound, locals_)
+        super().__init__(system, uses, observer, bound, models)
         if bound.synchronous:
             raise TooWide(
                 "time passes for all processes at once, which the search with numpy does not do"
@@ -179,7 +179,7 @@ class VectorisedSearch(Search):
                 targets = states[origin] + table.delta[move]
                 if self.bound.budgets:
                     origin, move, targets = self._paid(
-                        table.cost[move], numbers[self._purse], origin, move, targets
+                        table.cost[move], numbers[self._budget_field], origin, move, targets
                     )
                 self._carry(table, states, numbers, origin, move, targets)
                 if judge:
@@ -246,13 +246,13 @@ class VectorisedSearch(Search):
 
     def _judge_rest(self, states: Numbers) -> None:
         self.resting += len(states)
-        knowledge = states >> self._shifts[self._watch] & self._masks[self._watch]
+        knowledge = states >> self._shifts[self._observer_field] & self._masks[self._observer_field]
         _, first = np.unique(knowledge, return_index=True)
         for position in sorted(first.tolist()):
             state = int(states[position])
             for name in self.at_rest(state):
                 if name not in self.wrong:
-                    self.wrong[name] = Wrong(name, state, "rest", self._depth)
+                    self.wrong[name] = FoundViolation(name, state, "rest", self._depth)
 
     def _widened(self, place: int) -> Callable[[Numbers], Numbers]:
         groups = self._regrouped(place)
@@ -308,7 +308,7 @@ class _MoveTable:
     def for_all(self, components: Numbers) -> _Columns:
         search, place = self._of
         columns = self._columns
-        known = len(search.locals[place].components)
+        known = len(search.models[place].components)
         if len(columns.many) < known:
             longer = known + known // 2
             active = np.zeros(longer, np.bool_)
@@ -324,7 +324,7 @@ class _MoveTable:
                 moves = search.moves_of(place, component)
                 columns.first[component] = len(self._rows)
                 self._rows += [self._row(component, move) for move in moves]
-                columns.active[component] = search.locals[place].is_active(component)
+                columns.active[component] = search.models[place].is_active(component)
                 columns.many[component] = len(moves)
             columns = self._filled(columns)
         self._columns = columns
@@ -336,8 +336,10 @@ class _MoveTable:
         if move.seen:
             changes.append(
                 (
-                    search._watch,
-                    search._differences[search._watch].row(search.sights.number(move.seen)),
+                    search._observer_field,
+                    search._differences[search._observer_field].row(
+                        search.sights.number(move.seen)
+                    ),
                 )
             )
         return (
@@ -415,8 +417,8 @@ class _DifferenceTable:
     ) -> int:
         search, place = self._of
         thing = self._things[row]
-        if place < len(search.locals):
-            return search.difference(place, number, search.locals[place].with_bundle(number, thing))
+        if place < len(search.models):
+            return search.difference(place, number, search.models[place].with_bundle(number, thing))
         try:
             after = search.observed(number, thing)
         except Violation as violation:
@@ -429,8 +431,8 @@ class _DifferenceTable:
         search, place = self._of
         rows, columns = self._values.shape
         wanted = (
-            len(search.locals[place].components)
-            if place < len(search.locals)
+            len(search.models[place].components)
+            if place < len(search.models)
             else len(search.knowledge)
         )
         if len(self._things) > rows or wanted > columns:

@@ -11,8 +11,8 @@ from habemus.core.process import ProcessId
 from habemus.runtimes.sim.application import Application
 from habemus.runtimes.sim.calendar import CONTROL
 from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Nth, Pause, Recover, Skew, Slow
-from habemus.runtimes.sim.recorder import Again
-from habemus.runtimes.sim.sending import Transport
+from habemus.runtimes.sim.recorder import Requeued
+from habemus.runtimes.sim.sending import MessageTransport
 from habemus.runtimes.sim.stepping import HandlerTable, Stepper
 
 
@@ -35,7 +35,7 @@ class FaultInjector:
         self,
         faults: Sequence[Fault],
         stepper: Stepper,
-        transport: Transport,
+        transport: MessageTransport,
         application: Application,
         *,
         records_messages: bool,
@@ -175,7 +175,7 @@ class FaultInjector:
                 return
             if self._records_messages and address != CONTROL:
                 event = (0, address, sender, message)
-                stepper.log.append(Again(event))
+                stepper.log.append(Requeued(event))
                 stepper.log.append(event)
             table, part = stepper.targets[address]
             table[type(message)](part, sender, message)

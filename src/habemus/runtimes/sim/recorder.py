@@ -33,13 +33,13 @@ class Twice(NamedTuple):
     second: Queued
 
 
-class Again(NamedTuple):
+class Requeued(NamedTuple):
     """Log entry: a message that waited for a paused process and is queued again."""
 
     event: Queued
 
 
-class Recorder:
+class RunRecorder:
     def __init__(self, processes: tuple[ProcessId, ...], paths: list[str], clocks: bool) -> None:
         self._paths = paths
         self._ports = len(paths)

@@ -1,9 +1,9 @@
 """Sending: the functions behind `send` and `broadcast` of a process.
 
 They are made once per process and run, for just the features that the run uses.
-`Transport.transmit` can do everything: loss, duplication, cuts, delays per link.  Reliable networks
-use the shorter functions at the end of this file, which draw the same random bits in the same
-order.
+`MessageTransport.transmit` can do everything: loss, duplication, cuts, delays per link.  Reliable
+networks use the shorter functions at the end of this file, which draw the same random bits in the
+same order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Senders: TypeAlias = tuple[Callable[..., None], Callable[..., None]]
 """The `send` and the `broadcast` of one process."""
 
 
-class Transport:
+class MessageTransport:
     """The network of a run: which messages arrive, and when."""
 
     __slots__ = (
@@ -156,7 +156,7 @@ class Transport:
         return _steady_senders(self, process, port, arrivals if self._network.fifo else None)
 
 
-def _careful_senders(transport: Transport, process: Process, port: int) -> Senders:
+def _careful_senders(transport: MessageTransport, process: Process, port: int) -> Senders:
     me, peers, ports, transmit = process.me, process.peers, transport.ports, transport.transmit
 
     def send(message: Message, *, to: ProcessId) -> None:
@@ -169,7 +169,7 @@ def _careful_senders(transport: Transport, process: Process, port: int) -> Sende
     return send, broadcast
 
 
-def _constant_time_senders(transport: Transport, process: Process) -> Senders:
+def _constant_time_senders(transport: MessageTransport, process: Process) -> Senders:
     """Make senders for a steady network with one delay for all, and processes of one part."""
     me, peers, calendar, records = process.me, process.peers, transport.calendar, transport.records
     bits, log, log_all = calendar.bits, transport.log.append, transport.log.extend
@@ -202,7 +202,7 @@ def _constant_time_senders(transport: Transport, process: Process) -> Senders:
 
 
 def _steady_senders(
-    transport: Transport, process: Process, port: int, arrivals: dict[int, int] | None
+    transport: MessageTransport, process: Process, port: int, arrivals: dict[int, int] | None
 ) -> Senders:
     """Make senders for a steady network; `arrivals` has the last arrival per link if it is FIFO."""
     me, peers, ports, calendar = process.me, process.peers, transport.ports, transport.calendar

@@ -3,10 +3,10 @@
 A run is (system, workload, network, faults, seed) and nothing else: the same five give the same
 events.
 
-`Calendar` keeps what is under way, `Transport` decides which messages arrive and when, `Stepper`
-runs the handlers, `FaultInjector` breaks things, `Application` lets the workload ask.  `Simulation`
-ties them together and has the loop.  What a run does not need costs it nothing: read sending.py and
-stepping.py for how.
+`Calendar` keeps the pending events, `MessageTransport` decides which messages arrive and when,
+`Stepper` runs the handlers, `FaultInjector` injects the faults, `Application` passes on the
+requests of the workload.  `Simulation` ties them together and has the loop.  A feature that a run
+does not use costs it nothing: see sending.py and stepping.py.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from habemus.runtimes.sim.calendar import CONTROL, Calendar, Queued
 from habemus.runtimes.sim.faults import Fault, Skew, processes_of
 from habemus.runtimes.sim.injection import FaultInjector, Resume, Strike
 from habemus.runtimes.sim.network import Network
-from habemus.runtimes.sim.recorder import Recorder
-from habemus.runtimes.sim.sending import Transport
+from habemus.runtimes.sim.recorder import RunRecorder
+from habemus.runtimes.sim.sending import MessageTransport
 from habemus.runtimes.sim.stepping import Fire, Stepper
 
 CHUNK = 50_000
@@ -105,7 +105,7 @@ class Simulation:
         ports, requests = len(self._paths), self.record >= Record.REQUESTS
         messages = self.record >= Record.MESSAGES
         self._calendar = Calendar(self._random.getrandbits)
-        self._transport = Transport(
+        self._transport = MessageTransport(
             self._calendar, self.network, self.faults, ports, self.log, records=messages
         )
         self._application = Application(self.workload, tuple(stacks), self._calendar, self.network)
@@ -140,8 +140,10 @@ class Simulation:
             for part, process in zip(stack.parts, self.processes[me], strict=True)
         ]
 
-    def _new_recorder(self) -> Recorder:
-        return Recorder(self.system.topology.processes, self._paths, self.record == Record.CLOCKS)
+    def _new_recorder(self) -> RunRecorder:
+        return RunRecorder(
+            self.system.topology.processes, self._paths, self.record == Record.CLOCKS
+        )
 
     def is_up(self, process: ProcessId) -> bool:
         return process not in self._stepper.down

@@ -22,7 +22,7 @@ from habemus.core.values import Indication, Message, Timer
 from habemus.runtimes.sim.application import Application, Ask
 from habemus.runtimes.sim.calendar import CONTROL, Calendar
 from habemus.runtimes.sim.network import MILLION
-from habemus.runtimes.sim.sending import Senders, Transport, senders_over_links
+from habemus.runtimes.sim.sending import MessageTransport, Senders, senders_over_links
 
 HandlerTable: TypeAlias = dict[type, Callable[..., None]]
 """Handlers of a process by the type of message or timer."""
@@ -45,7 +45,7 @@ class Stepper:
         self,
         system: System,
         stacks: dict[ProcessId, Stack],
-        transport: Transport,
+        transport: MessageTransport,
         application: Application,
         skews: Mapping[ProcessId, int],
         *,

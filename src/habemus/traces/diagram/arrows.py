@@ -9,7 +9,7 @@ from typing import NamedTuple
 from habemus.core.events import Event
 from habemus.traces.diagram import ink
 from habemus.traces.diagram.lettering import variants, width
-from habemus.traces.diagram.placing import Box, Stroke
+from habemus.traces.diagram.placing import LabelBox, Stroke
 from habemus.traces.diagram.scale import MESSAGE_HEIGHT
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.flights import Flight
@@ -140,7 +140,7 @@ def _shape(sheet: Sheet, arrow: Arrow) -> str:
         x, y = _back(stroke, 6.0)
         end = head_of(stroke, arrow.colour, 7.5 if arrow.is_component else 9.0)
         body = ink.line(stroke.x1, stroke.y1, x, y, arrow.colour, weight, dashes)
-    return ink.element("g", ink.tooltip(_told(sheet, arrow)) + body + end)
+    return ink.element("g", ink.tooltip(_description(sheet, arrow)) + body + end)
 
 
 def _back(stroke: Stroke, distance: float) -> tuple[float, float]:
@@ -182,10 +182,10 @@ def _loop(sheet: Sheet, arrow: Arrow, weight: float, dashes: str | None) -> str:
         end = ink.cross(x + half + 6, y2, 4.2, arrow.colour)
     else:
         end = head_of(Stroke(x + half + 20, y2, x + half, y2), arrow.colour, 8.0)
-    return ink.element("g", ink.tooltip(_told(sheet, arrow)) + body + end)
+    return ink.element("g", ink.tooltip(_description(sheet, arrow)) + body + end)
 
 
-def _told(sheet: Sheet, arrow: Arrow) -> str:
+def _description(sheet: Sheet, arrow: Arrow) -> str:
     """The message in full, for whoever points at it."""
     trace, words, flight, event = sheet.trace, sheet.words, arrow.flight, arrow.event
     parts = [
@@ -217,7 +217,7 @@ def _told(sheet: Sheet, arrow: Arrow) -> str:
 
 class _Label(NamedTuple):
     text: str
-    box: Box
+    box: LabelBox
     x: float
     y: float  # of the baseline
     angle: float
@@ -272,7 +272,7 @@ def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, 
     if arrow.flight.sender == arrow.flight.receiver:
         middle = (stroke.y1 + stroke.y2) / 2
         x = stroke.x1 + sheet.half_width(arrow.flight.sender, stroke.y2) + LOOP - 2 + half
-        yield 0.0, _Label(form, Box(x, middle, half, SIZE * 0.6), x, middle + SIZE * 0.35, 0.0)
+        yield 0.0, _Label(form, LabelBox(x, middle, half, SIZE * 0.6), x, middle + SIZE * 0.35, 0.0)
         return
     left, right = (stroke.x1, stroke.y1), (stroke.x2, stroke.y2)
     if left[0] > right[0]:
@@ -297,7 +297,7 @@ def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, 
             y = left[1] + (x - left[0]) * slope
             dislike = 0.6 * outside + abs(share - 0.5)
             if is_steep:
-                yield dislike, _Label(form, Box(x, y, half, height), x, y + SIZE * 0.35, 0.0)
+                yield dislike, _Label(form, LabelBox(x, y, half, height), x, y + SIZE * 0.35, 0.0)
                 continue
             for away, side in ((height + 2.2, 0.0), (-height - 2.2, 1.2)):
                 cx, cy = x + away * math.sin(turn), y - away * math.cos(turn)
@@ -306,7 +306,7 @@ def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, 
                     dislike + side,
                     _Label(
                         form,
-                        Box(cx, cy, half, height, turn),
+                        LabelBox(cx, cy, half, height, turn),
                         cx - drop * math.sin(turn),
                         cy + drop * math.cos(turn),
                         turn,

@@ -10,7 +10,7 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.traces.diagram import ink
 from habemus.traces.diagram.lettering import BOLD, clipped, width
-from habemus.traces.diagram.placing import Box, Stroke
+from habemus.traces.diagram.placing import LabelBox, Stroke
 from habemus.traces.diagram.sheet import BAR, Sheet
 from habemus.traces.network import KINDS_OF_CHANGE
 from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
@@ -69,7 +69,7 @@ def draw_bars(sheet: Sheet) -> None:
         sheet.seen.add(period.kind)
         top, bottom = sheet.extent(period)
         x, height = sheet.x(period.process), max(bottom - top, 2.0)
-        inner = ink.tooltip(_told(sheet, period))
+        inner = ink.tooltip(_description(sheet, period))
         layer = "bars"
         if period.kind == WAITING:
             inner += ink.rectangle(
@@ -88,14 +88,14 @@ def draw_bars(sheet: Sheet) -> None:
             inner += _number(sheet, entries, x, top, bottom)
         sheet.draw(layer, ink.element("g", inner))
         taken = sheet.layout if period.kind == INSIDE else sheet.bars
-        taken.add(Box(x, (top + bottom) / 2, BAR + 1, height / 2))
+        taken.add(LabelBox(x, (top + bottom) / 2, BAR + 1, height / 2))
 
 
 def _number(sheet: Sheet, entries: int, x: float, top: float, bottom: float) -> str:
     """The number of an entry, on its bar, where no point is in the way."""
     y = top + 8.5
     while y + 5.5 < bottom and entries < 100:
-        if sheet.layout.is_free(Box(x, y, 3, 4.5)):
+        if sheet.layout.is_free(LabelBox(x, y, 3, 4.5)):
             return ink.text(
                 x, y + 3, str(entries), size=8.5, fill=ink.PAPER, anchor="middle", weight="bold"
             )
@@ -103,7 +103,7 @@ def _number(sheet: Sheet, entries: int, x: float, top: float, bottom: float) -> 
     return ""
 
 
-def _told(sheet: Sheet, period: Period) -> str:
+def _description(sheet: Sheet, period: Period) -> str:
     events, words = sheet.trace.events, sheet.words
     key = f"period {period.kind}" if period.last is not None else f"period {period.kind} to the end"
     begin = sheet.when(events[period.first].time)
@@ -170,7 +170,7 @@ def _band(sheet: Sheet, finding: Finding, inside: list[Period]) -> None:
     )
     for x in places:
         frame = ink.frame(x - BAR - 3, top, 2 * BAR + 6, bottom - top, ink.VIOLATION)
-        sheet.draw("points", ink.element("g", ink.tooltip(sheet.told(finding)) + frame))
+        sheet.draw("points", ink.element("g", ink.tooltip(sheet.description(finding)) + frame))
     _tag(sheet, finding, left + 34, top + 18, begins=True)
 
 
@@ -179,7 +179,7 @@ def _frames(sheet: Sheet, finding: Finding, waiting: list[Period]) -> None:
         top, bottom = sheet.extent(period)
         x = sheet.x(period.process)
         frame = ink.frame(x - BAR - 3, top - 2, 2 * BAR + 6, bottom - top + 4, ink.VIOLATION)
-        sheet.draw("points", ink.element("g", ink.tooltip(sheet.told(finding)) + frame))
+        sheet.draw("points", ink.element("g", ink.tooltip(sheet.description(finding)) + frame))
         _tag(sheet, finding, x, top - 2)
 
 
@@ -209,7 +209,7 @@ def _rings(sheet: Sheet, finding: Finding) -> None:
             stroke=ink.VIOLATION,
             stroke_width=2.4,
         )
-        sheet.draw("bands", ink.element("g", ink.tooltip(sheet.told(finding)) + ring))
+        sheet.draw("bands", ink.element("g", ink.tooltip(sheet.description(finding)) + ring))
     _tag(sheet, finding, places[0][0], places[0][1] - 13)
 
 
@@ -221,11 +221,11 @@ def _tag(sheet: Sheet, finding: Finding, x: float, y: float, *, begins: bool = F
         max(x + half if begins else x, sheet.columns.left + half + 3),
         sheet.columns.width - half - 4,
     )
-    places = [Box(x, y - 8.5 - lift, half + 1, 8) for lift in (0, 16, -16, 32, 48)]
+    places = [LabelBox(x, y - 8.5 - lift, half + 1, 8) for lift in (0, 16, -16, 32, 48)]
     box = next(filter(sheet.is_free, places), places[0])
     sheet.layout.add(box)
     shape = ink.rectangle(box.x - half, box.y - 7.5, 2 * half, 15, ink.VIOLATION, corner=3)
     shape += ink.text(
         box.x, box.y + 3.6, name, size=SIZE, fill=ink.PAPER, anchor="middle", weight="bold"
     )
-    sheet.draw("labels", ink.element("g", ink.tooltip(sheet.told(finding)) + shape))
+    sheet.draw("labels", ink.element("g", ink.tooltip(sheet.description(finding)) + shape))

@@ -12,7 +12,7 @@ from habemus.traces.diagram.columns import Columns
 from habemus.traces.diagram.head import head
 from habemus.traces.diagram.lettering import BOLD, clipped, variants
 from habemus.traces.diagram.lettering import width as text_width
-from habemus.traces.diagram.placing import Box
+from habemus.traces.diagram.placing import LabelBox
 from habemus.traces.diagram.scale import Scale
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.flights import flights
@@ -112,8 +112,8 @@ def _axis(sheet: Sheet) -> None:
     for gap in scale.gaps:
         middle = (gap.top + gap.bottom) / 2
         sheet.draw("ground", ink.line(left, top, left, middle - 7, ink.FAINT, 1.5))
-        told = words["nothing"].format(time=moment(gap.duration, words, steps))
-        sheet.draw("ground", ink.element("g", ink.tooltip(told) + ink.zigzag(left, middle)))
+        text = words["nothing"].format(time=moment(gap.duration, words, steps))
+        sheet.draw("ground", ink.element("g", ink.tooltip(text) + ink.zigzag(left, middle)))
         sheet.seen.add("break")
         top = middle + 7
     sheet.draw("ground", ink.line(left, top, left, sheet.bottom, ink.FAINT, 1.5))
@@ -126,7 +126,7 @@ def _names_again(sheet: Sheet) -> None:
         for process in sheet.trace.processes:
             name = clipped(sheet.trace.label(process), 10, sheet.columns.gap - 20)
             half = text_width(name, 10) / 2 + 4
-            places = [Box(sheet.x(process), y + drop, half, 8) for drop in range(0, 120, 6)]
+            places = [LabelBox(sheet.x(process), y + drop, half, 8) for drop in range(0, 120, 6)]
             free = [box for box in places if sheet.layout.is_free(box)]
             if free:
                 box = min(free, key=sheet.layout.crossings)
@@ -158,7 +158,7 @@ def _assembled(sheet: Sheet, top: list[str], height: float) -> str:
     offset = height + 48
     total = offset + sheet.bottom + 46
     title = trace.title or words["untitled"]
-    findings = "; ".join(sheet.told(finding) for finding in trace.findings)
+    findings = "; ".join(sheet.description(finding) for finding in trace.findings)
     described = words["described"].format(
         processes=len(trace.processes), events=len(trace.events), findings=findings
     )

@@ -35,8 +35,8 @@ def head(sheet: Sheet, all_arrows: list[Arrow]) -> tuple[list[str], float]:
         shapes.append(ink.text(MARGIN, y, line, size=TITLE_SIZE, weight="bold"))
         y += 21
     if sheet.trace.violations:
-        told, height = _violations(sheet, room, y - 9)
-        shapes += told
+        drawn, height = _violations(sheet, room, y - 9)
+        shapes += drawn
         y += height + 11
     for line in wrapped(_others(sheet.trace, sheet.words), SIZE, room, most=3):
         shapes.append(ink.text(MARGIN, y, line, size=SIZE, fill=ink.MUTED))
@@ -49,7 +49,7 @@ def _violations(sheet: Sheet, room: float, top: float) -> tuple[list[str], float
     """What was violated and why, on red."""
     lines: list[str] = []
     for finding in sheet.trace.violations:
-        for order, line in enumerate(wrapped(sheet.told(finding), SIZE, room - 30)):
+        for order, line in enumerate(wrapped(sheet.description(finding), SIZE, room - 30)):
             name, rest = (
                 (finding.name, line.removeprefix(finding.name)) if order == 0 else ("", line)
             )

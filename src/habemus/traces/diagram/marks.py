@@ -10,7 +10,7 @@ from typing import NamedTuple
 from habemus.core.events import Event
 from habemus.traces.diagram import ink
 from habemus.traces.diagram.lettering import BOLD, clipped, width, wrapped
-from habemus.traces.diagram.placing import Box
+from habemus.traces.diagram.placing import LabelBox
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.network import KINDS_OF_CHANGE, changes, named
 from habemus.traces.periods import asks, enters, leaves
@@ -71,18 +71,18 @@ def draw_points(sheet: Sheet) -> None:
             steps[event.process, sheet.scale.y(index)].append(event)
     for (process, y), events in steps.items():
         x = sheet.x(process)
-        told = [f"{sheet.trace.label(process)}, {sheet.when(events[0].time)}"]
-        told += [in_words(event, sheet.trace.label, sheet.words) for event in events]
+        lines = [f"{sheet.trace.label(process)}, {sheet.when(events[0].time)}"]
+        lines += [in_words(event, sheet.trace.label, sheet.words) for event in events]
         clocks = [event.clock for event in events if event.clock is not None]
         if clocks:
-            told.append(sheet.words["clock"].format(clock=f"[{', '.join(map(str, clocks[-1]))}]"))
+            lines.append(sheet.words["clock"].format(clock=f"[{', '.join(map(str, clocks[-1]))}]"))
         # A larger point that cannot be seen makes it easier to hit.
-        shape = ink.tooltip("\n".join(told)) + ink.element(
+        shape = ink.tooltip("\n".join(lines)) + ink.element(
             "circle", cx=x, cy=y, r=8, fill=ink.PAPER, fill_opacity=0.01
         )
         shape += ink.circle(x, y, 2.4, ink.TEXT)
         sheet.draw("points", ink.element("g", shape))
-        sheet.layout.add(Box(x, y, 4, 4))
+        sheet.layout.add(LabelBox(x, y, 4, 4))
 
 
 def draw_marks(sheet: Sheet, all_marks: list[Mark]) -> None:
@@ -99,7 +99,7 @@ def draw_marks(sheet: Sheet, all_marks: list[Mark]) -> None:
             if shape
             else "",
         )
-        sheet.layout.add(Box(x, y, 7, 6))
+        sheet.layout.add(LabelBox(x, y, 7, 6))
     for mark in all_marks:
         if mark.label:
             _label(sheet, mark)
@@ -143,11 +143,11 @@ def _label(sheet: Sheet, mark: Mark) -> None:
     size = SIZE * BOLD if is_bold else SIZE
     text = clipped(mark.label, size, max(room, 40))
     half = width(text, size) / 2
-    best: tuple[int, Box] | None = None
+    best: tuple[int, LabelBox] | None = None
     for order, (side, drop) in enumerate(
         (side, drop) for drop in (0.0, -9.0, 9.0, -15.0, 15.0) for side in (1, -1)
     ):
-        box = Box(x + side * (11 + half), y + drop, half + 1, SIZE * 0.58)
+        box = LabelBox(x + side * (11 + half), y + drop, half + 1, SIZE * 0.58)
         if box.x - half < sheet.columns.left + 3 or not sheet.is_free(box):
             continue
         cost = order + 8 * sheet.layout.crossings(box)
@@ -196,7 +196,7 @@ def draw_changes(sheet: Sheet) -> None:
         lines = wrapped(label, SIZE * BOLD, NOTE_WIDTH, most=4)
         half = max(width(line, SIZE * BOLD) for line in lines) / 2
         for drop in (0.0, 14.0, 28.0, -14.0):
-            box = Box(
+            box = LabelBox(
                 sheet.columns.last + 30 + half,
                 y + drop + (len(lines) - 1) * 6.5,
                 half + 1,

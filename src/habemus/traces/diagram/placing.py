@@ -10,7 +10,7 @@ BUCKET = 48.0
 """Boxes and strokes are looked up by slices of this height."""
 
 
-class Box(NamedTuple):
+class LabelBox(NamedTuple):
     """A rectangle around its centre, turned by an angle."""
 
     x: float
@@ -45,10 +45,10 @@ class Layout:
     """What stands where.  Boxes must not be covered; strokes had better not be."""
 
     def __init__(self) -> None:
-        self._boxes: defaultdict[int, list[Box]] = defaultdict(list)
+        self._boxes: defaultdict[int, list[LabelBox]] = defaultdict(list)
         self._strokes: defaultdict[int, list[Stroke]] = defaultdict(list)
 
-    def add(self, box: Box) -> None:
+    def add(self, box: LabelBox) -> None:
         for bucket in _buckets(box.y - box.reach, box.y + box.reach):
             self._boxes[bucket].append(box)
 
@@ -56,11 +56,11 @@ class Layout:
         for bucket in _buckets(min(stroke.y1, stroke.y2), max(stroke.y1, stroke.y2)):
             self._strokes[bucket].append(stroke)
 
-    def is_free(self, box: Box) -> bool:
+    def is_free(self, box: LabelBox) -> bool:
         buckets = _buckets(box.y - box.reach, box.y + box.reach)
         return not any(_overlap(box, other) for bucket in buckets for other in self._boxes[bucket])
 
-    def crossings(self, box: Box, own: Stroke | None = None) -> int:
+    def crossings(self, box: LabelBox, own: Stroke | None = None) -> int:
         """How many strokes run through the box, other than its own."""
         buckets = _buckets(box.y - box.reach, box.y + box.reach)
         near = {stroke for bucket in buckets for stroke in self._strokes[bucket] if stroke != own}
@@ -71,7 +71,7 @@ def _buckets(top: float, bottom: float) -> range:
     return range(int(top // BUCKET), int(bottom // BUCKET) + 1)
 
 
-def _overlap(one: Box, other: Box) -> bool:
+def _overlap(one: LabelBox, other: LabelBox) -> bool:
     """Two rectangles are apart if and only if a line along a side of one of them separates them."""
     dx, dy = other.x - one.x, other.y - one.y
     if abs(dx) > one.breadth + other.breadth or abs(dy) > one.reach + other.reach:
@@ -90,7 +90,7 @@ def _overlap(one: Box, other: Box) -> bool:
     return True
 
 
-def _crosses(box: Box, stroke: Stroke) -> bool:
+def _crosses(box: LabelBox, stroke: Stroke) -> bool:
     """Clips the stroke, seen from the box, against its sides."""
     across, down = math.cos(box.angle), math.sin(box.angle)
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.traces.diagram.columns import Columns
-from habemus.traces.diagram.placing import Box, Layout
+from habemus.traces.diagram.placing import LabelBox, Layout
 from habemus.traces.diagram.scale import Scale
 from habemus.traces.flights import Flight
 from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
@@ -65,7 +65,7 @@ class Sheet:
             end = self.bottom
         return self.scale.y(period.first), end
 
-    def is_free(self, box: Box) -> bool:
+    def is_free(self, box: LabelBox) -> bool:
         return self.layout.is_free(box) and self.bars.is_free(box)
 
     def half_width(self, process: ProcessId, y: float) -> float:
@@ -76,6 +76,6 @@ class Sheet:
         """A time as the axis counts it."""
         return moment(time - self.scale.origin(), self.words, self.steps)
 
-    def told(self, finding: Finding) -> str:
+    def description(self, finding: Finding) -> str:
         when = None if finding.time is None else finding.time - self.scale.origin()
         return one_line(finding._replace(time=when), self.words, self.steps)

@@ -19,7 +19,7 @@ from habemus.problems.mutex_observer import MutexClientModel, MutexObserver
 from habemus.runs.check import Check, CheckReport, perform
 from habemus.runs.setup import BadSetup
 from habemus.runtimes.checker.fairness import has_loops
-from habemus.runtimes.checker.local import BUDGETS, Bound, locals_of, spent
+from habemus.runtimes.checker.process_model import BUDGETS, Bound, process_models, spent
 from habemus.runtimes.checker.search import Extent, Search
 from habemus.runtimes.replay import Replay
 
@@ -316,7 +316,7 @@ def test_nobody_comes_back_without_recoveries() -> None:
 def test_a_crash_in_the_middle_of_a_broadcast() -> None:
     """After each of its messages but the last: the crash after the last one is a move of its own."""
     system = RicartAgrawala.system(4)
-    [first, *_] = locals_of(
+    [first, *_] = process_models(
         system, dict.fromkeys(system.plans, MutexClientModel(1)), Bound(budgets=(("crash", 1),))
     )
     [start] = first.starts()
@@ -353,7 +353,7 @@ def test_a_crash_in_the_middle_of_a_step_on_a_timer(
 ) -> None:
     """It takes from both budgets, where both are bounded."""
     system = Caller.system(3)
-    [first, *_] = locals_of(
+    [first, *_] = process_models(
         system, dict.fromkeys(system.plans, MutexClientModel(1)), Bound(budgets=budgets)
     )
     [start] = first.starts()
@@ -439,7 +439,7 @@ def test_a_limit_leaves_it_undecided(search: str) -> None:
 def test_a_large_check_goes_by_sets_of_states() -> None:
     """As many states and steps as Spin's model has."""
     report = perform(Check("ricart-agrawala", 4, options=("tick=0",), network="fifo"))
-    assert report.search.told == "by decision diagrams"
+    assert report.search.description == "by decision diagrams"
     assert (report.extent.states, report.extent.transitions, report.extent.depth) == (
         1_412_505,
         7_430_854,
@@ -454,14 +454,14 @@ def test_sets_that_do_not_suit_are_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("habemus.runs.check.SMALL", 100)
     monkeypatch.setattr("habemus.runs.check.SMALL_DIAGRAM", 1_000)
     report = perform(Check("ricart-agrawala", 3, options=("tick=0",), network="fifo"))
-    assert report.search.told == "breadth first, with numpy"
+    assert report.search.description == "breadth first, with numpy"
     assert report.extent.states == 2_101 and report.verdict is Verdict.HOLDS
 
 
 def test_where_loops_matter_every_state_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("habemus.runs.check.SMALL", 10)
     report = perform(Check("central", 3, entries=None))
-    assert report.search.told.startswith("breadth first")
+    assert report.search.description.startswith("breadth first")
     assert report.loops == "every loop was looked at"
 
 

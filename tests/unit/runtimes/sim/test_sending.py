@@ -13,18 +13,18 @@ from habemus.runtimes.sim.calendar import Calendar
 from habemus.runtimes.sim.faults import Cut, Fault, one_way
 from habemus.runtimes.sim.network import MILLION, Exponential, Network, Uniform
 from habemus.runtimes.sim.recorder import Lost, Twice
-from habemus.runtimes.sim.sending import Transport
+from habemus.runtimes.sim.sending import MessageTransport
 
 NEVER = Cut(one_way(1, 2), 10**12)
 """A fault that never strikes, but for which the transport has to be prepared."""
 
 
-def transport(network: Network, *faults: Fault, ports: int = 1) -> Transport:
+def transport(network: Network, *faults: Fault, ports: int = 1) -> MessageTransport:
     calendar = Calendar(random.Random(5).getrandbits)
-    return Transport(calendar, network, faults, ports, [], records=True)
+    return MessageTransport(calendar, network, faults, ports, [], records=True)
 
 
-def sent_by(made: Transport) -> tuple[dict[int, list[Any]], list[Any], int]:
+def sent_by(made: MessageTransport) -> tuple[dict[int, list[Any]], list[Any], int]:
     """Let process 1 of three send to another, to all and to itself, at two instants."""
     [process] = Stack(RicartAgrawala()).spawn(1, (2, 3))
     send, broadcast = made.senders(process, 0)

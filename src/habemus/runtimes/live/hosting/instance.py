@@ -16,8 +16,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from habemus.core.events import Event, note
-from habemus.core.node import Effect
-from habemus.core.node import Node as PureNode
+from habemus.core.node import Effect, PureNode
 from habemus.core.process import Process, ProcessId
 from habemus.core.values import Indication, Timer
 from habemus.runtimes.live.hosting.service import Service

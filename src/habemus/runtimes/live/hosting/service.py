@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from habemus.core.node import Node as PureNode
-from habemus.core.node import Stack
+from habemus.core.node import PureNode, Stack
 from habemus.core.process import ProcessId
 from habemus.core.stable import Stable
 from habemus.core.system import System

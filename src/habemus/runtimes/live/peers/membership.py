@@ -35,8 +35,7 @@ from typing import Any
 
 import msgspec
 
-from habemus.core.node import Node as PureNode
-from habemus.core.node import Stack
+from habemus.core.node import PureNode, Stack
 from habemus.core.process import Process, ProcessId
 from habemus.runtimes.live.hosting.instance import Instance
 from habemus.runtimes.live.hosting.service import Service

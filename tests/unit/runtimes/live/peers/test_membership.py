@@ -15,8 +15,7 @@ from tests.unit.runtimes.live.conftest import PATIENCE
 
 from habemus.algorithms.election.terms import Candidacy, Terms, Vote
 from habemus.algorithms.mutex.elected_coordinator_participant import LIFE, Loan
-from habemus.core.node import Node as PureNode
-from habemus.core.node import Send, Stack
+from habemus.core.node import PureNode, Send, Stack
 from habemus.deployment.services import services_of
 from habemus.runtimes.live.peers.codec import Refused
 from habemus.runtimes.live.peers.frames import Rejection, StatePageFrame, StateQueryFrame

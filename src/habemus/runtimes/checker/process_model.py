@@ -26,7 +26,7 @@ from habemus.core.node import (
     Chosen,
     Effect,
     Indicate,
-    Node,
+    PureNode,
     Send,
     SetTimer,
     Stack,
@@ -44,7 +44,7 @@ BUDGETS = (*FAULTS, "timeout")
 """What may happen a bounded number of times in a search."""
 TORN_TIMEOUT = "crash+timeout"
 COSTS = (*BUDGETS, TORN_TIMEOUT)
-"""What a move may cost: one of these, or one of each where a crash cuts the step on a timer short."""
+"""Costs of a move.  A crash that cuts the step on a timer short costs one crash and one timeout."""
 
 
 def spent(left: tuple[int, ...], cost: str) -> tuple[int, ...] | None:
@@ -80,7 +80,7 @@ class Bound:
         return self.budget("recover") + self.budget("amnesia") > 0
 
 
-class Parcel(NamedTuple):
+class PendingMessage(NamedTuple):
     """A message under way to some process."""
 
     sender: ProcessId
@@ -89,7 +89,7 @@ class Parcel(NamedTuple):
     known: int = 0  # the requests that happened before it was sent, as a set of bits
 
 
-class Pending(NamedTuple):
+class PendingTimer(NamedTuple):
     """A timer that is set."""
 
     port: int
@@ -101,11 +101,8 @@ class Component(NamedTuple):
     """All that belongs to one process; the parts that are values are given by their numbers."""
 
     node: int
-    inbox: tuple[
-        int,
-        ...,
-        # parcels: in order of the sender, and where the links keep the order, of sending; else sorted
-    ]
+    # Numbers of pending messages: by sender and in order of sending on FIFO links, else sorted.
+    inbox: tuple[int, ...]
     timers: int
     use: int
     up: bool = True
@@ -117,7 +114,7 @@ class Label(NamedTuple):
     """What a move is, for whoever tells the story."""
 
     kind: str  # request, receive, timer, crash, recover, amnesia, lose, copy, vanish, pass
-    what: Any = None  # a PossibleRequest, a Parcel, a Pending
+    what: Any = None  # a PossibleRequest, a PendingMessage, a PendingTimer
     choices: tuple[Any, ...] = ()
     torn: int | None = None  # the process crashes after so many of the sends of this step
 
@@ -166,7 +163,7 @@ class Components(Numbered[Component]):
         return cast(int, found)
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """What a step leads to, with the choices that were made in it."""
 
     node: int
@@ -174,7 +171,7 @@ class Outcome(NamedTuple):
     choices: tuple[Any, ...]
 
 
-class Result(NamedTuple):
+class StepEffects(NamedTuple):
     """What a step comes to, apart from the state of the node."""
 
     use: int
@@ -185,7 +182,7 @@ class Result(NamedTuple):
     in_order: tuple[tuple[int, int], ...]
 
 
-class Taken(NamedTuple):
+class ExpandedEvent(NamedTuple):
     """An event with all that it leads to, whatever is under way to the process."""
 
     label: Label
@@ -204,7 +201,7 @@ class Taken(NamedTuple):
 Bundle: TypeAlias = tuple[int, ...]
 
 
-class Post(Numbered[Parcel]):
+class Post(Numbered[PendingMessage]):
     """All parcels of a search, and all bundles in which they are handed over."""
 
     def __init__(self) -> None:
@@ -212,7 +209,7 @@ class Post(Numbered[Parcel]):
         self.bundles: Numbered[Bundle] = Numbered()
 
 
-class Local:
+class ProcessModel:
     """One process of a system, at its place among the others."""
 
     def __init__(
@@ -225,7 +222,7 @@ class Local:
         self.stack = Stack(system.plans[process])
         self.components = Components()
         self.states: Numbered[State] = Numbered()
-        self.timers: Numbered[tuple[Pending, ...]] = Numbered()
+        self.timers: Numbered[tuple[PendingTimer, ...]] = Numbered()
         self.uses: Numbered[ClientState] = Numbered()
         self.post = post
         self.steps = 0  # handlers executed
@@ -233,16 +230,16 @@ class Local:
         self._is_client = process in system.clients
         self._script: list[Any] = []  # the choices of the step that is being executed
         self._options: list[int] = []  # how many there were to choose from
-        self._node = Node(self.stack, process, self.peers, self._choose)
-        self._known_steps: dict[tuple[int, Hashable], tuple[Outcome, ...]] = {}
-        self._known_taken: dict[tuple[int, ...], list[Taken]] = {}
+        self._node = PureNode(self.stack, process, self.peers, self._choose)
+        self._known_steps: dict[tuple[int, Hashable], tuple[StepOutcome, ...]] = {}
+        self._known_taken: dict[tuple[int, ...], list[ExpandedEvent]] = {}
         self._known_openings: dict[tuple[int, ...], list[tuple[int, tuple[int, ...]]]] = {}
-        self._known_results: dict[tuple[int, int, int, int], Result] = {}
+        self._known_results: dict[tuple[int, int, int, int], StepEffects] = {}
         self._known_inboxes: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
         self._known_choices: dict[int, Sequence[PossibleRequest]] = {}
         self._copies = bound.budget("copy")
         assert self.timers.number(()) == 0
-        self.on_step: Callable[[int, Hashable, Sequence[Outcome]], None] | None = (
+        self.on_step: Callable[[int, Hashable, Sequence[StepOutcome]], None] | None = (
             None  # told of every step that is executed
         )
         self._requests_each = 8  # bits of the requests of one process
@@ -260,7 +257,7 @@ class Local:
 
     def _outcomes(
         self, state: int, key: Hashable, run: Callable[[], list[Effect]]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[StepOutcome, ...]:
         """All that a step can lead to: once for each way to choose."""
         known = self._known_steps.get((state, key))
         if known is not None:
@@ -277,7 +274,7 @@ class Local:
                 made = self._script + [0] * (position - len(self._script))
                 scripts += [[*made, other] for other in range(1, self._options[position])]
             chosen = tuple(effect.value for effect in effects if isinstance(effect, Chosen))
-            outcomes.append(Outcome(self._numbered(self._node.capture()), effects, chosen))
+            outcomes.append(StepOutcome(self._numbered(self._node.capture()), effects, chosen))
         self._known_steps[state, key] = result = tuple(outcomes)
         if self.on_step is not None:
             self.on_step(state, key, result)
@@ -318,7 +315,7 @@ class Local:
                 f"{self._who(0)} has a variable that is not of its declared type: {reason}"
             ) from None
 
-    def outcomes_of(self, state: int, key: Hashable) -> tuple[Outcome, ...]:
+    def outcomes_of(self, state: int, key: Hashable) -> tuple[StepOutcome, ...]:
         """All that the event of this key can lead to."""
         run: Callable[[], list[Effect]]
         match key:
@@ -388,7 +385,7 @@ class Local:
             self._add(moves, taken, inbox)
         return moves
 
-    def _asked(self, component: Component) -> list[Taken]:
+    def _asked(self, component: Component) -> list[ExpandedEvent]:
         """What the application may ask for, and what that leads to."""
         use = self.uses.values[component.use]
         all_taken = []
@@ -452,7 +449,7 @@ class Local:
                     )
         return moves
 
-    def _received(self, component: Component, number: int) -> list[Taken]:
+    def _received(self, component: Component, number: int) -> list[ExpandedEvent]:
         """What the receipt of a parcel can lead to."""
         parcel = self.post.values[number]
         heard = component._replace(known=component.known | parcel.known)
@@ -465,12 +462,12 @@ class Local:
         self,
         before: Component,
         label: Label,
-        outcome: Outcome,
+        outcome: StepOutcome,
         seen: tuple[ExternalEvent, ...] = (),
         voluntary: bool = False,
-    ) -> Taken:
+    ) -> ExpandedEvent:
         use, timers, sends, to_itself, observed, in_order = self._result(before, outcome)
-        return Taken(
+        return ExpandedEvent(
             label,
             outcome.node,
             use,
@@ -484,7 +481,9 @@ class Local:
             in_order,
         )
 
-    def _add(self, moves: list[Move], taken: Taken, inbox: tuple[int, ...], cost: str = "") -> None:
+    def _add(
+        self, moves: list[Move], taken: ExpandedEvent, inbox: tuple[int, ...], cost: str = ""
+    ) -> None:
         """Adds the moves that an event makes with this inbox; several if timers can be set to more
         than one time.
         """
@@ -599,7 +598,7 @@ class Local:
         self,
         before: Component,
         label: Label,
-        outcome: Outcome,
+        outcome: StepOutcome,
         seen: tuple[ExternalEvent, ...] = (),
         cost: str = "",
     ) -> list[Move]:
@@ -607,7 +606,7 @@ class Local:
         self._add(moves, self._taken(before, label, outcome, seen), before.inbox, cost)
         return moves
 
-    def _result(self, before: Component, outcome: Outcome) -> Result:
+    def _result(self, before: Component, outcome: StepOutcome) -> StepEffects:
         """What the effects of a step come to, whatever else is under way."""
         key = (before.use, before.timers, before.known, id(outcome))
         known = self._known_results.get(key)
@@ -621,13 +620,17 @@ class Local:
         for effect in outcome.effects:
             match effect:
                 case Send(port, to, message):
-                    number = self.post.number(Parcel(self.process, port, message, before.known))
+                    number = self.post.number(
+                        PendingMessage(self.process, port, message, before.known)
+                    )
                     if to == self.process:
                         to_itself.append(number)
                     else:
                         parcels.append((self.places[to], number))
                 case Broadcast(port, message):
-                    number = self.post.number(Parcel(self.process, port, message, before.known))
+                    number = self.post.number(
+                        PendingMessage(self.process, port, message, before.known)
+                    )
                     parcels += [(self.places[peer], number) for peer in self.peers]
                 case SetTimer(port, timer, after):
                     settings.append([(port, timer, left) for left in self._lengths(after)])
@@ -646,7 +649,7 @@ class Local:
             if settings
             else [before.timers]
         )
-        result = Result(
+        result = StepEffects(
             self.uses.number(use),
             timers,
             self._bundled(parcels),
@@ -672,7 +675,9 @@ class Local:
             if left is not None:
                 pending[port, timer] = left
         return self.timers.number(
-            tuple(sorted(Pending(port, timer, left) for (port, timer), left in pending.items()))
+            tuple(
+                sorted(PendingTimer(port, timer, left) for (port, timer), left in pending.items())
+            )
         )
 
     def _bundled(self, parcels: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -773,11 +778,11 @@ class Local:
             each.effects for each in self._known_steps[state, key] if each.choices == label.choices
         )
 
-    def sent_to_itself(self, number: int, move: Move) -> list[Parcel]:
+    def sent_to_itself(self, number: int, move: Move) -> list[PendingMessage]:
         known = self.components.values[move.target].known
         effects = self.effects(number, move.label)
         return [
-            Parcel(self.process, effect.port, effect.message, known)
+            PendingMessage(self.process, effect.port, effect.message, known)
             for effect in effects
             if isinstance(effect, Send) and effect.to == self.process
         ]
@@ -786,9 +791,11 @@ class Local:
         return [part.path for part in self.stack.parts]
 
 
-def locals_of(system: System, uses: Mapping[ProcessId, ClientModel], bound: Bound) -> list[Local]:
+def process_models(
+    system: System, uses: Mapping[ProcessId, ClientModel], bound: Bound
+) -> list[ProcessModel]:
     post = Post()
-    return [Local(system, process, uses[process], bound, post) for process in system.plans]
+    return [ProcessModel(system, process, uses[process], bound, post) for process in system.plans]
 
 
 __all__ = [
@@ -798,13 +805,13 @@ __all__ = [
     "Bound",
     "Component",
     "Label",
-    "Local",
     "Move",
     "Numbered",
-    "Parcel",
-    "Pending",
+    "PendingMessage",
+    "PendingTimer",
     "PossibleRequest",
     "Post",
-    "locals_of",
+    "ProcessModel",
+    "process_models",
     "spent",
 ]

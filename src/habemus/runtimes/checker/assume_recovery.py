@@ -9,38 +9,38 @@ from habemus.core.model import ExternalEvent, Knowledge, Observer
 from habemus.core.process import ProcessId
 
 
-class _Watched(NamedTuple):
+class _KnowledgeAndDown(NamedTuple):
     """What an observer knows, and who is down."""
 
     knowledge: Knowledge
     down: frozenset[ProcessId] = frozenset()
 
 
-class Returning:
+class AssumeRecovery:
     """An observer that does not judge how things end while somebody is down."""
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
 
     def first(self) -> Knowledge:
-        return _Watched(self.observer.first())
+        return _KnowledgeAndDown(self.observer.first())
 
     def sees(self, knowledge: Knowledge, seen: ExternalEvent) -> tuple[Knowledge, Sequence[str]]:
-        assert isinstance(knowledge, _Watched)
+        assert isinstance(knowledge, _KnowledgeAndDown)
         known, violated = self.observer.sees(knowledge.knowledge, seen)
         down = knowledge.down
         if seen.kind == "crash":
             down |= {seen.process}
         elif seen.kind == "recover":
             down -= {seen.process}
-        return _Watched(known, down), violated
+        return _KnowledgeAndDown(known, down), violated
 
     def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
-        assert isinstance(knowledge, _Watched)
+        assert isinstance(knowledge, _KnowledgeAndDown)
         return () if knowledge.down else self.observer.at_rest(knowledge.knowledge)
 
     def unfulfilled(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
-        assert isinstance(knowledge, _Watched)
+        assert isinstance(knowledge, _KnowledgeAndDown)
         return () if knowledge.down else self.observer.unfulfilled(knowledge.knowledge)
 
     def progress(self, seen: ExternalEvent) -> Sequence[str]:
@@ -53,4 +53,4 @@ class Returning:
         return self.observer.about_the_end()
 
 
-__all__ = ["Returning"]
+__all__ = ["AssumeRecovery"]
