@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.live.rival import PATIENCE_SECONDS, Absent, Service, free_port
 
 import habemus
-from habemus.client import Cluster, HabemusError, Lease
+from habemus import Cluster, HabemusError, Lease
 from habemus.runtimes.compiled import is_compiled
 
 FORM = "compiled" if is_compiled() else "pure Python"

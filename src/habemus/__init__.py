@@ -24,18 +24,17 @@ TYPE_CHECKING = False  # importing `typing` would take as long as the rest of a 
 if TYPE_CHECKING:
     from typing import Any
 
-    from habemus.client import (
-        Cluster,
+    from habemus.client.asynchronous import AsyncCluster
+    from habemus.client.blocking import Cluster, connect
+    from habemus.client.embedded import embedded
+    from habemus.client.errors import (
         HabemusError,
-        Lease,
         LockLost,
         LockTimeout,
         RefusedByNode,
         Unreachable,
-        connect,
     )
-    from habemus.client.asynchronous import AsyncCluster
-    from habemus.client.embedded import embedded
+    from habemus.client.lease import Lease
     from habemus.core.properties import Verdict
     from habemus.experiments import (
         CheckResult,
@@ -89,12 +88,21 @@ _MODULES = {
         "simulate",
     ),
     "habemus.client.asynchronous": ("AsyncCluster",),
+    "habemus.client.blocking": ("Cluster", "connect"),
     "habemus.client.embedded": ("embedded",),
+    "habemus.client.errors": (
+        "HabemusError",
+        "LockLost",
+        "LockTimeout",
+        "RefusedByNode",
+        "Unreachable",
+    ),
+    "habemus.client.lease": ("Lease",),
     "habemus.core.properties": ("Verdict",),
     "habemus.runtimes.live.hosting.node": ("Node",),
     "habemus.traces": ("Trace",),
 }
-"""Where names are defined that do not come from the client."""
+"""The modules in which the public names are defined."""
 
 
 def __getattr__(name: str) -> Any:
@@ -102,7 +110,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'habemus' has no attribute {name!r}")
     import importlib
 
-    home = next((module for module, names in _MODULES.items() if name in names), "habemus.client")
+    home = next(module for module, names in _MODULES.items() if name in names)
     return getattr(importlib.import_module(home), name)
 
 

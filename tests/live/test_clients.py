@@ -25,11 +25,11 @@ from tests.live.conftest import PATIENCE
 from tests.live.nodes import DEFAULT, LAPSING, SOON, Nodes
 
 import habemus
-from habemus.client import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
+from habemus import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.client.asynchronous import AsyncCluster
-from habemus.client.blocking import opened
-from habemus.client.connection import Wire
-from habemus.client.session import Session
+from habemus.client.blocking import opened, round_trips
+from habemus.client.connection import NodeConnection
+from habemus.client.session import NodeSession
 
 SOURCE = Path(habemus.__file__).parent
 
@@ -140,7 +140,7 @@ def test_a_lock_that_comes_after_ones_own_lease_ran_out_while_queueing(
         lambda: next(cluster.watch("trap-1")).waiting == 1
     )  # it has heard "granted", did not believe it, and asks again
     lease.check()
-    other.release(lease)
+    other._release(lease)
     assert int(script.hear()) > lease.token
     script.end()
 
@@ -192,7 +192,7 @@ def test_a_cancelled_acquire_leaves_no_orphan(nodes: Nodes, cluster: Cluster) ->
                 asking = asyncio.create_task(mine.lock("trap-3").acquire())
                 await asyncio.sleep(0.0005 * (_ % 10))
                 if asking.done():
-                    mine.release(await asking)
+                    mine._release(await asking)
                 else:
                     asking.cancel()
                     with pytest.raises(asyncio.CancelledError):
@@ -232,7 +232,7 @@ def test_a_connect_that_is_cancelled_in_its_thread_leaves_no_session(
     is_called, goes_on = threading.Event(), threading.Event()
     sessions = []
 
-    def slowly(*given: Any) -> Session:
+    def slowly(*given: Any) -> NodeSession:
         is_called.set()
         goes_on.wait(PATIENCE)
         sessions.append(opened(*given))
@@ -328,17 +328,17 @@ def test_a_session_that_ends_while_its_keeper_connects_leaves_no_connection(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with habemus.connect(nodes.socket(1)) as cluster:
-        session = cluster.session()
+        session = cluster._connected()
 
-        class Late(Wire):
+        class Late(NodeConnection):
             def __init__(self, *given: Any) -> None:
                 super().__init__(*given)
                 session.close()
 
-        monkeypatch.setattr("habemus.client.session.Wire", Late)
-        wire = session._connect_keeper()
+        monkeypatch.setattr("habemus.client.session.NodeConnection", Late)
+        connection = session._connect_keeper()
         with pytest.raises(OSError, match="is closed"):
-            wire.say("alive", 0)
+            connection.say("alive", 0)
 
 
 def test_not_everybody_gets_the_lock_at_a_cold_start(tmp_path: Path, start: Start) -> None:
@@ -573,14 +573,14 @@ def test_what_was_granted_in_a_session_that_is_over_is_not_released_in_the_next(
     until(lambda: next(cluster.watch("first")).waiting == 1)
     mine.close()
     second = mine.lock("second").acquire()
-    cluster.release(asked)
+    cluster._release(asked)
     assert done.wait(PATIENCE)
     thread.join()
     second.check()
     assert cluster.try_lock("second") is None
     with cluster.lock("first", timeout=SOON):
         pass
-    mine.release(second)
+    mine._release(second)
     mine.close()
 
 
@@ -611,7 +611,7 @@ def test_a_semaphore_has_so_many_places(cluster: Cluster, other: Cluster) -> Non
             "places", 3, timeout=SOON
         ).acquire()  # another size is another semaphore
         assert third.name.startswith("semaphore/places/3/")
-        cluster.release(third)
+        cluster._release(third)
     with one:
         pass
 
@@ -901,7 +901,7 @@ def test_a_program_can_be_a_node(tmp_path: Path, start: Start) -> None:
 
 
 def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
-    delays = list(cluster.round_trips(50, pause=0))
+    delays = list(round_trips(cluster, 50, pause=0))
     assert len(delays) == 50
     assert all(delay > 0 for delay in delays)
     command = [

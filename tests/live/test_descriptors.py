@@ -91,7 +91,7 @@ class Workers:
     def _hold(self, name: str) -> None:
         lost = threading.Event()
         with self._cluster.lock(name, PATIENCE, on_lost=lambda _: lost.set()) as lease:
-            lease.session.hurry()  # the keeper connects at once
+            lease._session.hurry()  # the keeper connects at once
             self._inside.release()
             while not (lost.wait(0.002) or self.is_over):
                 lease.check()

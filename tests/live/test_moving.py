@@ -20,7 +20,7 @@ from tests.live.nodes import DEFAULT, Nodes
 from tests.ports import reserved_ports
 
 import habemus
-from habemus.client import Cluster, LockLost, LockTimeout, Unreachable
+from habemus import Cluster, LockLost, LockTimeout, Unreachable
 from habemus.client.asynchronous import AsyncCluster
 from habemus.client.credentials import Credentials
 
@@ -99,7 +99,7 @@ def test_a_rolling_restart_under_load_raises_nothing(tmp_path: Path) -> None:
 def _is_refused(cluster: Cluster) -> bool:
     """Whether the only node that this client knows takes no more requests."""
     try:
-        cluster.release(cluster.lock("other", timeout=0).acquire())
+        cluster._release(cluster.lock("other", timeout=0).acquire())
     except LockTimeout as reason:
         return "shutting down" in str(reason)
     return False
@@ -125,7 +125,7 @@ def test_clients_spread_over_the_nodes(start: Start) -> None:
     found = set()
     for _ in range(30):
         with habemus.connect(str(nodes.folder)) as cluster:
-            found.add(cluster.session().node)
+            found.add(cluster._connected().node)
     assert len(found) > 1
 
 
@@ -180,7 +180,7 @@ def test_a_client_that_waits_leaves_a_node_that_hangs(start: Start, kind: str) -
     until(is_found)
     hung = found[0]
     nodes.signal(hung, signal.SIGSTOP)
-    held[1].release(lease)
+    held[1]._release(lease)
     assert waiting.answer() == "granted"
     nodes.signal(hung, signal.SIGCONT)
     for each in held.values():
@@ -210,9 +210,9 @@ def test_a_client_leaves_a_node_without_a_majority(start: Start) -> None:
     found = []
     while 1 not in found:  # the order is random
         with habemus.connect(places) as cluster:
-            found.append(cluster.session().node)
+            found.append(cluster._connected().node)
             with cluster.lock("x", timeout=PATIENCE) as lease:
-                assert lease.session.node == 2
+                assert lease._session.node == 2
 
 
 def test_status_tells_of_a_node_that_reaches_nobody(start: Start) -> None:
@@ -315,7 +315,7 @@ def test_a_timeout_of_0_takes_a_free_lock(start: Start) -> None:
     def is_taken(cluster: Cluster) -> bool:
         """One try may fail on a machine that is busy; all of them would if 0 meant no time at all."""
         try:
-            cluster.release(cluster.lock("x", timeout=0).acquire())
+            cluster._release(cluster.lock("x", timeout=0).acquire())
         except LockTimeout:
             return False
         return True

@@ -23,7 +23,7 @@ from habemus.runtimes.live.clients.protocol import (
     lock_name,
 )
 from habemus.runtimes.live.default_cluster import SOCKET, cluster_meant, sockets_in
-from habemus.supervise.locked_command import Wish, hold
+from habemus.supervise.locked_command import LockRequest, hold
 from habemus.supervise.process_tree import now_us
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from habemus.supervise.locked_command import Line
-    from habemus.supervise.node_connections import Reaching
+    from habemus.supervise.node_connections import NodeFinder
 
 PATH_LIMIT = 100
 """Bytes of the path of a socket, about which systems differ."""
@@ -42,18 +42,18 @@ LINE_LIMIT = 1 << 20
 
 def run(arguments: list[str]) -> None:
     """Leaves the program if the arguments are plain; else returns, with nothing done."""
-    wish = parse(arguments)
-    if wish is None:
+    request = parse(arguments)
+    if request is None:
         return
 
-    code = hold(wish, _Connecting(wish.cluster), _quoted)
+    code = hold(request, _Connecting(request.cluster), _quoted)
     os._exit(code)  # nothing is left to be cleaned up, and that takes a while
 
 
 # The command line.
 
 
-def parse(arguments: list[str]) -> Wish | None:
+def parse(arguments: list[str]) -> LockRequest | None:
     """None if this is not the plain form: `lock NAME [--OPTION VALUE ...] -- COMMAND ...`, in this
     or another order before the dashes.
     """
@@ -63,7 +63,7 @@ def parse(arguments: list[str]) -> Wish | None:
         return None
 
 
-def _parsed(arguments: list[str]) -> Wish:
+def _parsed(arguments: list[str]) -> LockRequest:
     dashes = arguments.index("--")
     command = arguments[dashes + 1 :]
     names = []
@@ -92,7 +92,7 @@ def _parsed(arguments: list[str]) -> Wish:
         raise ValueError
     if arguments[0] != "lead":
         lock_name(name)
-    return Wish(
+    return LockRequest(
         name,
         command,
         leads=arguments[0] == "lead",
@@ -138,7 +138,7 @@ class _Connecting:
     def __init__(self, named: str | None) -> None:
         self._named = named
         self._left = ""  # the path of the node that was asked first
-        self._others: Reaching | None = None
+        self._others: NodeFinder | None = None
 
     def __call__(self, deadline_us: int | None) -> Line:
         if self._others is None and not self._left:
@@ -147,9 +147,9 @@ class _Connecting:
                 self._left = found.path
                 return found
         if self._others is None:
-            from habemus.supervise.node_connections import Reaching
+            from habemus.supervise.node_connections import NodeFinder
 
-            self._others = Reaching(self._named, {}, self._left)
+            self._others = NodeFinder(self._named, {}, self._left)
         return self._others(deadline_us)
 
 

@@ -14,7 +14,7 @@ from habemus.client.errors import Unreachable
 from habemus.runtimes.live.default_cluster import SECRET, cluster_meant, sockets_in
 
 
-class Place(NamedTuple):
+class NodeAddress(NamedTuple):
     """Where one node can be found: by a path, or by host and port."""
 
     path: str = ""
@@ -27,14 +27,14 @@ class Place(NamedTuple):
         )
 
 
-class Whereabouts(NamedTuple):
-    places: list[Place]
+class ClusterAddress(NamedTuple):
+    nodes: list[NodeAddress]
     secret: bytes | None = None
     authority: str = ""  # the file of the certificate that signs the others
     folder: str = ""  # of `habemus up`, where nodes come and go
 
 
-def whereabouts(named: str | None = None) -> Whereabouts:
+def cluster_address(named: str | None = None) -> ClusterAddress:
     """Where to look; `Unreachable` if nothing is known of a cluster."""
     named = cluster_meant(named)
     if not named:
@@ -47,17 +47,17 @@ def whereabouts(named: str | None = None) -> Whereabouts:
     if named.endswith(".toml"):
         return _in_file(named)
     if "/" in named or named.endswith(".sock"):
-        return Whereabouts([Place(named)])
-    return Whereabouts([_address(each.strip()) for each in named.split(",") if each.strip()])
+        return ClusterAddress([NodeAddress(named)])
+    return ClusterAddress([_address(each.strip()) for each in named.split(",") if each.strip()])
 
 
-def _in_folder(folder: str) -> Whereabouts:
+def _in_folder(folder: str) -> ClusterAddress:
     file = _path(folder, SECRET)
     secret = secret_in(file) if os.path.exists(file) else None  # noqa: PTH110
-    return Whereabouts([Place(path) for path in sockets_in(folder)], secret, folder=folder)
+    return ClusterAddress([NodeAddress(path) for path in sockets_in(folder)], secret, folder=folder)
 
 
-def _in_file(path: str) -> Whereabouts:
+def _in_file(path: str) -> ClusterAddress:
     """From a cluster's own file: local sockets first, where there are any."""
     import tomllib
 
@@ -75,7 +75,7 @@ def _in_file(path: str) -> Whereabouts:
     for number, address in nodes.items():
         _check_kind(path, f"nodes.{number}", address, str)
     socket = found.get("socket", "")
-    local = [Place(_path(folder, socket.replace("{id}", node))) for node in nodes if socket]
+    local = [NodeAddress(_path(folder, socket.replace("{id}", node))) for node in nodes if socket]
     places = [place for place in local if os.path.exists(place.path)] + [  # noqa: PTH110
         _address(each) for each in nodes.values()
     ]
@@ -83,7 +83,7 @@ def _in_file(path: str) -> Whereabouts:
     secret = secret_in(_path(folder, secret_file)) if secret_file else None
     authority = found.get("tls", {}).get("ca", "")
     _check_kind(path, "tls.ca", authority, str)
-    return Whereabouts(places, secret, _path(folder, authority) if authority else "")
+    return ClusterAddress(places, secret, _path(folder, authority) if authority else "")
 
 
 def _check_kind(path: str, name: str, found: object, kind: type) -> None:
@@ -110,7 +110,7 @@ def secret_in(path: str) -> bytes:
     return secret
 
 
-def _address(text: str) -> Place:
+def _address(text: str) -> NodeAddress:
     host, colon, port = text.rpartition(":")
     if (
         not colon
@@ -122,4 +122,4 @@ def _address(text: str) -> Place:
             f'{text!r} is not where a cluster could be: write "127.0.0.1:7400", a socket, a'
             " cluster.toml or a folder"
         )
-    return Place(host=host.strip("[]"), port=int(port))
+    return NodeAddress(host=host.strip("[]"), port=int(port))

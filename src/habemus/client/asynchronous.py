@@ -22,30 +22,36 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from habemus import boottime
-from habemus.client.address import Place
+from habemus.client.address import NodeAddress
 from habemus.client.attempts import TRY_SECONDS, Attempts
 from habemus.client.blocking import (
     GRACE_SECONDS,
+    AcquireRequest,
     LeftNodes,
-    Request,
-    Standing,
+    LockState,
     checked_timeout,
     lost_inside,
     opened,
 )
-from habemus.client.connection import ANSWER_SECONDS, Closed, at_path, check_certificate, security
+from habemus.client.connection import (
+    ANSWER_SECONDS,
+    ConnectionClosed,
+    at_path,
+    check_certificate,
+    security,
+)
 from habemus.client.credentials import Credentials
 from habemus.client.errors import (
     LockLost,
     LockTimeout,
+    NodeTimeout,
     ProtocolError,
     RefusedByNode,
-    Silent,
     Unreachable,
 )
 from habemus.client.lease import Lease
 from habemus.client.protocol import LINE_LIMIT, Greeting, decode, encode
-from habemus.client.session import Session, own_label
+from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import (
     CONNECT_SECONDS,
     ELECTIONS,
@@ -140,9 +146,9 @@ class AsyncCluster:
         self._named = named
         self._credentials = credentials
         self._label = label
-        self._session: Session | None = None
+        self._session: NodeSession | None = None
         self._lines: dict[
-            Session, _Lines
+            NodeSession, _Lines
         ] = {}  # of the session, and of those that were left but still have leases
         self._left = LeftNodes()
         self._opening = asyncio.Lock()
@@ -176,7 +182,7 @@ class AsyncCluster:
         for lines in self._lines.values():
             lines.transport.close()
 
-    async def _connected(self, within: float | None = None) -> tuple[Session, _Lines]:
+    async def _connected(self, within: float | None = None) -> tuple[NodeSession, _Lines]:
         """With a node that answers; another one if the one before has gone or was left."""
         session = self._session
         lines = None if session is None else self._lines.get(session)
@@ -188,7 +194,7 @@ class AsyncCluster:
                     self._left.add(self._session)
                 self._close_ended()
                 self._session = await _opened(
-                    self._named, self._credentials, self.label, self._left.places, within
+                    self._named, self._credentials, self.label, self._left.addresses, within
                 )
                 self._left.is_known = True
             lines = self._lines.get(self._session)
@@ -219,7 +225,7 @@ class AsyncCluster:
         Re-entrant: by the same task.
         """
         return AsyncLock(
-            self, Request(service, [lock_name(name)], lease), timeout, reentrant, on_lost
+            self, AcquireRequest(service, [lock_name(name)], lease), timeout, reentrant, on_lost
         )
 
     async def try_lock(
@@ -229,13 +235,13 @@ class AsyncCluster:
         *,
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
-    ) -> AsyncHeld | None:
+    ) -> AsyncHeldLock | None:
         """The lock if it is free now, else None; to be used by `async with` or released."""
         try:
-            return AsyncHeld(
+            return AsyncHeldLock(
                 self,
-                await self.acquire(
-                    Request(service, [lock_name(name)], lease), TRY_SECONDS, on_lost
+                await self._acquire(
+                    AcquireRequest(service, [lock_name(name)], lease), TRY_SECONDS, on_lost
                 ),
             )
         except LockTimeout:
@@ -256,7 +262,11 @@ class AsyncCluster:
         The size belongs to the name: clients that give another size use another semaphore.
         """
         return AsyncLock(
-            self, Request(service, semaphore_names(name, size), lease), timeout, False, on_lost
+            self,
+            AcquireRequest(service, semaphore_names(name, size), lease),
+            timeout,
+            False,
+            on_lost,
         )
 
     @asynccontextmanager
@@ -285,12 +295,12 @@ class AsyncCluster:
                 )
             yield leases
 
-    def election(self, name: str, *, service: str = LOCKS) -> AsyncElection:
-        return AsyncElection(self, name, service)
+    def election(self, name: str, *, service: str = LOCKS) -> AsyncLeaderElection:
+        return AsyncLeaderElection(self, name, service)
 
-    async def acquire(
+    async def _acquire(
         self,
-        request: Request,
+        request: AcquireRequest,
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None = None,
     ) -> Lease:
@@ -303,7 +313,7 @@ class AsyncCluster:
             except Unreachable as reason:
                 attempts.failed(reason, is_known=self._left.is_known)
             except TimeoutError:
-                attempts.failed(Silent("no node has answered in time"))
+                attempts.failed(NodeTimeout("no node has answered in time"))
             else:
                 line = await self._asked(session, lines, request, attempts)
                 if line[0] == "granted":
@@ -312,13 +322,13 @@ class AsyncCluster:
                         if on_lost is not None:
                             lease.on_lost(on_lost)
                         return lease
-                    lines.say(["release", lease.id])
+                    lines.say(["release", lease._id])
                 elif line[0] != "ended":
                     request.take_refusal(session, attempts, line)
             await asyncio.sleep(attempts.pause(request.shown))
 
     async def _asked(
-        self, session: Session, lines: _Lines, request: Request, attempts: Attempts
+        self, session: NodeSession, lines: _Lines, request: AcquireRequest, attempts: Attempts
     ) -> list[Any]:
         id, left = next(session.ids), attempts.left()
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
@@ -331,7 +341,7 @@ class AsyncCluster:
             session.begin_waiting(id, request.lease_ms)
             async with asyncio.timeout(None if left is None else left + GRACE_SECONDS):
                 line = await answer
-        except Closed:
+        except ConnectionClosed:
             pass  # the session was left or has ended in between
         except TimeoutError:
             why = f"node {session.node} does not answer"
@@ -348,24 +358,24 @@ class AsyncCluster:
             session.end_waiting(id)
         return line
 
-    async def is_lost_now(self, lease: Lease) -> bool:
+    async def _is_lost_now(self, lease: Lease) -> bool:
         """Look at the connection and the clock, and return whether the lock is lost."""
-        lines = self._lines.get(lease.session)
+        lines = self._lines.get(lease._session)
         if lines is not None:
             await lines.look()
-        return lease.is_lost_now()
+        return lease._is_lost_now()
 
-    def release(self, lease: Lease, to: str | None = None) -> None:
+    def _release(self, lease: Lease, to: str | None = None) -> None:
         """At once: nobody waits for an answer."""
-        if lease.end():
-            lease.session.forget(lease)
-            lines = self._lines.get(lease.session)
+        if lease._end():
+            lease._session.forget(lease)
+            lines = self._lines.get(lease._session)
             if lines is not None:  # else its connection has ended, and that has released it
-                lines.say(["release", lease.id] if to is None else ["transfer", lease.id, to])
+                lines.say(["release", lease._id] if to is None else ["transfer", lease._id, to])
 
     # Looking.
 
-    async def watch(self, name: str, *, service: str = LOCKS) -> AsyncIterator[Standing]:
+    async def watch(self, name: str, *, service: str = LOCKS) -> AsyncIterator[LockState]:
         """Who holds a lock, now and whenever that changes; for ever."""
         attempts = Attempts(None)
         while True:
@@ -385,8 +395,8 @@ class AsyncCluster:
                     if line[0] in ("refused", "malformed"):
                         raise RefusedByNode(line[3])
                     attempts = Attempts(None)
-                    yield Standing.of(line[2])
-            except Closed:
+                    yield LockState.of(line[2])
+            except ConnectionClosed:
                 pass  # the session was left or has ended in between
             finally:
                 session.end_waiting(id)
@@ -418,14 +428,14 @@ async def _opened(
     named: str | None,
     credentials: Credentials,
     label: str,
-    left: Mapping[Place, float] | None = None,
+    left: Mapping[NodeAddress, float] | None = None,
     within: float | None = None,
-) -> Session:
+) -> NodeSession:
     """In a thread, which cannot be cancelled: if the task is, what comes of it is closed."""
-    made: list[Session] = []
+    made: list[NodeSession] = []
     is_wanted = True
 
-    def open_there() -> Session:
+    def open_there() -> NodeSession:
         made.append(opened(named, credentials, label, dict(left or {}), within))
         if not is_wanted:
             made[0].close()
@@ -440,7 +450,7 @@ async def _opened(
         raise
 
 
-async def _joined(session: Session) -> _Lines:
+async def _joined(session: NodeSession) -> _Lines:
     """A connection of the event loop's own, of a session that there is already."""
     loop = asyncio.get_running_loop()
     place, credentials = session.place, session.credentials
@@ -473,13 +483,13 @@ async def _joined(session: Session) -> _Lines:
     return lines
 
 
-def _tell_left(loop: asyncio.AbstractEventLoop, lines: _Lines, session: Session) -> None:
+def _tell_left(loop: asyncio.AbstractEventLoop, lines: _Lines, session: NodeSession) -> None:
     """The session is left: have its requests made elsewhere.  Called by any thread."""
     with suppress(RuntimeError):  # the loop may have closed
         loop.call_soon_threadsafe(lines.end_requests, "ended", session.leaving)
 
 
-async def _greet(lines: _Lines, session: Session) -> None:
+async def _greet(lines: _Lines, session: NodeSession) -> None:
     credentials = session.credentials
     if credentials.authority and not session.place.path:
         certificate = lines.transport.get_extra_info("peercert") or {}
@@ -496,7 +506,7 @@ async def _greet(lines: _Lines, session: Session) -> None:
         said = greeting.answer(line)
 
 
-class AsyncHeld:
+class AsyncHeldLock:
     """A lease to be used by `async with`; released once, at the end.  The task inside is cancelled
     if the lock is lost.
     """
@@ -530,7 +540,7 @@ class AsyncHeld:
     ) -> None:
         task, self._task = self._task, None
         try:
-            was_lost = await self._cluster.is_lost_now(self.lease)
+            was_lost = await self._cluster._is_lost_now(self.lease)
         finally:
             self.release()
             if self._has_cancelled and task is not None:
@@ -541,16 +551,16 @@ class AsyncHeld:
             raise lost_inside(self.lease) from error
 
     def release(self) -> None:
-        self._cluster.release(self.lease)
+        self._cluster._release(self.lease)
 
 
 class AsyncLock:
-    """A wish, which can be granted many times; each `acquire` is one, and gives a lease of its own."""
+    """A request, which can be granted many times; each `acquire` is one, and gives a lease of its own."""
 
     def __init__(
         self,
         cluster: AsyncCluster,
-        request: Request,
+        request: AcquireRequest,
         timeout: float | None,
         reentrant: bool,
         on_lost: Callable[[Lease], None] | None,
@@ -561,15 +571,15 @@ class AsyncLock:
         self._reentrant = reentrant
         self._on_lost = on_lost
         self._entered: dict[
-            asyncio.Task[Any] | None, list[AsyncHeld]
+            asyncio.Task[Any] | None, list[AsyncHeldLock]
         ] = {}  # by task: in a semaphore several are inside
 
     async def acquire(self) -> Lease:
         """Waits for the lock.  `release` it, or use `async with`."""
-        return await self._cluster.acquire(self._request, self._timeout, self._on_lost)
+        return await self._cluster._acquire(self._request, self._timeout, self._on_lost)
 
     def release(self, lease: Lease) -> None:
-        self._cluster.release(lease)
+        self._cluster._release(lease)
 
     async def __aenter__(self) -> Lease:
         me = asyncio.current_task()
@@ -577,7 +587,7 @@ class AsyncLock:
         if self._reentrant and mine and mine[-1].lease.held:
             mine.append(mine[-1])
             return mine[-1].lease
-        held = AsyncHeld(self._cluster, await self.acquire())
+        held = AsyncHeldLock(self._cluster, await self.acquire())
         self._entered.setdefault(me, []).append(held)
         return await held.__aenter__()
 
@@ -596,8 +606,8 @@ class AsyncLock:
             await held.__aexit__(kind, error, trace)
 
 
-class AsyncElection:
-    """Who leads; see `Election`."""
+class AsyncLeaderElection:
+    """Who leads; see `LeaderElection`."""
 
     def __init__(self, cluster: AsyncCluster, name: str, service: str) -> None:
         self.name = name
@@ -616,7 +626,7 @@ class AsyncElection:
         """Waits until nobody else leads; the term of office ends with the `async with`, or before,
         by `resign` or `transfer`.
         """
-        request = Request(self._service, [ELECTIONS + self.name], lease)
+        request = AcquireRequest(self._service, [ELECTIONS + self.name], lease)
         lock = AsyncLock(self._cluster, request, checked_timeout(timeout), False, on_lost)
         async with lock as term:
             self._lease = term
@@ -630,7 +640,7 @@ class AsyncElection:
         """Ends the term that was begun here."""
         lease, self._lease = self._lease, None
         if lease is not None:
-            self._cluster.release(lease)
+            self._cluster._release(lease)
 
     async def transfer(self, to: str) -> None:
         """Resigns in favour of the client with this label, for whom the others stand back for a
@@ -639,14 +649,14 @@ class AsyncElection:
         lease, self._lease = self._lease, None
         if lease is None:
             raise LockLost(f"this client does not lead {self.name}")
-        self._cluster.release(lease, to)
+        self._cluster._release(lease, to)
 
-    async def leader(self) -> Standing | None:
+    async def leader(self) -> LockState | None:
         """Who leads now, as far as the node knows; None if nobody does."""
         async for standing in self.observe():
             return standing if standing.holder is not None else None
         return None
 
-    def observe(self) -> AsyncIterator[Standing]:
+    def observe(self) -> AsyncIterator[LockState]:
         """Who leads, now and whenever that changes; for ever."""
         return self._cluster.watch(ELECTIONS + self.name, service=self._service)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from habemus import boottime
-from habemus.client.address import Place
+from habemus.client.address import NodeAddress
 from habemus.client.errors import HabemusError, LockTimeout, Unreachable
 from habemus.runtimes.live.clients.protocol import TRY_MS
 
@@ -66,7 +66,7 @@ class Attempts:
         return LockTimeout(f"timed out after {self._timeout:g} s waiting for {what}{why}")
 
 
-def in_order(places: Sequence[Place], left: Mapping[Place, float]) -> list[Place]:
+def in_order(places: Sequence[NodeAddress], left: Mapping[NodeAddress, float]) -> list[NodeAddress]:
     """Return the places in the order in which to try them.
 
     Local sockets come before addresses, and each kind in random order, so that clients spread over

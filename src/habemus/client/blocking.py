@@ -21,21 +21,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from habemus import boottime
-from habemus.client.address import Place, whereabouts
+from habemus.client.address import NodeAddress, cluster_address
 from habemus.client.attempts import TRY_SECONDS, Attempts
-from habemus.client.connection import ANSWER_SECONDS, Closed, Wire
+from habemus.client.connection import ANSWER_SECONDS, ConnectionClosed, NodeConnection
 from habemus.client.credentials import Credentials
 from habemus.client.errors import (
     HabemusError,
     LockLost,
     LockTimeout,
+    NodeTimeout,
     RefusedByNode,
-    Silent,
     Unreachable,
 )
 from habemus.client.lease import Lease
 from habemus.client.protocol import encode
-from habemus.client.session import Session, now_us, own_label
+from habemus.client.session import NodeSession, now_us, own_label
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LINE_LIMIT,
@@ -54,8 +54,8 @@ NUMBERS_LIMIT = 200
 """Bytes of a request beside its names."""
 
 
-class Standing(NamedTuple):
-    """Who holds a lock, or leads, as far as the after_delivery's node knows."""
+class LockState(NamedTuple):
+    """Who holds a lock, or leads, as far as the onlooker's node knows."""
 
     holder: str | None
     node: int | None
@@ -71,7 +71,7 @@ class Standing(NamedTuple):
         return cls(told.get("holder"), told.get("node"), told.get("token"), told.get("waiting", 0))
 
 
-class Request:
+class AcquireRequest:
     """What is asked for: one of some locks, by which service, for how long.  Common to the blocking
     and the asynchronous client.
     """
@@ -87,9 +87,9 @@ class Request:
         self._before = b""
         self._after = b""
         self._lease_ms: int | None = None
-        self._session: Session | None = None
+        self._session: NodeSession | None = None
 
-    def line(self, session: Session, id: int, timeout_ms: int | None) -> bytes:
+    def line(self, session: NodeSession, id: int, timeout_ms: int | None) -> bytes:
         if self._session is not session:  # most of the line is always the same
             self._session = session
             self._lease_ms = session.lease_ms(self.service, self.lease)
@@ -114,7 +114,7 @@ class Request:
     def lease_ms(self) -> int | None:
         return self._lease_ms
 
-    def take_refusal(self, session: Session, attempts: Attempts, line: list[Any]) -> None:
+    def take_refusal(self, session: NodeSession, attempts: Attempts, line: list[Any]) -> None:
         """Leave the node if another one may grant the request; raise if none will."""
         _, _, word, why = line
         if word == "timeout":
@@ -153,23 +153,23 @@ def opened(
     named: str | None,
     given: Credentials,
     label: str,
-    left: Mapping[Place, float] | None = None,
+    left: Mapping[NodeAddress, float] | None = None,
     within: float | None = None,
-) -> Session:
-    where = whereabouts(named)
-    return Session(where, given.at(where), label, left, within)
+) -> NodeSession:
+    where = cluster_address(named)
+    return NodeSession(where, given.at(where), label, left, within)
 
 
 class LeftNodes:
     """The nodes that a client has left, and what it may still hold there."""
 
     def __init__(self) -> None:
-        self.places: dict[Place, float] = {}  # and when
+        self.addresses: dict[NodeAddress, float] = {}  # and when
         self.is_known = False  # whether any node has ever answered
-        self._sessions: list[Session] = []
+        self._sessions: list[NodeSession] = []
 
-    def add(self, session: Session) -> None:
-        self.places[session.place] = boottime.seconds()
+    def add(self, session: NodeSession) -> None:
+        self.addresses[session.place] = boottime.seconds()
         self._sessions = [each for each in (*self._sessions, session) if not each.over]
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class Cluster:
         self._named = named
         self._credentials = credentials
         self._label = label
-        self._session: Session | None = None
+        self._session: NodeSession | None = None
         self._left = LeftNodes()
         self._opening = threading.Lock()
         self._own: dict[
@@ -199,7 +199,7 @@ class Cluster:
         return self._label or own_label()
 
     def __enter__(self) -> Self:
-        self.session()
+        self._connected()
         return self
 
     def __exit__(
@@ -234,20 +234,20 @@ class Cluster:
             session.close()
         self._left.close()
 
-    def session(self, within: float | None = None) -> Session:
+    def _connected(self, within: float | None = None) -> NodeSession:
         """With a node that answers; another one if the one before has gone or was left."""
         session = self._session
         if session is not None and session.is_open:
             return session
         if not self._opening.acquire(timeout=-1 if within is None else within):
-            raise Silent("no node has answered in time")
+            raise NodeTimeout("no node has answered in time")
         try:
             session = self._session
             if session is None or not session.is_open:
                 if session is not None:
                     self._left.add(session)
                 self._session = session = opened(
-                    self._named, self._credentials, self.label, self._left.places, within
+                    self._named, self._credentials, self.label, self._left.addresses, within
                 )
                 self._left.is_known = True
             return session
@@ -286,9 +286,14 @@ class Cluster:
                     "a lock that is kept cannot be taken twice: keep or reentrant, not both"
                 )
             return KeptLock(
-                self, Request(service, [lock_name(name)], lease, keeps=True), timeout, on_lost
+                self,
+                AcquireRequest(service, [lock_name(name)], lease, keeps=True),
+                timeout,
+                on_lost,
             )
-        return Lock(self, Request(service, [lock_name(name)], lease), timeout, reentrant, on_lost)
+        return Lock(
+            self, AcquireRequest(service, [lock_name(name)], lease), timeout, reentrant, on_lost
+        )
 
     def try_lock(
         self,
@@ -297,11 +302,14 @@ class Cluster:
         *,
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
-    ) -> Held | None:
+    ) -> HeldLock | None:
         """The lock if it is free now, else None; to be used by `with` or released."""
         try:
-            return Held(
-                self, self.acquire(Request(service, [lock_name(name)], lease), TRY_SECONDS, on_lost)
+            return HeldLock(
+                self,
+                self._acquire(
+                    AcquireRequest(service, [lock_name(name)], lease), TRY_SECONDS, on_lost
+                ),
             )
         except LockTimeout:
             return None
@@ -321,7 +329,11 @@ class Cluster:
         The size belongs to the name: clients that give another size use another semaphore.
         """
         return Lock(
-            self, Request(service, semaphore_names(name, size), lease), timeout, False, on_lost
+            self,
+            AcquireRequest(service, semaphore_names(name, size), lease),
+            timeout,
+            False,
+            on_lost,
         )
 
     @contextmanager
@@ -350,12 +362,12 @@ class Cluster:
                 )
             yield leases
 
-    def election(self, name: str, *, service: str = LOCKS) -> Election:
-        return Election(self, name, service)
+    def election(self, name: str, *, service: str = LOCKS) -> LeaderElection:
+        return LeaderElection(self, name, service)
 
-    def acquire(
+    def _acquire(
         self,
-        request: Request,
+        request: AcquireRequest,
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None = None,
     ) -> Lease:
@@ -363,36 +375,40 @@ class Cluster:
         attempts = Attempts(timeout)
         while True:
             try:
-                session = self.session(attempts.left())
+                session = self._connected(attempts.left())
             except Unreachable as reason:
                 attempts.failed(reason, is_known=self._left.is_known)
             else:
-                lease = self._acquire(session, request, attempts)
+                lease = self._acquire_at(session, request, attempts)
                 if lease is not None:
                     if on_lost is not None:
                         lease.on_lost(on_lost)
                     return lease
             sleep(attempts.pause(request.shown))
 
-    def _acquire(self, session: Session, request: Request, attempts: Attempts) -> Lease | None:
+    def _acquire_at(
+        self, session: NodeSession, request: AcquireRequest, attempts: Attempts
+    ) -> Lease | None:
         """None if the node has gone, was left, or granted the lock too late for it to be worth
         anything.
         """
         try:
-            wire = session.wire()
-        except Closed as reason:
+            connection = session.connection()
+        except ConnectionClosed as reason:
             session.close(f"node {session.node} has gone: {reason}")
             return None
         id, left = next(session.ids), attempts.left()
         try:
-            wire.send(request.line(session, id, None if left is None else round(left * 1_000)))
-            session.begin_waiting(id, request.lease_ms, wire)
+            connection.send(
+                request.line(session, id, None if left is None else round(left * 1_000))
+            )
+            session.begin_waiting(id, request.lease_ms, connection)
             try:
-                line = _answer(wire, id, None if left is None else left + GRACE_SECONDS)
+                line = _answer(connection, id, None if left is None else left + GRACE_SECONDS)
             finally:
                 session.end_waiting(id)
         except BaseException as reason:  # an interrupt, too: closing takes back what was asked for
-            wire.close()
+            connection.close()
             if isinstance(reason, TimeoutError):
                 why = f"node {session.node} does not answer"
                 attempts.failed(why)
@@ -406,49 +422,49 @@ class Cluster:
                 )  # the next one may be there
             return None
         if line[0] == "granted":
-            lease = session.granted(request.service, line, wire)
+            lease = session.granted(request.service, line, connection)
             return None if lease.lost else lease
         if line[1] is None:
-            wire.close()  # the node has had enough of it
+            connection.close()  # the node has had enough of it
         else:
-            session.put_back(wire)
+            session.put_back(connection)
         request.take_refusal(session, attempts, line)
         return None
 
-    def release(self, lease: Lease, to: str | None = None) -> None:
+    def _release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock, unless it turns out to be lost: then `on_lost` is called, and
         `lease.lost` says so.
         """
-        lease.is_lost_now()
+        lease._is_lost_now()
         last = (
-            b'["release",%d]\n' % lease.id
+            b'["release",%d]\n' % lease._id
             if to is None
-            else f'["transfer",{lease.id},{encode(to)}]\n'.encode()
+            else f'["transfer",{lease._id},{encode(to)}]\n'.encode()
         )
-        lease.session.release(lease, last)
+        lease._session.release(lease, last)
 
     # Looking.
 
-    def watch(self, name: str, *, service: str = LOCKS) -> Iterator[Standing]:
+    def watch(self, name: str, *, service: str = LOCKS) -> Iterator[LockState]:
         """Who holds a lock, now and whenever that changes; for ever."""
         for told in self._news(service, name):
-            yield Standing.of(told)
+            yield LockState.of(told)
 
     def _news(self, service: str, name: str) -> Iterator[dict[str, Any]]:
         attempts = Attempts(None)
         while True:
-            wire = None
+            connection = None
             try:
-                session = self.session()
-                wire = Wire(
+                session = self._connected()
+                connection = NodeConnection(
                     session.place, session.credentials, session.label
                 )  # of its own: it has nothing to do with any lock
                 id = next(session.ids)
-                session.begin_waiting(id, None, wire)  # so that a node that hangs is left
+                session.begin_waiting(id, None, connection)  # so that a node that hangs is left
                 try:
-                    wire.say("watch", id, service, name)
+                    connection.say("watch", id, service, name)
                     while True:
-                        line = wire.hear()
+                        line = connection.hear()
                         if line[0] == "refused":
                             raise RefusedByNode(line[3])
                         if line[0] == "news":
@@ -462,62 +478,46 @@ class Cluster:
                 if session.is_open:
                     session.close(f"node {session.node} has gone: {reason}")
             finally:
-                if wire is not None:
-                    wire.close()
+                if connection is not None:
+                    connection.close()
             sleep(attempts.pause(name))
 
     def status(self) -> dict[str, Any]:
         """What goes on at the node that this client talks to."""
         return self._ask("status")
 
-    def round_trips(self, count: int, pause: float = 0.001) -> Iterator[int]:
-        """How long the node takes to answer, in microseconds, so many times."""
-        session = self.session()
-        wire = session.wire()
-        try:
-            for _ in range(count):
-                said = now_us()
-                wire.say("alive", said)
-                _answer(wire, said, ANSWER_SECONDS)
-                yield now_us() - said
-                sleep(pause)
-        except OSError as reason:
-            raise Unreachable(f"node {session.node} does not answer: {reason}") from None
-        finally:
-            wire.close()
-
     def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
         """For operators: whoever holds the lock at this node loses it."""
         return self._ask("force", service, name)
 
     def _ask(self, word: str, *rest: str) -> dict[str, Any]:
-        session = self.session()
-        wire = session.wire()
+        session = self._connected()
+        connection = session.connection()
         id = next(session.ids)
         try:
-            wire.say(word, id, *rest)
-            line = _answer(wire, id, ANSWER_SECONDS)
+            connection.say(word, id, *rest)
+            line = _answer(connection, id, ANSWER_SECONDS)
         except OSError as reason:
-            wire.close()
+            connection.close()
             raise Unreachable(f"node {session.node} does not answer: {reason}") from None
-        session.put_back(wire)
+        session.put_back(connection)
         if line[0] == "refused":
             raise RefusedByNode(line[3])
         answer: dict[str, Any] = line[2]
         return answer
 
 
-def _answer(wire: Wire, id: int, timeout: float | None) -> list[Any]:
+def _answer(connection: NodeConnection, id: int, timeout: float | None) -> list[Any]:
     """The line that answers the request of this id; what is left over from earlier ones is not of
     interest any more.
     """
     while True:
-        line = wire.hear(timeout)
+        line = connection.hear(timeout)
         if line[1] == id or (line[0] == "refused" and line[1] is None):
             return line
 
 
-class Held:
+class HeldLock:
     """A lease to be used by `with`; released once, at the end."""
 
     def __init__(self, cluster: Cluster, lease: Lease) -> None:
@@ -538,7 +538,7 @@ class Held:
             raise lost_inside(self.lease)
 
     def release(self) -> None:
-        self._cluster.release(self.lease)
+        self._cluster._release(self.lease)
 
 
 class _Own(NamedTuple):
@@ -547,12 +547,12 @@ class _Own(NamedTuple):
 
 
 class Lock:
-    """A wish, which can be granted many times; each `acquire` is one, and gives a lease of its own."""
+    """A request, which can be granted many times; each `acquire` is one, and gives a lease of its own."""
 
     def __init__(
         self,
         cluster: Cluster,
-        request: Request,
+        request: AcquireRequest,
         timeout: float | None,
         reentrant: bool,
         on_lost: Callable[[Lease], None] | None,
@@ -567,13 +567,13 @@ class Lock:
     def acquire(self) -> Lease:
         """Waits for the lock.  `release` it, or use `with`."""
         if not self._reentrant:
-            return self._cluster.acquire(self._request, self._timeout, self._on_lost)
+            return self._cluster._acquire(self._request, self._timeout, self._on_lost)
         own, key = self._cluster._own, self._key()
         found = own.get(key)
         if found is not None and found.lease.held:
             own[key] = _Own(found.lease, found.depth + 1)
             return found.lease
-        lease = self._cluster.acquire(self._request, self._timeout, self._on_lost)
+        lease = self._cluster._acquire(self._request, self._timeout, self._on_lost)
         own[key] = _Own(lease, 1)
         return lease
 
@@ -585,7 +585,7 @@ class Lock:
                 own[key] = _Own(lease, found.depth - 1)
                 return
             own.pop(key, None)
-        self._cluster.release(lease)
+        self._cluster._release(lease)
 
     def _key(self) -> tuple[int, str, tuple[str, ...]]:
         return threading.get_ident(), self._request.service, tuple(self._request.names)
@@ -620,7 +620,7 @@ class KeptLock:
     def __init__(
         self,
         cluster: Cluster,
-        request: Request,
+        request: AcquireRequest,
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None,
     ) -> None:
@@ -644,13 +644,13 @@ class KeptLock:
             if lease is not None and lease.held and not (self._is_used or self._is_wanted):
                 self._is_used = True
                 return lease
-        lease = self._cluster.acquire(self._request, self._timeout, self._on_lost)
+        lease = self._cluster._acquire(self._request, self._timeout, self._on_lost)
         if (
-            not lease.session.welcome["services"]
+            not lease._session.welcome["services"]
             .get(self._request.service, {})
             .get("sees_waiters", True)
         ):
-            self._cluster.release(lease)
+            self._cluster._release(lease)
             raise RefusedByNode(
                 f"the algorithm of {self._request.service} does not tell a holder that others wait,"
                 " so nothing can be kept"
@@ -658,19 +658,19 @@ class KeptLock:
         with self._guard:
             if self._lease is None or not self._lease.held:
                 self._lease, self._is_used, self._is_wanted = lease, True, False
-                lease.on_wanted = self._hear_wish
-                lease.session.hurry()
+                lease._on_wanted = self._hear_wish
+                lease._session.hurry()
         return lease
 
     def release(self, lease: Lease) -> None:
-        lease.is_lost_now()
+        lease._is_lost_now()
         with self._guard:
             if lease is self._lease:
                 self._is_used = False
                 if not self._is_wanted and lease.held:
                     return
                 self._lease = None
-        self._cluster.release(lease)
+        self._cluster._release(lease)
 
     def _hear_wish(self) -> None:
         with self._guard:
@@ -679,7 +679,7 @@ class KeptLock:
             if self._is_used or lease is None:
                 return
             self._lease = None
-        self._cluster.release(lease)
+        self._cluster._release(lease)
 
     def __enter__(self) -> Lease:
         lease = self._entered[threading.get_ident()] = self.acquire()
@@ -704,7 +704,7 @@ def lost_inside(lease: Lease) -> LockLost:
     return LockLost(f"{lease.name} was lost before it was released")
 
 
-class Election:
+class LeaderElection:
     """Who leads.  To lead is to hold a lock; its token is the term, and grows with every new
     leader.
     """
@@ -727,7 +727,7 @@ class Election:
             self,
             Lock(
                 self._cluster,
-                Request(self._service, [ELECTIONS + self.name], lease),
+                AcquireRequest(self._service, [ELECTIONS + self.name], lease),
                 timeout,
                 False,
                 on_lost,
@@ -738,7 +738,7 @@ class Election:
         """Ends the term that was begun here."""
         lease, self._lease = self._lease, None
         if lease is not None:
-            self._cluster.release(lease)
+            self._cluster._release(lease)
 
     def transfer(self, to: str) -> None:
         """Resigns in favour of the client with this label, for whom the others stand back for a
@@ -747,15 +747,15 @@ class Election:
         lease, self._lease = self._lease, None
         if lease is None:
             raise LockLost(f"this client does not lead {self.name}")
-        self._cluster.release(lease, to)
+        self._cluster._release(lease, to)
 
-    def leader(self) -> Standing | None:
+    def leader(self) -> LockState | None:
         """Who leads now, as far as the node knows; None if nobody does."""
         for standing in self.observe():
             return standing if standing.holder is not None else None
         return None
 
-    def observe(self) -> Iterator[Standing]:
+    def observe(self) -> Iterator[LockState]:
         """Who leads, now and whenever that changes; for ever."""
         return self._cluster.watch(ELECTIONS + self.name, service=self._service)
 
@@ -766,19 +766,19 @@ class Election:
         """That term, and none that another thread has begun since."""
         if self._lease is lease:
             self._lease = None
-        self._cluster.release(lease)
+        self._cluster._release(lease)
 
 
 class Term:
-    """A term of office; see `Election.lead`."""
+    """A term of office; see `LeaderElection.lead`."""
 
-    def __init__(self, election: Election, lock: Lock) -> None:
+    def __init__(self, election: LeaderElection, lock: Lock) -> None:
         self._election = election
         self._lock = lock
         self._lease: Lease
 
     def begin(self) -> Lease:
-        """Waits until this client leads; to be ended by `Election.resign` or `transfer`."""
+        """Waits until this client leads; to be ended by `LeaderElection.resign` or `transfer`."""
         self._lease = self._lock.acquire()
         self._election.begun(self._lease)
         return self._lease
@@ -795,3 +795,43 @@ class Term:
         self._election.ended(self._lease)
         if self._lease.lost and kind is None:
             raise lost_inside(self._lease)
+
+
+def round_trips(cluster: Cluster, count: int, pause: float = 0.001) -> Iterator[int]:
+    """Measure `count` times how many microseconds the node of the cluster takes to answer."""
+    session = cluster._connected()
+    connection = session.connection()
+    try:
+        for _ in range(count):
+            sent = now_us()
+            connection.say("alive", sent)
+            _answer(connection, sent, ANSWER_SECONDS)
+            yield now_us() - sent
+            sleep(pause)
+    except BaseException as reason:  # also if the caller stops early
+        connection.close()
+        if isinstance(reason, OSError):
+            raise Unreachable(f"node {session.node} does not answer: {reason}") from None
+        raise
+    session.put_back(connection)
+
+
+def connect(
+    cluster: str | None = None,
+    *,
+    name: str | None = None,
+    secret: bytes | None = None,
+    ca: str | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+    secret_file: str | None = None,
+) -> Cluster:
+    """Return a client of a cluster, to be used by `with` or `async with`, or closed by `close`.
+
+    cluster: addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`.  The
+        default is HABEMUS_CLUSTER, then the cluster that `habemus up` started.
+    name: the name of this client that others see.  The default is its host and process.
+    secret or secret_file, ca, certificate, key: credentials, if the cluster requires them.  The
+        defaults are HABEMUS_SECRET_FILE, HABEMUS_CA, HABEMUS_CERTIFICATE and HABEMUS_KEY.
+    """
+    return Cluster(cluster, Credentials.given(secret, ca, certificate, key, secret_file), name)

@@ -13,10 +13,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from habemus.client.address import Place, Whereabouts
+from habemus.client.address import ClusterAddress, NodeAddress
 from habemus.client.attempts import TRY_SECONDS, in_order
 from habemus.client.credentials import Credentials
-from habemus.client.errors import HabemusError, ProtocolError, RefusedByNode, Silent, Unreachable
+from habemus.client.errors import (
+    HabemusError,
+    NodeTimeout,
+    ProtocolError,
+    RefusedByNode,
+    Unreachable,
+)
 from habemus.client.protocol import LINE_LIMIT, Greeting, decode, encode
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
 
@@ -27,11 +33,11 @@ ANSWER_SECONDS = 10.0
 CHUNK = 1 << 16
 
 
-class Closed(ConnectionError):
+class ConnectionClosed(ConnectionError):
     """The other end has gone."""
 
 
-class Wire:
+class NodeConnection:
     """A connection that one thread at a time uses, and any thread may close.
 
     The descriptor of a connection in use is never closed: its number would be given to the next
@@ -41,7 +47,7 @@ class Wire:
 
     def __init__(
         self,
-        place: Place,
+        place: NodeAddress,
         credentials: Credentials,
         label: str,
         session: str | None = None,
@@ -66,7 +72,7 @@ class Wire:
 
                 self._nothing_yet += (SSLWantReadError,)
         except (TimeoutError, BlockingIOError):
-            raise Silent(f"{place} does not answer") from None
+            raise NodeTimeout(f"{place} does not answer") from None
         except OSError as reason:
             raise Unreachable(f"{place}: {reason.strerror or reason}") from None
         # In recv(2) Linux wakes whoever waits at a local socket also when the other end has read
@@ -90,7 +96,7 @@ class Wire:
                 self.say(*said)
                 said = greeting.answer(self.hear(self._patience))
         except TimeoutError:
-            raise Silent(f"{self.place} does not answer") from None
+            raise NodeTimeout(f"{self.place} does not answer") from None
         except OSError as reason:
             raise Unreachable(f"{self.place} does not answer as a node would: {reason}") from None
         welcome = greeting.welcome
@@ -101,6 +107,11 @@ class Wire:
                 self.place, certificate, f"node-{welcome['node']}.{welcome['cluster']}"
             )
         return welcome
+
+    def lease_ms(self, service: str) -> int | None:
+        """Return the lease that the node grants for locks of a service; None if none expires."""
+        lease_ms: int | None = self.welcome["services"].get(service, {}).get("lease_ms")
+        return lease_ms
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -116,7 +127,7 @@ class Wire:
         self.send(encode(line).encode() + b"\n")
 
     def hear(self, timeout: float | None = None) -> list[Any]:
-        """The next line; `TimeoutError` if none comes in time, `Closed` if none will."""
+        """The next line; `TimeoutError` if none comes in time, `ConnectionClosed` if none will."""
         rest = self._rest
         while True:
             line, found, after = rest.partition(b"\n")
@@ -128,7 +139,7 @@ class Wire:
             self._rest = rest
             more = self._received(timeout)
             if not more:
-                raise Closed(f"{self.place} has closed the connection")
+                raise ConnectionClosed(f"{self.place} has closed the connection")
             rest = rest + more if rest else more
 
     def _received(self, timeout: float | None) -> bytes:
@@ -150,7 +161,7 @@ class Wire:
         return self._socket.recv(CHUNK)
 
     def heard(self) -> list[list[Any]]:
-        """What has come already, without waiting; `Closed` if that is the end."""
+        """What has come already, without waiting; `ConnectionClosed` if that is the end."""
         lines = []
         try:
             while True:
@@ -161,7 +172,7 @@ class Wire:
     def _enter(self) -> None:
         with self._ending:
             if self._is_closed:
-                raise Closed(f"the connection to {self.place} is closed")
+                raise ConnectionClosed(f"the connection to {self.place} is closed")
             self._inside += 1
 
     def _leave(self) -> None:
@@ -188,7 +199,7 @@ class Wire:
         self._socket.close()
 
 
-def _connected(place: Place, credentials: Credentials, patience: float) -> socket.socket:
+def _connected(place: NodeAddress, credentials: Credentials, patience: float) -> socket.socket:
     if place.path:
         return at_path(place.path, patience)
     made = socket.create_connection((place.host, place.port), patience)
@@ -248,38 +259,38 @@ def _why(reason: OSError) -> str:
     return getattr(reason, "reason", None) or reason.strerror or str(reason)
 
 
-def check_certificate(place: Place, certificate: dict[str, Any], name: str) -> None:
+def check_certificate(place: NodeAddress, certificate: dict[str, Any], name: str) -> None:
     if ("DNS", name) not in certificate.get("subjectAltName", ()):
         raise RefusedByNode(f"{place} says that it is {name}, and its certificate does not")
 
 
 def first_of(
-    where: Whereabouts,
+    where: ClusterAddress,
     credentials: Credentials,
     label: str,
-    left: Mapping[Place, float] | None = None,
+    left: Mapping[NodeAddress, float] | None = None,
     within: float | None = None,
-) -> Wire:
+) -> NodeConnection:
     """Connect to a node that answers, in the order of `in_order`; each may take its share of the
     time.
     """
     patience = CONNECT_SECONDS
     if within is not None:
-        patience = min(patience, max(TRY_SECONDS, within / max(1, len(where.places))))
+        patience = min(patience, max(TRY_SECONDS, within / max(1, len(where.nodes))))
     reasons: list[HabemusError] = []
-    for place in in_order(where.places, left or {}):
+    for place in in_order(where.nodes, left or {}):
         try:
-            return Wire(place, credentials, label, patience=patience)
+            return NodeConnection(place, credentials, label, patience=patience)
         except (RefusedByNode, Unreachable, ProtocolError) as reason:
             reasons.append(reason)
     raise no_node(where, reasons)
 
 
-def no_node(where: Whereabouts, reasons: Sequence[HabemusError]) -> HabemusError:
+def no_node(where: ClusterAddress, reasons: Sequence[HabemusError]) -> HabemusError:
     """Return what to raise if no node lets this client in.  If none may do so later, it is what the
     first of them has said.
     """
-    if not where.places:
+    if not where.nodes:
         return Unreachable(f"no node is up in {where.folder}")
     if not any(isinstance(reason, Unreachable) for reason in reasons):
         return reasons[0]

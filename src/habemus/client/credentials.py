@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from habemus.client.address import Whereabouts, secret_in
+from habemus.client.address import ClusterAddress, secret_in
 
 
 class Credentials(NamedTuple):
@@ -48,7 +48,7 @@ class Credentials(NamedTuple):
             papers.get("secret_file"),
         )
 
-    def at(self, where: Whereabouts) -> Credentials:
+    def at(self, where: ClusterAddress) -> Credentials:
         """Add what the cluster's own file says of them, where nothing else does."""
         return self._replace(
             secret=self.secret or where.secret, authority=self.authority or where.authority

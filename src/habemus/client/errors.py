@@ -19,7 +19,7 @@ class Unreachable(HabemusError, ConnectionError):
     """No node of the cluster answers."""
 
 
-class Silent(Unreachable):
+class NodeTimeout(Unreachable):
     """Somebody seems to be there, and does not answer; it may be slow."""
 
 

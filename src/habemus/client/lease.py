@@ -11,7 +11,7 @@ from habemus import boottime
 from habemus.client.errors import LockLost
 
 if TYPE_CHECKING:
-    from habemus.client.session import Session
+    from habemus.client.session import NodeSession
 
 
 class Lease:
@@ -21,7 +21,7 @@ class Lease:
 
     def __init__(
         self,
-        session: Session,
+        session: NodeSession,
         id: int,
         service: str,
         name: str,
@@ -35,17 +35,17 @@ class Lease:
         """Strictly larger than that of every earlier grant of this lock, for the resource to check;
         None if the algorithm has none.
         """
-        self.id = id
-        self.since = since
+        self._id = id
+        self._since = since
         """When the client last said that it lives before the lock was granted."""
-        self.session = session
+        self._session = session
         self._until = until
         self._why = ""  # it is over
         self._open = [
             True
         ]  # whoever takes this out ends it: the holder or, if it is lost, the session
         self._listeners: list[Callable[[Lease], None]] = []
-        self.on_wanted: Callable[[], None] | None = None
+        self._on_wanted: Callable[[], None] | None = None
         """Called, from another thread, when somebody else would like to have a lock that is kept."""
 
     def __repr__(self) -> str:
@@ -75,15 +75,15 @@ class Lease:
 
     def check(self) -> None:
         """Raises `LockLost` if the lock is not held any more, or may not be."""
-        self.is_lost_now()
+        self._is_lost_now()
         if self._why:
             raise LockLost(f"{self.name} is not held any more: {self._why}")
 
-    def is_lost_now(self) -> bool:
+    def _is_lost_now(self) -> bool:
         """Look at the connection and the clock, and return whether the lock is lost."""
-        self.session.look(self)
+        self._session.look(self)
         if self.lost:
-            self.lose("its lease was not renewed in time")
+            self._lose("its lease was not renewed in time")
         return self.lost
 
     def wrote(self) -> None:
@@ -91,7 +91,7 @@ class Lease:
         the run can be judged later.
         """
         if self.token is not None:
-            self.session.note_write(self.service, self.name, self.token)
+            self._session.note_write(self.service, self.name, self.token)
 
     def on_lost(self, listener: Callable[[Lease], None]) -> None:
         """Call the listener once if the lock is lost, from whichever thread notices it first."""
@@ -101,16 +101,16 @@ class Lease:
 
     # For the session.
 
-    def renew(self, until: float) -> None:
+    def _renew(self, until: float) -> None:
         if not self._why:
             self._until = max(self._until, until)
 
-    def lose(self, why: str) -> None:
+    def _lose(self, why: str) -> None:
         if self._is_ended_by(why):
-            self.session.forget(self)
+            self._session.forget(self)
             self._call_listeners()
 
-    def end(self) -> bool:
+    def _end(self) -> bool:
         """It is released; False if it was over already."""
         return self._is_ended_by(RELEASED)
 

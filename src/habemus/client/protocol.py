@@ -13,7 +13,7 @@ from hmac import compare_digest
 from types import NoneType
 from typing import Any
 
-from habemus.client.address import Place
+from habemus.client.address import NodeAddress
 from habemus.client.credentials import Credentials
 from habemus.client.errors import ProtocolError, RefusedByNode
 from habemus.runtimes.live.clients.protocol import VERSION, proof
@@ -86,7 +86,7 @@ class Greeting:
     """The client's side of a handshake: `hello` first, then `answer` to what the node says."""
 
     def __init__(
-        self, place: Place, credentials: Credentials, label: str, session: str | None
+        self, place: NodeAddress, credentials: Credentials, label: str, session: str | None
     ) -> None:
         self._place = place
         self._secret = credentials.secret

@@ -25,10 +25,10 @@ from typing import Any
 from weakref import WeakSet
 
 from habemus import boottime
-from habemus.client.address import Place, Whereabouts
-from habemus.client.connection import Closed, Wire, first_of
+from habemus.client.address import ClusterAddress, NodeAddress
+from habemus.client.connection import ConnectionClosed, NodeConnection, first_of
 from habemus.client.credentials import Credentials
-from habemus.client.errors import HabemusError, RefusedByNode, Silent, Unreachable
+from habemus.client.errors import HabemusError, NodeTimeout, RefusedByNode, Unreachable
 from habemus.client.lease import Lease
 
 BEATS = 3
@@ -39,29 +39,29 @@ a node may have vanished.
 """
 SILENCE_SECONDS = 3.0
 """A node that has not answered for so long is left: requests that wait move to another node."""
-IDLE_WIRES = 32
+IDLE_CONNECTIONS = 32
 
 
 def now_us() -> int:
     return boottime.nanoseconds() // 1_000
 
 
-class Session:
+class NodeSession:
     """With one node; ends with the last connection to it."""
 
     def __init__(
         self,
-        where: Whereabouts,
+        where: ClusterAddress,
         credentials: Credentials,
         label: str,
-        left: Mapping[Place, float] | None = None,
+        left: Mapping[NodeAddress, float] | None = None,
         within: float | None = None,
     ) -> None:
         """Connect to one of the nodes; see `first_of`."""
         self.label = label
         self.credentials = credentials
         first = first_of(where, credentials, label, left, within)
-        self.place: Place = first.place
+        self.place: NodeAddress = first.place
         self.welcome = first.welcome
         self.key: str = first.welcome["session"]
         self.node: int = first.welcome["node"]
@@ -71,38 +71,40 @@ class Session:
         self.left: Callable[[], None] = lambda: None  # tells requests that no thread waits for
         self._has_heard = False  # something from the node, in this beat
         self._silence = 0.0  # seconds for which the keeper has listened in vain
-        self._idle: list[Wire] = [first]
+        self._idle: list[NodeConnection] = [first]
         self._leases: dict[int, Lease] = {}
-        self._wires: dict[int, Wire] = {}  # on which the leases of blocking clients were granted
+        self._connections: dict[
+            int, NodeConnection
+        ] = {}  # on which the leases of blocking clients were granted
         self._awaited: dict[
-            int, Wire | None
+            int, NodeConnection | None
         ] = {}  # the ids of requests that wait, and where, if a thread does
         self._beat = SLOWEST_BEAT
         self._wanted = threading.Event()  # there is something to keep
         self._hurry = threading.Event()  # the keeper is needed at once, or not any more
         self._lock = threading.Lock()
         self._keeper: threading.Thread | None = None
-        self._keeping: Wire | None = None
+        self._keeping: NodeConnection | None = None
         _SESSIONS.add(self)
 
     # Connections.
 
-    def wire(self) -> Wire:
-        """One that nobody uses; `Closed` if the session is over."""
+    def connection(self) -> NodeConnection:
+        """One that nobody uses; `ConnectionClosed` if the session is over."""
         try:
             return self._idle.pop()
         except IndexError:
             pass
         try:
-            return Wire(self.place, self.credentials, self.label, self.key)
+            return NodeConnection(self.place, self.credentials, self.label, self.key)
         except (RefusedByNode, Unreachable) as reason:
-            raise Closed(str(reason)) from None
+            raise ConnectionClosed(str(reason)) from None
 
-    def put_back(self, wire: Wire) -> None:
-        if len(self._idle) >= IDLE_WIRES:
-            wire.close()
+    def put_back(self, connection: NodeConnection) -> None:
+        if len(self._idle) >= IDLE_CONNECTIONS:
+            connection.close()
             return
-        self._idle.append(wire)
+        self._idle.append(connection)
         if self.over:  # looked at last: who ends the session may have closed the others already
             self._close_idle()
 
@@ -117,25 +119,29 @@ class Session:
         """
         if self.is_open:
             self.leaving = why
-            for wire in list(self._awaited.values()):
-                if wire is not None:
-                    wire.close()
+            for connection in list(self._awaited.values()):
+                if connection is not None:
+                    connection.close()
             self.left()
             self._wanted.set()  # the keeper ends the session when nothing is left of it
 
     def close(self, why: str = "the client has closed its connection") -> None:
         self.over = self.over or why
         for lease in list(self._leases.values()):
-            lease.lose(why)
-        for wire in self._used_wires():
-            wire.close()
+            lease._lose(why)
+        for connection in self._used_connections():
+            connection.close()
         self._close_idle()
         self._hurry.set()
         self._wanted.set()
 
-    def _used_wires(self) -> list[Wire]:
-        wires = [self._keeping, *list(self._awaited.values()), *list(self._wires.values())]
-        return [wire for wire in wires if wire is not None]
+    def _used_connections(self) -> list[NodeConnection]:
+        connections = [
+            self._keeping,
+            *list(self._awaited.values()),
+            *list(self._connections.values()),
+        ]
+        return [connection for connection in connections if connection is not None]
 
     def _close_idle(self) -> None:
         with suppress(IndexError):
@@ -160,12 +166,14 @@ class Session:
             )
         return wanted_ms
 
-    def begin_waiting(self, id: int, lease_ms: int | None, wire: Wire | None = None) -> None:
+    def begin_waiting(
+        self, id: int, lease_ms: int | None, connection: NodeConnection | None = None
+    ) -> None:
         if lease_ms is not None:
             self._beat = min(self._beat, lease_ms / 1_000 / BEATS)
-        self._awaited[id] = wire
+        self._awaited[id] = connection
         if not self.is_open:
-            raise Closed(
+            raise ConnectionClosed(
                 self.over or self.leaving
             )  # who ended the session may not have seen this request
         if not self._wanted.is_set():
@@ -180,7 +188,7 @@ class Session:
     def end_waiting(self, id: int) -> None:
         self._awaited.pop(id, None)
 
-    def granted(self, service: str, line: list[Any], wire: Wire | None) -> Lease:
+    def granted(self, service: str, line: list[Any], connection: NodeConnection | None) -> Lease:
         """A lease from what the node said; lost at once if it comes too late to be worth anything."""
         _, id, token, left_ms, at, name = line
         since = at / 1_000_000
@@ -194,54 +202,54 @@ class Session:
             inf if left_ms is None else since + left_ms / 1_000,
         )
         self._leases[id] = lease
-        if wire is not None:
-            self._wires[id] = wire
+        if connection is not None:
+            self._connections[id] = connection
         if self.over or lease.lost:  # this process stood still while it waited
-            lease.lose(self.over or "its lease ran out while it was on its way")
+            lease._lose(self.over or "its lease ran out while it was on its way")
         return lease
 
     def forget(self, lease: Lease) -> None:
         """It is lost; the node may not know that yet."""
-        self._leases.pop(lease.id, None)
-        wire = self._wires.pop(lease.id, None)
-        if wire is not None:
-            wire.close()
+        self._leases.pop(lease._id, None)
+        connection = self._connections.pop(lease._id, None)
+        if connection is not None:
+            connection.close()
 
     def release(self, lease: Lease, last: bytes) -> None:
         """On the connection on which it was granted, which is free then; nobody waits for an
         answer.
         """
-        if not lease.end():
+        if not lease._end():
             return
-        self._leases.pop(lease.id, None)
-        wire = self._wires.get(lease.id)
-        if wire is None:
+        self._leases.pop(lease._id, None)
+        connection = self._connections.get(lease._id)
+        if connection is None:
             return  # the session has ended in between, and its connections with it
         try:
-            with wire.in_use:
-                del self._wires[lease.id]
-                wire.send(last)
+            with connection.in_use:
+                del self._connections[lease._id]
+                connection.send(last)
         except OSError:
-            wire.close()  # which is as good as a release
+            connection.close()  # which is as good as a release
         else:
-            self.put_back(wire)
+            self.put_back(connection)
 
     def note_write(self, service: str, name: str, token: int) -> None:
         with suppress(OSError):  # a record that ends with its node is nothing to fail for
-            wire = self.wire()
-            wire.say("wrote", service, name, token)
-            self.put_back(wire)
+            connection = self.connection()
+            connection.say("wrote", service, name, token)
+            self.put_back(connection)
 
     def look(self, lease: Lease) -> None:
         """Take in what the node has said on the connection of a lease, without waiting."""
-        wire = self._wires.get(lease.id)
-        if wire is None:
+        connection = self._connections.get(lease._id)
+        if connection is None:
             return
         try:
-            with wire.in_use:
-                lines = wire.heard() if self._wires.get(lease.id) is wire else []
+            with connection.in_use:
+                lines = connection.heard() if self._connections.get(lease._id) is connection else []
         except OSError as reason:
-            lease.lose(str(reason))
+            lease._lose(str(reason))
             return
         for line in lines:
             self.hear(line)
@@ -250,11 +258,11 @@ class Session:
         if line[0] == "lost":
             lease = self._leases.get(line[1])
             if lease is not None:
-                lease.lose(line[2])
+                lease._lose(line[2])
         elif line[0] == "wanted":
             lease = self._leases.get(line[1])
-            if lease is not None and lease.on_wanted is not None:
-                lease.on_wanted()
+            if lease is not None and lease._on_wanted is not None:
+                lease._on_wanted()
         elif line[0] == "alive":
             self._hear_alive(line[1] / 1_000_000, dict(line[2]))
 
@@ -262,9 +270,9 @@ class Session:
         for id, lease in list(self._leases.items()):
             if id in left_ms:
                 left = left_ms[id]
-                lease.renew(inf if left is None else at + left / 1_000)
-            elif lease.since < at:
-                lease.lose("the node knows nothing of it any more")
+                lease._renew(inf if left is None else at + left / 1_000)
+            elif lease._since < at:
+                lease._lose("the node knows nothing of it any more")
 
     # The keeper.
 
@@ -293,7 +301,7 @@ class Session:
             self._has_heard = False
             try:
                 self._beat_once()
-            except Silent:
+            except NodeTimeout:
                 pass  # it may be slow; the leases have their own time
             except (OSError, HabemusError):
                 self._recover()
@@ -306,24 +314,24 @@ class Session:
                 self.leave(f"node {self.node} does not answer")
 
     def _beat_once(self) -> None:
-        wire = self._keeping or self._connect_keeper()
-        wire.say("alive", now_us())
+        connection = self._keeping or self._connect_keeper()
+        connection.say("alive", now_us())
         end = boottime.seconds() + self._beat
         while (left := end - boottime.seconds()) > 0 and not self.over:
             try:
-                line = wire.hear(self._patience(min(left, boottime.LONGEST_WAIT)))
+                line = connection.hear(self._patience(min(left, boottime.LONGEST_WAIT)))
                 self._has_heard = True
                 self.hear(line)
             except TimeoutError:
                 self._drop_lost()
 
-    def _connect_keeper(self) -> Wire:
-        wire = self._keeping = Wire(
+    def _connect_keeper(self) -> NodeConnection:
+        connection = self._keeping = NodeConnection(
             self.place, self.credentials, self.label, self.key, self._patience(self._beat)
         )
         if self.over:
-            wire.close()  # whoever ended the session meanwhile did not see it
-        return wire
+            connection.close()  # whoever ended the session meanwhile did not see it
+        return connection
 
     def _patience(self, longest: float) -> float:
         """Until the next lease runs out, at most."""
@@ -334,7 +342,7 @@ class Session:
     def _drop_lost(self) -> None:
         for lease in list(self._leases.values()):
             if lease.lost:
-                lease.lose("its lease was not renewed in time")
+                lease._lose("its lease was not renewed in time")
 
     def _recover(self) -> None:
         """The keeper's connection has ended: by itself, or because the node has."""
@@ -345,7 +353,7 @@ class Session:
             return
         try:
             self._connect_keeper()
-        except Silent:
+        except NodeTimeout:
             pass
         except (OSError, HabemusError) as reason:
             self.close(f"node {self.node} has gone: {reason}")
@@ -354,14 +362,14 @@ class Session:
         """After a fork, in the child: these connections and leases are the parent's."""
         self.over = "it belongs to the process that forked"
         for lease in list(self._leases.values()):
-            lease.end()
-        for wire in [*self._used_wires(), *self._idle]:
-            wire.abandon()
-        self._wires.clear()  # another thread of the parent may have been using one
+            lease._end()
+        for connection in [*self._used_connections(), *self._idle]:
+            connection.abandon()
+        self._connections.clear()  # another thread of the parent may have been using one
         self._idle.clear()
 
 
-_SESSIONS: WeakSet[Session] = WeakSet()
+_SESSIONS: WeakSet[NodeSession] = WeakSet()
 
 
 def _abandon_all() -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 
-class Told(NamedTuple):
+class NodeStatus(NamedTuple):
     """What one node said, or why it did not."""
 
     address: str
@@ -22,7 +22,7 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NodeSeen:
+class NodeView:
     node: int
     address: str
     up: bool
@@ -39,13 +39,13 @@ class NodeSeen:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingClient:
     client: str
     node: int
 
 
 @dataclass(frozen=True)
-class LockSeen:
+class LockView:
     service: str
     name: str
     holder: str | None = None
@@ -54,11 +54,11 @@ class LockSeen:
     term: int | None = None  # in which it was granted
     since: str | None = None
     held_ms: int | None = None
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingClient, ...] = ()
 
 
 @dataclass(frozen=True)
-class ElectionSeen:
+class ElectionView:
     """Of one election: the leader of the highest term that a node knows of, and whether all nodes
     that are up agree.
     """
@@ -71,14 +71,14 @@ class ElectionSeen:
 
 
 @dataclass(frozen=True)
-class Picture:
+class ClusterView:
     cluster: str
-    nodes: tuple[NodeSeen, ...]
-    elections: tuple[ElectionSeen, ...]
-    locks: tuple[LockSeen, ...]
+    nodes: tuple[NodeView, ...]
+    elections: tuple[ElectionView, ...]
+    locks: tuple[LockView, ...]
 
     @property
-    def election(self) -> ElectionSeen | None:
+    def election(self) -> ElectionView | None:
         """The one by which the cluster itself is led, if it is."""
         return self.elections[0] if self.elections else None
 
@@ -128,7 +128,7 @@ class Picture:
         }
 
 
-def picture(told: Mapping[int, Told], now: datetime | None = None) -> Picture:
+def picture(told: Mapping[int, NodeStatus], now: datetime | None = None) -> ClusterView:
     now = now or datetime.now(UTC)
     statuses = {node: each.status for node, each in sorted(told.items()) if each.status is not None}
     elections = tuple(_elections(statuses))
@@ -136,17 +136,17 @@ def picture(told: Mapping[int, Told], now: datetime | None = None) -> Picture:
     usual = max(said, key=said.count, default="")
     nodes = tuple(_node(node, each, elections, usual) for node, each in sorted(told.items()))
     cluster = next((status["cluster"] for status in statuses.values()), "")
-    return Picture(cluster, nodes, elections, tuple(_locks(statuses, now)))
+    return ClusterView(cluster, nodes, elections, tuple(_locks(statuses, now)))
 
 
-def _node(node: int, told: Told, elections: tuple[ElectionSeen, ...], usual: str) -> NodeSeen:
+def _node(node: int, told: NodeStatus, elections: tuple[ElectionView, ...], usual: str) -> NodeView:
     status = told.status
     if status is None:
-        return NodeSeen(node, told.address, False, told.why, None, 0, (), None, None, ())
+        return NodeView(node, told.address, False, told.why, None, 0, (), None, None, ())
     shared = {(each["service"], each["name"]): each for each in status["leaders"]}
     own = shared.get((elections[0].service, elections[0].name), {}) if elections else {}
     suspects = sorted({peer for each in status["suspects"].values() for peer in each})
-    return NodeSeen(
+    return NodeView(
         node,
         told.address,
         up=True,
@@ -163,7 +163,7 @@ def _node(node: int, told: Told, elections: tuple[ElectionSeen, ...], usual: str
     )
 
 
-def _elections(statuses: Mapping[int, dict[str, Any]]) -> Iterator[ElectionSeen]:
+def _elections(statuses: Mapping[int, dict[str, Any]]) -> Iterator[ElectionView]:
     """Those that the locks depend on come first, and are there even if nobody has been elected yet."""
     views: dict[tuple[str, str], list[tuple[int, int | None]]] = {}
     for status in statuses.values():
@@ -178,7 +178,7 @@ def _elections(statuses: Mapping[int, dict[str, Any]]) -> Iterator[ElectionSeen]
     for (service, name), view in views.items():
         known = [(term, leader) for term, leader in view if leader is not None]
         term, leader = max(known, default=(0, None))
-        yield ElectionSeen(
+        yield ElectionView(
             service,
             name,
             leader,
@@ -187,29 +187,31 @@ def _elections(statuses: Mapping[int, dict[str, Any]]) -> Iterator[ElectionSeen]
         )
 
 
-def _locks(statuses: Mapping[int, dict[str, Any]], now: datetime) -> Iterator[LockSeen]:
+def _locks(statuses: Mapping[int, dict[str, Any]], now: datetime) -> Iterator[LockView]:
     standing: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = {}
     for node, status in statuses.items():
         for lock in status["locks"]:
             standing.setdefault((lock["service"], lock["name"]), []).append((node, lock))
     for (service, name), said in sorted(standing.items()):
-        waiting = tuple(Waiting(client, node) for node, lock in said for client in lock["waiting"])
+        waiting = tuple(
+            WaitingClient(client, node) for node, lock in said for client in lock["waiting"]
+        )
         held = [
             (lock["token"] or 0, node, lock) for node, lock in said if lock["holder"] is not None
         ]
         if not held:
-            yield LockSeen(service, name, waiting=waiting)
+            yield LockView(service, name, waiting=waiting)
             continue
         _, node, lock = max(held, key=lambda each: each[:2])
         token: int | None = lock["token"]
         since = (now - timedelta(milliseconds=lock["held_ms"])).isoformat(timespec="milliseconds")
         term = None if token is None else token >> 32
-        yield LockSeen(
+        yield LockView(
             service, name, lock["holder"], node, token, term, since, lock["held_ms"], waiting
         )
 
 
-def shown_name(lock: LockSeen) -> str:
+def shown_name(lock: LockView) -> str:
     return lock.name if lock.service == "locks" else f"{lock.service}/{lock.name}"
 
 
@@ -227,7 +229,7 @@ def listed(numbers: tuple[int, ...]) -> str:
 # What has happened between two pictures, in words.
 
 
-def changes(before: Picture | None, after: Picture) -> Iterator[str]:
+def changes(before: ClusterView | None, after: ClusterView) -> Iterator[str]:
     old = {each.node: each for each in before.nodes} if before else {}
     for node in after.nodes:
         yield from _changes_of_node(old.get(node.node), node)
@@ -253,14 +255,14 @@ def changes(before: Picture | None, after: Picture) -> Iterator[str]:
     now = {(each.service, each.name): each for each in after.locks}
     for lock_key in sorted({*was, *now}):
         past, present = (
-            was.get(lock_key, LockSeen(*lock_key)),
-            now.get(lock_key, LockSeen(*lock_key)),
+            was.get(lock_key, LockView(*lock_key)),
+            now.get(lock_key, LockView(*lock_key)),
         )
         if _standing(past) != _standing(present):
             yield f"{shown_name(present)}: {_in_words(present)}"
 
 
-def _changes_of_node(before: NodeSeen | None, after: NodeSeen) -> Iterator[str]:
+def _changes_of_node(before: NodeView | None, after: NodeView) -> Iterator[str]:
     if after.up and not (before and before.up):
         yield f"node {after.node} is up at {after.address}"
     elif not after.up and before and before.up:
@@ -271,15 +273,15 @@ def _changes_of_node(before: NodeSeen | None, after: NodeSeen) -> Iterator[str]:
         yield f"node {after.node} suspects {listed(after.suspects)}"
 
 
-def _key(election: ElectionSeen | None) -> tuple[str, str] | None:
+def _key(election: ElectionView | None) -> tuple[str, str] | None:
     return None if election is None else (election.service, election.name)
 
 
-def _standing(lock: LockSeen) -> tuple[object, ...]:
+def _standing(lock: LockView) -> tuple[object, ...]:
     return lock.holder, lock.node, lock.token, lock.waiting
 
 
-def _in_words(lock: LockSeen) -> str:
+def _in_words(lock: LockView) -> str:
     token = f", token {lock.token}" if lock.token is not None else ""
     held = "free" if lock.holder is None else f"held by {lock.holder} at node {lock.node}{token}"
     waits = ", ".join(f"{each.client} at node {each.node}" for each in lock.waiting)

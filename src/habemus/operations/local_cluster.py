@@ -23,13 +23,13 @@ from pathlib import Path
 
 import click
 
-from habemus.client.address import Place
-from habemus.client.connection import Wire
+from habemus.client.address import NodeAddress
+from habemus.client.connection import NodeConnection
 from habemus.client.credentials import Credentials
 from habemus.client.errors import RefusedByNode, Unreachable
 from habemus.client.session import own_label
 from habemus.deployment.services import all_services
-from habemus.operations.node_survey import Onlooker, Survey
+from habemus.operations.node_survey import ClusterSurvey, NodeClient
 from habemus.runtimes.live.config import (
     OVERRIDES,
     BadConfig,
@@ -138,7 +138,7 @@ def occupied(folder: Path) -> Iterator[None]:
 
 def _is_answered(path: Path) -> bool:
     try:
-        Wire(Place(str(path)), Credentials(), own_label()).close()
+        NodeConnection(NodeAddress(str(path)), Credentials(), own_label()).close()
     except (Unreachable, RefusedByNode):
         return False
     return True
@@ -251,9 +251,9 @@ class LocalCluster:
         credentials = Credentials(
             None if config.secret_file is None else secret_in(config.secret_file)
         )
-        self.survey = Survey(
+        self.survey = ClusterSurvey(
             {
-                number: Onlooker(Place("", *each.address), credentials, str(each.address))
+                number: NodeClient(NodeAddress("", *each.address), credentials, str(each.address))
                 for number, each in self.nodes.items()
             }
         )

@@ -6,39 +6,43 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from habemus.client.address import Place, Whereabouts, whereabouts
-from habemus.client.connection import Wire, no_node
+from habemus.client.address import ClusterAddress, NodeAddress, cluster_address
+from habemus.client.connection import NodeConnection, no_node
 from habemus.client.credentials import Credentials
 from habemus.client.errors import HabemusError, RefusedByNode, Unreachable
 from habemus.client.session import own_label
-from habemus.operations.cluster_view import Picture, Told, picture
+from habemus.operations.cluster_view import ClusterView, NodeStatus, picture
 
 ANSWER_SECONDS = 2.0
 MOST_AT_ONCE = 32
 
 
-class Onlooker:
+class NodeClient:
     """Talks to one node, over a connection that is kept."""
 
     def __init__(
-        self, place: Place, credentials: Credentials, address: str, wire: Wire | None = None
+        self,
+        place: NodeAddress,
+        credentials: Credentials,
+        address: str,
+        connection: NodeConnection | None = None,
     ) -> None:
         self.address = address
         self._place = place
         self._credentials = credentials
-        self._wire = wire
+        self._connection = connection
         self._asked = 0
 
     def ask(self, word: str, *rest: str) -> dict[str, Any]:
         """`Unreachable` if it does not answer, `RefusedByNode` if it does not want to."""
-        if self._wire is None:
-            self._wire = Wire(self._place, self._credentials, own_label())
+        if self._connection is None:
+            self._connection = NodeConnection(self._place, self._credentials, own_label())
         self._asked += 1
         try:
-            self._wire.say(word, self._asked, *rest)
-            line = self._wire.hear(ANSWER_SECONDS)
+            self._connection.say(word, self._asked, *rest)
+            line = self._connection.hear(ANSWER_SECONDS)
             while line[1] != self._asked:
-                line = self._wire.hear(ANSWER_SECONDS)
+                line = self._connection.hear(ANSWER_SECONDS)
         except (OSError, ValueError) as reason:
             self.close()
             raise Unreachable(
@@ -49,26 +53,26 @@ class Onlooker:
         answer: dict[str, Any] = line[2]
         return answer
 
-    def status(self) -> Told:
+    def status(self) -> NodeStatus:
         try:
-            return Told(self.address, self.ask("status"))
+            return NodeStatus(self.address, self.ask("status"))
         except (Unreachable, RefusedByNode) as reason:
-            return Told(self.address, why=str(reason).removeprefix(f"{self._place}: "))
+            return NodeStatus(self.address, why=str(reason).removeprefix(f"{self._place}: "))
 
     def close(self) -> None:
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
-class Survey:
+class ClusterSurvey:
     """Of all nodes of a cluster, as often as wanted."""
 
-    def __init__(self, onlookers: Mapping[int, Onlooker]) -> None:
+    def __init__(self, onlookers: Mapping[int, NodeClient]) -> None:
         self.onlookers = onlookers
         self._threads = ThreadPoolExecutor(min(MOST_AT_ONCE, len(onlookers)))
 
-    def look(self) -> Picture:
+    def look(self) -> ClusterView:
         asked = {node: self._threads.submit(each.status) for node, each in self.onlookers.items()}
         return picture({node: each.result() for node, each in asked.items()})
 
@@ -78,35 +82,37 @@ class Survey:
             each.close()
 
 
-def survey_of(named: str | None, **papers: str | None) -> Survey:
+def survey_cluster(named: str | None, **papers: str | None) -> ClusterSurvey:
     """Of the cluster that is meant; `Unreachable` if no node of it answers."""
-    where = whereabouts(named)
+    where = cluster_address(named)
     credentials = Credentials.of_files(**papers).at(where)
     found = _connected(where, credentials)
     welcome = next(iter(found.values())).welcome
     onlookers = {}
     for number, address in welcome["nodes"].items():
         node = int(number)
-        wire = found.get(node)
-        place = wire.place if wire is not None else whereabouts(address).places[0]
-        onlookers[node] = Onlooker(place, credentials, address, wire)
-    return Survey(onlookers)
+        connection = found.get(node)
+        place = connection.place if connection is not None else cluster_address(address).nodes[0]
+        onlookers[node] = NodeClient(place, credentials, address, connection)
+    return ClusterSurvey(onlookers)
 
 
-def _connected(where: Whereabouts, credentials: Credentials) -> dict[int, Wire]:
+def _connected(where: ClusterAddress, credentials: Credentials) -> dict[int, NodeConnection]:
     """To every node that answers, by the first way to it."""
-    found: dict[int, Wire] = {}
+    found: dict[int, NodeConnection] = {}
     reasons: list[HabemusError] = []
-    with ThreadPoolExecutor(min(MOST_AT_ONCE, len(where.places) or 1)) as threads:
-        tried = [threads.submit(Wire, place, credentials, own_label()) for place in where.places]
+    with ThreadPoolExecutor(min(MOST_AT_ONCE, len(where.nodes) or 1)) as threads:
+        tried = [
+            threads.submit(NodeConnection, place, credentials, own_label()) for place in where.nodes
+        ]
         for each in tried:
             try:
-                wire = each.result()
+                connection = each.result()
             except (Unreachable, RefusedByNode) as reason:
                 reasons.append(reason)
                 continue
-            if found.setdefault(wire.welcome["node"], wire) is not wire:
-                wire.close()
+            if found.setdefault(connection.welcome["node"], connection) is not connection:
+                connection.close()
     if not found:
         raise Unreachable(str(no_node(where, reasons)))
     return found

@@ -32,7 +32,7 @@ from habemus.runtimes.live.clients.protocol import (
     LOCKS,
     TRY_MS,
 )
-from habemus.supervise.process_tree import Family, Guard, guarded, now_us, tell, wait_ms
+from habemus.supervise.process_tree import Guard, ProcessTree, guarded, now_us, tell, wait_ms
 
 TYPE_CHECKING = False
 
@@ -85,7 +85,7 @@ PAUSES_US = (0, 20_000, 50_000, 100_000, 200_000, 500_000)
 """Before further attempts to find a node; the last of them again and again."""
 
 
-class Leaving(Exception):
+class CommandExit(Exception):
     """Why the command cannot be run, and with which code to leave."""
 
     def __init__(self, code: int, why: str) -> None:
@@ -93,14 +93,14 @@ class Leaving(Exception):
         self.code = code
 
 
-class NotReached(Leaving):
+class NoNodeReached(CommandExit):
     """No node answers for now."""
 
     def __init__(self, why: str) -> None:
         super().__init__(UNREACHABLE, why)
 
 
-class Wish:
+class LockRequest:
     """What the command line asks for."""
 
     def __init__(
@@ -143,7 +143,9 @@ class Wish:
         return made
 
 
-def hold(wish: Wish, connect: Callable[[int | None], Line], quoted: Callable[[str], str]) -> int:
+def hold(
+    request: LockRequest, connect: Callable[[int | None], Line], quoted: Callable[[str], str]
+) -> int:
     """Waits for the lock, runs the command, and says with which code to leave."""
     _open_standard_files()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -151,8 +153,8 @@ def hold(wish: Wish, connect: Callable[[int | None], Line], quoted: Callable[[st
             signal.SIGINT, signal.SIG_DFL
         )  # until there is a command, to end is all that there is to do
     try:
-        return Stay(wish, acquired(wish, connect, quoted)).run()
-    except Leaving as leaving:
+        return LockedCommand(request, acquired(request, connect, quoted)).run()
+    except CommandExit as leaving:
         complain(str(leaving))
         return leaving.code
 
@@ -176,7 +178,7 @@ def complain(line: str) -> None:
             return  # the terminal is gone; the lock has to be seen to all the same
 
 
-# Waiting.
+# WaitingClient.
 
 
 class Grant:
@@ -191,27 +193,27 @@ class Grant:
 
 
 def acquired(
-    wish: Wish, connect: Callable[[int | None], Line], quoted: Callable[[str], str]
+    request: LockRequest, connect: Callable[[int | None], Line], quoted: Callable[[str], str]
 ) -> Grant:
     """From a node that can grant it.  If one ends, hangs or has no majority, from another, until
     the time is over.
     """
-    deadline_us = None if wish.timeout is None else now_us() + round(wish.timeout * 1_000_000)
+    deadline_us = None if request.timeout is None else now_us() + round(request.timeout * 1_000_000)
     # a cluster that has answered is waited for; one that never has, only if a timeout says for how
     # long
     is_known = False
     attempt = 0
     while True:
-        failure = _too_late(wish)
+        failure = _too_late(request)
         try:
             line = connect(deadline_us)
-        except NotReached as reason:
+        except NoNodeReached as reason:
             if deadline_us is None and not is_known:
                 raise
             failure = reason
         else:
             is_known = True
-            grant = _granted(line, wish, deadline_us, quoted)
+            grant = _granted(line, request, deadline_us, quoted)
             if grant is not None:
                 return grant
         now = now_us()
@@ -223,13 +225,15 @@ def acquired(
 
 
 def _granted(
-    line: Line, wish: Wish, deadline_us: int | None, quoted: Callable[[str], str]
+    line: Line, request: LockRequest, deadline_us: int | None, quoted: Callable[[str], str]
 ) -> Grant | None:
     """None if this node cannot grant it, or did too late for it to be worth anything."""
     try:
-        grant = _asked(line, wish, deadline_us, quoted)
+        grant = _asked(line, request, deadline_us, quoted)
     except ValueError as reason:
-        raise Leaving(UNREACHABLE, f"the node sends what no node would send: {reason}") from None
+        raise CommandExit(
+            UNREACHABLE, f"the node sends what no node would send: {reason}"
+        ) from None
     except OSError:  # the node has gone
         grant = None
     if grant is not None and (
@@ -241,17 +245,17 @@ def _granted(
 
 
 def _asked(
-    line: Line, wish: Wish, deadline_us: int | None, quoted: Callable[[str], str]
+    line: Line, request: LockRequest, deadline_us: int | None, quoted: Callable[[str], str]
 ) -> Grant | None:
     """None if the node does not answer, or cannot grant anything for now."""
-    lease_ms = _lease_ms(line.lease_ms(wish.service), wish)
+    lease_ms = _lease_ms(line.lease_ms(request.service), request)
     lease_us = None if lease_ms is None else lease_ms * 1_000
     beat_us = LEASELESS_US if lease_us is None else min(LEASELESS_US, lease_us // BEAT)
     now = now_us()
     timeout = "null" if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)
-    names = f"[{quoted(wish.name)}]"
+    names = f"[{quoted(request.name)}]"
     lease = "null" if lease_ms is None else lease_ms
-    line.send(f'["request",1,{quoted(wish.service)},{names},{timeout},{lease},{now}]\n'.encode())
+    line.send(f'["request",1,{quoted(request.service)},{names},{timeout},{lease},{now}]\n'.encode())
     poll = select.poll()
     poll.register(line.fileno(), select.POLLIN)
     heard_us, beat_at = now, now + beat_us
@@ -270,7 +274,7 @@ def _asked(
                 if told[0] == "refused":
                     if told[2] == "unavailable":
                         return None
-                    raise _refusal(wish, told)
+                    raise _refusal(request, told)
         now = now_us()
         if now >= beat_at:
             line.send(b'["alive",%d]\n' % now)
@@ -278,29 +282,31 @@ def _asked(
     return None
 
 
-def _lease_ms(offered: int | None, wish: Wish) -> int | None:
+def _lease_ms(offered: int | None, request: LockRequest) -> int | None:
     """Return the lease to ask for, which is no longer than that of the cluster."""
-    if wish.lease is None:
+    if request.lease is None:
         return offered
-    wanted = max(1, round(wish.lease * 1_000))
+    wanted = max(1, round(request.lease * 1_000))
     if offered is not None and wanted > offered:
-        raise Leaving(
+        raise CommandExit(
             BAD_USE,
-            f"--lease {wish.lease:g} is longer than that of the cluster's {wish.service}"
+            f"--lease {request.lease:g} is longer than that of the cluster's {request.service}"
             f" ({offered / 1_000:g} s)",
         )
     return wanted
 
 
-def _refusal(wish: Wish, told: list[Any]) -> Leaving:
+def _refusal(request: LockRequest, told: list[Any]) -> CommandExit:
     word, why = told[2], told[3]
     if word == "timeout":
-        return _too_late(wish)
-    return Leaving(BAD_USE if word in ("bad_request", "unknown") else UNREACHABLE, why)
+        return _too_late(request)
+    return CommandExit(BAD_USE if word in ("bad_request", "unknown") else UNREACHABLE, why)
 
 
-def _too_late(wish: Wish) -> Leaving:
-    return Leaving(TIMEOUT, f"timed out after {wish.timeout or 0:g} s waiting for {wish.shown}")
+def _too_late(request: LockRequest) -> CommandExit:
+    return CommandExit(
+        TIMEOUT, f"timed out after {request.timeout or 0:g} s waiting for {request.shown}"
+    )
 
 
 def _lease(grant: Grant) -> int:
@@ -316,11 +322,11 @@ def _until(grant: Grant) -> int:
 # Holding.
 
 
-class Stay:
+class LockedCommand:
     """From the grant of the lock to the end of the command."""
 
-    def __init__(self, wish: Wish, grant: Grant) -> None:
-        self._wish = wish
+    def __init__(self, request: LockRequest, grant: Grant) -> None:
+        self._request = request
         self._grant = grant
         self._line = grant.line
         self._lost = ""  # why
@@ -338,7 +344,7 @@ class Stay:
         wakes = self._listen_to_signals()
         self._renew(self._grant.at_us, self._grant.left_ms)
         self._command = self._start()
-        self._family = Family(self._command)
+        self._tree = ProcessTree(self._command)
         try:
             self._give_terminal()
             self._guard = guarded(
@@ -363,7 +369,9 @@ class Stay:
             last = []  # the node has gone, but what it has promised has held until now
         self._hear(last)
         if self._lost:
-            complain(f"{self._wish.shown} was lost while {self._wish.command[0]} ran: {self._lost}")
+            complain(
+                f"{self._request.shown} was lost while {self._request.command[0]} ran: {self._lost}"
+            )
             return LOST
         self._release()
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
@@ -412,7 +420,7 @@ class Stay:
         """Whether the algorithm's own grant does, so that nobody else has the lock before that.  If
         it does not, a node that comes back says soon that its stays are over, whatever lease the
         command line has asked for."""
-        return self._line.lease_ms(self._wish.service) is not None
+        return self._line.lease_ms(self._request.service) is not None
 
     def _beat(self, now: int) -> None:
         self._beat_at = now + _lease(self._grant) // BEAT
@@ -458,31 +466,31 @@ class Stay:
         self._ask_at = None
         if not self._has_asked and self._status is None:
             self._has_asked = True
-            self._family.ask_to_end()
+            self._tree.ask_to_end()
 
     def _is_ending(self) -> bool:
         """The command has ended when it was asked to, but not all that it started."""
-        return self._has_asked and not self._has_ended and not self._family.is_gone()
+        return self._has_asked and not self._has_ended and not self._tree.is_gone()
 
     def _end(self) -> None:
         self._ask_at = self._end_at = None
         if not self._has_ended and (self._status is None or self._has_asked):
             self._has_ended = True
-            self._family.end()
+            self._tree.end()
 
     # The command.
 
     def _start(self) -> int:
-        command = self._wish.command
+        command = self._request.command
         try:
-            environment = self._wish.environment(self._grant.token)
+            environment = self._request.environment(self._grant.token)
             return os.posix_spawnp(
                 command[0], command, environment, setpgroup=0, setsigdef=AS_AT_FIRST
             )
         except FileNotFoundError:
-            raise Leaving(NOT_FOUND, f"{command[0]}: there is no such command") from None
+            raise CommandExit(NOT_FOUND, f"{command[0]}: there is no such command") from None
         except OSError as reason:
-            raise Leaving(NOT_EXECUTABLE, f"{command[0]}: {reason.strerror}") from None
+            raise CommandExit(NOT_EXECUTABLE, f"{command[0]}: {reason.strerror}") from None
 
     def _listen_to_signals(self) -> int:
         """From now on they are read from here; those that were ignored remain so, for the command
@@ -529,7 +537,7 @@ class Stay:
             if self._terminal:
                 tell(self._command, signal.SIGCONT, group=True)
         elif stopped_by == signal.SIGTSTP and self._terminal:
-            complain(f"{self._wish.command[0]} goes on: it holds {self._wish.shown}")
+            complain(f"{self._request.command[0]} goes on: it holds {self._request.shown}")
             tell(self._command, signal.SIGCONT, group=True)
 
     def _give_terminal(self) -> None:

@@ -70,7 +70,7 @@ def tell(process: int, number: int, *, group: bool = False) -> None:
         return  # it has ended, or has become somebody else's
 
 
-class Family:
+class ProcessTree:
     """A command and what it started, as far as that can be found."""
 
     def __init__(self, command: int) -> None:
@@ -203,7 +203,7 @@ def _guard(parent: int, command: int, heard: int, at_us: int | None, line: int |
                     poll.unregister(each)
                     _await_end_of(parent)
                 times[each] = int(said.split()[-1]) if said else 0
-    Family(command).end()
+    ProcessTree(command).end()
 
 
 def _await_end_of(parent: int) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from habemus.cli import quick_lock as quick
 from habemus.cli.commands.lead import lead
 from habemus.cli.commands.lock import lock, wish_of
-from habemus.supervise.locked_command import Wish
+from habemus.supervise.locked_command import LockRequest
 
 WORDS = [
     *(
@@ -43,7 +43,7 @@ WORDS = [
 ]
 
 
-def by_click(arguments: list[str]) -> Wish | None:
+def by_click(arguments: list[str]) -> LockRequest | None:
     """What the command of click makes of it; None if it refuses, or shows its help."""
     command = {"lock": lock, "lead": lead}[arguments[0]]
     try:

@@ -16,8 +16,8 @@ import pytest
 from tests.unit.client.conftest import PATIENCE, FakeNode, grants
 
 import habemus
-from habemus.client.connection import Closed, Wire
-from habemus.client.session import Session
+from habemus.client.connection import ConnectionClosed, NodeConnection
+from habemus.client.session import NodeSession
 
 Use = Callable[[], object]
 
@@ -25,12 +25,14 @@ Use = Callable[[], object]
 class Inside:
     """A thread that uses a connection, and is inside OpenSSL until the test lets it go on."""
 
-    def __init__(self, wire: Wire, use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, connection: NodeConnection, use: Use, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.entered = threading.Event()
         self.go_on = threading.Event()
         self.raised: BaseException | None = None
-        self._receive = wire._socket.recv
-        monkeypatch.setattr(wire._socket, "recv", self._receive_later)
+        self._receive = connection._socket.recv
+        monkeypatch.setattr(connection._socket, "recv", self._receive_later)
         self._use = use
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
@@ -64,17 +66,17 @@ def is_open(descriptor: int) -> bool:
 @pytest.fixture
 def session(
     fake_node: Callable[..., FakeNode], stolen: ssl.SSLContext, alice: dict[str, Any]
-) -> Session:
+) -> NodeSession:
     place = fake_node(grants, tls=stolen).place
-    return habemus.connect(place, **alice).session()
+    return habemus.connect(place, **alice)._connected()
 
 
-def by_closing(session: Session, lease: habemus.Lease) -> None:
+def by_closing(session: NodeSession, lease: habemus.Lease) -> None:
     session.close()
 
 
-def by_losing(session: Session, lease: habemus.Lease) -> None:
-    lease.lose("an operator has released it")
+def by_losing(session: NodeSession, lease: habemus.Lease) -> None:
+    lease._lose("an operator has released it")
 
 
 @pytest.mark.parametrize("end", [by_closing, by_losing])
@@ -83,53 +85,55 @@ def test_a_holder_that_looks_at_its_lock_keeps_the_descriptor(
     stolen: ssl.SSLContext,
     alice: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
-    end: Callable[[Session, habemus.Lease], None],
+    end: Callable[[NodeSession, habemus.Lease], None],
 ) -> None:
     cluster = habemus.connect(fake_node(grants, tls=stolen).place, **alice)
     lease = cluster.lock("x", timeout=PATIENCE).acquire()
-    wire = lease.session._wires[lease.id]
-    descriptor = wire.fileno()
-    inside = Inside(wire, lease.check, monkeypatch)
-    end(lease.session, lease)
+    connection = lease._session._connections[lease._id]
+    descriptor = connection.fileno()
+    inside = Inside(connection, lease.check, monkeypatch)
+    end(lease._session, lease)
     assert is_open(descriptor)
     inside.leave()
     assert isinstance(inside.raised, habemus.LockLost)
-    assert wire.fileno() == -1
+    assert connection.fileno() == -1
     cluster.close()
 
 
-def test_the_keeper_keeps_its_descriptor(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    wire = session._connect_keeper()
-    descriptor = wire.fileno()
-    inside = Inside(wire, wire.hear, monkeypatch)
+def test_the_keeper_keeps_its_descriptor(
+    session: NodeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = session._connect_keeper()
+    descriptor = connection.fileno()
+    inside = Inside(connection, connection.hear, monkeypatch)
     session.close()
     assert is_open(descriptor)
     inside.leave()
-    assert isinstance(inside.raised, Closed)
-    assert wire.fileno() == -1
+    assert isinstance(inside.raised, ConnectionClosed)
+    assert connection.fileno() == -1
 
 
-def test_a_connection_that_nobody_uses_is_closed_at_once(session: Session) -> None:
-    (wire,) = session._idle
+def test_a_connection_that_nobody_uses_is_closed_at_once(session: NodeSession) -> None:
+    (connection,) = session._idle
     session.close()
-    assert wire.fileno() == -1
-    with pytest.raises(Closed, match="is closed"):
-        wire.say("alive", 0)
+    assert connection.fileno() == -1
+    with pytest.raises(ConnectionClosed, match="is closed"):
+        connection.say("alive", 0)
 
 
-def test_what_is_put_back_after_the_end_is_closed(session: Session) -> None:
-    wire = session.wire()
+def test_what_is_put_back_after_the_end_is_closed(session: NodeSession) -> None:
+    connection = session.connection()
     session.close()
-    session.put_back(wire)
-    assert wire.fileno() == -1
+    session.put_back(connection)
+    assert connection.fileno() == -1
 
 
-def test_a_request_that_comes_after_the_end_does_not_wait(session: Session) -> None:
-    wire = session.wire()
+def test_a_request_that_comes_after_the_end_does_not_wait(session: NodeSession) -> None:
+    connection = session.connection()
     session.close()
-    with pytest.raises(Closed, match="closed its connection"):
-        session.begin_waiting(1, None, wire)
-    wire.close()
+    with pytest.raises(ConnectionClosed, match="closed its connection"):
+        session.begin_waiting(1, None, connection)
+    connection.close()
 
 
 def test_a_connection_is_not_handed_on_while_a_thread_listens_to_it(
@@ -143,14 +147,14 @@ def test_a_connection_is_not_handed_on_while_a_thread_listens_to_it(
     """
     cluster = habemus.connect(fake_node(grants, tls=stolen).place, **alice)
     lease = cluster.lock("x", timeout=PATIENCE).acquire()
-    wire = lease.session._wires[lease.id]
-    inside = Inside(wire, lease.check, monkeypatch)
-    assert wire.in_use.locked()  # which a release waits for
+    connection = lease._session._connections[lease._id]
+    inside = Inside(connection, lease.check, monkeypatch)
+    assert connection.in_use.locked()  # which a release waits for
     inside.leave()
-    with wire.in_use:
-        releasing = threading.Thread(target=cluster.release, args=(lease,))
+    with connection.in_use:
+        releasing = threading.Thread(target=cluster._release, args=(lease,))
         releasing.start()
-        assert not lease.session._idle
+        assert not lease._session._idle
     releasing.join(PATIENCE)
-    assert lease.session._idle == [wire]
+    assert lease._session._idle == [connection]
     cluster.close()

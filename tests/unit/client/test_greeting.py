@@ -48,7 +48,7 @@ def test_the_connection_of_the_event_loop_asks_for_the_proof_too(fake_node: Star
         await cluster.close()
 
     node = fake_node(grants)
-    session = habemus.connect(node.place).session()
+    session = habemus.connect(node.place)._connected()
     session.credentials = Credentials(SECRET)
     asyncio.run(run())
 
@@ -98,7 +98,7 @@ def test_a_node_challenges_once(fake_node: Start) -> None:
         return line("challenge", "office", 1, "n", proof(SECRET, "node", "office", 1, (nonce, "n")))
 
     with pytest.raises(habemus.RefusedByNode, match="unexpected answer, 'challenge'"):
-        habemus.connect(fake_node(asks_for_ever).place, secret=SECRET).session()
+        habemus.connect(fake_node(asks_for_ever).place, secret=SECRET)._connected()
     assert [each[0] for each in said] == ["hello", "proof"]
 
 
@@ -111,4 +111,4 @@ def test_a_proof_of_another_secret_is_refused(fake_node: Start) -> None:
         )
 
     with pytest.raises(habemus.RefusedByNode, match="does not know the cluster's secret"):
-        habemus.connect(fake_node(answer).place, secret=SECRET).session()
+        habemus.connect(fake_node(answer).place, secret=SECRET)._connected()

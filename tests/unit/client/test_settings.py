@@ -16,7 +16,7 @@ import pytest
 from tests.unit.client.conftest import PATIENCE, SERVICES, WELCOME, FakeNode, grants, line
 
 import habemus
-from habemus.client.address import Place, whereabouts
+from habemus.client.address import NodeAddress, cluster_address
 from habemus.client.credentials import Credentials
 
 Start = Callable[..., FakeNode]
@@ -121,11 +121,11 @@ def test_an_empty_name_is_not_another_cluster(
     (tmp_path / ".habemus").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="the name of the cluster is empty"):
-        whereabouts(name)
+        cluster_address(name)
     monkeypatch.setenv("HABEMUS_CLUSTER", name)
     with pytest.raises(ValueError, match="HABEMUS_CLUSTER is empty"):
-        whereabouts()
-    assert whereabouts("127.0.0.1:7400").places == [Place(host="127.0.0.1", port=7400)]
+        cluster_address()
+    assert cluster_address("127.0.0.1:7400").nodes == [NodeAddress(host="127.0.0.1", port=7400)]
 
 
 def test_an_empty_name_ends_a_command(tmp_path: Path) -> None:
@@ -145,10 +145,13 @@ def test_paths_of_a_cluster_file_may_be_absolute(tmp_path: Path) -> None:
         f' "{elsewhere}/{{id}}.sock"\n[nodes]\n1 = "127.0.0.1:7400"\n[tls]\nca ='
         f' "{elsewhere}/ca.pem"\n'
     )
-    where = whereabouts(str(tmp_path / "cluster.toml"))
+    where = cluster_address(str(tmp_path / "cluster.toml"))
     assert where.secret == b"a secret of the cluster"
     assert where.authority == f"{elsewhere}/ca.pem"
-    assert where.places == [Place(f"{elsewhere}/1.sock"), Place(host="127.0.0.1", port=7400)]
+    assert where.nodes == [
+        NodeAddress(f"{elsewhere}/1.sock"),
+        NodeAddress(host="127.0.0.1", port=7400),
+    ]
 
 
 # Who the client is.
@@ -181,7 +184,7 @@ def test_certificates_that_cannot_be_used_are_named(
 ) -> None:
     missing = str(tmp_path / "missing.pem")
     with pytest.raises(ValueError, match=r"missing\.pem.*: No such file"):
-        habemus.connect(fake_node(grants).place, **{**alice, file: missing}).session()
+        habemus.connect(fake_node(grants).place, **{**alice, file: missing})._connected()
 
 
 @pytest.mark.parametrize(
@@ -202,5 +205,5 @@ def test_wrong_kinds_of_values_in_a_cluster_file_are_told_in_one_line(
     file = tmp_path / "cluster.toml"
     file.write_text(line + "\n")
     with pytest.raises(ValueError, match=told) as refusal:
-        whereabouts(str(file))
+        cluster_address(str(file))
     assert "\n" not in str(refusal.value)

@@ -76,7 +76,7 @@ def test_the_keeper_notices_after_the_resume(
     told = threading.Event()
     with habemus.connect(fake_node(for_an_hour).place) as cluster:
         lease = cluster.lock("x", PATIENCE, on_lost=lambda _: told.set()).acquire()
-        lease.session.hurry()
+        lease._session.hurry()
         machine.sleep(2 * HOUR)
         assert told.wait(PATIENCE)
 
@@ -96,7 +96,7 @@ def test_a_listener_that_fails_does_not_end_the_keeper(
     with habemus.connect(fake_node(for_an_hour).place) as cluster:
         cluster.lock("x", PATIENCE, on_lost=fail).acquire()
         lease = cluster.lock("y", PATIENCE, on_lost=lambda _: told.set()).acquire()
-        lease.session.hurry()
+        lease._session.hurry()
         machine.sleep(2 * HOUR)
         assert told.wait(PATIENCE)
         assert reported == ["in the listener"]

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from habemus.cli.commands.up import _tables
-from habemus.operations.cluster_view import LockSeen, Told, Waiting, changes, picture
+from habemus.operations.cluster_view import LockView, NodeStatus, WaitingClient, changes, picture
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -52,9 +52,9 @@ def lock(
     }
 
 
-def told(**statuses: dict[str, Any] | None) -> dict[int, Told]:
+def told(**statuses: dict[str, Any] | None) -> dict[int, NodeStatus]:
     return {
-        int(name[1:]): Told("here", each, "" if each else "Connection refused")
+        int(name[1:]): NodeStatus("here", each, "" if each else "Connection refused")
         for name, each in statuses.items()
     }
 
@@ -63,7 +63,7 @@ def test_what_nodes_say_is_put_together() -> None:
     one = status(1, locks=[lock("a/1", 3 << 32 | 7, ("b/2",))])
     seen = picture(told(n1=one, n2=status(2, locks=[lock(waiting=("c/3",))]), n3=status(3)), NOW)
     assert seen.locks == (
-        LockSeen(
+        LockView(
             "locks",
             "printer",
             "a/1",
@@ -72,7 +72,7 @@ def test_what_nodes_say_is_put_together() -> None:
             3,
             "2030-01-01T11:59:58.500+00:00",
             1_500,
-            (Waiting("b/2", 1), Waiting("c/3", 2)),
+            (WaitingClient("b/2", 1), WaitingClient("c/3", 2)),
         ),
     )
     assert (seen.is_well, seen.is_ready) == (True, True)

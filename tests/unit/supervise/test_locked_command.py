@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from habemus.supervise import process_tree as ending
-from habemus.supervise.locked_command import Wish, _asked
-from habemus.supervise.process_tree import Family
+from habemus.supervise.locked_command import LockRequest, _asked
+from habemus.supervise.process_tree import ProcessTree
 
 PATIENCE = 30.0
 
@@ -53,7 +53,7 @@ def test_a_grant_that_is_lost_already_starts_no_command(
 ) -> None:
     """Who stood still while it waited hears both at once."""
     line = Line(["granted", 1, 7, None, 0, "x"], *more)
-    grant = _asked(line, Wish("x", ["true"]), None, repr)
+    grant = _asked(line, LockRequest("x", ["true"]), None, repr)
     line.close()
     assert (grant is not None) is is_worth_something
 
@@ -77,7 +77,7 @@ def test_whoever_has_left_the_group_is_looked_up_before_anybody_is_asked_to_end(
         child = os.pidfd_open(int(command.stdout.readline()))
         while os.getpgid(quick(command.pid)[0]) == command.pid:
             time.sleep(0.001)  # until it has left
-        family = Family(command.pid)
+        family = ProcessTree(command.pid)
         assert not family.is_gone()
         family.ask_to_end()
         assert select.select([child], [], [], PATIENCE)[0]

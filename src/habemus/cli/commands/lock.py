@@ -11,7 +11,7 @@ import click
 
 from habemus.cli.output import FiniteRange
 from habemus.runtimes.live.clients.protocol import LOCKS, lock_name
-from habemus.supervise.locked_command import Wish, hold
+from habemus.supervise.locked_command import LockRequest, hold
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -97,7 +97,7 @@ def wish_of(
     tries: bool,
     leads: bool,
     **more: Any,
-) -> Wish:
+) -> LockRequest:
     if tries and timeout is not None:
         raise click.UsageError("--try does not wait, so it has no --timeout")
     if not leads:
@@ -107,13 +107,15 @@ def wish_of(
             raise click.UsageError(str(reason)) from None
     papers = {name.replace("-", "_"): more.pop(name.replace("-", "_")) for name in PAPERS}
     said = {name: file for name, file in papers.items() if file}
-    return Wish(name, command, leads=leads, timeout=0.0 if tries else timeout, papers=said, **more)
+    return LockRequest(
+        name, command, leads=leads, timeout=0.0 if tries else timeout, papers=said, **more
+    )
 
 
-def held(wish: Wish) -> int:
-    from habemus.supervise.node_connections import Reaching, quoted
+def held(request: LockRequest) -> int:
+    from habemus.supervise.node_connections import NodeFinder, quoted
 
-    return hold(wish, Reaching(wish.cluster, wish.papers), quoted)
+    return hold(request, NodeFinder(request.cluster, request.papers), quoted)
 
 
 @click.command(epilog="Example: habemus lock nightly-report --timeout 60 -- ./report.sh --all")

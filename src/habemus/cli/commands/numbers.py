@@ -390,15 +390,16 @@ def timeout(
 
 def _measured(live: str, count: int) -> timeouts.Sample:
     """How long a node takes to answer, as its clients see it."""
-    from habemus.client import Unreachable, connect
+    from habemus import Unreachable, connect
+    from habemus.client.blocking import round_trips
 
     try:
         with connect(live) as cluster, progress("asking the node", count) as update:
             delays = []
-            for delay in cluster.round_trips(count):
+            for delay in round_trips(cluster, count):
                 delays.append(delay)
                 update(len(delays), "")
-            return timeouts.Sample(tuple(delays), f"node {cluster.session().node}, round trips")
+            return timeouts.Sample(tuple(delays), f"node {cluster.status()['node']}, round trips")
     except Unreachable as reason:
         raise click.ClickException(str(reason)) from None
 

@@ -8,11 +8,11 @@ import click
 
 from habemus.cli.commands.lock import cluster_options, service_option
 from habemus.cli.output import Exit, json_option, say_json
-from habemus.operations.cluster_view import LockSeen, Picture
+from habemus.operations.cluster_view import ClusterView, LockView
 from habemus.supervise.locked_command import UNREACHABLE
 
 if TYPE_CHECKING:
-    from habemus.operations.node_survey import Survey
+    from habemus.operations.node_survey import ClusterSurvey
 
 WARNING = (
     "a lock that is taken from its holder may be granted to another while the holder still works; "
@@ -56,17 +56,17 @@ def release(
     if not force:
         raise click.UsageError(WARNING)
     from habemus.client.errors import Unreachable
-    from habemus.operations.node_survey import survey_of
+    from habemus.operations.node_survey import survey_cluster
 
     try:
-        survey = survey_of(cluster, **papers)
+        survey = survey_cluster(cluster, **papers)
     except Unreachable as reason:
         click.echo(f"habemus: {reason}", err=True)
         return UNREACHABLE
     seen = survey.look()
     lock = next(
         (each for each in seen.locks if (each.service, each.name) == (service, name)),
-        LockSeen(service, name),
+        LockView(service, name),
     )
     asked = [node.node for node in seen.nodes if node.up and (all_nodes or node.node == lock.node)]
     answers = _forced(survey, asked, service, name)
@@ -97,7 +97,9 @@ def release(
     return Exit.AS_WANTED if lost or reclaimed else Exit.NOT_AS_WANTED
 
 
-def _forced(survey: Survey, nodes: list[int], service: str, name: str) -> dict[int, dict[str, Any]]:
+def _forced(
+    survey: ClusterSurvey, nodes: list[int], service: str, name: str
+) -> dict[int, dict[str, Any]]:
     from habemus.client.errors import HabemusError
 
     answers = {}
@@ -109,11 +111,11 @@ def _forced(survey: Survey, nodes: list[int], service: str, name: str) -> dict[i
     return answers
 
 
-def _down(seen: Picture) -> list[int]:
+def _down(seen: ClusterView) -> list[int]:
     return [node.node for node in seen.nodes if not node.up]
 
 
-def _hint(seen: Picture, service: str, *, cannot: bool) -> str:
+def _hint(seen: ClusterView, service: str, *, cannot: bool) -> str:
     """cannot: every node was asked, and the algorithm has no way to end a stay at a node that is
     gone.
     """

@@ -10,9 +10,9 @@ from habemus.cli.commands.lock import cluster_options, service_option
 from habemus.cli.output import Exit, json_option, say_json
 from habemus.cli.tables import say_table
 from habemus.operations.cluster_view import (
-    LockSeen,
-    NodeSeen,
-    Picture,
+    ClusterView,
+    LockView,
+    NodeView,
     listed,
     shown_name,
     shown_time,
@@ -37,10 +37,10 @@ def status(
       125  no node answers
     """
     from habemus.client.errors import Unreachable
-    from habemus.operations.node_survey import survey_of
+    from habemus.operations.node_survey import survey_cluster
 
     try:
-        survey = survey_of(cluster, **papers)
+        survey = survey_cluster(cluster, **papers)
     except Unreachable as reason:
         click.echo(f"habemus: {reason}", err=True)
         return UNREACHABLE
@@ -48,7 +48,7 @@ def status(
     survey.close()
     if name is not None:
         locks = [lock for lock in seen.locks if (lock.service, lock.name) == (service, name)]
-        seen = replace(seen, locks=tuple(locks or [LockSeen(service, name)]))
+        seen = replace(seen, locks=tuple(locks or [LockView(service, name)]))
     if as_json:
         say_json(seen.plain())
     else:
@@ -58,7 +58,7 @@ def status(
     return Exit.AS_WANTED if seen.is_well else Exit.NOT_AS_WANTED
 
 
-def say_nodes(seen: Picture) -> None:
+def say_nodes(seen: ClusterView) -> None:
     election = seen.election
     leads = (
         ""
@@ -85,7 +85,7 @@ def say_nodes(seen: Picture) -> None:
     say_table(heads, rows, left=len(heads))
 
 
-def node_row(node: NodeSeen, *, has_leader: bool) -> list[str]:
+def node_row(node: NodeView, *, has_leader: bool) -> list[str]:
     leader = [_or_dash(node.leader), _or_dash(node.term)] if has_leader else []
     if not node.up:
         return [
@@ -106,7 +106,7 @@ def node_row(node: NodeSeen, *, has_leader: bool) -> list[str]:
     ]
 
 
-def say_locks(seen: Picture) -> None:
+def say_locks(seen: ClusterView) -> None:
     if not seen.locks:
         click.echo("nobody holds or awaits a lock")
         return
@@ -114,7 +114,7 @@ def say_locks(seen: Picture) -> None:
     say_table(heads, [lock_row(lock) for lock in seen.locks], left=len(heads))
 
 
-def lock_row(lock: LockSeen) -> list[str]:
+def lock_row(lock: LockView) -> list[str]:
     waiting = ", ".join(f"{each.client} (node {each.node})" for each in lock.waiting) or "nobody"
     held = "-" if lock.held_ms is None else shown_time(lock.held_ms)
     return [

@@ -18,7 +18,7 @@ import click
 from habemus.cli.commands.node import live
 from habemus.cli.commands.status import lock_row, node_row
 from habemus.cli.output import Exit, json_option, say_json
-from habemus.operations.cluster_view import Picture, changes
+from habemus.operations.cluster_view import ClusterView, changes
 from habemus.runtimes.live.default_cluster import FOLDER
 from habemus.supervise.locked_command import NOT_EXECUTABLE, NOT_FOUND, UNREACHABLE
 
@@ -168,7 +168,7 @@ class _Run:
         self._restart = restart
         self._as_json = as_json
         self._told = False  # to end
-        self._seen: Picture | None = None
+        self._seen: ClusterView | None = None
         self._mourned: dict[int, float] = {}  # nodes that have ended, and when that was noticed
 
     def run(self) -> int:
@@ -345,7 +345,7 @@ class _Run:
         return 128 - child.returncode if child.returncode < 0 else child.returncode
 
 
-def _tables(seen: Picture, folder: Path) -> Any:
+def _tables(seen: ClusterView, folder: Path) -> Any:
     """Draw what was seen.  Names are chosen by others: they are plain text, never markup."""
     from rich.console import Group
     from rich.table import Table

@@ -15,7 +15,7 @@ from habemus.runtimes.live.clients.protocol import ELECTIONS
 from habemus.supervise.locked_command import UNREACHABLE
 
 if TYPE_CHECKING:
-    from habemus.client import Standing
+    from habemus.client.blocking import LockState
 
 
 @click.command(epilog="Example: habemus watch scheduler --election --json")
@@ -50,7 +50,7 @@ def watch(
         signal.signal(number, signal.SIG_DFL)  # that is how this ends
     try:
         with Cluster(cluster, Credentials.of_files(**papers)) as here:
-            standings: Iterator[Standing] = here.watch(
+            standings: Iterator[LockState] = here.watch(
                 ELECTIONS + name if election else name, service=service
             )
             for count, standing in enumerate(standings, 1):
@@ -65,7 +65,7 @@ def watch(
     return Exit.AS_WANTED
 
 
-def _line(name: str, election: bool, standing: Standing, as_json: bool) -> str:
+def _line(name: str, election: bool, standing: LockState, as_json: bool) -> str:
     if as_json:
         return json.dumps(
             {"name": name, "election": election, **standing._asdict()}, ensure_ascii=False
