@@ -18,7 +18,7 @@ from habemus.runtimes.live.certificates import CertificateFiles, client, make, n
 PATIENCE = 30.0
 """Seconds after which a test that waits has failed."""
 SERVICES = {
-    "locks": {"problem": "mutex", "algorithm": "x", "lease_ms": None, "hears_wishes": False}
+    "locks": {"problem": "mutex", "algorithm": "x", "lease_ms": None, "sees_waiters": False}
 }
 WELCOME = {"cluster": "office", "node": 1, "session": "s", "nodes": {}, "services": SERVICES}
 
