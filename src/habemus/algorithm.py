@@ -26,6 +26,7 @@ from habemus.core import (
     upon,
     whenever,
 )
+from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.core.node import Delivered
 from habemus.problems.detector import Detector, Restored, Suspected
 from habemus.problems.election import Costs as ElectionCosts
@@ -35,7 +36,9 @@ from habemus.problems.mutex import Costs as MutexCosts
 from habemus.problems.mutex import Granted, Mutex, average
 
 __all__ = [
+    "Assumptions",
     "Const",
+    "Crashes",
     "Delivered",
     "Detector",
     "Durable",
@@ -45,6 +48,7 @@ __all__ = [
     "Indication",
     "Leader",
     "Link",
+    "Links",
     "Message",
     "MistakeInAlgorithm",
     "MistakeInPlan",
@@ -57,6 +61,7 @@ __all__ = [
     "Suspected",
     "System",
     "Timer",
+    "Timing",
     "Topology",
     "Uses",
     "average",

@@ -45,7 +45,9 @@ def described(member: Any) -> str:
 
 def members(cls: type) -> Iterator[str]:
     if issubclass(cls, Enum):
-        yield from (f"- `{cls.__name__}.{each.name}`" for each in cls)
+        for each in cls:
+            told = f": {each.value}" if " " in str(each.value) else ""
+            yield f"- `{cls.__name__}.{each.name}`{told}"
         return
     for name, member in sorted(inspect.getmembers(cls)):
         if name.startswith("_") or not any(name in vars(each) for each in own(cls)):

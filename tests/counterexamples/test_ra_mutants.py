@@ -382,7 +382,7 @@ def test_a_release_that_overtakes_its_request_is_remembered() -> None:
 )
 def test_the_need_for_order_is_real(algorithm: type[Mutex]) -> None:
     """An algorithm that says that it needs FIFO links breaks without them."""
-    assert algorithm.needs_fifo
+    assert algorithm.assumes.fifo
     setups = (
         Setup.from_plain({**setup_of(algorithm, seed).plain(), "fifo": False})
         for seed in range(SEEDS)
@@ -396,4 +396,4 @@ def test_the_need_for_order_is_real(algorithm: type[Mutex]) -> None:
     "algorithm", [RicartAgrawala, RicartAgrawalaMajority, RoucairolCarvalho, RicartAgrawalaReliable]
 )
 def test_no_other_needs_order(algorithm: type[Mutex]) -> None:
-    assert not algorithm.needs_fifo
+    assert not algorithm.assumes.fifo

@@ -148,7 +148,7 @@ def test_one_crashed_process_blocks_all_others() -> None:
 
 
 def test_runs_have_fifo_links_if_the_algorithm_needs_them() -> None:
-    assert find("lamport").algorithm.needs_fifo  # type: ignore[attr-defined]  # every mutex says so
+    assert find("lamport").assumes.fifo
     default, kept, broken = (
         scenario("lamport-fifo").setup,
         Setup("lamport", 2, fifo=True),

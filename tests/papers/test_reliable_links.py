@@ -44,7 +44,7 @@ def test_there_are_such_algorithms() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_claims_survive_loss_and_copies(name: str) -> None:
     entry = entries()[name]
-    over = "perfect-fifo" if getattr(entry.algorithm, "needs_fifo", False) else "perfect"
+    over = "perfect-fifo" if entry.assumes.fifo else "perfect"
     for seed in range(SEEDS):
         run = setup(name, seed, over)
         report = execute(run, keep=False)

@@ -45,7 +45,7 @@ def messages(
     links are slow by chance.
     """
     calls = [Call(process, 1) for process in (range(1, size + 1) if callers is None else callers)]
-    network = Network(Exponential(delay) if delay else Uniform(), fifo=algorithm.needs_fifo)
+    network = Network(Exponential(delay) if delay else Uniform(), fifo=algorithm.assumes.fifo)
     simulation = Simulation(
         algorithm.system(size, **options),
         workload=Calls(calls),
@@ -486,7 +486,7 @@ def test_peterson_needs_the_order_of_messages() -> None:
     "algorithm", [ChangRoberts, Franklin, HirschbergSinclair, RingList, RingAnonymous]
 )
 def test_the_others_do_not_need_the_order_of_messages(algorithm: type[Election]) -> None:
-    assert not algorithm.needs_fifo
+    assert not algorithm.assumes.fifo
     for seed in range(40):
         report = run(algorithm.name, 8, seed=seed, asks=(f"{1 + seed % 8}@1ms",), delay="heavy:1ms")
         assert report.verdict is Verdict.HOLDS, report.setup.command()

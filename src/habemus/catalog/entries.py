@@ -23,6 +23,7 @@ from typing import Any, TypeGuard
 
 import habemus.algorithms
 from habemus.catalog.problems import Problem
+from habemus.core.assumptions import Assumptions
 from habemus.core.process import MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 
@@ -86,6 +87,11 @@ class Entry:
     def unsafe(self) -> str | None:
         """The scenario that breaks it, for algorithms that are here to be broken."""
         return self.box.sections.get("Unsafe")
+
+    @property
+    def assumes(self) -> Assumptions:
+        """What the algorithm assumes of links, crashes and time."""
+        return self.algorithm.assumes
 
     @property
     def options(self) -> dict[str, str]:

@@ -42,6 +42,7 @@ from typing import (
     dataclass_transform,
 )
 
+from habemus.core.assumptions import Assumptions
 from habemus.core.shapes import IS_PROCESS, Shape, UnsupportedType, is_of, shape_of, shown
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
 
@@ -605,6 +606,8 @@ class Process(metaclass=ProcessType):
 
     indications: ClassVar[tuple[type[Indication], ...]] = ()
     """What a process of this kind may indicate; each problem says so."""
+    assumes: ClassVar[Assumptions] = Assumptions()
+    """What the algorithm assumes of links, crashes and time."""
 
     def __init__(self, **given: Any) -> None:
         cls = type(self)

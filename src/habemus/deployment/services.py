@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from habemus.algorithms.election.shared_election import LeaderChanged, SharedElection
 from habemus.algorithms.links.perfect import PerfectLinks
 from habemus.catalog.entries import find
+from habemus.core.assumptions import Crashes, Links
 from habemus.core.process import Process, ProcessId
 from habemus.core.system import System
 from habemus.core.values import Indication, Timer
@@ -194,16 +195,17 @@ def live_system(setup: Setup, *, shared: bool = False) -> System:
 
 def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -> list[str]:
     """What somebody who chose this ought to know."""
-    box = find(algorithm).box
+    entry = find(algorithm)
+    box, assumes = entry.box, entry.assumes
     found = []
     if "Unsafe" in box.sections:
         found.append(f"{algorithm} is here to be broken; see the scenario {box.sections['Unsafe']}")
-    if "reliable links" in box.sections.get("Assumes", "") and not over:
+    if assumes.links is Links.RELIABLE and not over:
         found.append(
             f"{algorithm} assumes reliable links, and a connection that breaks loses what is under"
             ' way; over = "perfect" mends it'
         )
-    if "crashes" in box.sections.get("Assumes", "") and not is_durable:
+    if assumes.crashes in (Crashes.NONE, Crashes.IDLE, Crashes.OUTSIDE) and not is_durable:
         found.append(
             f"{algorithm} does not stand a crash: a node that comes back has forgotten everything,"
             " and two may be inside; start all nodes anew, or choose one with stable memory"

@@ -43,8 +43,6 @@ class Election(Process):
     """How many participants a run may have; everybody knows everybody, so memory grows with the
     square.
     """
-    needs_fifo: ClassVar[bool] = False
-    """Whether the links must keep the order of messages."""
     scope: ClassVar[str] = "ever"
     """Where E1 is claimed: never two leaders "ever", never two in one "term", or only "eventually"."""
     callers: ClassVar[str] = "one"

@@ -39,8 +39,6 @@ class Mutex(Process):
     indications: ClassVar[tuple[type[Indication], ...]] = (Granted,)
     name: ClassVar[str] = ""
     """Under which the catalog lists the algorithm."""
-    needs_fifo: ClassVar[bool] = False
-    """Whether it is only right over links that keep the order."""
     largest: ClassVar[int] = 3_000
     """How many participants a run may have; everybody knows everybody, so memory grows with the
     square.

@@ -181,9 +181,7 @@ class Check:
         return shlex.join(words)
 
     def bound(self, entry: Entry) -> Bound:
-        network = self.network or (
-            "fifo" if getattr(entry.algorithm, "needs_fifo", False) else "unordered"
-        )
+        network = self.network or ("fifo" if entry.assumes.fifo else "unordered")
         budgets = dict(self.faults)
         if network == "duplicating":
             budgets.setdefault("copy", 1)

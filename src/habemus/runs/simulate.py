@@ -165,7 +165,7 @@ def faults_of(setup: Setup) -> list[Fault]:
 
 
 def _network_of(setup: Setup, entry: Entry) -> Network:
-    fifo = getattr(entry.algorithm, "needs_fifo", False) if setup.fifo is None else setup.fifo
+    fifo = entry.assumes.fifo if setup.fifo is None else setup.fifo
     return Network(
         notation.delay(setup.delay),
         fifo,

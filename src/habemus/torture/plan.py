@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from habemus.catalog.entries import Box, find
+from habemus.catalog.entries import find
+from habemus.core.assumptions import Assumptions, Links, Timing
 from habemus.deployment.services import LINKS, live_options, services_of
 from habemus.problems.fencing import Granted
 from habemus.problems.mutex import Mutex
@@ -34,39 +34,34 @@ class BadPlan(ValueError):
     """A torture that cannot be meant."""
 
 
-def stands(box: Box, over: str, *, needs_fifo: bool) -> set[str]:
-    """The kinds of fault that the assumptions of an algorithm allow, as its box has them."""
-    assumes = box.sections.get("Assumes", "")
-    first = re.split(r"(?<=\.)\s", assumes, maxsplit=1)[0]
+def tolerated(assumes: Assumptions, over: str) -> set[str]:
+    """Return the kinds of fault that an algorithm tolerates with these links under it."""
     found = set(KINDS)
-    if "stable memory" not in assumes:  # whoever crashes does not come back as it was
+    if not assumes.tolerates_restarts:
         found -= set(NODE_ENDS)
-    if (
-        "a bound" in first or "synchronous" in first
-    ):  # on time, which a link that is mended later does not keep
+    if assumes.timing is Timing.SYNCHRONOUS:  # a link that is repaired later breaks the bound
         found -= {"pause-node", "pause-client", "cut-client", "delay", "cut", "cut-one-way", "drop"}
-    is_mended = bool(over) and not (needs_fifo and over == "perfect")
-    if "no link is ever cut" in first or ("reliable links" in assumes and not is_mended):
+    is_repaired = bool(over) and not (assumes.fifo and over == "perfect")
+    if assumes.links is Links.RELIABLE and not is_repaired:
         found -= {"cut", "cut-one-way", "drop", *NODE_ENDS}  # connections end with a node
     return found
 
 
-def excuses(box: Box) -> tuple[str, ...]:
-    """The kinds of fault by which two may believe that they hold a lock with leases: all, unless
-    the box says better.
+def excuses(assumes: Assumptions) -> tuple[str, ...]:
+    """Return the kinds of fault that excuse two leases on one lock at a time.
+
+    Where ME1 holds without pauses, only a client that is cut off or paused is an excuse.
     """
-    return (
-        OUT_OF_HEARING if "nobody stands still" in box.sections.get("Assumes", "") else tuple(KINDS)
-    )
+    return OUT_OF_HEARING if "ME1" in assumes.holds_without_pauses else tuple(KINDS)
 
 
-def links_for(box: Box, *, needs_fifo: bool) -> str:
-    """Under the processes, if nobody says otherwise: connections break here, so whoever assumes
-    reliable links gets them.
+def links_for(assumes: Assumptions) -> str:
+    """Return the default links: connections break, so they are repaired where reliable links are
+    assumed.
     """
-    if "reliable links" not in box.sections.get("Assumes", ""):
+    if assumes.links is not Links.RELIABLE:
         return ""
-    return "perfect-fifo" if needs_fifo else "perfect"
+    return "perfect-fifo" if assumes.fifo else "perfect"
 
 
 def kinds_of(words: Iterable[str]) -> tuple[str, ...]:
@@ -156,15 +151,16 @@ def plan_of(
         raise BadPlan(
             f"{algorithm} is no algorithm for mutual exclusion, and a torture is about locks"
         )
-    needs_fifo = entry.algorithm.needs_fifo
     if over is None:
-        over = links_for(entry.box, needs_fifo=needs_fifo)
+        over = links_for(entry.assumes)
     elif over == RAW:
         over = ""
     elif over not in LINKS:
         raise BadPlan(f"there are no links {over}; there are {', '.join(LINKS)} and {RAW}")
-    stood = stands(entry.box, over, needs_fifo=needs_fifo)
-    kinds = kinds_of(faults) if faults else tuple(kind for kind in kinds_of(USUAL) if kind in stood)
+    allowed = tolerated(entry.assumes, over)
+    kinds = (
+        kinds_of(faults) if faults else tuple(kind for kind in kinds_of(USUAL) if kind in allowed)
+    )
     if not kinds:
         raise BadPlan(
             f"the card of {algorithm} claims to stand none of {', '.join(USUAL)}; name the faults"
@@ -183,9 +179,9 @@ def plan_of(
         has_tokens=any(issubclass(each, Granted) for each in entry.algorithm.indications),
         is_fenced=is_fenced,
         faults=kinds,
-        beyond=tuple(kind for kind in kinds if kind not in stood),
+        beyond=tuple(kind for kind in kinds if kind not in allowed),
         lease_s=lease_s,
-        excuses=excuses(entry.box),
+        excuses=excuses(entry.assumes),
     )
     return Plan(entry.name, nodes, clients, seconds, seed, kinds, chosen, over, locks, claim)
 

@@ -8,6 +8,7 @@ in stable memory, because numbers begin anew after a restart.
 from abc import abstractmethod
 
 from habemus.core import Const, Durable, Message, ProcessId, Timer, upon
+from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.problems.detector import Detector, Restored, Suspected
 
 
@@ -25,6 +26,12 @@ class Arrivals(Detector):
     those of the others.
     """
 
+    assumes = Assumptions(
+        links=Links.MOSTLY_RELIABLE,
+        crashes=Crashes.ANY,
+        timing=Timing.PARTIALLY_SYNCHRONOUS,
+        stable_memory=True,
+    )
     tick: Const[int] = 4_000  # microseconds
     period: Const[int] = 5  # ticks from one heartbeat to the next
     window: Const[int] = 20  # how many arrivals of each peer are kept

@@ -18,6 +18,7 @@ Differs  The listing enlarges a Timeout that it never reads; here the interval i
 """
 
 from habemus.core import Const, Message, ProcessId, Timer, upon
+from habemus.core.assumptions import Assumptions, Crashes, Timing
 from habemus.problems.detector import Detector, Restored, Suspected
 
 
@@ -35,6 +36,7 @@ class Interval(Timer):
 
 class EventuallyPerfect(Detector):
     name = "eventually-perfect"
+    assumes = Assumptions(crashes=Crashes.STOP, timing=Timing.PARTIALLY_SYNCHRONOUS)
 
     period: Const[int] = 20_000  # the first interval
     step: Const[int] = 10_000  # by which a mistake makes it longer

@@ -16,6 +16,7 @@ Differs  Half the messages of the pull style, and a timeout for each peer of its
 """
 
 from habemus.core import Const, Message, ProcessId, Span, Timer, upon
+from habemus.core.assumptions import Assumptions, Crashes, Timing
 from habemus.problems.detector import Detector, Restored, Suspected
 
 
@@ -33,6 +34,7 @@ class Silence(Timer):
 
 class Heartbeat(Detector):
     name = "heartbeat"
+    assumes = Assumptions(crashes=Crashes.STOP, timing=Timing.PARTIALLY_SYNCHRONOUS)
 
     period: Const[Span] = 20_000
     timeout: Const[int] = 40_000  # allowed at first

@@ -28,6 +28,7 @@ Differs  `Suspected` tells the application of what the paper calls confirmed fai
 from enum import IntEnum
 
 from habemus.core import Const, Durable, Message, ProcessId, Timer, Value, upon
+from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.problems.detector import Detector, Restored, Suspected
 
 
@@ -84,6 +85,12 @@ class Grace(Timer):
 
 class Swim(Detector):
     name = "swim"
+    assumes = Assumptions(
+        links=Links.MOSTLY_RELIABLE,
+        crashes=Crashes.ANY,
+        timing=Timing.PARTIALLY_SYNCHRONOUS,
+        stable_memory=True,
+    )
 
     period: Const[int] = 20_000
     timeout: Const[int] = (

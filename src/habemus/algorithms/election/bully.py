@@ -28,6 +28,7 @@ Differs  What the listing of the notes leaves out and their example needs: whoev
 from collections.abc import Sequence
 
 from habemus.core import Const, Message, ProcessId, Span, Timer, upon
+from habemus.core.assumptions import Assumptions, Crashes, Timing
 from habemus.problems.election import Costs, Election, Leader
 
 
@@ -57,6 +58,7 @@ class Stale(Timer):
 
 class Bully(Election):
     name = "bully"
+    assumes = Assumptions(crashes=Crashes.BETWEEN_ELECTIONS, timing=Timing.SYNCHRONOUS)
 
     keys: Const[
         tuple[int, ...]

@@ -19,11 +19,15 @@ Differs  The notes want the longest uninterrupted uptime.  Nobody has a clock he
 
 from habemus.algorithms.election.bully import Bully
 from habemus.core import Durable, ProcessId
+from habemus.core.assumptions import Assumptions, Crashes, Timing
 from habemus.problems.election import Costs
 
 
 class BullyStable(Bully):
     name = "bully-stable"
+    assumes = Assumptions(
+        crashes=Crashes.BETWEEN_ELECTIONS, timing=Timing.SYNCHRONOUS, stable_memory=True
+    )
 
     restarts: Durable[int] = 0
 

@@ -22,6 +22,7 @@ from habemus.algorithms.detectors.eventually_perfect import EventuallyPerfect
 from habemus.algorithms.detectors.heartbeat import Heartbeat
 from habemus.algorithms.detectors.phi_accrual import PhiAccrual
 from habemus.core import Const, ProcessId, System, Uses, upon, whenever
+from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.core.process import MistakeInPlan
 from habemus.problems.detector import Detector, Restored, Suspected
 from habemus.problems.election import Election, Leader
@@ -36,6 +37,9 @@ class Omega(Election):
     scope = "eventually"
     callers = "none"
     duration = 2_000_000
+    assumes = Assumptions(
+        links=Links.MOSTLY_RELIABLE, crashes=Crashes.STOP, timing=Timing.PARTIALLY_SYNCHRONOUS
+    )
 
     detector: Uses[Detector]
     order: Const[tuple[ProcessId, ...]] = ()  # whom to prefer; none: the smaller id

@@ -22,6 +22,7 @@ Differs  The listing's rule for a heartbeat only replaces an entry of the set of
 """
 
 from habemus.core import Const, Durable, Message, ProcessId, Timer, upon
+from habemus.core.assumptions import Assumptions, Crashes, Timing
 from habemus.problems.election import Election, Leader
 
 
@@ -38,6 +39,9 @@ class OmegaRecovery(Election):
     scope = "eventually"
     callers = "none"
     duration = 2_000_000
+    assumes = Assumptions(
+        crashes=Crashes.ANY, timing=Timing.PARTIALLY_SYNCHRONOUS, stable_memory=True
+    )
 
     period: Const[int] = 20_000  # the first interval
     step: Const[int] = 10_000  # by which a change of leader makes it longer

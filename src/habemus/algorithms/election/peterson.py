@@ -24,6 +24,7 @@ from enum import IntEnum
 
 from habemus.algorithms.election.ring import RingOfIds
 from habemus.core import Message, ProcessId, upon
+from habemus.core.assumptions import Assumptions
 from habemus.problems.election import Leader
 
 
@@ -54,7 +55,7 @@ ASLEEP, ACTIVE, PASSIVE = Standing
 
 class Peterson(RingOfIds):
     name = "peterson"
-    needs_fifo = True
+    assumes = Assumptions(fifo=True)
 
     standing: Standing = ASLEEP
     carried: ProcessId = 0  # in whose name this process goes on

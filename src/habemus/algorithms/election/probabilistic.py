@@ -29,6 +29,7 @@ Differs  The paper filters by a hash of id and election below K/n, as here, but 
 """
 
 from habemus.core import Const, Durable, Message, ProcessId, Timer, Value, upon
+from habemus.core.assumptions import Assumptions, Links
 from habemus.problems.election import Election, Leader
 
 LOTS = 1 << 32
@@ -77,6 +78,7 @@ def mixed(*numbers: int) -> int:
 
 class Probabilistic(Election):
     name = "probabilistic"
+    assumes = Assumptions(links=Links.MOSTLY_RELIABLE, stable_memory=True)
 
     candidates: Const[int] = 5  # that stand on average: the K of the paper
     fanout: Const[int] = 10  # how many are told

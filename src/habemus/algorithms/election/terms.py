@@ -27,6 +27,7 @@ from enum import IntEnum
 from typing import Self
 
 from habemus.core import Const, Durable, Message, ProcessId, Span, Timer, upon, whenever
+from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.problems.election import Election, Leader
 
 
@@ -81,6 +82,13 @@ class Terms(Election):
     scope = "term"
     callers = "none"
     duration = 2_000_000
+    assumes = Assumptions(
+        links=Links.MOSTLY_RELIABLE,
+        crashes=Crashes.MINORITY,
+        timing=Timing.PARTIALLY_SYNCHRONOUS,
+        stable_memory=True,
+        always=("E1",),
+    )
 
     weights: Const[tuple[int, ...]] = ()  # of processes 1, 2, ...; none: all weigh the same
     prevote: Const[bool] = True

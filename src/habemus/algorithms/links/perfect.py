@@ -28,6 +28,7 @@ Differs  The book eliminates repeats on top of stubborn links, which never stop 
 """
 
 from habemus.core import Const, Durable, Message, ProcessId, Span, Timer, upon
+from habemus.core.assumptions import Assumptions, Links
 from habemus.problems.link import Link
 
 
@@ -46,6 +47,8 @@ class Unacknowledged(Timer):
 
 
 class PerfectLinks(Link):
+    assumes = Assumptions(links=Links.FAIR_LOSS)
+
     every: Const[Span] = (
         3_000,
         4_000,

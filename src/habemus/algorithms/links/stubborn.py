@@ -15,6 +15,7 @@ Differs  `cease` ends the sending to one process; in the book, nothing ever does
 """
 
 from habemus.core import Const, Message, ProcessId, Span, Timer, request, upon
+from habemus.core.assumptions import Assumptions, Links
 from habemus.problems.link import Link
 
 
@@ -28,6 +29,8 @@ class Again(Timer):
 
 
 class StubbornLinks(Link):
+    assumes = Assumptions(links=Links.FAIR_LOSS)
+
     every: Const[Span] = (3_000, 4_000)
     number: int = 0  # counted, so that equal messages have a timer each
     outgoing: dict[tuple[ProcessId, int], Message] = {}

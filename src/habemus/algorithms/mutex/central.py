@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from habemus.core import Const, Message, ProcessId, System, upon, whenever
+from habemus.core.assumptions import Assumptions, Crashes
 from habemus.core.system import complete
 from habemus.problems.mutex import Costs, Mutex
 
@@ -38,6 +39,7 @@ class Released(Message):
 
 class Central(Mutex):
     name = "central"
+    assumes = Assumptions(crashes=Crashes.IDLE)
 
     coordinator: Const[ProcessId] = 0
     acknowledged: Const[bool] = False

@@ -14,6 +14,7 @@ Unsafe   central-holder-slow
 
 from habemus.algorithms.mutex.central import Central, Grant, Release
 from habemus.core import Const, ProcessId, Span, Timer, upon
+from habemus.core.assumptions import Assumptions, Timing
 
 
 class Overdue(Timer):
@@ -23,6 +24,7 @@ class Overdue(Timer):
 
 class CentralTimeout(Central):
     name = "central-timeout"
+    assumes = Assumptions(timing=Timing.SYNCHRONOUS)
 
     timeout: Const[Span] = 10_000
     grants: int = 0  # counted, so that each grant has a timer of its own

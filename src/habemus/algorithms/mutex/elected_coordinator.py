@@ -50,6 +50,7 @@ from habemus.algorithms.mutex.elected_coordinator_participant import (
 )
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED
 from habemus.core import Const, MistakeInPlan, ProcessId, System, Timer, request, upon, whenever
+from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.core.quorums import more_than_half
 from habemus.core.system import complete
 from habemus.problems.election import Election
@@ -88,6 +89,13 @@ class ElectedCoordinator(Participant):
     name = "elected-coordinator"
     upkeep = ("Inquire", "Answer")
     duration: ClassVar[int | None] = 60_000_000
+    assumes = Assumptions(
+        links=Links.MOSTLY_RELIABLE,
+        crashes=Crashes.RECOVER,
+        timing=Timing.PARTIALLY_SYNCHRONOUS,
+        stable_memory=True,
+        always=("ME1",),
+    )
 
     elected_by: Const[str] = Terms.name  # which election the catalog puts below
     election_options: Const[dict[str, Any]] = {}  # and with which options
@@ -390,6 +398,14 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
     """
 
     name = "elected-coordinator-leased"
+    assumes = Assumptions(
+        links=Links.MOSTLY_RELIABLE,
+        crashes=Crashes.RECOVER,
+        timing=Timing.PARTIALLY_SYNCHRONOUS,
+        stable_memory=True,
+        always=("FENCE",),
+        holds_without_pauses=("ME1",),
+    )
 
     lease = 100_000
 
@@ -438,6 +454,13 @@ class ElectedCoordinatorUnrecorded(ElectedCoordinator):
     """
 
     name = "elected-coordinator-unrecorded"
+    assumes = Assumptions(
+        links=Links.MOSTLY_RELIABLE,
+        crashes=Crashes.RECOVER,
+        timing=Timing.PARTIALLY_SYNCHRONOUS,
+        stable_memory=True,
+        always=("FENCE",),
+    )
 
     recording = "none"
     lease = 100_000
@@ -460,5 +483,8 @@ class ElectedCoordinatorBully(ElectedCoordinatorUnrecorded):
     """
 
     name = "elected-coordinator-bully"
+    assumes = Assumptions(
+        links=Links.MOSTLY_RELIABLE, timing=Timing.SYNCHRONOUS, stable_memory=True
+    )
 
     elected_by = Bully.name

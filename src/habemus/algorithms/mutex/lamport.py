@@ -19,6 +19,7 @@ Differs  Lamport lets a process save the acknowledgement when it has sent a late
 from collections.abc import Sequence
 
 from habemus.core import Message, ProcessId, upon, whenever
+from habemus.core.assumptions import Assumptions
 from habemus.problems.mutex import Costs, Mutex
 
 
@@ -36,7 +37,7 @@ class Release(Message):
 
 class Lamport(Mutex):
     name = "lamport"
-    needs_fifo = True
+    assumes = Assumptions(fifo=True)
 
     clock: int = 0
     inside: bool = False

@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 from habemus.algorithms.mutex.maekawa import PLANE_OR_GRID, Sets, costs_of_voting, voting_sets
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Standing
 from habemus.core import Const, Message, ProcessId, System, upon, whenever
+from habemus.core.assumptions import Assumptions
 from habemus.core.system import complete
 from habemus.problems.mutex import Costs, Mutex
 
@@ -66,6 +67,7 @@ Claim: TypeAlias = tuple[int, ProcessId]
 class Yielding(Mutex):
     """The algorithm, for any voters of whom a given number is needed."""
 
+    assumes = Assumptions(copies=True)
     voters: Const[tuple[ProcessId, ...]]
     needed: Const[int]
 

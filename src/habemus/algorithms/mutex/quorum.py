@@ -36,6 +36,7 @@ from habemus.core import (
     upon,
     whenever,
 )
+from habemus.core.assumptions import Assumptions, Crashes
 from habemus.core.quorums import more_than_half
 from habemus.core.system import complete
 from habemus.problems.mutex import Costs, Mutex
@@ -62,6 +63,7 @@ Claim: TypeAlias = tuple[ProcessId, int]
 
 class Quorum(Mutex):
     name = "quorum"
+    assumes = Assumptions(copies=True)
 
     coordinators: Const[int] = (
         COORDINATORS  # how many there are; 0: the participants are the coordinators
@@ -242,6 +244,7 @@ class QuorumDurable(Quorum):
     """
 
     name = "quorum-durable"
+    assumes = Assumptions(copies=True, crashes=Crashes.RECOVER, stable_memory=True)
 
     number: Durable[int] = 0
     holder: Durable[Claim | None] = None

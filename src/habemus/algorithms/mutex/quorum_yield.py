@@ -31,11 +31,13 @@ from habemus.algorithms.mutex.quorum import (
 )
 from habemus.algorithms.mutex.ricart_agrawala import RELEASED
 from habemus.core import Const, Durable, ProcessId, System, upon
+from habemus.core.assumptions import Assumptions, Crashes
 from habemus.problems.mutex import Costs
 
 
 class QuorumYield(Yielding):
     name = "quorum-yield"
+    assumes = Assumptions(copies=True, crashes=Crashes.RECOVER, stable_memory=True)
 
     coordinators: Const[int] = (
         COORDINATORS  # how many there are; 0: the participants are the coordinators

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Standing
 from habemus.core import Message, ProcessId, Value, upon, whenever
+from habemus.core.assumptions import Assumptions, Crashes
 from habemus.problems.mutex import Costs, Mutex
 
 # Every message names the request it is about by its stamp, so those about an old request are
@@ -63,6 +64,7 @@ class Claim(Value):
 
 class RicartAgrawalaMajority(Mutex):
     name = "ra-majority"
+    assumes = Assumptions(crashes=Crashes.IDLE)
 
     clock: int = 0
 

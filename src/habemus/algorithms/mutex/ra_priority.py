@@ -19,6 +19,7 @@ Differs  The notes only change the comparison.  That lets two processes in: one 
 
 from habemus.algorithms.mutex.ricart_agrawala import HELD, WANTED, Reply, RicartAgrawala
 from habemus.core import Const, Message, ProcessId, upon
+from habemus.core.assumptions import Assumptions
 
 
 class PriorityRequest(Message):
@@ -28,7 +29,7 @@ class PriorityRequest(Message):
 
 class RicartAgrawalaPriority(RicartAgrawala):
     name = "ra-priority"
-    needs_fifo = True
+    assumes = Assumptions(fifo=True)
 
     priority: Const[int] = 0
 

@@ -19,12 +19,14 @@ from typing import Any
 from habemus.algorithms.links.perfect import PerfectLinks
 from habemus.algorithms.mutex.ricart_agrawala import RicartAgrawala
 from habemus.core import Const, Span, System
+from habemus.core.assumptions import Assumptions, Links
 from habemus.core.system import complete
 from habemus.problems.mutex import Costs
 
 
 class RicartAgrawalaReliable(RicartAgrawala):
     name = "ra-reliable"
+    assumes = Assumptions(links=Links.FAIR_LOSS)
 
     every: Const[Span] = (3_000, 4_000)  # the time after which a message is sent again
 

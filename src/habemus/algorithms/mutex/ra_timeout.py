@@ -18,6 +18,7 @@ Unsafe   ra-timeout-slow
 
 from habemus.algorithms.mutex.ricart_agrawala import WANTED, RicartAgrawala
 from habemus.core import Const, Span, Timer, upon
+from habemus.core.assumptions import Assumptions, Timing
 
 
 class Unanswered(Timer):
@@ -26,6 +27,7 @@ class Unanswered(Timer):
 
 class RicartAgrawalaTimeout(RicartAgrawala):
     name = "ra-timeout"
+    assumes = Assumptions(timing=Timing.SYNCHRONOUS)
 
     timeout: Const[Span] = 5_000_000
 

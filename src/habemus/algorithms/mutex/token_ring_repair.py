@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from habemus.core import Const, Durable, Message, ProcessId, Span, Timer, upon, whenever
+from habemus.core.assumptions import Assumptions, Crashes, Timing
 from habemus.problems.mutex import Mutex
 
 Epoch: TypeAlias = tuple[int, ProcessId]
@@ -78,6 +79,7 @@ class Settled(Timer):
 
 class TokenRingRepair(Mutex):
     name = "token-ring-repair"
+    assumes = Assumptions(crashes=Crashes.ANY, timing=Timing.SYNCHRONOUS, stable_memory=True)
 
     patience: Const[int] = 20_000  # how long to wait for an acknowledgement
     silence: Const[Span] = 100_000  # how long to wait for the token before asking for it

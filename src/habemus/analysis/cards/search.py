@@ -22,18 +22,12 @@ from habemus.analysis.cards.table import (
     Searched,
     fingerprint,
 )
-from habemus.analysis.cards.tolerance import (
-    Tolerance,
-    stands_copies,
-    stands_late_messages,
-    stands_loss,
-    tolerates,
-)
 from habemus.analysis.sweeps.workers import results
 from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.mutex import MUTEX
 from habemus.catalog.problems import Problem
+from habemus.core.assumptions import Crashes
 from habemus.core.properties import Verdict
 from habemus.runs.check import Check, perform
 
@@ -247,7 +241,7 @@ def _models(entry: Entry, bounds: Bounds) -> dict[str, dict[str, dict[str, Any]]
     """The fields of a check for each fault model; of two checks, where safety and liveness need
     different ones.
     """
-    fifo = getattr(entry.algorithm, "needs_fifo", False)
+    fifo = entry.assumes.fifo
     base = {"network": "fifo"} if bounds.fifo else {}
     lose: dict[str, Any] = {**base, "faults": (("lose", 1),)}
     models: dict[str, dict[str, dict[str, Any]]] = {"none": {"": base}}
@@ -458,25 +452,24 @@ def claims(entry: Entry, name: str) -> bool:
 
 
 def assumed(entry: Entry, place: Place, size: int) -> bool:
-    """Whether the card of the algorithm claims what it claims of a property under such faults, too,
-    with so many participants.
+    """Return whether the algorithm claims its properties under these faults too, with this many
+    participants.
     """
     timing, model, name = place
-    words = " ".join(entry.box.sections.get("Assumes", "").split())
-    if f"{name} needs nothing else" in words:
-        return model not in ("amnesia",)  # without its stable memory nobody can keep a promise
-    if timing == ASYNCHRONOUS and not stands_late_messages(entry):
+    assumes = entry.assumes
+    if name in assumes.always:
+        return model != "amnesia"  # without stable memory a process cannot keep its promises
+    if timing == ASYNCHRONOUS and not assumes.tolerates_delays:
         return False
-    tolerance = tolerates(entry)
     return {
         "none": True,
-        "unordered": not getattr(entry.algorithm, "needs_fifo", False),
-        "lossy": stands_loss(entry),
-        "duplicating": stands_copies(entry),
-        "crash": tolerance in (Tolerance.FOR_GOOD, Tolerance.ANYBODY),
+        "unordered": not assumes.fifo,
+        "lossy": assumes.tolerates_loss,
+        "duplicating": assumes.tolerates_copies,
+        "crash": assumes.crashes in (Crashes.STOP, Crashes.ANY),
         "recovery": (
-            tolerance in (Tolerance.RETURNING, Tolerance.ANYBODY)
-            or (tolerance is Tolerance.MINORITY and size > 2)
+            assumes.crashes in (Crashes.RECOVER, Crashes.ANY)
+            or (assumes.crashes is Crashes.MINORITY and size > 2)
         ),
         "amnesia": False,
     }[model]

@@ -313,14 +313,27 @@ def _text_of(module: str) -> str:
 
 
 def code_of(text: str) -> str:
-    """Return what a module does: its syntax tree without docstrings, whatever its layout."""
+    """Return what a module does: its syntax tree without docstrings and declared assumptions,
+    whatever its layout.
+    """
     tree = ast.parse(text)
     for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef):
+            node.body = [each for each in node.body if not _declares(each)]
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
             node
         ):
             del node.body[0]
     return _shape(tree)
+
+
+def _declares(statement: ast.stmt) -> bool:
+    """Return whether a statement only declares what an algorithm assumes, or imports the names."""
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module == "habemus.core.assumptions"
+    return isinstance(statement, ast.Assign) and any(
+        isinstance(target, ast.Name) and target.id == "assumes" for target in statement.targets
+    )
 
 
 _LAYOUT = ("ctx", "kind", "type_comment")

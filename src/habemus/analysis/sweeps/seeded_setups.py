@@ -11,17 +11,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from habemus.analysis.cards.tolerance import (
-    Tolerance,
-    stands_copies,
-    stands_late_messages,
-    stands_loss,
-    tolerates,
-)
 from habemus.analysis.numbers.ranges import Sizes
 from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry
 from habemus.catalog.mutex import MUTEX
+from habemus.core.assumptions import Crashes
 from habemus.core.process import MistakeInPlan, ProcessId
 from habemus.runs import notation
 from habemus.runs.arrangements import HOLDS, LOCKSTEP, arrangement
@@ -73,6 +67,7 @@ class Draw:
             f"{entry.name} {seed}"
         )  # of its own, so that a change of one algorithm does not change the others
         low, high = self.sizes_for(entry)
+        assumes = entry.assumes
         setup = Setup(
             entry.name,
             low + seed // 2 % (high - low + 1),
@@ -80,9 +75,9 @@ class Draw:
             workload="burst" if seed % 2 else "steady",
             requests=REQUESTS,
             delay=self.delay
-            or rng.choice(DELAYS + (LATE_DELAYS if stands_late_messages(entry) else ())),
-            loss=rng.choice(("0", "0.1", "0.3")) if stands_loss(entry) else "0",
-            duplicate=rng.choice(("0", "0.2")) if stands_copies(entry) else "0",
+            or rng.choice(DELAYS + (LATE_DELAYS if assumes.tolerates_delays else ())),
+            loss=rng.choice(("0", "0.1", "0.3")) if assumes.tolerates_loss else "0",
+            duplicate=rng.choice(("0", "0.2")) if assumes.tolerates_copies else "0",
             events=EVENTS,
         )
         setup = replace(
@@ -111,13 +106,13 @@ def _calls(participants: Sequence[ProcessId], rng: random.Random) -> tuple[str, 
 
 
 def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
-    tolerance = tolerates(entry)
+    crashes = entry.assumes.crashes
     system = system_of(setup, entry)
     everybody, participants = list(system.plans), list(system.clients)
-    match tolerance:
-        case Tolerance.NOBODY:
+    match crashes:
+        case Crashes.NONE:
             return setup
-        case Tolerance.BYSTANDERS:
+        case Crashes.IDLE:
             victims = _some(participants, (len(participants) - 1) // 2, rng)
             return replace(
                 setup,
@@ -125,15 +120,15 @@ def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
                     ("crash", f"{each}@release#{rng.randint(1, REQUESTS)}") for each in victims
                 ),
             )
-        case Tolerance.OUTSIDERS:
+        case Crashes.OUTSIDE:
             moments = (f"release#{rng.randint(1, REQUESTS)}", f"acquire#{rng.randint(1, REQUESTS)}")
             victims = _some(participants, len(participants) - 1, rng)
             return replace(
                 setup, faults=tuple(("crash", f"{each}@{rng.choice(moments)}") for each in victims)
             )
-        case Tolerance.BETWEEN:
+        case Crashes.BETWEEN_ELECTIONS:
             return _between_elections(setup, participants, rng)
-        case Tolerance.FOR_GOOD:
+        case Crashes.STOP:
             victims = _some(everybody, len(everybody) - 1, rng)
             return replace(
                 setup,
@@ -142,11 +137,11 @@ def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
                 ),
             )
     down = {
-        Tolerance.RETURNING: 0,
-        Tolerance.MINORITY: (len(everybody) - 1) // 2,
-        Tolerance.ANYBODY: len(everybody) - 1,
-    }[tolerance]
-    if tolerance is Tolerance.RETURNING and rng.random() < 0.3:
+        Crashes.RECOVER: 0,
+        Crashes.MINORITY: (len(everybody) - 1) // 2,
+        Crashes.ANY: len(everybody) - 1,
+    }[crashes]
+    if crashes is Crashes.RECOVER and rng.random() < 0.3:
         return replace(setup, faults=_at_once(everybody, _moments(setup, entry), rng))
     victims = _some(everybody, len(everybody), rng)[:3]
     faults: list[tuple[str, str]] = []

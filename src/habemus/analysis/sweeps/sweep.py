@@ -13,10 +13,10 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from habemus.analysis.cards.tolerance import Tolerance, also_holds, tolerates
 from habemus.analysis.sweeps.seeded_setups import Draw
 from habemus.analysis.sweeps.workers import results
 from habemus.catalog.entries import Entry, find
+from habemus.core.assumptions import Crashes
 from habemus.core.process import MistakeInAlgorithm
 from habemus.core.properties import Verdict
 from habemus.runs.setup import Setup
@@ -101,7 +101,7 @@ class Tally:
             "algorithm": self.algorithm,
             "claims": list(find(self.algorithm).box.ensures),
             "unsafe": find(self.algorithm).unsafe is not None,
-            "tolerates": tolerates(find(self.algorithm)).value,
+            "tolerates": find(self.algorithm).assumes.crashes.value,
             "verdict": self.verdict.value,
             "runs": self.runs,
             "entries": self.entries,
@@ -125,7 +125,8 @@ def _judged(entry: Entry) -> list[str]:
 
 def _claim(finding: str, entry: Entry) -> bool:
     """Whether the card says that it holds in a run of a sweep; ME2 claims both of its parts."""
-    return bool({finding, finding.partition("-")[0]} & {*entry.box.ensures, *also_holds(entry)})
+    claimed = {*entry.box.ensures, *entry.assumes.holds_without_pauses}
+    return bool({finding, finding.partition("-")[0]} & claimed)
 
 
 class Piece(NamedTuple):
@@ -256,8 +257,8 @@ class Sweep:
 
 
 def without_crashes(algorithms: Iterable[str]) -> list[str]:
-    """Those whose cards tolerate no crash, so that none is drawn for them."""
-    return [name for name in algorithms if tolerates(find(name)) is Tolerance.NOBODY]
+    """Return the algorithms that tolerate no crash, so that their runs have none."""
+    return [name for name in algorithms if find(name).assumes.crashes is Crashes.NONE]
 
 
 __all__ = ["BROKEN", "Failure", "Piece", "Sweep", "Tally", "tally_of", "without_crashes"]

@@ -4,19 +4,22 @@ Everybody says now and then that it is there.  Who has not been heard of for too
 until it is heard of again.
 
 Source   your own.
-Assumes  reliable links; messages that take less than the timeout without the period.  Crashes.
+Assumes  reliable links; a bound: messages take less than the timeout without the period.  Crashes.
 Cost     n-1 messages per process and period.
 Ensures  completeness, accuracy; accuracy only for as long as messages are fast enough.
 """
 
 from habemus.algorithm import (
+    Assumptions,
     Const,
+    Crashes,
     Detector,
     Message,
     ProcessId,
     Restored,
     Suspected,
     Timer,
+    Timing,
     upon,
 )
 
@@ -34,6 +37,8 @@ class Silence(Timer):
 
 
 class MyDetector(Detector):
+    assumes = Assumptions(crashes=Crashes.STOP, timing=Timing.SYNCHRONOUS)
+
     period: Const[int] = 20_000  # microseconds; a run can set it with -o period=10ms
     timeout: Const[int] = 60_000
     suspected: set[ProcessId] = set()

@@ -12,9 +12,12 @@ Ensures  E1, E2, E3, E4.
 from collections.abc import Sequence
 
 from habemus.algorithm import (
+    Assumptions,
+    Crashes,
     Election,
     ElectionCosts,
     Leader,
+    Links,
     Message,
     ProcessId,
     upon,
@@ -27,6 +30,8 @@ class Present(Message):
 
 
 class MyElection(Election):
+    assumes = Assumptions(links=Links.RELIABLE, crashes=Crashes.NONE)
+
     announced: bool = False  # the others know that this process is there
     heard: set[ProcessId] = set()  # whom this process knows to be there
     leader: ProcessId | None = None

@@ -12,6 +12,9 @@ Ensures  ME1, ME2; entry in order of arrival at the secretary.
 from collections.abc import Sequence
 
 from habemus.algorithm import (
+    Assumptions,
+    Crashes,
+    Links,
     Message,
     Mutex,
     MutexCosts,
@@ -35,6 +38,8 @@ class Release(Message):
 
 
 class MyMutex(Mutex):
+    assumes = Assumptions(links=Links.RELIABLE, crashes=Crashes.NONE)
+
     waits: bool = False  # this participant has asked and is not inside yet
     holder: ProcessId | None = None  # who is inside, as the secretary sees it
     queue: list[ProcessId] = []  # who comes next

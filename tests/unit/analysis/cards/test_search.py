@@ -256,6 +256,17 @@ def test_a_fingerprint_is_of_the_code_and_not_of_its_comments() -> None:
     assert fingerprint(find("maekawa-sanders")) != fingerprint(find("maekawa"))
 
 
+def test_a_fingerprint_is_not_of_declared_assumptions() -> None:
+    plain = "class Mine(Mutex):\n    def acquire(self) -> None: ...\n"
+    declaring = (
+        "from habemus.core.assumptions import Assumptions\n"
+        "class Mine(Mutex):\n    assumes = Assumptions(fifo=True)\n"
+        "    def acquire(self) -> None: ...\n"
+    )
+    assert code_of(declaring) == code_of(plain)
+    assert code_of(declaring) != code_of(declaring.replace("assumes =", "largest ="))
+
+
 def test_the_tables_name_what_there_is() -> None:
     assert set(BOUNDS) | set(NOT_SEARCHED) <= set(entries())
     assert set(SHOWN.values()) <= {model.name for model in MODELS}

@@ -2,6 +2,8 @@
 allows.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from habemus.analysis.numbers.ranges import Sizes
@@ -81,6 +83,15 @@ def test_every_algorithm_can_be_drawn(name: str) -> None:
         setup = CRASHING.setup(find(name), seed)
         faults_of(setup)
         system_of(setup, find(name))
+
+
+@pytest.mark.parametrize("name", ["ra-reliable", "quorum-yield", "terms", "bully", "central"])
+def test_no_word_of_the_card_decides_which_faults_are_injected(name: str) -> None:
+    entry = find(name)
+    words = "fair-loss links, copies do no harm; a bound; nobody crashes."
+    reworded = replace(entry, box=replace(entry.box, sections={"Assumes": words}))
+    for seed in range(20):
+        assert CRASHING.setup(reworded, seed) == CRASHING.setup(entry, seed)
 
 
 def test_no_crash_where_the_card_allows_none() -> None:
