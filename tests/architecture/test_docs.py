@@ -149,7 +149,9 @@ def _catalog_page() -> str:
                 if section in entry.box.sections and section != "Unsafe"
             ]
             if entry.unsafe:
-                lines.append(f"| **Unsafe** | see it broken: `habemus scenario {entry.unsafe}` |")
+                lines.append(
+                    f"| **Unsafe** | to see a violation: `habemus scenario {entry.unsafe}` |"
+                )
             if entry.options:
                 lines.append(
                     "| Options |"
@@ -189,3 +191,29 @@ def test_links_of_the_documents_lead_somewhere() -> None:
             assert target.startswith("http") or (document.parent / target).exists(), (
                 f"{document.name}: {target}"
             )
+
+
+def test_the_algorithm_in_the_readme_is_the_code_of_its_file(
+    request: pytest.FixtureRequest,
+) -> None:
+    source = (ROOT / "src/habemus/algorithms/mutex/token_ring.py").read_text(encoding="utf-8")
+    code = source[source.index("\nclass ") + 1 :]
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    shown = re.findall(r"^```python\n(class .*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert len(shown) == 1
+    if request.config.getoption("--rewrite"):
+        readme.write_text(text.replace(shown[0], code), encoding="utf-8")
+        return
+    assert shown[0] == code, "README.md shows another version of token_ring.py; run make docs"
+
+
+def test_the_readme_imports_only_the_public_package() -> None:
+    imports = [
+        line
+        for name, block in blocks("python")
+        if name == "README.md"
+        for line in block.splitlines()
+        if re.match(r"\s*(import|from)\s", line)
+    ]
+    assert imports and set(imports) == {"import habemus"}

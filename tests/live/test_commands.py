@@ -658,11 +658,11 @@ def test_up_runs_a_command_and_leaves_with_its_code(tmp_path: Path) -> None:
     holds = (*HABEMUS, "lock", "x", "--", "sh", "-c", 'echo "$HABEMUS_TOKEN"; exit 5')
     first = up("-n", "1", "--", *holds)
     assert first.returncode == 5, first.stderr
-    assert "a cluster of 1 is good for trying things out" in first.stderr
+    assert "a cluster of 1 tolerates no failure" in first.stderr
     for wrong, told in (
         (["-n", "3", "--", "true"], "--fresh"),
         (["-o", "lease=often", "--fresh"], "a lease is"),
-        (["--json", "--", "true"], "both want to write to stdout"),
+        (["--json", "--", "true"], "both write to stdout"),
     ):
         refused = up(*wrong)
         assert (refused.returncode, refused.stderr.count("\n"), told in refused.stderr) == (

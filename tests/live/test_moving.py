@@ -295,7 +295,7 @@ def test_a_lock_is_taken_from_a_node_that_is_gone_or_the_command_says_that_it_ca
         until(is_taken)
         told = release("votes")
         assert told.returncode == 1
-        assert b"the algorithm of votes cannot take a lock from a node that is gone" in told.stdout
+        assert b"the algorithm of votes cannot revoke a lock at a node that is down" in told.stdout
 
 
 def _address(nodes: Nodes, number: int) -> str:

@@ -1,14 +1,14 @@
 """The command line.  `main` is the program `habemus`.
 
-Most commands may take their time to start.  `habemus lock` may not: so nothing is imported here
-before it is known which one it is.
+`habemus lock` must start fast, so this module imports nothing before it has read the name of the
+command.
 """
 
 from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # that of `typing` takes as long to import as the rest of a short command
+TYPE_CHECKING = False  # importing `typing` takes as long as the rest of a short command
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -17,24 +17,22 @@ QUICK = ("lock", "lead")
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Runs the program and leaves with its exit code."""
+    """Run the program and exit with its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in QUICK:
         from habemus.cli.quick_lock import run
 
-        run(given)  # does not return if it can do what is asked
+        run(given)  # returns only if the command line needs the full parser
     from habemus.cli.app import run as run_any
 
     code = run_any(given)
     if arguments is None and given[:1] == ["check"]:
-        _leave_at_once(code)
+        _exit_immediately(code)
     sys.exit(code)
 
 
-def _leave_at_once(code: int) -> NoReturn:
-    """To free all that a search has found, piece by piece, takes a good part of the time that it
-    took to find it.
-    """
+def _exit_immediately(code: int) -> NoReturn:
+    """Exit without freeing the states of a search, which takes a good part of the search time."""
     import os
 
     try:

@@ -1,4 +1,4 @@
-"""The group of all commands, and the one place where errors become a line and an exit code."""
+"""The group of all commands.  Errors become one line and an exit code here, nowhere else."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ COMMANDS = (
 
 
 class _Group(click.Group):
-    """Loads a command when it is called: starting up must not cost what a command does not need."""
+    """Import a command only when it is called, so that each command starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -55,9 +55,7 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        name = (
-            "print_" if cmd_name == "print" else cmd_name
-        )  # the function of Python keeps its name
+        name = "print_" if cmd_name == "print" else cmd_name  # do not shadow the builtin
         command = getattr(importlib.import_module(f"habemus.cli.commands.{name}"), name)
         assert isinstance(command, click.Command)
         return command
@@ -68,14 +66,14 @@ class _Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            import difflib  # only mistakes need it
+            import difflib  # needed only here
 
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-            raise click.UsageError(f"there is no command {args[0]}; {hint}") from None
+            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
+            raise click.UsageError(f"unknown command {args[0]!r}; {hint}") from None
 
 
-def _say_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
@@ -96,25 +94,30 @@ def _say_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_say_version,
+    callback=_print_version,
     help="Show the version and exit.",
 )
 def habemus() -> None:
     """Mutual exclusion and leader election between processes that share nothing but messages.
 
-    Each algorithm is written once and is simulated, judged and drawn from that file.
+    Each algorithm is written once.  The same file is simulated, model-checked and run between real
+    processes.
 
     \b
-    Begin with:
+    Start with:
       habemus scenario central-holder-slow --diagram slow.svg
       habemus run ricart-agrawala -n 5
+      habemus up -n 3 -- habemus lock printer -- echo hello
+
+    \b
+    Exit codes:
+      0  success       1  a property is violated, or an outcome is unexpected
+      2  usage error   3  undecided within the given bound
     """
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Runs the program and leaves with its exit code.  Mistakes of the user get one line and no
-    traceback.
-    """
+    """Run the program and exit with its exit code.  A user error prints one line, no traceback."""
     sys.exit(run(arguments))
 
 
@@ -123,31 +126,30 @@ def run(arguments: list[str] | None) -> int:
         code: Any = habemus.main(arguments, prog_name="habemus", standalone_mode=False)
     except click.exceptions.Abort:
         return _fail("interrupted", 130)
-    except click.exceptions.Exit as leaving:
-        return leaving.exit_code
-    except click.ClickException as mistake:
-        return _fail(mistake.format_message())
+    except click.exceptions.Exit as requested:
+        return requested.exit_code
+    except click.ClickException as error:
+        return _fail(error.format_message())
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # whoever read our output has gone; that is no mistake
-        return Exit.AS_WANTED
+        # The reader of our output has closed the pipe, as `head` does; that is not an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except _user_mistakes() as mistake:
-        return _fail(str(mistake))
-    return code if isinstance(code, int) else Exit.AS_WANTED
+    except _user_errors() as error:
+        return _fail(str(error))
+    return code if isinstance(code, int) else Exit.OK
 
 
-def _user_mistakes() -> tuple[type[Exception], ...]:
+def _user_errors() -> tuple[type[Exception], ...]:
     from habemus.core import MistakeInAlgorithm
     from habemus.traces.png import CannotDraw
 
-    # Every other mistake in what the user wrote is a ValueError or LookupError of ours with a
-    # message made to be read.
+    # Every other error in user input is a ValueError or LookupError of ours whose message is
+    # written for the user.
     return (MistakeInAlgorithm, CannotDraw, ValueError, LookupError, ModuleNotFoundError)
 
 
-def _fail(line: str, code: int = Exit.BAD_USE) -> int:
+def _fail(line: str, code: int = Exit.USAGE_ERROR) -> int:
     click.echo(f"habemus: {' '.join(line.split())}", err=True)
     return code

@@ -1,4 +1,4 @@
-"""How commands speak: results on stdout, everything else on stderr, one line for what went wrong."""
+"""Output of commands: results on stdout, everything else on stderr, one line for an error."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from habemus.core.properties import Finding, Verdict
 
 
 class Exit(IntEnum):
-    """What the exit code says."""
+    """Exit codes of all commands."""
 
-    AS_WANTED = 0
-    NOT_AS_WANTED = 1
-    BAD_USE = 2
+    OK = 0
+    FAILED = 1
+    USAGE_ERROR = 2
     UNDECIDED = 3
 
 
 EXIT_OF = {
-    Verdict.HOLDS: Exit.AS_WANTED,
-    Verdict.VIOLATED: Exit.NOT_AS_WANTED,
+    Verdict.HOLDS: Exit.OK,
+    Verdict.VIOLATED: Exit.FAILED,
     Verdict.UNDECIDED: Exit.UNDECIDED,
 }
 COLOURS = {Verdict.HOLDS: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
@@ -35,14 +35,12 @@ json_option = click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="One JSON document on stdout; everything else goes to stderr.",
+    help="Print one JSON document on stdout; messages go to stderr.",
 )
 
 
 class FiniteRange(click.FloatRange):
-    """Numbers within bounds.  Those of click let `nan` through, which is neither too small nor too
-    large.
-    """
+    """A float within bounds.  `click.FloatRange` alone accepts `nan`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -72,9 +70,9 @@ def say_findings(findings: list[Finding], uncounted: list[str]) -> None:
 
 @contextmanager
 def progress(title: str, total: int | None = None) -> Iterator[Callable[[int, str], None]]:
-    """A bar on stderr for what takes longer than a second, if there is somebody to see it.
+    """Show a progress bar on stderr after one second, if stderr is a terminal.
 
-    The function that it gives is told how much is done and what to say beside the bar.
+    The yielded function takes the work done so far and the text beside the bar.
     """
     started = time.monotonic()
     shown: Any = None

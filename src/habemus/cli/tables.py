@@ -1,4 +1,4 @@
-"""Tables in the terminal: columns as wide as they need to be, numbers to the right."""
+"""Plain-text tables: columns as wide as their content, numbers right-aligned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 
 def say_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    """The first `left` columns are text; the others are numbers."""
+    """Print a table whose first `left` columns are text; the others are numbers."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     click.echo(click.style(_line(heads, widths, left), bold=True))
     for row in rows:

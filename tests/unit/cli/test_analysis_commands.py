@@ -150,7 +150,7 @@ def test_voting_sets(habemus: Habemus, tmp_path: Path) -> None:
             "must end in .svg or .png",
         ),
         (("algorithms", "--sets", "7"), "needs the name of an algorithm"),
-        (("algorithms", "maekawa", "--how", "grid"), "go with --sets"),
+        (("algorithms", "maekawa", "--how", "grid"), "need --sets"),
     ],
 )
 def test_bad_input_gets_one_line(

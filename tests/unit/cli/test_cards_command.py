@@ -58,7 +58,7 @@ def test_markdown_and_stored_cards(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "| [`central`](#central) |" in out and "only simulated" in out
     code, out, _ = run(capsys, "cards", "--stored")
-    assert code == 0 and "Name algorithms to see what each cell rests on." in out
+    assert code == 0 and "To see the evidence of each cell, name the algorithms." in out
     assert run(capsys, "cards", "--json", "--markdown")[0] == 2
 
 

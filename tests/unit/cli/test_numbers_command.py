@@ -134,7 +134,7 @@ def test_runs_that_refute_the_theory_are_not_as_wanted(
     monkeypatch.setattr("habemus.analysis.numbers.violation.is_violated", lambda cell, setup: False)
     done = habemus("pv", "-n", "5", "-m", "3", "-p", "0.3", "--simulate", "60", "--jobs", "1")
     assert done.returncode == 1
-    assert "this is not chance, the theory is refuted" in done.stdout
+    assert "the runs contradict the theory" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_runs_that_refute_the_theory_are_not_as_wanted(
         ("-n 3 -m 2 -p 1.5", "P = 1.5 is not a chance from 0 to 1"),
         ("-n 3 -m 2 -p x", "P = x is not a chance; write for example 1e-4 or 0.01%"),
         ("-n 3 -p 0.1 --target 2", "--target = 2 is not a chance from 0 to 1"),
-        ("-n 3 -p 0.1 --target 0", "--target 0: only P = 0 makes a violation impossible"),
-        ("-n 3 -m 2 -p 0.1 --target 0.1", "--target asks which m; leave -m out"),
+        ("-n 3 -p 0.1 --target 0", "--target 0: a violation is impossible only with P = 0"),
+        ("-n 3 -m 2 -p 0.1 --target 0.1", "--target and -m exclude each other"),
         (
             "-n 3 -m 2 -p 0.1 --plot x.pdf",
             "cannot tell what to write into 'x.pdf': the name must end in .png or .svg",
@@ -176,7 +176,7 @@ def test_timeout_of_a_file(habemus: Habemus, tmp_path: Path) -> None:
     done = habemus(*arguments, "--plot", "cost.png")
     assert done.returncode == 0
     assert (
-        "timeout 2 ms: cost 4.5, a mistake with chance 0.25 (1 of the delays are longer"
+        "timeout 2 ms: cost 4.5, probability of a mistake 0.25 (1 of 4 delays are longer"
         in done.stdout
     )
     assert (tmp_path / "cost.png").stat().st_size > 5_000
@@ -238,17 +238,11 @@ def test_timeout_with_detectors(habemus: Habemus, monkeypatch: pytest.MonkeyPatc
     [
         (
             "-C 1 -E 1",
-            (
-                "say where the delays are from: either --delays FILE, or --delay LAW, or --live"
-                " CLUSTER"
-            ),
+            ("give exactly one source of delays: --delays FILE, --delay LAW or --live CLUSTER"),
         ),
         (
             "--delays a --delay 1ms -C 1 -E 1",
-            (
-                "say where the delays are from: either --delays FILE, or --delay LAW, or --live"
-                " CLUSTER"
-            ),
+            ("give exactly one source of delays: --delays FILE, --delay LAW or --live CLUSTER"),
         ),
         ("--delays missing.txt -C 1 -E 1", "missing.txt: No such file or directory"),
         (

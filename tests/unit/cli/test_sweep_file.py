@@ -149,10 +149,10 @@ def test_dry_run(habemus: Said) -> None:
         (("sweep", "nowhere.toml"), "nowhere.toml: No such file or directory"),
         (("sweep", "small.toml", "bad.toml"), "one FILE.toml"),
         (("sweep", "small.toml", "central"), "one FILE.toml"),
-        (("sweep", "small.toml", "--seeds", "9"), "--seeds belongs into the file"),
-        (("sweep", "small.toml", "-n", "9"), "-n belongs into the file"),
-        (("sweep", "central", "--out", "x.csv"), "--out needs a FILE.toml"),
-        (("sweep", "central", "--dry-run"), "--dry-run needs a FILE.toml"),
+        (("sweep", "small.toml", "--seeds", "9"), "--seeds cannot be used with FILE.toml"),
+        (("sweep", "small.toml", "-n", "9"), "-n cannot be used with FILE.toml"),
+        (("sweep", "central", "--out", "x.csv"), "--out needs FILE.toml"),
+        (("sweep", "central", "--dry-run"), "--dry-run needs FILE.toml"),
         (("sweep", "small.toml", "--out", "x.xlsx"), "must end in .csv, .jsonl, .parquet"),
         (("sweep", "small.toml", "--out", "nowhere/x.csv"), "nowhere: there is no such folder"),
         (("sweep", "small.toml", "--out", "there.csv"), "there.csv is there already"),
@@ -160,13 +160,13 @@ def test_dry_run(habemus: Said) -> None:
         (("sweep", "small.toml", "--cluster", "everywhere"), "write for example local:4"),
         (
             ("sweep", "small.toml", "--cluster", "local:2", "--jobs", "2"),
-            "a cluster has its own workers",
+            "a Dask cluster has its own workers",
         ),
         (("sweep", "wrong.toml"), "wrong.toml: there is no key sede; did you mean seeds?"),
         (("report", "nowhere.csv"), "nowhere.csv: No such file or directory"),
         (("report", "there.csv"), "row 1 has no number"),
         (("report", "empty.jsonl"), "there is no row"),
-        (("report", "there.csv", "--out", "x.pdf"), "must end in .html"),
+        (("report", "there.csv", "--out", "x.pdf"), "ends in .html"),
         (("report", "small.toml"), "must end in .csv"),
     ],
 )
@@ -226,12 +226,11 @@ def test_an_interrupt_leaves_something_to_go_on_from(
     )
     assert (document["runs_made"], document["out"]) == (5, "small.csv.journal")
     assert (
-        err
-        == "interrupted: 5 of 12 runs are kept in small.csv.journal; the same command goes on from"
-        " there\n"
+        err == "interrupted: 5 of 12 runs are kept in small.csv.journal; run the same command to"
+        " resume\n"
     )
     assert habemus("report", "small.csv.journal")[0] == 0
     assert "The sweep has not ended" in Path("small.html").read_text(encoding="utf-8")
     code, out, err = habemus("sweep", "small.toml", "--jobs", "1")
-    assert (code, err) == (0, "5 runs were made before; 7 were made now\nsaved small.csv\n")
+    assert (code, err) == (0, "resumed: 5 runs from before, 7 new\nsaved small.csv\n")
     assert "12 of 12 runs: holds" in out

@@ -1,4 +1,4 @@
-"""`habemus algorithms`: the catalog, or one card."""
+"""`habemus algorithms`: list the catalog, or show one card."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from habemus.cli.output import COLOURS, json_option, say_json
     "--sets",
     type=int,
     metavar="N",
-    help="Its voting sets for N participants, where it has such sets.",
+    help="Show the voting sets of the algorithm for N participants.",
 )
 @click.option(
     "--how",
     type=click.Choice(["grid", "plane", "majority"]),
-    help="How they are formed.  [default: as the algorithm does]",
+    help="Construction of the voting sets.  [default: that of the algorithm]",
 )
 @click.option(
     "--diagram",
@@ -41,14 +41,14 @@ from habemus.cli.output import COLOURS, json_option, say_json
 def algorithms(
     name: str | None, sets: int | None, how: str | None, diagram: Path | None, as_json: bool
 ) -> None:
-    """List the algorithms, or show the card of one, or the voting sets that it would use."""
+    """List the algorithms, or show the card or the voting sets of one."""
     if sets is not None:
         if name is None:
-            raise click.UsageError("--sets needs the name of an algorithm, such as maekawa")
+            raise click.UsageError("--sets needs the name of an algorithm, for example maekawa")
         _say_sets(find(name), sets, how, diagram, as_json)
         return
     if how or diagram:
-        raise click.UsageError("--how and --diagram go with --sets N")
+        raise click.UsageError("--how and --diagram need --sets N")
     if name is None:
         known = entries()
         if as_json:
@@ -105,7 +105,7 @@ def _say_card(entry: Entry) -> None:
         if section in entry.box.sections
     }
     if entry.unsafe:
-        sections["Unsafe"] = f"see it broken: habemus scenario {entry.unsafe}"
+        sections["Unsafe"] = f"to see a violation: habemus scenario {entry.unsafe}"
     if entry.options:
         sections["Options"] = ", ".join(
             f"{option}={default}" for option, default in entry.options.items()
@@ -116,10 +116,10 @@ def _say_card(entry: Entry) -> None:
 
 
 def _say_guarantees(card: Card) -> None:
-    """What was found out about it: for each fault model, the properties by what became of them."""
+    """Print the verdicts of the stored card, one fault model per line."""
     click.echo(
         click.style("\nUnder these faults", bold=True)
-        + f" (habemus cards {card.algorithm} --stored has the evidence)"
+        + f" (evidence: habemus cards {card.algorithm} --stored)"
     )
     width = max(len(model) for model in card.models)
     for timing in card.timings:
@@ -129,8 +129,8 @@ def _say_guarantees(card: Card) -> None:
             bounds: dict[str, list[str]] = {}
             for (each, one, name), cell in card.cells.items():
                 if (each, one) == (timing, model):
-                    told = click.style(f"{MARKS[cell.verdict]} {name}", fg=COLOURS[cell.verdict])
-                    bounds.setdefault(card.bound(cell), []).append(told)
+                    verdict = click.style(f"{MARKS[cell.verdict]} {name}", fg=COLOURS[cell.verdict])
+                    bounds.setdefault(card.bound(cell), []).append(verdict)
             heads = [model, *[""] * len(bounds)]
             for head, (bound, verdicts) in zip(heads, bounds.items(), strict=False):
                 click.echo(

@@ -1,4 +1,4 @@
-"""`habemus cards`: what each algorithm guarantees under which faults, found out anew."""
+"""`habemus cards`: guarantees of each algorithm under each fault model."""
 
 from __future__ import annotations
 
@@ -30,25 +30,23 @@ from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import COLOURS, Exit, json_option, progress, say_json
 
 EVIDENCE_OF = 3
-"""So many algorithms are told with what their cells rest on; for more that would be too long."""
+"""Print the evidence of cells for at most so many algorithms."""
 
 
 @click.command(epilog="Example: habemus cards central ricart-agrawala")
 @click.argument("algorithms", nargs=-1, shell_complete=complete_algorithm)
-@click.option(
-    "--stored", is_flag=True, help="Show the cards that were made last, without searching."
-)
+@click.option("--stored", is_flag=True, help="Show the stored cards; do not search.")
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="How many searches side by side.  [default: as many as there are cores]",
+    help="Searches in parallel.  [default: all cores]",
 )
-@click.option("--markdown", is_flag=True, help="As a page of Markdown, with the evidence.")
+@click.option("--markdown", is_flag=True, help="Print a Markdown page with the evidence.")
 @click.option(
     "--store",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Keep them for the catalog.",
+    help="Store the cards in FILE, for the catalog.",
 )
 @json_option
 def cards(
@@ -59,13 +57,13 @@ def cards(
     store: Path | None,
     as_json: bool,
 ) -> int:
-    """Search each algorithm under each kind of fault, and say which properties hold.
+    """Search each algorithm under each fault model and say which properties hold.
 
-    Each cell is backed by a search within a stated bound, or by a scenario.  Without a name, all
-    algorithms: that takes minutes.
+    Each cell is backed by a search within a stated bound, or by a scenario.  Without a name: all
+    algorithms, which takes minutes.
     """
     if markdown and as_json:
-        raise click.UsageError("choose one of --markdown and --json")
+        raise click.UsageError("--markdown and --json exclude each other")
     names = list(dict.fromkeys(find(name).name for name in algorithms)) or list(entries())
     made = _stored(names) if stored else _made(names, jobs)
     if store is not None:
@@ -85,16 +83,18 @@ def cards(
         _say(made)
     for card, (timing, model, name), cell in wrong:
         where = f"{model}, {timing}" if timing else model
-        told = f"{card.algorithm} claims {name}, which is violated ({where}): {card.command(cell)}"
-        click.echo(click.style(told, fg="red"), err=as_json or markdown)
-    return Exit.NOT_AS_WANTED if wrong else Exit.AS_WANTED
+        line = f"{card.algorithm} claims {name}, which is violated ({where}): {card.command(cell)}"
+        click.echo(click.style(line, fg="red"), err=as_json or markdown)
+    return Exit.FAILED if wrong else Exit.OK
 
 
 def _stored(names: list[str]) -> list[Card]:
     known = stored_cards()
     lacking = [name for name in names if name not in known]
     if lacking:
-        raise click.UsageError(f"no card of {lacking[0]} is stored; make it without --stored")
+        raise click.UsageError(
+            f"--stored: there is no stored card of {lacking[0]}; omit --stored to make it"
+        )
     return [known[name] for name in names]
 
 
@@ -105,7 +105,7 @@ def _made(names: list[str], jobs: int | None) -> list[Card]:
 
 
 def shown_by_scenarios(names: Iterable[str]) -> list[Shown]:
-    """The scenarios that cells of these algorithms rest on, each run once more."""
+    """Run the scenarios that are evidence for cells of these algorithms."""
     from habemus.scenarios import find as find_scenario
 
     wanted = set(names)
@@ -116,7 +116,7 @@ def shown_by_scenarios(names: Iterable[str]) -> list[Shown]:
             outcome = scenario.run()
             if not outcome.as_expected:
                 raise click.ClickException(
-                    f"scenario {name} no longer comes out as expected: {outcome.verdict}"
+                    f"scenario {name} has an unexpected outcome: {outcome.verdict}"
                 )
             shown.append(Shown(name, scenario.setup.algorithm, scenario.violates))
     return shown
@@ -128,14 +128,14 @@ def _say(made: list[Card]) -> None:
             click.echo(click.style(f"{name}: {says}", bold=True))
             _say_matrix(rows_of(of_it, name), name)
             click.echo()
-    click.echo("✔ holds in every state within the bound, of which n is the number of participants.")
-    click.echo("✘ a run is known that violates it.  ? undecided, which says nothing.")
+    click.echo("✔ holds in every state within the bound; n is the number of participants.")
+    click.echo("✘ violated by a known run.  ? undecided.")
     click.echo(
-        "* claimed by the algorithm, under its own assumptions.  Pauses and delays are no fault:"
-        " every cell is about them as well."
+        "* claimed by the algorithm under its assumptions.  Pauses and delays are not faults: every"
+        " cell includes them."
     )
     if len(made) > EVIDENCE_OF:
-        click.echo("Name algorithms to see what each cell rests on.")
+        click.echo("To see the evidence of each cell, name the algorithms.")
         return
     for card in made:
         _say_evidence(card)

@@ -1,4 +1,4 @@
-"""`habemus certs`: the certificates that a cluster needs before other machines may reach it."""
+"""`habemus certs`: TLS certificates of a cluster on several machines."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ if TYPE_CHECKING:
     "--config",
     "file",
     type=click.Path(path_type=Path),
-    help="Make what this cluster's file names, where it names it.",
+    help="Create the files that this cluster.toml names.",
 )
-@click.option("--cluster", help="The name of the cluster.  [default: habemus]")
-@click.option("--nodes", "size", type=click.IntRange(1, 100), help="How many nodes it has.")
+@click.option("--cluster", help="Name of the cluster.  [default: habemus]")
+@click.option("--nodes", "size", type=click.IntRange(1, 100), help="Number of nodes.")
 @click.option(
     "--host",
     "hosts",
     multiple=True,
     metavar="HOST",
-    help="Where the nodes are found: once for each of them, in their order.",
+    help="Host name or address of a node; repeat it for each node, in order.",
 )
 @click.option(
     "--clients",
     metavar="NAME,NAME",
     default="",
-    help="Make certificates for these clients as well.",
+    help="Create certificates for these clients as well.",
 )
 @click.option(
     "--days",
     type=click.IntRange(1, 3650),
     default=825,
     show_default=True,
-    help="For how long they are good.",
+    help="Validity of the certificates.",
 )
 @click.option(
     "--secret",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Make the cluster's secret as well.",
+    help="Create the cluster secret as well.",
 )
 @click.option(
     "--renew",
     is_flag=True,
-    help="Replace the certificates of nodes and clients; the authority stays.",
+    help="Replace the certificates of nodes and clients; keep the CA.",
 )
 @json_option
 def certs(
@@ -72,20 +72,19 @@ def certs(
     renew: bool,
     as_json: bool,
 ) -> None:
-    """Make an authority and the certificates of a cluster's nodes, in FOLDER or where `--config`
-    says.
+    """Create a CA and the certificates of a cluster's nodes, in FOLDER or where `--config` says.
 
-    What is there already is checked and kept, so that nodes and clients can be added later.
+    Existing files are checked and kept, so that nodes and clients can be added later.
     """
     if (folder is None) == (file is None):
-        raise click.UsageError("say either a FOLDER or --config FILE")
+        raise click.UsageError("give either FOLDER or --config FILE")
     with live():
         from habemus.runtimes.live.certificates import make, make_secret
         from habemus.runtimes.live.config import secret_in
 
         if file is not None:
             if cluster is not None or size is not None or hosts:
-                raise click.UsageError(f"--cluster, --nodes and --host are what {file} says")
+                raise click.UsageError(f"--cluster, --nodes and --host come from {file}; omit them")
             cluster, authority, subjects = _asked_by(file, secret)
             tls = None
         else:
@@ -98,7 +97,7 @@ def certs(
             }
         subjects += _clients(cluster, authority.certificate.parent, clients)
         if secret is not None and secret.exists():
-            secret_in(secret)  # refuses one that no node would take
+            secret_in(secret)  # raises if no node would accept it
         papers = make(authority, cluster, subjects, days, renew)
         made_secret = secret is not None and make_secret(secret)
     if as_json:
@@ -117,14 +116,14 @@ def certs(
             f" {expires:%Y-%m-%d}"
         )
     if secret is not None:
-        click.echo(f"{'wrote' if made_secret else 'kept '}  {secret}: the cluster's secret")
+        click.echo(f"{'wrote' if made_secret else 'kept '}  {secret}: the cluster secret")
     click.echo(
         f"\nA node needs {authority.certificate}, its own two"
         f" files{' and the secret' if secret else ''}.",
         err=True,
     )
     click.echo(
-        f"Keep {authority.key} away from them: whoever has it can make a certificate for anybody.",
+        f"Do not copy {authority.key} to the nodes: its owner can sign a certificate for any node.",
         err=True,
     )
     if tls is not None:
@@ -137,13 +136,13 @@ def certs(
 
 
 def _asked_by(file: Path, secret: Path | None) -> tuple[str, CertificateFiles, list[Subject]]:
-    """What the configuration of a cluster asks for."""
+    """Return the certificates that a cluster.toml names."""
     from habemus.runtimes.live.certificates import CertificateFiles, node
     from habemus.runtimes.live.config import load
 
     config = load(file, os.environ, {})
     if config.tls is None:
-        raise click.ClickException(f"{file} has no [tls], and so it needs no certificates")
+        raise click.ClickException(f"{file} has no [tls] table, so it needs no certificates")
     if secret is not None and (
         config.secret_file is None or secret.absolute() != config.secret_file.absolute()
     ):
@@ -167,7 +166,7 @@ def _asked_by(file: Path, secret: Path | None) -> tuple[str, CertificateFiles, l
 def _asked_in(
     folder: Path, cluster: str | None, size: int | None, hosts: tuple[str, ...]
 ) -> tuple[str, CertificateFiles, list[Subject]]:
-    """What the command line asks for."""
+    """Return the certificates that the command line names."""
     from habemus.runtimes.live.certificates import node
     from habemus.runtimes.live.config import CLUSTER, CLUSTER_NAME, is_cluster_name
 
@@ -177,8 +176,8 @@ def _asked_in(
     size = len(hosts) if size is None else size
     if hosts and len(hosts) != size:
         raise click.ClickException(
-            f"there are {size} nodes and {len(hosts)} times --host; say it once for each node, in"
-            " their order"
+            f"--nodes is {size}, but --host was given {len(hosts)} times; give it once for each"
+            " node, in order"
         )
     subjects = [
         node(cluster, number, _files_in(folder, f"node-{number}"), hosts[number - 1 : number])

@@ -1,4 +1,4 @@
-"""`habemus check`: every interleaving."""
+"""`habemus check`: search every interleaving."""
 
 from __future__ import annotations
 
@@ -22,44 +22,51 @@ from habemus.runtimes.checker.search import Extent
     default="1",
     show_default=True,
     metavar="K|unbounded",
-    help="Of each participant; calls, for an election.",
+    help="Entries of each participant; for an election, calls.",
 )
 @click.option(
     "--network",
     type=click.Choice(NETWORKS),
-    help="[default: fifo if the algorithm needs it, else unordered]",
+    help="Behaviour of links.  [default: fifo if the algorithm needs it, else unordered]",
 )
 @click.option(
     "--faults",
     default="",
     metavar="KIND=K,...",
-    help="At most so many: crash, recover, amnesia, lose, copy.",
+    help="Upper bound for each kind of fault: crash, recover, amnesia, lose, copy.",
 )
 @click.option(
     "--timeouts",
     type=click.IntRange(min=0),
-    help="Timers run out so many times at most, in all.  [default: any number]",
+    help="Upper bound for the number of timeouts.  [default: unbounded]",
 )
 @click.option(
     "--timing",
     type=click.Choice(TIMINGS),
     default="asynchronous",
     show_default=True,
-    help="Timers run out whenever they are set, or after all messages, in order.",
+    help=(
+        "asynchronous: a timer can expire at any moment.  synchronous: only in order, after"
+        " all messages."
+    ),
 )
 @click.option(
     "--merging",
     is_flag=True,
-    help="Equal messages under way count as one: for algorithms that send again and again.",
+    help="Merge equal messages in flight, for algorithms that retransmit.",
 )
-@click.option("--order", is_flag=True, help="Also ME3: keeps track of what happened before what.")
+@click.option(
+    "--order",
+    is_flag=True,
+    help="Also check ME3, which needs the happened-before order in the state.",
+)
 @click.option(
     "--returning",
     is_flag=True,
-    help="Whoever crashes comes back: how things end while somebody is down does not count.",
+    help="Assume that crashed processes recover: ignore executions that end with one down.",
 )
 @click.option(
-    "--every", is_flag=True, help="Go on after the first violation, and judge every property."
+    "--every", is_flag=True, help="Continue after the first violation and judge every property."
 )
 @click.option(
     "--search",
@@ -68,8 +75,8 @@ from habemus.runtimes.checker.search import Extent
     default="auto",
     show_default=True,
     help=(
-        "How: auto takes symbolic (sets of states) or numpy if it is large, symmetry merges states"
-        " that differ in names, reduction skips orders that do not matter."
+        "auto chooses symbolic (decision diagrams) or numpy for large searches; symmetry merges"
+        " states that differ in process names; reduction skips equivalent orders of events."
     ),
 )
 @click.option(
@@ -77,12 +84,12 @@ from habemus.runtimes.checker.search import Extent
     type=click.IntRange(min=1),
     default=STATE_LIMIT,
     show_default=True,
-    help="Give up after so many states, or edges of diagrams.",
+    help="Give up after this many states, or edges of decision diagrams.",
 )
 @click.option(
     "--over",
     type=click.Choice(["perfect", "perfect-fifo"]),
-    help="Links that retransmit, under every process.",
+    help="Run every process over links that retransmit.",
 )
 @click.option(
     "-o",
@@ -90,27 +97,27 @@ from habemus.runtimes.checker.search import Extent
     "options",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="An option of the algorithm, see its card.",
+    help="Option of the algorithm; see `habemus algorithms NAME`.",
 )
 @click.option(
     "--set",
     "initial",
     multiple=True,
     metavar="P.VAR=VALUE",
-    help="The initial value of a variable of one process.",
+    help="Initial value of a variable of one process.",
 )
 @click.option(
     "--diagram",
     "diagrams",
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Save the counterexample: .svg, .png, .md, .json, ...",
+    help="Save the counterexample; the format follows from the suffix, as in `run`.",
 )
 @click.option(
     "--pytest",
     "test",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the counterexample as a test.",
+    help="Write the counterexample as a pytest file.",
 )
 @json_option
 def check(
@@ -134,9 +141,9 @@ def check(
     test: Path | None,
     as_json: bool,
 ) -> int:
-    """Search all that can happen, whatever the order of events, and say which properties hold.
+    """Search every interleaving of an algorithm within a bound and say which properties hold.
 
-    ALGORITHM is a name of the catalog, or a class of your own: path/to/mine.py:MyMutex.
+    ALGORITHM is a name from `habemus algorithms`, or a class of your own: path/to/mine.py:MyMutex.
     """
     wanted = Check(
         algorithm,
@@ -170,7 +177,7 @@ def _entries(text: str) -> int | None:
     if text == "unbounded":
         return None
     if not (text.isascii() and text.isdecimal()):
-        raise click.UsageError(f"--entries takes a number or `unbounded`, not {text}")
+        raise click.UsageError(f"--entries {text}: use a whole number or `unbounded`")
     return int(text)
 
 
@@ -179,7 +186,9 @@ def _faults(text: str) -> tuple[tuple[str, int], ...]:
     for part in filter(None, text.replace(" ", "").split(",")):
         kind, equals, count = part.partition("=")
         if (equals and not (count.isascii() and count.isdecimal())) or kind in found:
-            raise BadSetup(f"--faults {part}: write for example crash=1,recover=1")
+            raise BadSetup(
+                f"--faults {part}: expected KIND=COUNT, each kind once; example: crash=1,recover=1"
+            )
         found[kind] = int(count) if equals else 1
     return tuple(sorted(found.items()))
 
@@ -194,7 +203,7 @@ def _save(report: CheckReport, diagrams: tuple[Path, ...], test: Path | None) ->
     if not diagrams and test is None:
         return
     if report.trace is None:
-        click.echo(f"habemus: there is no counterexample to save: {report.verdict.value}", err=True)
+        click.echo(f"habemus: no counterexample to save: {report.verdict.value}", err=True)
         return
     if diagrams:
         from habemus.traces.export import save
@@ -217,9 +226,9 @@ def _say(report: CheckReport) -> None:
         from habemus.traces.table import text
 
         click.echo(text(replace(trace, findings=()), width=110))
-        told = report.stories[report.violated[0]]
-        if told.loop is not None:
-            click.echo(f"from {told.loop / 1000:g} ms on this repeats for ever\n")
+        story = report.stories[report.violated[0]]
+        if story.loop is not None:
+            click.echo(f"from {story.loop / 1000:g} ms on, the events repeat for ever\n")
     click.echo(
         f"{report.check.algorithm}, {report.check.n} participants: {verdict_text(report.verdict)}"
     )
@@ -243,5 +252,5 @@ def _say(report: CheckReport) -> None:
         click.echo(f"  {'exhaustive':12} yes, all states were visited")
     else:
         colour = "yellow" if report.verdict is Verdict.UNDECIDED else None
-        queue = "" if extent.depth is None else f", {extent.queue:,} states were still to visit"
+        queue = "" if extent.depth is None else f", {extent.queue:,} states not visited"
         click.echo(click.style(f"  {'exhaustive':12} no: {extent.stopped}{queue}", fg=colour))

@@ -1,4 +1,4 @@
-"""`habemus compare`: algorithms side by side under one workload."""
+"""`habemus compare`: costs of algorithms under one workload."""
 
 from __future__ import annotations
 
@@ -27,27 +27,25 @@ from habemus.runs.setup import Setup
     default="5",
     show_default=True,
     metavar="N|LOW..HIGH",
-    help="Numbers of participants.",
+    help="Number of participants, or a range.",
 )
 @click.option(
     "--load",
     metavar="L|LOW..HIGH",
-    help=(
-        "How much of the time somebody wants in: mean think time = hold * N / load.  [default: 0.5]"
-    ),
+    help=("Offered load: the mean think time of a participant is hold * N / load.  [default: 0.5]"),
 )
 @click.option(
     "--points",
     type=click.IntRange(2, 100),
     default=8,
     show_default=True,
-    help="Of a range so many are measured.",
+    help="Points measured in a range.",
 )
 @click.option(
-    "--requests", type=int, default=20, show_default=True, help="How often each participant asks."
+    "--requests", type=int, default=20, show_default=True, help="Requests of each participant."
 )
-@click.option("--hold", default=Setup.hold, show_default=True, help="Time inside.")
-@click.option("--delay", default=Setup.delay, show_default=True, help="Of a message, as in `run`.")
+@click.option("--hold", default=Setup.hold, show_default=True, help="Time in the critical section.")
+@click.option("--delay", default=Setup.delay, show_default=True, help="Message delay, as in `run`.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
 )
@@ -55,12 +53,12 @@ from habemus.runs.setup import Setup
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.png|.svg",
-    help="Draw it over n or load.",
+    help="Plot the costs against n or load.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Worker processes; they do not change the numbers.  [default: all cores]",
+    help="Worker processes; the numbers do not depend on them.  [default: all cores]",
 )
 @json_option
 def compare(
@@ -76,11 +74,9 @@ def compare(
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """Measure what an entry costs, for several algorithms under one workload, with the formula
-    beside it.
+    """Measure the cost of an entry for several algorithms under one workload, beside the formulas.
 
-    Elections are compared by what one election costs.  Without a name, all safe algorithms for
-    mutual exclusion.
+    For elections: the cost of one election.  Without a name: all safe mutual exclusion algorithms.
     """
     names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()
     loads = None if load is None else ranges.loads(load)
@@ -106,7 +102,7 @@ def compare(
         )
     else:
         _say(comparison, rows, found)
-    return Exit.NOT_AS_WANTED if any(row.broken_claims for row in rows) else Exit.AS_WANTED
+    return Exit.FAILED if any(row.broken_claims for row in rows) else Exit.OK
 
 
 def _say(comparison: Comparison, rows: Sequence[Row], found: Sequence[Crossing]) -> None:
@@ -124,7 +120,7 @@ def _say(comparison: Comparison, rows: Sequence[Row], found: Sequence[Crossing])
     say_table(heads, cells)
     for row in rows:
         if row.violated:
-            aside = "" if row.broken_claims else ", which it does not claim"
+            aside = "" if row.broken_claims else " (not claimed)"
             click.echo(
                 f"\n{row.algorithm}, {row.n} participants: {', '.join(row.violated)}"
                 f" violated{aside}\n  {row.command}"
@@ -132,13 +128,13 @@ def _say(comparison: Comparison, rows: Sequence[Row], found: Sequence[Crossing])
     for crossing in found:
         click.echo(f"\n{_crossing(crossing)}")
     what = (
-        "of one election, called by the first participant"
+        "one election, called by the first participant"
         if comparison.is_election
-        else "of an entry without contention"
+        else "one entry without contention"
     )
     click.echo(
         click.style(
-            "\nDelays are in message times; throughput is entries in one.  Formulas are those"
+            "\nUnit of delays: message times.  Throughput: entries per message time.  Formulas:"
             f" {what}.",
             dim=True,
         )

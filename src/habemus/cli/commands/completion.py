@@ -1,4 +1,4 @@
-"""`habemus completion`: prints the script that lets a shell complete commands, options and names."""
+"""`habemus completion`: print the completion script of a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`habemus config`: looks at the configuration of a cluster before a node does."""
+"""`habemus config`: check the configuration of a cluster."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from habemus.cli.output import json_option, say_json
 
 @click.group(epilog="Example: habemus config check cluster.toml")
 def config() -> None:
-    """Look at the configuration of a cluster."""
+    """Check the configuration of a cluster."""
 
 
 @config.command(epilog="Example: habemus config check cluster.toml --json")
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def check(file: Path, as_json: bool) -> None:
-    """Say what the cluster in FILE is, or the first thing that is wrong with it."""
+    """Print a summary of the cluster in FILE, or the first error in it."""
     from habemus.cli.commands.node import live
     from habemus.deployment.services import all_services, live_options, warnings_of
 
@@ -71,8 +71,9 @@ def check(file: Path, as_json: bool) -> None:
     )
     if few:
         click.echo(
-            "habemus: fewer than 3 nodes: good for trying things out, but no majority outlives the"
-            " loss of one",
+            f"habemus: a cluster of {len(found.nodes)} tolerates no failure: without one node"
+            " there is"
+            " no majority; use 3 nodes or more",
             err=True,
         )
     for name, offer in sorted(found.offers.items()):

@@ -1,4 +1,4 @@
-"""`habemus detectors`: failure detectors side by side on the same delays."""
+"""`habemus detectors`: compare failure detectors on the same delays."""
 
 from __future__ import annotations
 
@@ -27,11 +27,19 @@ from habemus.cli.tables import say_table
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
-    "-n", "n", type=int, default=4, show_default=True, help="Processes that watch each other."
+    "-n",
+    "n",
+    type=int,
+    default=4,
+    show_default=True,
+    help="Number of processes; each monitors all others.",
 )
-@click.option("--delay", default="heavy:1ms", show_default=True, help="Of a message, as in `run`.")
+@click.option("--delay", default="heavy:1ms", show_default=True, help="Message delay, as in `run`.")
 @click.option(
-    "--loss", default="0", show_default=True, help="Chance that a message is lost, such as 1%."
+    "--loss",
+    default="0",
+    show_default=True,
+    help="Probability that a message is lost, for example 1%.",
 )
 @click.option(
     "--seeds",
@@ -44,18 +52,18 @@ from habemus.cli.tables import say_table
     "--crash-at",
     default="10s",
     show_default=True,
-    help="When the last process crashes; mistakes are counted before and after.",
+    help="Time at which the last process crashes; false suspicions are counted before and after.",
 )
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.png|.svg",
-    help="Draw one curve for each detector.",
+    help="Plot one curve for each detector.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Worker processes; they do not change the numbers.  [default: all cores]",
+    help="Worker processes; the numbers do not depend on them.  [default: all cores]",
 )
 @json_option
 def detectors(
@@ -69,10 +77,10 @@ def detectors(
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """Measure how fast failure detectors see a crash, against how often they are wrong.
+    """Measure the detection time of failure detectors against their rate of false suspicions.
 
-    Each detector runs with several settings from hasty to patient, all on the same delays.  Without
-    a name, all of them.
+    Each detector runs with several settings, from short to long timeouts, on the same delays.
+    Without a name: all detectors.
     """
     chosen = tuple(check(name).name for name in dict.fromkeys(names)) or tuple(FAMILIES)
     trial = Trial(delay, loss, n, seeds, crash_at)
@@ -89,11 +97,11 @@ def detectors(
         say_json([point.plain() for point in points])
     else:
         _say(points)
-    return Exit.AS_WANTED
+    return Exit.OK
 
 
 def _say(points: Sequence[Point]) -> None:
-    heads = ["detector", "setting", "detection ms", "longest ms", "mistakes/h", "lasting ms"]
+    heads = ["detector", "setting", "detection ms", "longest ms", "mistakes/h", "duration ms"]
     rows = []
     for point in points:
         longest = max(point.detections, default=None)
@@ -113,13 +121,14 @@ def _say(points: Sequence[Point]) -> None:
         if point.undetected:
             click.echo(
                 f"{point.detector} {point.setting}: {point.undetected} of"
-                f" {point.undetected + len(point.detections)} did not detect it"
+                f" {point.undetected + len(point.detections)} did not detect the crash"
             )
     hours = points[0].watched / 3_600_000_000
     click.echo(
         click.style(
-            f"\nMistakes are per hour in which one process watches another; {hours:.2f} such hours"
-            " for each setting.",
+            "\nA mistake is a false suspicion.  Rates are per hour of one process monitoring"
+            " another;"
+            f" {hours:.2f} such hours were simulated for each setting.",
             dim=True,
         )
     )

@@ -1,4 +1,4 @@
-"""`habemus faults`: what a crash of each role does."""
+"""`habemus faults`: effect of a crash of each role."""
 
 from __future__ import annotations
 
@@ -34,19 +34,21 @@ _HEADS = {
 
 @click.command(epilog="Example: habemus faults central ricart-agrawala --diagrams faults")
 @click.argument("algorithms", nargs=-1, shell_complete=complete_algorithm)
-@click.option("--recover", is_flag=True, help="It also comes back, with its stable memory.")
+@click.option(
+    "--recover", is_flag=True, help="The crashed process recovers with its stable memory."
+)
 @click.option(
     "--diagrams",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Save a picture of every run.",
+    help="Save a diagram of every run.",
 )
 @json_option
 def faults(algorithms: tuple[str, ...], recover: bool, diagrams: Path | None, as_json: bool) -> int:
-    """Crash each role in turn and say what the others do then.
+    """Crash each role in turn and show what the other processes do.
 
-    Roles: the one inside, the coordinator or the owner of the token, one that waits, one that does
-    not ask.  Without a name, all algorithms for mutual exclusion.
+    Roles: the process in the critical section, the coordinator or owner of the token, a waiting
+    process, and one that does not request.  Without a name: all mutual exclusion algorithms.
     """
     chosen = [find(name) for name in dict.fromkeys(algorithms)] or [
         find(name) for name in mutexes()
@@ -65,7 +67,7 @@ def faults(algorithms: tuple[str, ...], recover: bool, diagrams: Path | None, as
         say_json([cell.plain() for cell in every])
     else:
         _say(table, every)
-    return Exit.AS_WANTED
+    return Exit.OK
 
 
 def _save(every: list[Cell], folder: Path) -> None:
@@ -73,12 +75,12 @@ def _save(every: list[Cell], folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     for cell in every:
-        # A user's own algorithm is called by its path.
+        # The name of a user's own algorithm is a path.
         save(
             cell.trace,
             folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', cell.algorithm)}-{cell.role}.svg",
         )
-    click.echo(f"saved {len(every)} pictures in {folder}", err=True)
+    click.echo(f"saved {len(every)} diagrams in {folder}", err=True)
 
 
 def _say(table: dict[str, dict[str, Cell]], every: list[Cell]) -> None:
@@ -93,17 +95,17 @@ def _say(table: dict[str, dict[str, Cell]], every: list[Cell]) -> None:
         )
     )
     for name, row in table.items():
-        told = [
+        words = [
             _word(row[role], columns[role]) if role in row else "-".ljust(columns[role])
             for role in ROLES
         ]
-        click.echo("  ".join([name.ljust(width), *told]).rstrip())
+        click.echo("  ".join([name.ljust(width), *words]).rstrip())
     click.echo()
     for word, meaning in WORDS.items():
         if any(cell.others == word for cell in every):
             click.echo(f"{word}: {meaning}")
     if len(table) > 3:
-        click.echo("\nName algorithms to see the run behind each cell.")
+        click.echo("\nTo see the run of each cell, name the algorithms.")
         return
     for cell in every:
         click.echo(

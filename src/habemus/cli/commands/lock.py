@@ -1,5 +1,6 @@
-"""`habemus lock`: runs a command while a lock is held.  The plain form of it goes a shorter way
-(`habemus.cli.quick_lock`).
+"""`habemus lock`: run a command while a lock is held.
+
+`habemus.cli.quick_lock` handles the plain form without importing click.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 MOST_SECONDS = 10**8
 
-PAPERS = {
-    "ca": "Certificate of the cluster's authority, for nodes that are reached over the network.",
+CREDENTIALS = {
+    "ca": "CA certificate of the cluster, for nodes reached over the network.",
     "certificate": "This client's certificate.",
-    "key": "The key of that certificate.",
-    "secret-file": "The cluster's secret.",
+    "key": "Private key of that certificate.",
+    "secret-file": "File with the cluster secret.",
 }
 
 
 def options(*given: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return one decorator that stands for several options."""
+    """Return one decorator that adds several options."""
 
     def add(command: Command) -> Command:
         for each in reversed(given):
@@ -41,8 +42,9 @@ cluster_options = options(
         "--cluster",
         metavar="WHERE",
         help=(
-            "Addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`; else"
-            " HABEMUS_CLUSTER, .habemus/ or the last one."
+            "Node addresses (HOST:PORT,...), a socket, a cluster.toml or the folder of"
+            " `habemus up`."
+            "  [default: HABEMUS_CLUSTER, then .habemus/, then the last cluster of `habemus up`]"
         ),
     ),
     *(
@@ -53,15 +55,15 @@ cluster_options = options(
             metavar="FILE",
             help=text,
         )
-        for name, text in PAPERS.items()
+        for name, text in CREDENTIALS.items()
     ),
 )
-"""Where the cluster is, and the files that show it who this client is."""
+"""Address of the cluster, and the credentials of this client."""
 service_option = click.option(
     "--service",
     default=LOCKS,
     show_default=True,
-    help="Which locks, if the cluster has several kinds.",
+    help="Lock service of the cluster, if it has several.",
 )
 
 
@@ -70,16 +72,16 @@ holding_options = options(
         "--timeout",
         type=FiniteRange(0, MOST_SECONDS),
         metavar="SECONDS",
-        help="How long to wait; else for ever.",
+        help="Wait at most this long.  [default: no limit]",
     ),
-    click.option("--try", "tries", is_flag=True, help="Do not wait at all."),
+    click.option("--try", "tries", is_flag=True, help="Do not wait: fail if the lock is not free."),
     click.option(
         "--lease",
         type=FiniteRange(0, MOST_SECONDS, min_open=True),
         metavar="SECONDS",
         help=(
-            "How long the lock stays with a client that is not heard of; not longer than the"
-            " cluster's own."
+            "Lease of the lock: it expires when the cluster has not heard from this client for so"
+            " long.  [default and maximum: the lease of the cluster]"
         ),
     ),
     cluster_options,
@@ -87,7 +89,7 @@ holding_options = options(
     click.argument("name"),
     click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
 )
-"""What `lock` and `lead` have in common."""
+"""Options that `lock` and `lead` share."""
 
 
 def wish_of(
@@ -99,16 +101,16 @@ def wish_of(
     **more: Any,
 ) -> LockRequest:
     if tries and timeout is not None:
-        raise click.UsageError("--try does not wait, so it has no --timeout")
+        raise click.UsageError("--try and --timeout exclude each other: --try does not wait")
     if not leads:
         try:
             lock_name(name)
         except ValueError as reason:
             raise click.UsageError(str(reason)) from None
-    papers = {name.replace("-", "_"): more.pop(name.replace("-", "_")) for name in PAPERS}
-    said = {name: file for name, file in papers.items() if file}
+    papers = {name.replace("-", "_"): more.pop(name.replace("-", "_")) for name in CREDENTIALS}
+    given = {name: file for name, file in papers.items() if file}
     return LockRequest(
-        name, command, leads=leads, timeout=0.0 if tries else timeout, papers=said, **more
+        name, command, leads=leads, timeout=0.0 if tries else timeout, papers=given, **more
     )
 
 
@@ -121,16 +123,16 @@ def held(request: LockRequest) -> int:
 @click.command(epilog="Example: habemus lock nightly-report --timeout 60 -- ./report.sh --all")
 @holding_options
 def lock(**given: Any) -> int:
-    """Run COMMAND while the lock NAME is held, and leave with its exit code.
+    """Acquire the lock NAME, run COMMAND, release the lock, and exit with COMMAND's exit code.
 
-    The command finds the fencing token in HABEMUS_TOKEN, and the name of the lock in HABEMUS_LOCK.
-    If the lock is lost it is ended, with everything that it has started, before anybody else can
-    get it.
+    The environment of COMMAND has the fencing token in HABEMUS_TOKEN and the name of the lock in
+    HABEMUS_LOCK.  If the lock is lost, COMMAND and all processes that it started are terminated
+    before another client can get the lock.
 
     \b
     Other exit codes:
       123  the lock was lost            126  COMMAND cannot be executed
-      124  timed out                     127  there is no such COMMAND
-      125  no node can be reached       128+n  COMMAND was ended by signal n
+      124  timed out                    127  COMMAND not found
+      125  no node can be reached       128+n  COMMAND was killed by signal n
     """
     return held(wish_of(leads=False, **given))

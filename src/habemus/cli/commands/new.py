@@ -1,4 +1,4 @@
-"""`habemus new`: the first version of your own algorithm."""
+"""`habemus new`: write a template of an algorithm and its test."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ PROBLEMS = ("mutex", "election", "detector")
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
-    help="Where to write.  [default: here]",
+    help="Folder to write to.  [default: the current one]",
 )
 @json_option
 def new(problem: str, name: str, folder: Path, as_json: bool) -> None:
-    """Write NAME.py, a small algorithm that works and is there to be changed, and test_NAME.py,
-    which holds it to what it must keep.
-    """
+    """Write NAME.py, a small working algorithm to start from, and test_NAME.py, its tests."""
     from habemus.testing.scaffold import class_name, scaffold
 
     written = scaffold(problem, name, folder)
@@ -46,6 +44,6 @@ def new(problem: str, name: str, folder: Path, as_json: bool) -> None:
         return
     for path in written:
         click.echo(f"wrote {path}")
-    click.echo("\nnow:")
+    click.echo("\nnext:")
     for line in what_next:
         click.echo(f"  {line}")

@@ -1,4 +1,4 @@
-"""`habemus node`: one node of a cluster, in the foreground."""
+"""`habemus node`: run one node of a cluster in the foreground."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 
 
 FORGETFUL = (
-    'memory = "none": this node forgets its votes and grants when it ends; a restart of one node'
-    " can let two clients hold a lock, and after a restart of all nodes fencing tokens begin again,"
-    " so resources may accept stale writes"
+    'memory = "none": this node loses its votes and grants when it stops; after a restart of one'
+    " node two clients can hold the same lock, and after a restart of all nodes fencing tokens"
+    " start"
+    " again, so resources can accept stale writes"
 )
 GRACE_SECONDS = 10.0
-"""How long a node that is told to end waits for clients that hold a lock."""
+"""Time that a stopping node waits for clients that hold a lock."""
 
 
 @contextmanager
 def live() -> Iterator[None]:
-    """Around the first use of the live side, which needs a package that not everybody has."""
+    """Turn a missing optional package into one line that names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -43,12 +44,12 @@ def live() -> Iterator[None]:
         if extra is None:
             raise
         raise click.ClickException(
-            f"the live side needs {missing.name}: install habemus[{extra}]"
+            f"package {missing.name!r} is missing: pip install 'habemus[{extra}]'"
         ) from None
 
 
 def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
-    """The event loop: uvloop where it is installed."""
+    """Return the runner of the event loop: uvloop if it is installed, else asyncio."""
     try:
         import uvloop
     except ModuleNotFoundError:
@@ -63,7 +64,7 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
     type=click.Path(path_type=Path),
     envvar="HABEMUS_CONFIG",
     required=True,
-    help="The cluster's file.",
+    help="The cluster.toml.",
 )
 @click.option(
     "--id",
@@ -71,24 +72,30 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
     type=int,
     envvar="HABEMUS_NODE",
     required=True,
-    help="Which of its nodes this is.",
+    help="Number of this node in the cluster.toml.",
 )
-@click.option("--data", metavar="FOLDER", help="Below which the nodes keep their stable memory.")
 @click.option(
-    "--replace", is_flag=True, help="Take the place of this node, whose stable memory is lost."
+    "--data", metavar="FOLDER", help="Folder of stable memory; each node has a folder in it."
 )
-@click.option("--secret-file", metavar="FILE", help="The cluster's secret.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Start with empty stable memory: the old one of this node is lost.",
+)
+@click.option("--secret-file", metavar="FILE", help="File with the cluster secret.")
 @click.option(
     "--record",
     metavar="FOLDER",
-    help="Where to write down what happens; for `habemus trace merge`.",
+    help="Record events in this folder, for `habemus trace merge`.",
 )
-@click.option("--bind", metavar="HOST:PORT", help="Where to listen, if not at the node's address.")
+@click.option(
+    "--bind", metavar="HOST:PORT", help="Listen here.  [default: the address in the cluster.toml]"
+)
 @click.option(
     "--insecure",
     is_flag=True,
     default=None,
-    help="Talk to other machines without certificates and secret.",
+    help="Allow connections to other machines without TLS and secret.",
 )
 @click.option(
     "--grace",
@@ -96,14 +103,14 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
     default=GRACE_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="How long clients that hold a lock may go on after SIGTERM.",
+    help="After SIGTERM, wait so long for clients that hold a lock.",
 )
 @click.option(
     "--with-stdin",
     is_flag=True,
-    help="End as well when standard input does: with whoever started this node.",
+    help="Stop when standard input is closed, that is when the parent process ends.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Tell of connections as well.")
+@click.option("-v", "--verbose", is_flag=True, help="Log connections as well.")
 @json_option
 def node(
     file: Path,
@@ -115,15 +122,13 @@ def node(
     as_json: bool,
     **flags: Any,
 ) -> int:
-    """Run one node of a cluster until it is told to end (SIGTERM, or Ctrl-C).
+    """Run one node of a cluster until SIGTERM or Ctrl-C.
 
-    A node that ends takes no new requests, sends waiting clients to other nodes, and waits for
-    those that hold a lock.  A second signal ends the wait.  SIGHUP is ignored: there is nothing to
-    load again.
+    A stopping node accepts no new requests, redirects waiting clients to other nodes, and waits for
+    clients that hold a lock (--grace).  A second signal stops it at once.  SIGHUP is ignored: there
+    is nothing to reload.
     """
-    signal.signal(
-        signal.SIGHUP, signal.SIG_IGN
-    )  # the cluster needs its node after the terminal is gone
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a node outlives its terminal
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="habemus: %(message)s"
     )
@@ -169,20 +174,20 @@ async def _run(
             else f"cannot listen on {settings.bind}"
         )
         raise click.ClickException(f"{place}: {what}") from None
-    gc.freeze()  # what a node is made of stays, and need not be looked through again and again
-    told = asyncio.Event()
+    gc.freeze()  # the objects made so far live as long as the node
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def end() -> None:
-        if told.is_set():
+        if stopping.is_set():
             here.hurry()
-        told.set()
+        stopping.set()
 
     def end_with_parent() -> None:
         if not os.read(0, 4_096):
             loop.remove_reader(0)
             here.hurry()
-            told.set()
+            stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
@@ -201,12 +206,12 @@ async def _run(
         click.echo(f"node {here.me} of {settings.cluster} listens on {here.address}", err=True)
     if settings.folder is None:
         click.echo(f"habemus: {FORGETFUL}", err=True)
-    ending = loop.create_task(told.wait())
+    ending = loop.create_task(stopping.wait())
     await asyncio.wait((ending, here.failure), return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()
     failed = here.failure.exception() if here.failure.done() else None
     await here.stop(grace)
     if failed is not None:
         click.echo(f"habemus: {failed}", err=True)
-        return Exit.NOT_AS_WANTED
-    return Exit.AS_WANTED
+        return Exit.FAILED
+    return Exit.OK

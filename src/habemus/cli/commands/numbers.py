@@ -1,4 +1,4 @@
-"""`habemus numbers`: what the notes compute and ask."""
+"""`habemus numbers`: violation probability, timeouts and growth."""
 
 from __future__ import annotations
 
@@ -26,62 +26,64 @@ plot_option = click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.png|.svg",
-    help="Draw it.",
+    help="Save a plot.",
 )
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Worker processes; they do not change the numbers.  [default: all cores]",
+    help="Worker processes; the numbers do not depend on them.  [default: all cores]",
 )
 
 
 @click.group(no_args_is_help=False, epilog="Example: habemus numbers pv -n 32 -m 24 -p 1e-4")
 def numbers() -> None:
-    """What can be computed and measured: chances of a violation, timeouts, growth."""
+    """Compute violation probabilities and timeouts, and measure the growth of costs."""
 
 
-# The chance of a violation.
+# Violation probability.
 
 
 @numbers.command(epilog="Example: habemus numbers pv -n 32 -m 24 -p 1e-4 --simulate 1000")
-@click.option("-n", "n", type=int, required=True, help="Coordinators.")
+@click.option("-n", "n", type=int, required=True, help="Number of coordinators.")
 @click.option(
     "-m",
     "sizes",
     type=int,
     multiple=True,
-    help="How many of them are a quorum; may be given several times.  [default: all]",
+    help="Size of a quorum; repeat it for several.  [default: every majority]",
 )
 @click.option(
     "-p",
     "chances",
     multiple=True,
     required=True,
-    help="The chance that one restarts; may be given several times.",
+    help="Probability that a coordinator restarts; repeat it for several.",
 )
 @click.option(
-    "--target", metavar="CHANCE", help="Answer which m makes a violation no more likely than that."
+    "--target",
+    metavar="CHANCE",
+    help="Find the smallest m whose violation probability is at most this.",
 )
 @click.option(
     "--simulate",
     "runs",
     type=click.IntRange(1, 10_000_000),
     metavar="RUNS",
-    help="Confirm it by so many runs of `quorum`.",
+    help="Confirm the numbers by simulating RUNS runs of `quorum`.",
 )
 @click.option(
     "--case",
     type=click.Choice(list(CASES)),
     default="worst",
     show_default=True,
-    help="In runs: how the requests arrived.",
+    help="With --simulate and --target: order in which the requests arrived.",
 )
 @click.option(
     "--how",
     type=click.Choice(HOW),
     default="auto",
     show_default=True,
-    help="Restarts drawn plainly, or often and weighted.",
+    help="With --simulate: plain sampling, or importance sampling (weighted).",
 )
 @click.option(
     "--seed",
@@ -106,7 +108,7 @@ def pv(
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """How likely coordinators that restart and forget let two in at once.
+    """Compute how likely restarts of coordinators with volatile memory violate mutual exclusion.
 
     \b
     worst   any 2m-n of the m that granted A restart: the formula of the notes
@@ -117,9 +119,11 @@ def pv(
     laws = list(dict.fromkeys(violation.chance(text) for text in chances))
     wanted = None if target is None else violation.chance(target, "--target")
     if wanted == 0:
-        raise click.UsageError("--target 0: only P = 0 makes a violation impossible")
+        raise click.UsageError(
+            "--target 0: a violation is impossible only with P = 0; give a target above 0"
+        )
     if wanted is not None and sizes:
-        raise click.UsageError("--target asks which m; leave -m out")
+        raise click.UsageError("--target and -m exclude each other: --target finds m")
     answers = (
         [] if wanted is None else [(p, violation.smallest_quorum(n, p, wanted, case)) for p in laws]
     )
@@ -160,7 +164,7 @@ def pv(
             _say_answers(n, wanted, answers, case)
         if made:
             _say_experiments(made, contradicted)
-    return Exit.NOT_AS_WANTED if unmet or contradicted else Exit.AS_WANTED
+    return Exit.FAILED if unmet or contradicted else Exit.OK
 
 
 def _say_chances(cells: Sequence[Cell]) -> None:
@@ -176,7 +180,7 @@ def _say_chances(cells: Sequence[Cell]) -> None:
 
 
 def _difference(cell: Cell) -> str:
-    """Between the formula and the chance that a whole intersection restarts."""
+    """Explain the formula against the probability that one given intersection restarts."""
     n, m, shared = cell.n, cell.m, cell.shared
     whole = scientific(Cell(n, m, cell.p, "given").probability)
     return (
@@ -192,7 +196,7 @@ def _difference(cell: Cell) -> str:
 def _say_answers(
     n: int, wanted: Fraction, answers: Sequence[tuple[Fraction, int | None]], case: str
 ) -> None:
-    click.echo(f"\nfor a violation no more likely than {scientific(wanted, 2)}, case {case}:")
+    click.echo(f"\nfor a violation probability of at most {scientific(wanted, 2)}, case {case}:")
     for p, m in answers:
         if m is None:
             click.echo(
@@ -243,7 +247,7 @@ def _say_experiments(made: Sequence[Experiment], contradicted: Sequence[Experime
                 "yes" if each.agrees() else "no",
             ]
         )
-    click.echo(f"\nruns of quorum, case {made[0].cell.case}, judged by the monitor of ME1:")
+    click.echo(f"\nsimulated runs of quorum, case {made[0].cell.case}, judged by the ME1 monitor:")
     say_table(heads, rows)
     inside = sum(each.agrees() for each in made)
     click.echo(
@@ -256,8 +260,8 @@ def _say_experiments(made: Sequence[Experiment], contradicted: Sequence[Experime
     for each in contradicted:
         click.echo(
             click.style(
-                f"m = {each.cell.m}, P = {float(each.cell.p):g}: this is not chance, the theory is"
-                " refuted",
+                f"m = {each.cell.m}, P = {float(each.cell.p):g}: the deviation is significant, the"
+                " runs contradict the theory",
                 fg="red",
             )
         )
@@ -274,35 +278,35 @@ def _say_experiments(made: Sequence[Experiment], contradicted: Sequence[Experime
     "file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Measured delays, one on each line: 1500, 1.5ms.",
+    help="File of measured delays, one per line: 1500, 1.5ms.",
 )
 @click.option(
     "--delay",
     "law",
     metavar="LAW",
-    help="Or a distribution to draw them from, as in `run`: exp:10ms, heavy:1ms, 500..1500.",
+    help="Distribution of delays, as in `run`: exp:10ms, heavy:1ms, 500..1500.",
 )
 @click.option(
     "--live",
     metavar="CLUSTER",
-    help="Or a node, which is asked as often as --draws says: 127.0.0.1:7400, a socket, a folder.",
+    help="Measure --draws round trips to a node: 127.0.0.1:7400, a socket, a folder.",
 )
 @click.option(
     "-C",
     "--mistake",
     required=True,
     metavar="COST",
-    help="What a mistake costs: to take for dead who is only slow.",
+    help="Cost of a mistake, that is of suspecting a process that is only slow.",
 )
 @click.option(
-    "-E", "--waiting", required=True, metavar="COST", help="What a millisecond of waiting costs."
+    "-E", "--waiting", required=True, metavar="COST", help="Cost of waiting for one millisecond."
 )
 @click.option(
     "--draws",
     type=click.IntRange(2, 1_000_000),
     default=10_000,
     show_default=True,
-    help="How many delays are drawn or measured.",
+    help="Number of delays to draw or measure.",
 )
 @click.option(
     "--seed",
@@ -341,13 +345,13 @@ def timeout(
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """Which timeout has the least expected cost, E T + C p(T), and what each failure detector would
-    have cost on the same delays.
+    """Find the timeout with the least expected cost, E T + C p(T), and compare it with every
+    failure detector on the same delays.
     """
     _check_plot(plot)
     if [file, law, live].count(None) != 2:
         raise click.UsageError(
-            "say where the delays are from: either --delays FILE, or --delay LAW, or --live CLUSTER"
+            "give exactly one source of delays: --delays FILE, --delay LAW or --live CLUSTER"
         )
     costs = timeouts.costs(mistake, waiting)
     if live is not None:
@@ -385,11 +389,11 @@ def timeout(
         _say_timeout(sample, best, check)
         if found:
             _say_detectors(timeouts.best_of(found))
-    return Exit.AS_WANTED
+    return Exit.OK
 
 
 def _measured(live: str, count: int) -> timeouts.Sample:
-    """How long a node takes to answer, as its clients see it."""
+    """Measure round trips from a client to a node."""
     from habemus import Unreachable, connect
     from habemus.client.blocking import round_trips
 
@@ -414,17 +418,17 @@ def _say_timeout(
     click.echo(f"{len(sample.delays):,} delays of {sample.origin}: {shares}")
     if best.timeout:
         longer = (
-            f"{best.mistakes:,} of the delays are longer; hardly more than {best.share_at_most:.2g}"
+            f"{best.mistakes:,} of {len(sample.delays):,} delays are longer; upper bound"
+            f" {best.share_at_most:.2g}"
         )
-        told = f": cost {best.cost:.4g}, a mistake with chance {best.share:.3g} ({longer})"
-        click.echo(click.style(f"timeout {_ms(best.timeout)} ms", bold=True) + told)
+        cost = f": cost {best.cost:.4g}, probability of a mistake {best.share:.3g} ({longer})"
+        click.echo(click.style(f"timeout {_ms(best.timeout)} ms", bold=True) + cost)
     else:
-        told = f": cost {best.cost:.4g}, less than that of waiting for any of the answers"
-        click.echo(click.style("do not wait at all", bold=True) + told)
+        cost = f": cost {best.cost:.4g}, less than with any timeout"
+        click.echo(click.style("do not wait at all", bold=True) + cost)
     if best.timeout and best.timeout == sample.ordered[-1]:
         click.echo(
-            "This is the longest delay of the sample, so a larger sample may have a longer one and"
-            " another answer."
+            "This is the longest delay of the sample; a larger sample may give a longer timeout."
         )
     if check is not None:
         chosen = f"chosen by one half of the delays ({_ms(check.chosen.timeout)} ms)"
@@ -452,11 +456,11 @@ def _say_detectors(best: Sequence[timeouts.Outcome]) -> None:
         for each in best
     ]
     say_table(heads, rows, left=2)
-    heard = f"A detector is heard every {PERIOD // 1000} ms"
+    period = f"Heartbeats are sent every {PERIOD // 1000} ms"
     click.echo(
         click.style(
-            f"\n{heard}; its cost is E times the detection time plus C times the mistakes per"
-            " heartbeat.",
+            f"\n{period}.  Cost of a detector: E times the detection time plus C times the mistakes"
+            " per heartbeat.",
             dim=True,
         )
     )
@@ -479,31 +483,29 @@ def _ms(time: int) -> str:
     default="4..32",
     show_default=True,
     metavar="LOW..HIGH",
-    help="Numbers of participants.",
+    help="Range of numbers of participants.",
 )
 @click.option(
     "--points",
     type=click.IntRange(2, 100),
     default=8,
     show_default=True,
-    help="So many sizes are measured.",
+    help="Number of sizes to measure.",
 )
 @click.option(
     "--load",
     metavar="L",
-    help=(
-        "How much of the time somebody wants in, as in `compare`.  [default: nobody meets anybody]"
-    ),
+    help=("Offered load, as in `compare`.  [default: no contention]"),
 )
 @click.option(
-    "--requests", type=int, default=1, show_default=True, help="How often each participant asks."
+    "--requests", type=int, default=1, show_default=True, help="Requests of each participant."
 )
 @click.option(
     "--repeat",
     type=click.IntRange(1, 1_000),
     help="Runs of each size, averaged.  [default: 10 for elections, else 1]",
 )
-@click.option("--delay", default="1ms", show_default=True, help="Of a message, as in `run`.")
+@click.option("--delay", default="1ms", show_default=True, help="Message delay, as in `run`.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
 )
@@ -523,10 +525,9 @@ def growth(
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """Messages, bytes and delays against the number of participants: measured, fitted to a law,
-    beside the formula.
+    """Measure messages, bytes and delays against the number of participants, and fit a law.
 
-    Without a name, all safe algorithms for mutual exclusion.
+    Without a name: all safe mutual exclusion algorithms.
     """
     names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()
     repeats = repeat or (10 if find(names[0]).problem is ELECTION else 1)
@@ -552,7 +553,7 @@ def growth(
     broken = any(row.broken_claims for row in rows) or (
         compared.must_equal_formula and any(line.furthest_from_formula for line in found)
     )
-    return Exit.NOT_AS_WANTED if broken else Exit.AS_WANTED
+    return Exit.FAILED if broken else Exit.OK
 
 
 def _say_growth(found: Sequence[Line]) -> None:
@@ -586,7 +587,7 @@ def _say_growth(found: Sequence[Line]) -> None:
     say_table(heads, rows, left=3)
     click.echo(
         click.style(
-            "\nThe error is that of predicting each size from the others, as a share of the mean.\n"
+            "\nerror: of predicting each size from the others, relative to the mean.\n"
             "log is to base 2, m is the number of links; delays are in message times.",
             dim=True,
         )
@@ -594,7 +595,7 @@ def _say_growth(found: Sequence[Line]) -> None:
 
 
 def _check_plot(path: Path | None) -> None:
-    """Before anything is computed."""
+    """Raise an error for a bad suffix before anything is computed."""
     if path is not None:
         from habemus.analysis.pictures.plots import check_picture
 

@@ -1,4 +1,4 @@
-"""`habemus print`: a client of the printer, in a group of them."""
+"""`habemus print`: a client of the printer, in a group of clients."""
 
 from __future__ import annotations
 
@@ -48,20 +48,22 @@ KEPT_JOBS = 10_000
     "number",
     metavar="ID",
     required=True,
-    help="Of this client; smaller goes first among equal stamps.",
+    help="Number of this client; the smaller one wins a tie of timestamps.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     required=True,
-    help="Where the others reach this client.",
+    help="Port of this client, for its peers; 0 chooses a free one.",
 )
 @host_option
-@click.option("--peers", metavar="ID=HOST:PORT,...", required=True, help="All others of the group.")
+@click.option(
+    "--peers", metavar="ID=HOST:PORT,...", required=True, help="All other clients of the group."
+)
 @click.option(
     "--without",
     metavar="ID,...",
-    help="Peers that are down and not in the group this time; refused if one of them answers.",
+    help="Leave these peers out of the group: they are down.  Refused if one of them answers.",
 )
 @click.option(
     "--printer",
@@ -69,34 +71,34 @@ KEPT_JOBS = 10_000
     metavar="HOST:PORT",
     default="127.0.0.1:50051",
     show_default=True,
-    help="Where the printer is.",
+    help="Address of the printer.",
 )
 @click.option(
     "--every",
     callback=as_span,
     metavar="SECONDS",
-    help="Print texts of its own, with such pauses between them; as in 5..10.",
+    help="Print generated texts, with pauses of this length between them; example: 5..10.",
 )
 @click.option(
     "--jobs",
     "count",
     type=click.IntRange(1),
     metavar="N",
-    help="How many texts, with --every; else without end.",
+    help="With --every: print N texts.  [default: no limit]",
 )
 @click.option(
     "--leave",
     is_flag=True,
     help=(
-        "Leave when all is printed. The others, which need everybody's reply, then wait for it in"
-        " vain."
+        "Exit when all texts are printed.  The other clients need the reply of every peer, so their"
+        " requests then block."
     ),
 )
 @click.option(
     "--give-up",
     callback=as_span,
     metavar="SECONDS",
-    help="UNSAFE: count a peer that is silent for so long as a reply.",
+    help="UNSAFE: after this time without an answer, count a peer as if it had replied.",
 )
 @click.option(
     "--notices",
@@ -104,14 +106,14 @@ KEPT_JOBS = 10_000
     default="yes",
     show_default=True,
     help=(
-        "Whether to call ReleaseAccess of the others after a job; no, if one of them counts that as"
-        " a permission."
+        "Call ReleaseAccess of the peers after a job.  Use `no` if a peer counts that call as a"
+        " permission."
     ),
 )
 @click.option(
     "--record",
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder in which to write down what happens.",
+    help="Record events in this folder, for `habemus trace merge`.",
 )
 @language_option
 @insecure_option
@@ -134,18 +136,17 @@ def print_(
     insecure: bool,
     as_json: bool,
 ) -> int:
-    """Print texts, one at a time, when all others of the group agree (Ricart and Agrawala).
+    """Print each TEXT when all peers of the group have replied (Ricart and Agrawala).
 
-    Without TEXT and without --every it reads lines and prints each.  A client that has printed
-    everything stays and answers the others until it is told to end (Ctrl-C), because they need its
-    reply.
+    Without TEXT and --every: print each line of standard input.  A client that has printed
+    everything keeps answering its peers, which need its replies, until Ctrl-C.
     """
     if texts and every is not None:
-        raise click.UsageError("give texts or --every, not both")
+        raise click.UsageError("TEXT and --every exclude each other")
     if count is not None and every is None:
-        raise click.UsageError("--jobs is for --every")
+        raise click.UsageError("--jobs needs --every")
     if give_up is not None and not isinstance(give_up, int):
-        raise click.UsageError("--give-up is one number of seconds, not a range")
+        raise click.UsageError("--give-up: a range is not allowed; give one number of seconds")
     with grpc_needed():
         from habemus.printing.group import BadGroup, Group, client_id, peers_of
         from habemus.printing.serving import address, check_exposure
@@ -155,19 +156,20 @@ def print_(
         absent = {client_id(each) for each in without.split(",")} if without else set()
         for each in sorted(absent - everybody.keys()):
             raise BadGroup(
-                f"--without {each}: there is no such peer; there are"
+                f"--without {each}: unknown peer; --peers has"
                 f" {', '.join(map(str, sorted(everybody)))}"
             )
         me, printer, listen = client_id(number), address(printer_place), Address(host, port)
         if listen in everybody.values() or listen == printer:
             raise BadGroup(
-                f"{listen} is where this client listens, and cannot be a peer's or the printer's"
-                " address as well"
+                f"{listen} is the address of this client (--host, --port); a peer or the"
+                " printer has"
+                " the same address"
             )
         check_exposure([listen, printer, *everybody.values()], insecure)
         present = {peer: place for peer, place in everybody.items() if peer not in absent}
         group = Group(me, present, give_up, notices=notices == "yes")
-        Group(me, everybody)  # the absent ones, too, must be other clients than this one
+        Group(me, everybody)  # checks the ids of absent peers as well
     session = _Session(
         group, listen, printer, record, language, as_json, texts, every, count, leave
     )
@@ -176,7 +178,7 @@ def print_(
 
 @dataclass
 class _Session:
-    """One life of a client."""
+    """One run of a client."""
 
     group: Group
     listen: Address
@@ -192,11 +194,11 @@ class _Session:
     jobs: list[Printed] = field(default_factory=list)  # the first ones
     tried: int = 0
     done: int = 0
-    told: asyncio.Event = field(default_factory=asyncio.Event)  # to end
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def wanted(self) -> int:
-        """How many jobs there are in all; where nobody can say, as many as there have been."""
+        """Total number of jobs; if it is not known, the number of jobs tried so far."""
         return len(self.texts) or self.count or self.tried
 
     async def run(self, absent: dict[int, Address]) -> int:
@@ -205,24 +207,26 @@ class _Session:
         for peer, place in absent.items():
             if await is_up(place):
                 raise click.ClickException(
-                    f"--without {peer}: it answers at {place}, so it is in the group"
+                    f"--without {peer}: the peer answers at {place}, so it is not down; omit"
+                    " --without"
                 )
         client = Client(self.group, self.listen, self.printer, self.tell, self.record)
         if self.group.give_up_us is not None:
             self.tell("unsafe", seconds=f"{self.group.give_up_us / 1_000_000:g}")
         await client.start()
         loop = asyncio.get_running_loop()
-        told, hurry = self.told, asyncio.Event()
+        stopping, hurry = self.stopping, asyncio.Event()
         for signalled in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signalled, lambda: (hurry if told.is_set() else told).set())
+            loop.add_signal_handler(
+                signalled, lambda: (hurry if stopping.is_set() else stopping).set()
+            )
         self.tell("listens", place=client.address, clients=self.group.ids)
         working = loop.create_task(self._work(client))
         try:
-            await _first(working, told.wait())
-            if told.is_set():
-                while (
-                    client.is_inside and not hurry.is_set()
-                ):  # nobody leaves while his paper is in the printer, unless told twice
+            await _first(working, stopping.wait())
+            if stopping.is_set():
+                # Finish the job in the printer first; a second signal skips that.
+                while client.is_inside and not hurry.is_set():
                     await _first(client.finish(), hurry.wait())
                 working.cancel()
                 await asyncio.wait((working,))
@@ -233,7 +237,7 @@ class _Session:
         self.tell("left", done=self.done, all=self.wanted, clock=client.process.clock)
         if self.as_json:
             say_json(self._plain(client))
-        return Exit.AS_WANTED if self.done == self.wanted else Exit.NOT_AS_WANTED
+        return Exit.OK if self.done == self.wanted else Exit.FAILED
 
     def _plain(self, client: Client) -> dict[str, Any]:
         return {
@@ -250,7 +254,7 @@ class _Session:
     async def _work(self, client: Client) -> None:
         is_interactive = not self.texts and self.every is None
         async for text in self._lines(client) if is_interactive else self._given():
-            if self.told.is_set():
+            if self.stopping.is_set():
                 return
             job = await client.print(text)
             self.tried += 1
@@ -283,7 +287,9 @@ class _Session:
             more = await _read()
             *lines, rest = (rest + more).split(b"\n") if more else (rest, b"")
             if len(rest) > LINE_LIMIT:
-                raise click.ClickException(f"a line of more than {LINE_LIMIT} bytes")
+                raise click.ClickException(
+                    f"a line of the input has more than {LINE_LIMIT} bytes; split it"
+                )
             for line in lines:
                 text = line.decode("utf-8", "replace").strip()
                 if text:
@@ -304,7 +310,7 @@ class _Session:
 
 
 async def _first(*work: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> None:
-    """Returns when one of them is done; those that were begun here are ended."""
+    """Return when one of them is done; cancel the coroutines that were started here."""
     tasks = [
         each if isinstance(each, asyncio.Task) else asyncio.ensure_future(each) for each in work
     ]
@@ -315,9 +321,7 @@ async def _first(*work: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> None:
 
 
 async def _read() -> bytes:
-    """What comes next from standard input, in a thread that nobody has to wait for when the program
-    ends.
-    """
+    """Read from standard input in a daemon thread, which does not delay the end of the program."""
     loop = asyncio.get_running_loop()
     found: asyncio.Future[bytes] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""`habemus printer`: the printer that checks nothing."""
+"""`habemus printer`: a printer without access control."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from habemus.runs.parsing import BadNotation, span
 
 @contextmanager
 def grpc_needed() -> Iterator[None]:
-    """Around the first use of gRPC, which not everybody has; its own lines about lost connections
-    are kept from the user.
+    """Turn a missing gRPC package into one line that names the extra to install, and silence the
+    log lines of gRPC about lost connections.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
@@ -35,31 +35,31 @@ def grpc_needed() -> Iterator[None]:
         ):
             raise
         raise click.ClickException(
-            f"the printing system needs {missing.name}: install habemus[grpc]"
+            f"package {missing.name!r} is missing: pip install 'habemus[grpc]'"
         ) from None
 
 
 def as_span(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Span | None:
-    """`2`, `0.5` or `2..3` seconds: a time in microseconds, or the range from which it is drawn."""
+    """Parse `2`, `0.5` or `2..3` seconds into microseconds or a range of them."""
     try:
         return None if value is None else span("..".join(f"{each}s" for each in value.split("..")))
     except BadNotation:
         raise click.BadParameter(
-            f"{value!r} is no number of seconds; write for example 2, 0.5 or 2..3"
+            f"{value!r} is not a number of seconds; examples: 2, 0.5, 2..3"
         ) from None
 
 
 LANGUAGES = click.Choice(["en", "pt"])
 
 host_option = click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where to listen."
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
 )
 insecure_option = click.option(
     "--insecure",
     is_flag=True,
     help=(
-        "Talk to other machines: this wire has neither encryption nor a secret, so whoever reaches"
-        " it may use it."
+        "Allow addresses of other machines.  The protocol has neither encryption nor"
+        " authentication: every host that reaches the port can use it."
     ),
 )
 language_option = click.option(
@@ -68,7 +68,7 @@ language_option = click.option(
     type=LANGUAGES,
     default="en",
     show_default=True,
-    help="In which language to speak.",
+    help="Language of the output.",
 )
 
 
@@ -78,7 +78,7 @@ language_option = click.option(
     type=click.IntRange(0, 65_535),
     default=50_051,
     show_default=True,
-    help="Where to listen; 0: any that is free.",
+    help="Port to listen on; 0 chooses a free one.",
 )
 @host_option
 @click.option(
@@ -87,16 +87,14 @@ language_option = click.option(
     callback=as_span,
     default="2..3",
     show_default=True,
-    help="How long a job takes.",
+    help="Duration of a job.",
 )
 @click.option(
     "--watch",
     is_flag=True,
-    help="Tell of jobs that are printed over one another; the exit code is 1 if there were any.",
+    help="Report jobs that overlap; exit with 1 if there were any.",
 )
-@click.option(
-    "--jobs", "end_after", type=click.IntRange(1), metavar="N", help="End when so many are printed."
-)
+@click.option("--jobs", "end_after", type=click.IntRange(1), metavar="N", help="Exit after N jobs.")
 @language_option
 @insecure_option
 @json_option
@@ -110,10 +108,10 @@ def printer(
     insecure: bool,
     as_json: bool,
 ) -> int:
-    """Print what clients send, one line each, until told to end (Ctrl-C).
+    """Print the jobs of clients, one line each, until Ctrl-C.
 
-    It checks nothing: that only one job comes at a time is the business of the clients (`habemus
-    print`), or of programs that others wrote for the same wire.
+    The printer has no access control.  The clients (`habemus print`, or other programs that speak
+    the same protocol) must ensure that jobs do not overlap.
     """
     with grpc_needed():
         from habemus.printing.serving import check_exposure
@@ -156,7 +154,7 @@ async def _run(
         tell("watched", jobs=here.printed, overlaps=here.overlapping)
     else:
         tell("summary", jobs=here.printed)
-    return Exit.NOT_AS_WANTED if watch and here.overlapping else Exit.AS_WANTED
+    return Exit.FAILED if watch and here.overlapping else Exit.OK
 
 
 def _plain(job: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`habemus release`: takes a lock from whoever holds it."""
+"""`habemus release`: revoke a lock from its holder."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ if TYPE_CHECKING:
     from habemus.operations.node_survey import ClusterSurvey
 
 WARNING = (
-    "a lock that is taken from its holder may be granted to another while the holder still works; "
-    "if you know that it does not, or that it checks its token, say --force"
+    "a revoked lock can be granted to another client while the old holder is still working; if the"
+    " holder is dead, or the resource checks fencing tokens, repeat the command with --force"
 )
 
 
 @click.command(epilog="Example: habemus release nightly-report --force")
 @click.argument("name")
-@click.option("--force", is_flag=True, help="I know what I am doing.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Confirm: the holder is dead, or the resource checks fencing tokens.",
+)
 @click.option(
     "--all-nodes",
     is_flag=True,
     help=(
-        "Tell every node, even if none has a holder: whoever was it is gone, and its node with it."
+        "Ask every node, even if no node reports a holder: the holder is dead, and so is its node."
     ),
 )
 @cluster_options
@@ -42,16 +46,16 @@ def release(
     as_json: bool,
     **papers: str | None,
 ) -> int:
-    """Take the lock NAME from whoever holds it.
+    """Revoke the lock NAME from its holder.
 
-    The holder is told that it has lost the lock; a command of `habemus lock` is ended at once.  If
-    the holder's node is gone, and the algorithm has no leases, everybody waits for that node:
-    `--all-nodes` makes you vouch for that the holder is gone, too.  Only elected-coordinator and
-    its variants can act on that.
+    The holder is notified that it has lost the lock; a command of `habemus lock` is terminated at
+    once.  If the node of the holder is down and the algorithm has no leases, all clients wait for
+    that node.  Then use `--all-nodes`, if you know that the holder is dead as well.  Only
+    elected-coordinator and its variants support that.
 
     \b
     Exit codes:
-      0  it was taken from somebody      1  nobody held it      125  no node answers
+      0  revoked      1  no client held it      125  no node answers
     """
     if not force:
         raise click.UsageError(WARNING)
@@ -89,12 +93,12 @@ def release(
         )
     else:
         for each in lost:
-            click.echo(f"{name} was taken from {each['client']} at node {each['node']}")
+            click.echo(f"{name}: revoked from {each['client']} at node {each['node']}")
         if reclaimed:
-            click.echo(f"whoever held {name} is taken for gone")
+            click.echo(f"{name}: revoked from a holder whose node is down")
         elif not lost:
-            click.echo(f"nobody holds {name}{_hint(seen, service, cannot=all_nodes)}")
-    return Exit.AS_WANTED if lost or reclaimed else Exit.NOT_AS_WANTED
+            click.echo(f"{name}: not held{_hint(seen, service, cannot=all_nodes)}")
+    return Exit.OK if lost or reclaimed else Exit.FAILED
 
 
 def _forced(
@@ -116,16 +120,17 @@ def _down(seen: ClusterView) -> list[int]:
 
 
 def _hint(seen: ClusterView, service: str, *, cannot: bool) -> str:
-    """cannot: every node was asked, and the algorithm has no way to end a stay at a node that is
-    gone.
+    """Explain which nodes did not answer and what to do.
+
+    cannot: every node was asked, and the algorithm cannot revoke a lock at a node that is down.
     """
     down = _down(seen)
     if not down:
         return ""
-    away = f" as far as can be seen; what does not answer: node {', node '.join(map(str, down))}; "
+    away = f" at the nodes that answer; no answer from node {', node '.join(map(str, down))}; "
     if cannot:
         return (
-            f"{away}the algorithm of {service} cannot take a lock from a node that is gone: start"
+            f"{away}the algorithm of {service} cannot revoke a lock at a node that is down: start"
             " that node"
         )
-    return f"{away}see --all-nodes"
+    return f"{away}if the holder is dead, use --all-nodes"

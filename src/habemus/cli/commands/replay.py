@@ -1,4 +1,4 @@
-"""`habemus replay`: runs a saved trace again and compares the digests."""
+"""`habemus replay`: execute a saved trace again and compare."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from habemus.traces import Trace
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def replay(file: Path, as_json: bool) -> int:
-    """Run the saved trace FILE again; it must give the same events.
+    """Execute the saved trace FILE again and check that it gives the same events.
 
-    The schedule of a counterexample is played by the pure processes, and performed in the
-    simulator. A trace of live nodes is fed to the pure processes, event by event; they must do the
-    same as the live ones did.
+    A counterexample is executed by the pure processes and by the simulator.  The events of a live
+    trace are fed to the pure processes, which must do what the live nodes did.
     """
     from habemus.traces import digest
     from habemus.traces.file import read
@@ -45,8 +44,8 @@ def replay(file: Path, as_json: bool) -> int:
     elif same:
         click.echo(f"same: {len(trace.events):,} events, digest {saved}")
     else:
-        click.echo(f"different: the file has digest {saved}, the run now gives {report.digest}")
-    return Exit.AS_WANTED if same else Exit.NOT_AS_WANTED
+        click.echo(f"different: digest {saved} in the file, {report.digest} now")
+    return Exit.OK if same else Exit.FAILED
 
 
 def _replay_live(file: Path, trace: Trace, as_json: bool) -> int:
@@ -79,7 +78,7 @@ def _replay_live(file: Path, trace: Trace, as_json: bool) -> int:
             if not why
             else f"different: {why}"
         )
-    return Exit.NOT_AS_WANTED if why else Exit.AS_WANTED
+    return Exit.FAILED if why else Exit.OK
 
 
 def _replay_counterexample(file: Path, trace: Trace, as_json: bool) -> int:
@@ -101,13 +100,13 @@ def _replay_counterexample(file: Path, trace: Trace, as_json: bool) -> int:
                 "why": found.different,
             }
         )
-        return Exit.AS_WANTED if found.same else Exit.NOT_AS_WANTED
+        return Exit.OK if found.same else Exit.FAILED
     if found.different:
         click.echo(f"different: {found.different}")
     else:
         click.echo(
             f"same: {found.played.steps} steps, {len(trace.events):,} events, digest {found.saved}"
         )
-    click.echo(f"  {found.name}: {found.played.violated.get(found.name, 'not violated any more')}")
+    click.echo(f"  {found.name}: {found.played.violated.get(found.name, 'no longer violated')}")
     click.echo(f"  in the simulator: {found.simulated}")
-    return Exit.AS_WANTED if found.same else Exit.NOT_AS_WANTED
+    return Exit.OK if found.same else Exit.FAILED

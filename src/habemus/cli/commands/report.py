@@ -1,4 +1,4 @@
-"""`habemus report`: the results of a sweep as one page."""
+"""`habemus report`: render the results of a sweep as one HTML page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from habemus.cli.output import Exit, json_option, progress, say_json
 from habemus.cli.tables import say_table
 
 EVERY = 10_000
-"""Rows between two looks at the clock."""
+"""Rows between two updates of the progress bar."""
 
 
 @click.command(epilog="Example: habemus report results.csv --out report.html")
@@ -25,16 +25,16 @@ EVERY = 10_000
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.html",
-    help="Where to.  [default: beside the results, .html]",
+    help="Output file.  [default: RESULTS with the suffix .html]",
 )
-@click.option("--title", help="What stands above it.  [default: the name of the file]")
+@click.option("--title", help="Title of the page.  [default: the name of the file]")
 @json_option
 def report(results: Path, out: Path | None, title: str | None, as_json: bool) -> int:
-    """Render the results of a sweep as one HTML page: properties, costs with plots, and the
-    commands of runs that do not hold.
+    """Render the results of a sweep as one HTML page: verdicts, costs with plots, and the commands
+    of failing runs.
 
-    RESULTS is what `habemus sweep FILE.toml` wrote, or the journal of a sweep that has not ended.
-    The page needs no other file.
+    RESULTS is the output of `habemus sweep FILE.toml`, or the journal of an unfinished sweep.  The
+    page needs no other file.
     """
     from habemus.analysis.sweeps.report_page import page
     from habemus.analysis.sweeps.report_plots import check, pictures
@@ -43,10 +43,12 @@ def report(results: Path, out: Path | None, title: str | None, as_json: bool) ->
     named = results.with_suffix("") if unfinished else results  # rows.csv.journal is about rows.csv
     out = out or named.with_suffix(".html")
     if out.suffix.lower() not in (".html", ".htm"):
-        raise click.UsageError(f"a report is a page: {out} must end in .html")
+        raise click.UsageError(
+            f"--out {out}: a report is an HTML page; use a name that ends in .html"
+        )
     check()
     with progress("report") as update:
-        found = survey(_told(grid_files.read(results), update))
+        found = survey(_counted(grid_files.read(results), update))
     subtitle = "The sweep has not ended; these are the runs made so far." if unfinished else ""
     out.write_text(page(found, pictures(found), title or named.stem, subtitle), encoding="utf-8")
     if as_json:
@@ -60,10 +62,10 @@ def report(results: Path, out: Path | None, title: str | None, as_json: bool) ->
             ],
         )
     click.echo(f"saved {out}", err=True)
-    return Exit.AS_WANTED
+    return Exit.OK
 
 
-def _told(rows: Iterator[Row], update: Callable[[int, str], None]) -> Iterator[Row]:
+def _counted(rows: Iterator[Row], update: Callable[[int, str], None]) -> Iterator[Row]:
     for count, row in enumerate(rows, 1):
         if count % EVERY == 0:
             update(count, f"{count:,} rows")
@@ -71,7 +73,7 @@ def _told(rows: Iterator[Row], update: Callable[[int, str], None]) -> Iterator[R
 
 
 def _counts(found: Survey, name: str) -> list[int]:
-    """Of all runs, and of those with each verdict."""
+    """Return the number of runs, and of runs with each verdict."""
     counts = [found.verdicts[name, verdict] for verdict in VERDICTS]
     return [sum(counts), *counts]
 

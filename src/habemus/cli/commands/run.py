@@ -1,4 +1,4 @@
-"""`habemus run`: one simulated run."""
+"""`habemus run`: simulate one run."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from habemus.runs.setup import EVENT_LIMIT, WORKLOADS, Setup
 from habemus.runs.simulate import Report, execute
 
 TABLE_UP_TO = 80
-"""Runs of so many events are told event by event, unless asked otherwise."""
+"""Print the table of events by default only for runs of up to so many events."""
 
 _FAULT_HELP = {
-    "crash": "P@WHEN: process P crashes, at a time (5ms) or an event (send#3, Granted#1).",
-    "recover": "P@WHEN: P comes back with its stable memory.",
-    "amnesia": "P@WHEN: P comes back and has forgotten everything.",
-    "pause": "P@WHEN+D: P does nothing for a time D.",
-    "cut": "A-B@WHEN, A>B@WHEN (one way) or 1,2|3@WHEN (groups): what these links carry is lost.",
-    "heal": "A-B@WHEN or all@WHEN: these links carry messages again.",
-    "slow": "A>B@WHEN=DELAY: these links get another delay.",
-    "skew": "P=MILLIONTHS: the clock of P is off, +50000 means timers 5 % too long.",
+    "crash": "P@WHEN: crash process P at a time (5ms) or an event (send#3, Granted#1).",
+    "recover": "P@WHEN: P recovers with its stable memory.",
+    "amnesia": "P@WHEN: P recovers with empty memory.",
+    "pause": "P@WHEN+D: pause P for a time D.",
+    "cut": (
+        "A-B@WHEN, A>B@WHEN (one way) or 1,2|3@WHEN (partition): these links lose every message."
+    ),
+    "heal": "A-B@WHEN or all@WHEN: these links deliver messages again.",
+    "slow": "A>B@WHEN=DELAY: change the delay of these links.",
+    "skew": "P=PPM: clock skew of P in parts per million; with +50000 its timers run 5 % too long.",
 }
 
 
@@ -44,17 +46,19 @@ diagram_option = click.option(
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
     help=(
-        "Save the run; the ending decides: .svg, .png, .md or .mmd (Mermaid), .json (the trace),"
-        " .shiviz."
+        "Save the run to a file; the format follows from the suffix: .svg, .png, .md or .mmd"
+        " (Mermaid), .json (trace), .shiviz."
     ),
 )
 stages_option = click.option(
     "--stages",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Save the graph itself, stage by stage (yo-yo, franklin): .svg or .png.",
+    help="Save the graph stage by stage (yo-yo, franklin) as .svg or .png.",
 )
 table_option = click.option(
-    "--table/--no-table", default=None, help=f"Tell every event (default: up to {TABLE_UP_TO})."
+    "--table/--no-table",
+    default=None,
+    help=f"Print every event.  [default: for up to {TABLE_UP_TO} events]",
 )
 
 
@@ -67,43 +71,46 @@ table_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same run."
 )
 @click.option(
-    "--requests", type=int, default=1, show_default=True, help="How often each participant asks."
+    "--requests", type=int, default=1, show_default=True, help="Requests of each participant."
 )
 @click.option(
     "--workload",
     type=click.Choice(WORKLOADS),
     default="steady",
     show_default=True,
-    help="How the requests come.",
+    help="Arrival pattern of the requests.",
 )
 @click.option("--think", default=Setup.think, show_default=True, help="Time before each request.")
-@click.option("--hold", default=Setup.hold, show_default=True, help="Time inside.")
+@click.option("--hold", default=Setup.hold, show_default=True, help="Time in the critical section.")
 @click.option(
     "--ask",
     "asks",
     multiple=True,
     metavar="P@T[+HOLD]",
-    help="Only these requests; may be given several times.",
+    help="Request of P at time T; repeat it.  Replaces the workload.",
 )
 @click.option(
     "--delay",
     default=Setup.delay,
     show_default=True,
-    help="Of a message: 1ms, 500..1500, exp:1ms, heavy:1ms.",
+    help="Message delay: 1ms, 500..1500, exp:1ms, heavy:1ms.",
 )
 @click.option(
     "--fifo/--no-fifo",
     default=None,
-    help="Links keep the order (default: only if the algorithm needs it).",
+    help="Links deliver in order.  [default: only if the algorithm needs it]",
 )
-@click.option("--loss", default="0", show_default=True, help="Chance that a message is lost.")
+@click.option("--loss", default="0", show_default=True, help="Probability that a message is lost.")
 @click.option(
-    "--duplicate", default="0", show_default=True, help="Chance that a message comes twice."
+    "--duplicate",
+    default="0",
+    show_default=True,
+    help="Probability that a message is delivered twice.",
 )
 @click.option(
     "--over",
     type=click.Choice(["perfect", "perfect-fifo"]),
-    help="Links that retransmit, under every process.",
+    help="Run every process over links that retransmit.",
 )
 @_fault_options
 @click.option(
@@ -112,23 +119,25 @@ table_option = click.option(
     "options",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="An option of the algorithm, see its card.",
+    help="Option of the algorithm; see `habemus algorithms NAME`.",
 )
 @click.option(
     "--set",
     "initial",
     multiple=True,
     metavar="P.VAR=VALUE",
-    help="The initial value of a variable of one process.",
+    help="Initial value of a variable of one process.",
 )
-@click.option("--label", "labels", multiple=True, metavar="P=NAME", help="What to call a process.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="P=NAME", help="Display name of a process."
+)
 @click.option("--until", help="Stop at this time.")
 @click.option(
     "--events",
     type=click.IntRange(min=1),
     default=EVENT_LIMIT,
     show_default=True,
-    help="Stop after so many events.",
+    help="Stop after this many events.",
 )
 @click.option("--self-check", is_flag=True, help="Run twice and compare the digests.")
 @diagram_option
@@ -143,12 +152,14 @@ def run(
     self_check: bool,
     **given: Any,
 ) -> int:
-    """Simulate one run: what happened, what it cost, and which properties held."""
+    """Simulate one run and print its events, costs and verdicts."""
     setup = setup_of(given)
     report = execute_with_progress(setup)
     if self_check and execute(setup, keep=False).digest != report.digest:
         raise click.ClickException(
-            "two runs of the same setup differ: the algorithm is not deterministic"
+            "--self-check: two runs of the same setup have different digests, so the algorithm"
+            " is not"
+            " deterministic; look for time, random or unordered sets in it"
         )
     save_diagrams(report, diagrams, stages)
     if as_json:
@@ -159,12 +170,12 @@ def run(
 
 
 def setup_of(given: Mapping[str, Any]) -> Setup:
-    """The setup that the options describe."""
+    """Return the setup that the options describe."""
     faults = tuple((kind, text) for kind in FAULTS for text in given[kind])
-    said = {
+    chosen = {
         each.name: given[each.name] for each in fields(Setup) if given.get(each.name) is not None
     }
-    return Setup(**said, faults=faults)
+    return Setup(**chosen, faults=faults)
 
 
 def execute_with_progress(setup: Setup) -> Report:
@@ -184,8 +195,9 @@ def save_diagrams(report: Report, paths: tuple[Path, ...], stages: Path | None) 
 
     if report.trace is None:
         raise click.ClickException(
-            f"the run has {report.ending.delivered:,} events, too many to draw; use fewer"
-            " --requests or --events"
+            f"the run has {report.ending.delivered:,} events, too many to draw; reduce"
+            " --requests or"
+            " --events"
         )
     for path in paths:
         save(report.trace, path)
@@ -198,9 +210,7 @@ def _save_stages(report: Report, path: Path) -> None:
     from habemus.runs.stages import picture
 
     if path.suffix not in (".svg", ".png"):
-        raise click.UsageError(
-            f"the stages are drawn as .svg or .png, not as {path.suffix or path.name}"
-        )
+        raise click.UsageError(f"--stages {path}: unknown suffix {path.suffix!r}; use .svg or .png")
     drawn = picture(report, report.trace.title if report.trace else "")
     if path.suffix == ".svg":
         path.write_text(drawn, encoding="utf-8")
@@ -238,10 +248,10 @@ def say_report(report: Report, table: bool | None) -> None:
 
 
 _ENDINGS = {
-    "quiescent": "nothing more can happen",
-    "done": "everything asked was done",
-    "time": "its time is over",
-    "events": "cut off after so many events",
+    "quiescent": "no event is left",
+    "done": "all requests are done",
+    "time": "time limit reached (--until)",
+    "events": "event limit reached (--events)",
 }
 
 

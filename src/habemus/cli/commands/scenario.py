@@ -1,4 +1,4 @@
-"""`habemus scenario`: named runs with a known outcome."""
+"""`habemus scenario`: named runs with an expected outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from habemus.scenarios import Outcome, find, scenarios
     "--all",
     "run_all",
     is_flag=True,
-    help="Run them all and say which did not come out as expected.",
+    help="Run all scenarios and compare each outcome with the expected one.",
 )
 @diagram_option
 @stages_option
@@ -39,14 +39,14 @@ def scenario(
     table: bool | None,
     as_json: bool,
 ) -> int:
-    """List the scenarios, or run one and compare its outcome with the known one."""
+    """List the scenarios, or run one and compare its outcome with the expected one."""
     if run_all:
         if name or diagrams or stages:
-            raise click.UsageError("--all takes no name and no picture")
+            raise click.UsageError("--all excludes NAME, --diagram and --stages")
         return _run_all(as_json)
     if name is None:
         _list(as_json)
-        return Exit.AS_WANTED
+        return Exit.OK
     outcome = find(name).run()
     save_diagrams(outcome.report, diagrams, stages)
     if as_json:
@@ -57,7 +57,7 @@ def scenario(
         say_report(outcome.report, table)
         click.echo(f"  {'as a command':24} {outcome.scenario.setup.command()}\n")
         click.echo(_line(outcome))
-    return Exit.AS_WANTED if outcome.as_expected else Exit.NOT_AS_WANTED
+    return Exit.OK if outcome.as_expected else Exit.FAILED
 
 
 def _list(as_json: bool) -> None:
@@ -96,7 +96,7 @@ def _run_all(as_json: bool) -> int:
         say_json([outcome.plain() for outcome in outcomes])
     else:
         click.echo(f"\n{len(outcomes)} scenarios, {len(unexpected)} not as expected")
-    return Exit.NOT_AS_WANTED if unexpected else Exit.AS_WANTED
+    return Exit.FAILED if unexpected else Exit.OK
 
 
 def _line(outcome: Outcome) -> str:

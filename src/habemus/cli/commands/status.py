@@ -1,4 +1,4 @@
-"""`habemus status`: who leads, who holds, who waits."""
+"""`habemus status`: nodes, leader, lock holders and waiting clients of a cluster."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from habemus.operations.cluster_view import (
 )
 from habemus.supervise.locked_command import UNREACHABLE
 
+LOCK_HEADS = ("lock", "holder", "node", "token", "held for", "waiting")
+
 
 @click.command(epilog="Example: habemus status printer --json")
 @click.argument("name", required=False)
@@ -28,12 +30,13 @@ from habemus.supervise.locked_command import UNREACHABLE
 def status(
     name: str | None, cluster: str | None, service: str, as_json: bool, **papers: str | None
 ) -> int:
-    """Ask every node of a cluster what goes on, or how the lock NAME stands.
+    """Show the state of every node and lock of a cluster, or of the lock NAME.
 
     \b
     Exit codes:
-      0    all is well
-      1    a node does not answer, does not reach another, or has another configuration; or nobody leads
+      0    healthy
+      1    a node does not answer, cannot reach another node, or has a different configuration;
+           or the cluster has no leader
       125  no node answers
     """
     from habemus.client.errors import Unreachable
@@ -55,7 +58,7 @@ def status(
         if name is None:
             say_nodes(seen)
         say_locks(seen)
-    return Exit.AS_WANTED if seen.is_well else Exit.NOT_AS_WANTED
+    return Exit.OK if seen.is_well else Exit.FAILED
 
 
 def say_nodes(seen: ClusterView) -> None:
@@ -64,13 +67,13 @@ def say_nodes(seen: ClusterView) -> None:
         ""
         if election is None
         else (
-            "; nobody leads"
+            "; no leader"
             if election.leader is None
-            else f"; node {election.leader} leads, term {election.term}"
+            else f"; leader is node {election.leader}, term {election.term}"
         )
     )
     up = sum(node.up for node in seen.nodes)
-    click.echo(f"cluster {seen.cluster}: {up} of {len(seen.nodes)} nodes are up{leads}")
+    click.echo(f"cluster {seen.cluster}: {up} of {len(seen.nodes)} nodes up{leads}")
     for trouble in seen.troubles():
         click.echo(trouble)
     heads = (
@@ -108,18 +111,17 @@ def node_row(node: NodeView, *, has_leader: bool) -> list[str]:
 
 def say_locks(seen: ClusterView) -> None:
     if not seen.locks:
-        click.echo("nobody holds or awaits a lock")
+        click.echo("no lock is held or requested")
         return
-    heads = ("lock", "holder", "node", "token", "for", "waiting")
-    say_table(heads, [lock_row(lock) for lock in seen.locks], left=len(heads))
+    say_table(LOCK_HEADS, [lock_row(lock) for lock in seen.locks], left=len(LOCK_HEADS))
 
 
 def lock_row(lock: LockView) -> list[str]:
-    waiting = ", ".join(f"{each.client} (node {each.node})" for each in lock.waiting) or "nobody"
+    waiting = ", ".join(f"{each.client} (node {each.node})" for each in lock.waiting) or "-"
     held = "-" if lock.held_ms is None else shown_time(lock.held_ms)
     return [
         shown_name(lock),
-        lock.holder or "nobody",
+        lock.holder or "-",
         _or_dash(lock.node),
         _or_dash(lock.token),
         held,

@@ -1,4 +1,4 @@
-"""`habemus sweep`: many runs, each by its own seed; or all those that a file describes."""
+"""`habemus sweep`: many seeded runs, or every run of a grid in a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from habemus.cli.tables import say_table
 from habemus.runs import notation
 
 SHOWN = 5
-"""Failing runs of one algorithm that are printed; --json has more."""
+"""Number of failing runs printed for one algorithm; --json has more."""
 
 
 OF_SEEDS = ("seeds", "first", "n", "delay", "crashes")
@@ -45,37 +45,37 @@ OF_A_FILE = ("out", "cluster", "dry_run", "fresh")
     default="2..6",
     show_default=True,
     metavar="N|LOW..HIGH",
-    help="Numbers of participants; they take turns.",
+    help="Numbers of participants; the seeds cycle through them.",
 )
-@click.option("--delay", help="Of a message, as in `run`.  [default: several, drawn by the seed]")
+@click.option("--delay", help="Message delay, as in `run`.  [default: chosen by the seed]")
 @click.option(
     "--crashes",
     is_flag=True,
-    help="Also crashes and recoveries, as far as the card of the algorithm allows them.",
+    help="Also inject the crashes and recoveries that the card of the algorithm allows.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Worker processes; they do not change the results.  [default: all cores]",
+    help="Worker processes; the results do not depend on them.  [default: all cores]",
 )
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="With FILE.toml: the rows, as .csv, .jsonl or .parquet.  [default: FILE.csv]",
+    help="With FILE.toml: write the rows as .csv, .jsonl or .parquet.  [default: FILE.csv]",
 )
 @click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="With FILE.toml: on Dask, local:4 (4 workers here) or tcp://HOST:PORT.",
+    help="With FILE.toml: run on Dask; local:4 (4 local workers) or tcp://HOST:PORT.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="With FILE.toml: say how many runs there are, and the first of them.",
+    help="With FILE.toml: print the number of runs and the first of them; run nothing.",
 )
 @click.option(
-    "--fresh", is_flag=True, help="With FILE.toml: begin anew, whatever is there already."
+    "--fresh", is_flag=True, help="With FILE.toml: discard earlier results and start again."
 )
 @json_option
 @click.pass_context
@@ -94,22 +94,24 @@ def sweep(
     fresh: bool,
     as_json: bool,
 ) -> int:
-    """Make many runs and look for one that violates what a card claims.
+    """Simulate many seeded runs and report those that violate a claim of the card.
 
-    A seed decides its run: size, workload, delays and, with --crashes, who crashes when.  Without a
-    name, all algorithms.
+    The seed determines the run: size, workload, delays and, with --crashes, the crashes.  Without a
+    name: all algorithms.
 
-    With FILE.toml, make every run of the grid that it describes, algorithm x size x load x delay x
-    fault x seed, and write a row for each. Stopped in whatever way, the same command goes on where
-    it was.
+    With FILE.toml: simulate every run of a grid (algorithm x size x load x delay x fault x seed),
+    and write one row for each.  After an interruption, the same command resumes the sweep.
     """
     if any(name.endswith(".toml") for name in algorithms):
         if len(algorithms) > 1:
-            raise click.UsageError("a sweep has one FILE.toml, which names its algorithms")
-        _refuse(context, OF_SEEDS, "belongs into the file")
+            raise click.UsageError(
+                "give one FILE.toml and no other argument: the file names the algorithms"
+            )
+        _refuse(context, OF_SEEDS, "cannot be used with FILE.toml: set it in the file")
         if cluster is not None and jobs is not None:
             raise click.UsageError(
-                "--jobs are processes of this machine; a cluster has its own workers, as in local:4"
+                "--jobs and --cluster exclude each other: a Dask cluster has its own workers"
+                " (local:4)"
             )
         from habemus.cli.commands.sweep_file import sweep_file
 
@@ -122,7 +124,7 @@ def sweep(
             fresh=fresh,
             as_json=as_json,
         )
-    _refuse(context, OF_A_FILE, "needs a FILE.toml that describes the runs")
+    _refuse(context, OF_A_FILE, "needs FILE.toml")
     names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or tuple(entries())
     if delay is not None:
         notation.delay(delay)
@@ -137,7 +139,7 @@ def sweep(
 
 
 def _refuse(context: click.Context, names: tuple[str, ...], why: str) -> None:
-    """Options of the other form, which would do nothing."""
+    """Raise UsageError for options that have no effect in this form of the command."""
     for parameter in context.command.params:
         if (
             parameter.name in names
@@ -160,12 +162,11 @@ def _say(made: Sweep) -> None:
     for tally in made.tallies.values():
         _say_failures(tally)
     if made.draw.crashes and (spared := without_crashes(made.algorithms)):
-        click.echo(f"\nno crash was drawn for these, whose cards allow none: {', '.join(spared)}")
+        click.echo(f"\nno crashes were injected, because the card allows none: {', '.join(spared)}")
     if made.broken_off:
         click.echo(
             click.style(
-                f"\n{made.broken_off}: {made.made:,} of {made.planned:,} runs were made; the rest"
-                " shows nothing",
+                f"\n{made.broken_off}: only {made.made:,} of {made.planned:,} runs were made",
                 fg="yellow",
             )
         )
@@ -206,4 +207,4 @@ def _say_failures(tally: Tally) -> None:
         if count > SHOWN:
             click.echo(f"  and {count - SHOWN:,} more")
     if tally.never_held:
-        click.echo(f"\n{tally.algorithm}: no run showed {', '.join(tally.never_held)}")
+        click.echo(f"\n{tally.algorithm}: no run decided {', '.join(tally.never_held)}")

@@ -1,4 +1,4 @@
-"""`habemus sweep FILE.toml`: the runs of a grid, to a file of rows."""
+"""`habemus sweep FILE.toml`: simulate the runs of a grid and write one row for each."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from habemus.cli.output import EXIT_OF, Exit, progress, say_json, verdict_text
 from habemus.cli.tables import say_table
 
 SHOWN = 3
-"""Failing runs of one algorithm that are printed; --json has more, and the results have all."""
+"""Number of failing runs printed for one algorithm; --json has more, the results have all."""
 FIRST_ROWS = 5
 EVERY_S = 30
-"""How often a line says how far it is, where no bar can be drawn."""
+"""Seconds between two progress lines, where stderr is not a terminal."""
 
 
 def sweep_file(
@@ -40,7 +40,7 @@ def sweep_file(
     grid = grids.read(file)
     if dry_run:
         _say_plan(grid, as_json)
-        return Exit.AS_WANTED
+        return Exit.OK
     made = GridSweep(grid, out or Path(f"{file.stem}.csv"))
     if cluster is not None:
         clusters.check(cluster)
@@ -67,16 +67,16 @@ def sweep_file(
 
 @contextmanager
 def _lines(total: int) -> Iterator[Callable[[int, str], None]]:
-    """A line now and then, with an estimate, for a sweep that nobody watches."""
-    started = said = time.monotonic()
+    """Print a progress line with an estimate every EVERY_S seconds, if stderr is not a terminal."""
+    started = printed = time.monotonic()
     first: int | None = None
 
     def update(done: int, beside: str) -> None:
-        nonlocal said, first
+        nonlocal printed, first
         now = time.monotonic()
-        first = done if first is None else first  # what was there before took no time
-        if now - said >= EVERY_S and done > first and not sys.stderr.isatty():
-            said = now
+        first = done if first is None else first  # resumed runs took no time
+        if now - printed >= EVERY_S and done > first and not sys.stderr.isatty():
+            printed = now
             click.echo(
                 f"{beside}, about {_duration((now - started) * (total - done) / (done - first))}"
                 " left",
@@ -137,8 +137,7 @@ def _say(made: GridSweep) -> None:
             continue
         click.echo(
             click.style(
-                f"\n{outcome.algorithm}: {failed:,} of {outcome.verdicts.total():,} runs do not"
-                " hold",
+                f"\n{outcome.algorithm}: {failed:,} of {outcome.verdicts.total():,} runs failed",
                 fg="red",
             )
         )
@@ -164,17 +163,16 @@ def _row(outcome: Outcome) -> list[str]:
 def _say_what_next(made: GridSweep) -> None:
     if made.damaged:
         click.echo(
-            f"{made.damaged:,} lines of {made.journal} could not be read; their runs were made"
-            " again",
+            f"{made.damaged:,} lines of {made.journal} were damaged; their runs were repeated",
             err=True,
         )
     if made.broken_off:
         kept = f"{made.made:,} of {len(made.grid):,} runs are kept in {made.journal}"
-        click.echo(f"{made.broken_off}: {kept}; the same command goes on from there", err=True)
+        click.echo(f"{made.broken_off}: {kept}; run the same command to resume", err=True)
         return
     if made.resumed:
         click.echo(
-            f"{made.resumed:,} runs were made before; {made.made - made.resumed:,} were made now",
+            f"resumed: {made.resumed:,} runs from before, {made.made - made.resumed:,} new",
             err=True,
         )
     click.echo(f"saved {made.out}", err=True)

@@ -1,4 +1,4 @@
-"""`habemus torture`: real processes, real faults, and what is left of the guarantees."""
+"""`habemus torture`: test the guarantees of a lock with real processes and real faults."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 100),
     default=5,
     show_default=True,
-    help="So many nodes, each a process.",
+    help="Number of node processes.",
 )
 @click.option(
     "--clients",
     type=click.IntRange(2, 100),
     default=4,
     show_default=True,
-    help="So many clients, each a process.",
+    help="Number of client processes.",
 )
 @click.option(
     "--locks",
     type=click.IntRange(1, 100),
     default=1,
     show_default=True,
-    help="For which they compete.",
+    help="Number of locks that the clients compete for.",
 )
 @click.option(
     "--minutes",
     type=FiniteRange(0, 10_000, min_open=True),
     default=1.0,
     show_default=True,
-    help="For how long.",
+    help="Duration.",
 )
 @click.option(
     "--faults",
@@ -68,8 +68,9 @@ if TYPE_CHECKING:
     help=(
         "kill, kill-all, pause, cut, delay, drop, disk; or kill-node, kill-client, kill-majority,"
         " pause-node, pause-client, cut-one-way, cut-client, disk-full, disk-cut, disk-garble,"
-        " disk-lost.  [default: kill, pause and cut, as far as the algorithm's card claims to stand"
-        " them]"
+        " disk-lost.  [default: those of kill, pause and cut that the card of the algorithm"
+        " claims to"
+        " tolerate]"
     ),
 )
 @click.option(
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     type=int,
     default=0,
     show_default=True,
-    help="Draws the faults: the same seed, the same schedule.",
+    help="The same seed gives the same schedule of faults.",
 )
 @click.option(
     "-o",
@@ -85,7 +86,7 @@ if TYPE_CHECKING:
     "options",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="An option of the algorithm, see its card.",
+    help="Option of the algorithm; see `habemus algorithms NAME`.",
 )
 @click.option(
     "--over",
@@ -95,12 +96,12 @@ if TYPE_CHECKING:
 @click.option(
     "--no-fencing",
     is_flag=True,
-    help="The referee does not look at tokens, and accepts every write.",
+    help="The referee does not check tokens: it accepts every write.",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    help="Where to leave histories, logs and report.  [default: only if something is wrong]",
+    help="Keep histories, logs and report here.  [default: a temporary folder, kept on failure]",
 )
 @json_option
 def torture(
@@ -117,10 +118,10 @@ def torture(
     folder: Path | None,
     as_json: bool,
 ) -> int:
-    """Torture a lock: real nodes and clients, killed, stopped and cut off, and a referee who knows
-    what was written.
+    """Test a lock with real nodes and clients under faults, and judge what the clients observed.
 
-    Ctrl-C ends it early, and what there is is judged.
+    Nodes and clients are killed, paused and partitioned.  A referee outside the cluster knows every
+    write.  Ctrl-C ends the test early; the history so far is judged.
     """
     from habemus.cli.commands.node import live
 
@@ -148,7 +149,9 @@ def torture(
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise BadPlan(
-                f"{folder} is not empty, and old histories would be judged with the new ones"
+                f"--folder {folder} is not empty: old histories would be judged with the new"
+                " ones; use an"
+                " empty folder"
             )
     place = (
         folder.absolute()
@@ -187,9 +190,12 @@ def _say(report: Report) -> None:
     rows = [
         ("grants", f"{found.grants:,}"),
         ("grants per second", f"{plain['grants_per_second']:,}"),
-        ("outcomes unknown", f"{found.unknown:,}"),
-        ("believers overlapping", f"{len(found.overlaps):,}"),
-        ("the same without an excuse", f"{len(found.calm_overlaps):,} in {found.calm_s:.0f} s"),
+        ("unknown outcomes", f"{found.unknown:,}"),
+        ("overlapping holders", f"{len(found.overlaps):,}"),
+        (
+            "overlapping in calm time",
+            f"{len(found.calm_overlaps):,} in {found.calm_s:.0f} s",
+        ),
         ("updates", f"{found.updates:,}"),
         ("stale writes accepted", f"{len(found.stale):,}"),
         ("stale writes refused", f"{found.refused:,}"),
@@ -203,7 +209,7 @@ def _say(report: Report) -> None:
             ),
         ),
         (
-            "tokens shown other than granted",
+            "tokens shown but not granted",
             f"{len(found.mismatches):,}" if plan.claim.has_tokens else "no tokens",
         ),
         ("longest outage", f"{found.longest_outage_s:.2f} s"),
@@ -217,7 +223,7 @@ def _say(report: Report) -> None:
         ),
     ]
     click.echo()
-    say_table(("seen", ""), rows)
+    say_table(("observed", ""), rows)
     click.echo()
     say_findings(found.findings, found.uncounted)
     for failure in report.failures:

@@ -1,4 +1,4 @@
-"""`habemus trace`: what to do with the records of live nodes."""
+"""`habemus trace`: merge and judge the records of live nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from habemus.core.properties import Verdict
 
 @click.group(epilog="Example: habemus trace merge records/*.jsonl -o run.json")
 def trace() -> None:
-    """Work with the records of live nodes."""
+    """Merge and judge the records of live nodes."""
 
 
 @trace.command(
@@ -22,7 +22,7 @@ def trace() -> None:
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
-    "--on", metavar="SERVICE/NAME", help="Which instance; needed if the records have several."
+    "--on", metavar="SERVICE/NAME", help="Instance to merge; required if the records have several."
 )
 @click.option(
     "-o",
@@ -31,8 +31,8 @@ def trace() -> None:
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
     help=(
-        "Save the trace; the ending decides: .json (the trace), .svg, .png, .md or .mmd (Mermaid),"
-        " .shiviz."
+        "Save the trace to a file; the format follows from the suffix: .json (trace), .svg, .png,"
+        " .md or .mmd (Mermaid), .shiviz."
     ),
 )
 @click.option(
@@ -40,7 +40,7 @@ def trace() -> None:
     "expected",
     multiple=True,
     metavar="NAME=VERDICT",
-    help="What is wanted, as in ME1=violated; else that nothing is violated.",
+    help="Expected verdict, for example ME1=violated.  [default: no property is violated]",
 )
 @json_option
 def merge(
@@ -50,7 +50,7 @@ def merge(
     expected: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Join the records of all nodes, in an order that respects cause and effect, and judge the run."""
+    """Merge the records of all nodes into one causally ordered trace, and judge it."""
     from habemus.deployment.services import judged
     from habemus.traces.export import check_ending, save
     from habemus.traces.merge import merge as merged
@@ -79,20 +79,20 @@ def merge(
     if not wanted:
         return EXIT_OF[report.verdict]
     found = {finding.name: finding.verdict.value for finding in report.findings}
-    amiss = [
-        f"{name} is {found.get(name, 'not judged')}, not {verdict}"
+    mismatches = [
+        f"{name}: expected {verdict}, found {found.get(name, 'not judged')}"
         for name, verdict in wanted.items()
         if found.get(name) != verdict
     ]
-    for each in amiss:
+    for each in mismatches:
         click.echo(f"habemus: {each}", err=True)
-    return Exit.NOT_AS_WANTED if amiss else Exit.AS_WANTED
+    return Exit.FAILED if mismatches else Exit.OK
 
 
 def _wanted(text: str) -> tuple[str, str]:
     name, _, verdict = text.partition("=")
     if verdict not in [each.value for each in Verdict]:
         raise click.BadParameter(
-            f"{text}: write NAME=holds, NAME=violated or NAME=undecided", param_hint="--expect"
+            f"{text}: use NAME=holds, NAME=violated or NAME=undecided", param_hint="--expect"
         )
     return name, verdict

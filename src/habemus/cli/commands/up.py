@@ -1,4 +1,4 @@
-"""`habemus up`: a cluster of real processes on this machine."""
+"""`habemus up`: run a cluster of node processes on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from habemus.cli.commands.node import live
-from habemus.cli.commands.status import lock_row, node_row
+from habemus.cli.commands.status import LOCK_HEADS, lock_row, node_row
 from habemus.cli.output import Exit, json_option, say_json
 from habemus.operations.cluster_view import ClusterView, changes
 from habemus.runtimes.live.default_cluster import FOLDER
@@ -37,7 +37,7 @@ RESTART_SECONDS = 1.0
 )
 @click.option(
     "--algorithm",
-    help="Of the locks; see `habemus algorithms`.  An election or a detector will do as well.",
+    help="Algorithm of the locks (see `habemus algorithms`), or an election or a detector.",
 )
 @click.option(
     "-o",
@@ -45,60 +45,57 @@ RESTART_SECONDS = 1.0
     "options",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="An option of the algorithm, see its card.",
+    help="Option of the algorithm; see `habemus algorithms NAME`.",
 )
 @click.option(
     "--over",
     type=click.Choice(["perfect", "perfect-fifo"]),
-    help="Links that retransmit, under the algorithm.",
+    help="Run the algorithm over links that retransmit.",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(FOLDER),
     show_default=True,
-    help="Where to keep it.",
+    help="Folder of the cluster: configuration, data, logs, sockets.",
 )
 @click.option(
     "--port",
     type=click.IntRange(1, 65_000),
     metavar="BASE",
-    help="That of the first node; the others follow.  Else free ones.",
+    help="Port of the first node; the others follow.  [default: free ports]",
 )
 @click.option(
     "--no-data",
     is_flag=True,
-    help="Without stable memory: a node that restarts has forgotten everything.",
+    help="Keep no stable memory: a node that restarts has lost its state.",
 )
 @click.option(
     "--record",
     is_flag=True,
-    help="Let the nodes write down what they do, for `habemus trace merge`.",
+    help="Record the events of all nodes, for `habemus trace merge`.",
 )
-@click.option(
-    "--fresh", is_flag=True, help="Forget what an earlier cluster in the folder has left."
-)
-@click.option("--restart", is_flag=True, help="Bring a node back that has died.")
+@click.option("--fresh", is_flag=True, help="Delete the state of an earlier cluster in the folder.")
+@click.option("--restart", is_flag=True, help="Restart a node that has ended.")
 @json_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def up(
     size: int, folder: Path, command: tuple[str, ...], restart: bool, as_json: bool, **given: Any
 ) -> int:
-    """Start a cluster of node processes on this machine, and show what goes on until Ctrl-C ends
-    it.
+    """Start a cluster of node processes on this machine and show its state until Ctrl-C.
 
-    With a COMMAND it is run as soon as the cluster is ready, finds the cluster in HABEMUS_CLUSTER,
-    and when it has ended the cluster is ended too, and leaves with the command's exit code.
+    With COMMAND: run it when the cluster is ready, with HABEMUS_CLUSTER set, then stop the cluster
+    and exit with COMMAND's exit code.
     """
     if command and as_json:
-        raise click.UsageError("--json and a COMMAND both want to write to stdout")
+        raise click.UsageError("--json and COMMAND exclude each other: both write to stdout")
     with live():
         from habemus.operations.local_cluster import occupied, remember
 
         folder = folder.absolute()
         with occupied(folder):
             config = _configured(folder, size, **given)
-            if not command:  # else it is gone when anybody could ask for it
+            if not command:  # with a command, the cluster ends before another client could use it
                 remember(folder)
             return _Run(config, folder, list(command), restart, as_json).run()
 
@@ -124,8 +121,8 @@ def _configured(
     )
     if size < 3:
         click.echo(
-            f"habemus: a cluster of {size} is good for trying things out: no majority outlives the"
-            " loss of a node",
+            f"habemus: a cluster of {size} tolerates no failure: without one node there is no"
+            " majority; use 3 nodes or more",
             err=True,
         )
     for name, offer in offers.items():
@@ -157,7 +154,7 @@ def _offers(algorithm: str | None, options: tuple[str, ...], over: str) -> dict[
 
 
 class _Run:
-    """One life of the cluster, in the foreground."""
+    """One run of the cluster, in the foreground."""
 
     def __init__(
         self, config: Config, folder: Path, command: list[str], restart: bool, as_json: bool
@@ -167,9 +164,9 @@ class _Run:
         self._command = command
         self._restart = restart
         self._as_json = as_json
-        self._told = False  # to end
+        self._ending = False  # a signal has asked for the end
         self._seen: ClusterView | None = None
-        self._mourned: dict[int, float] = {}  # nodes that have ended, and when that was noticed
+        self._ended_at: dict[int, float] = {}  # nodes that have ended, and when that was noticed
 
     def run(self) -> int:
         from habemus.operations.local_cluster import LocalCluster
@@ -188,22 +185,22 @@ class _Run:
             killed = self._cluster.stop()
             if killed:
                 self._say(
-                    f"killed, because they did not end: nodes {', '.join(map(str, killed))}",
+                    f"killed nodes that did not stop in time: {', '.join(map(str, killed))}",
                     err=True,
                 )
 
     def _noted(self, number: int, frame: object) -> None:
         if number != signal.SIGCHLD:
-            self._told = True
+            self._ending = True
 
     def _pause(self, seconds: float) -> None:
-        """Until then, or until a signal comes."""
+        """Wait for a time or a signal."""
         if select.select([self._wakes], [], [], max(0.0, seconds))[0]:
             os.read(self._wakes, 512)
 
     def _run(self) -> int:
         if not self._become_ready():
-            return Exit.AS_WANTED if self._told else UNREACHABLE
+            return Exit.OK if self._ending else UNREACHABLE
         if self._command:
             return self._run_command()
         if self._as_json:
@@ -212,14 +209,14 @@ class _Run:
             return self._draw()
         else:
             self._say(f"ready: habemus lock printer --cluster {self._folder} -- echo hello")
-        while not self._told and self._see_to_nodes():
+        while not self._ending and self._check_nodes():
             self._look()
             self._pause(LOOK_SECONDS)
-        return Exit.AS_WANTED if self._told else Exit.NOT_AS_WANTED
+        return Exit.OK if self._ending else Exit.FAILED
 
     def _become_ready(self) -> bool:
         deadline = time.monotonic() + READY_SECONDS
-        while not self._told:
+        while not self._ending:
             ended = self._cluster.ended()
             if ended:
                 for node in ended:
@@ -230,8 +227,9 @@ class _Run:
                 return True
             if time.monotonic() > deadline:
                 self._say(
-                    f"the nodes have not found together in {READY_SECONDS:.0f} s; see"
-                    f" {self._folder}/logs",
+                    f"timed out after {READY_SECONDS:.0f} s waiting for the nodes to form a"
+                    " cluster;"
+                    f" see {self._folder}/logs",
                     err=True,
                 )
                 return False
@@ -287,37 +285,39 @@ class _Run:
 
         console = Console()
         with Live(console=console, auto_refresh=False, transient=True) as drawing:
-            while not self._told and self._see_to_nodes(
+            while not self._ending and self._check_nodes(
                 partial(console.print, markup=False, highlight=False)
             ):
                 self._look()
                 assert self._seen is not None
                 drawing.update(_tables(self._seen, self._folder), refresh=True)
                 self._pause(LOOK_SECONDS)
-        return Exit.AS_WANTED if self._told else Exit.NOT_AS_WANTED
+        return Exit.OK if self._ending else Exit.FAILED
 
-    # Nodes that die.
+    # Nodes that end.
 
-    def _see_to_nodes(self, say: Callable[[str], None] | None = None) -> bool:
-        """Tells of those that have ended, and brings them back if that is wanted; False if nobody
-        is left.
+    def _check_nodes(self, say: Callable[[str], None] | None = None) -> bool:
+        """Report nodes that have ended and restart them with --restart; return False if no node is
+        left.
         """
         ended = self._cluster.ended()
         for node in ended:
-            if node.number not in self._mourned:
-                self._mourned[node.number] = time.monotonic()
+            if node.number not in self._ended_at:
+                self._ended_at[node.number] = time.monotonic()
                 line = (
                     f"node {node.number} was {node.last_words()}"
                     if node.process.returncode < 0
                     else f"node {node.number} {node.last_words()}"
                 )
                 (say or (lambda words: self._say(words, err=True)))(line)
-            elif self._restart and time.monotonic() >= self._mourned[node.number] + RESTART_SECONDS:
-                self._bring_back(node)
+            elif (
+                self._restart and time.monotonic() >= self._ended_at[node.number] + RESTART_SECONDS
+            ):
+                self._restart_node(node)
         return self._restart or len(ended) < len(self._cluster.nodes)
 
-    def _bring_back(self, node: LocalNode) -> None:
-        del self._mourned[node.number]
+    def _restart_node(self, node: LocalNode) -> None:
+        del self._ended_at[node.number]
         assert node.process.stdin is not None
         node.process.stdin.close()
         node.start()
@@ -325,28 +325,28 @@ class _Run:
     # A command.
 
     def _run_command(self) -> int:
-        # where this `habemus` is, if no other
+        # The folder of this `habemus` comes last in PATH.
         beside = f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
         environment = {**os.environ, "HABEMUS_CLUSTER": str(self._folder), "PATH": beside}
         try:
             child = subprocess.Popen(self._command, env=environment)
         except FileNotFoundError:
-            self._say(f"{self._command[0]}: there is no such command", err=True)
+            self._say(f"{self._command[0]}: command not found", err=True)
             return NOT_FOUND
         except OSError as reason:
             self._say(f"{self._command[0]}: {reason.strerror}", err=True)
             return NOT_EXECUTABLE
         while child.poll() is None:
-            if self._told:
-                self._told = False
+            if self._ending:
+                self._ending = False
                 child.terminate()
-            self._see_to_nodes()
+            self._check_nodes()
             self._pause(LOOK_SECONDS)
         return 128 - child.returncode if child.returncode < 0 else child.returncode
 
 
 def _tables(seen: ClusterView, folder: Path) -> Any:
-    """Draw what was seen.  Names are chosen by others: they are plain text, never markup."""
+    """Draw the tables of nodes and locks.  Names come from clients: plain text, never markup."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -367,11 +367,11 @@ def _tables(seen: ClusterView, folder: Path) -> Any:
         nodes.add_row(
             *map(Text, cells), style="red" if not node.up else "bold green" if leads else None
         )
-    locks = Table("lock", "holder", "node", "token", "for", "waiting", title="locks")
+    locks = Table(*LOCK_HEADS, title="locks")
     for lock in seen.locks:
         locks.add_row(*map(Text, lock_row(lock)), style=None if lock.holder else "dim")
     hint = Text(
-        f"habemus lock printer --cluster {folder} -- sleep 10        Ctrl-C ends the cluster",
+        f"habemus lock printer --cluster {folder} -- sleep 10        Ctrl-C stops the cluster",
         style="dim",
     )
     return Group(nodes, locks, hint)

@@ -1,4 +1,4 @@
-"""`habemus watch`: who holds a lock, or leads, now and whenever that changes."""
+"""`habemus watch`: print the holder of a lock, or the leader, on every change."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: habemus watch scheduler --election --json")
 @click.argument("name")
+@click.option("--election", is_flag=True, help="NAME is an election (`habemus lead`), not a lock.")
 @click.option(
-    "--election", is_flag=True, help="NAME is that of an election: who leads it, by `habemus lead`."
-)
-@click.option(
-    "--changes", type=click.IntRange(1), metavar="N", help="End after so many lines; else never."
+    "--changes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Exit after N lines.  [default: run until Ctrl-C]",
 )
 @cluster_options
 @service_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on every line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per line.")
 def watch(
     name: str,
     election: bool,
@@ -38,16 +39,17 @@ def watch(
     as_json: bool,
     **papers: str | None,
 ) -> int:
-    """Say who holds the lock NAME, in one line now and one whenever that changes, until Ctrl-C.
+    """Print the holder of the lock NAME: one line now, and one for every change, until Ctrl-C.
 
-    What is said is gossip: it may be late, and a lock that changes hands fast may do so unseen.
+    The lines are for observation only.  They may be late, and short holds may be missing: do not
+    decide by them whether a lock is held.
     """
     from habemus.client.blocking import Cluster
     from habemus.client.credentials import Credentials
     from habemus.client.errors import RefusedByNode, Unreachable
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)  # that is how this ends
+        signal.signal(number, signal.SIG_DFL)  # a signal is the normal end of this command
     try:
         with Cluster(cluster, Credentials.of_files(**papers)) as here:
             standings: Iterator[LockState] = here.watch(
@@ -62,7 +64,7 @@ def watch(
         return UNREACHABLE
     except RefusedByNode as reason:
         raise click.ClickException(str(reason)) from None
-    return Exit.AS_WANTED
+    return Exit.OK
 
 
 def _line(name: str, election: bool, standing: LockState, as_json: bool) -> str:
@@ -71,7 +73,7 @@ def _line(name: str, election: bool, standing: LockState, as_json: bool) -> str:
             {"name": name, "election": election, **standing._asdict()}, ensure_ascii=False
         )
     if standing.holder is None:
-        held = "nobody leads" if election else "free"
+        held = "no leader" if election else "free"
     else:
         number = (
             ""

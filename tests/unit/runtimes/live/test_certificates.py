@@ -217,7 +217,7 @@ def test_the_lines_that_it_prints_can_be_used(
         code == 0
         and "wrote  papers/node-2.pem and papers/node-2.key: node-2.habemus, until" in said
     )
-    assert "Keep papers/ca.key away" in beside
+    assert "Do not copy papers/ca.key to the nodes" in beside
     lines = said[said.index("secret_file") :].splitlines()
     nodes = ["[nodes]", '1 = "10.0.0.1:7400"', '2 = "10.0.0.2:7400"']
     Path("cluster.toml").write_text("\n".join(['memory = "none"', lines[0], *nodes, *lines[1:]]))
@@ -405,9 +405,9 @@ def test_a_node_may_be_found_under_its_own_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "say either a FOLDER or --config FILE"),
-        (["papers", "--config", "cluster.toml"], "say either a FOLDER or --config FILE"),
-        (["--config", "cluster.toml", "--nodes", "3"], "are what cluster.toml says"),
+        ([], "give either FOLDER or --config FILE"),
+        (["papers", "--config", "cluster.toml"], "give either FOLDER or --config FILE"),
+        (["--config", "cluster.toml", "--nodes", "3"], "come from cluster.toml"),
         (["--config", "absent.toml"], "absent.toml: No such file"),
         (
             ["--config", "cluster.toml", "--secret", "elsewhere"],
@@ -416,7 +416,10 @@ def test_a_node_may_be_found_under_its_own_name(tmp_path: Path) -> None:
         (["--config", "bare.toml"], "bare.toml has no [tls]"),
         (["--config", "shared.toml"], "node.pem would have to be two things at once"),
         (["papers", "--cluster", "No Name"], "a cluster's name has 1 to 40"),
-        (["papers", "--nodes", "3", "--host", "10.0.0.1"], "there are 3 nodes and 1 times --host"),
+        (
+            ["papers", "--nodes", "3", "--host", "10.0.0.1"],
+            "--nodes is 3, but --host was given 1 times",
+        ),
         (["papers", "--nodes", "1", "--clients", "a,../b"], "is not a name for a client"),
         (["papers", "--nodes", "1", "--secret", "short"], "a secret has at least 16"),
         (["papers", "--nodes", "0"], "--nodes"),
@@ -453,5 +456,5 @@ def test_without_the_package_that_makes_them(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "habemus: the live side needs cryptography: install habemus[certs]\n",
+        "habemus: package 'cryptography' is missing: pip install 'habemus[certs]'\n",
     )
