@@ -96,6 +96,18 @@ def test_a_rolling_restart_under_load_raises_nothing(tmp_path: Path) -> None:
     assert "Traceback" not in cluster.log()
 
 
+def test_a_holder_may_finish_at_a_node_that_ends(start: Start) -> None:
+    nodes = start()
+    with habemus.connect(nodes.socket(1)) as mine, habemus.connect(nodes.socket(2)) as other:
+        with mine.lock("x", timeout=PATIENCE) as lease:
+            nodes.signal(1, signal.SIGTERM)
+            until(lambda: _is_refused(mine))
+            lease.check()
+        assert nodes.processes[1].wait(PATIENCE) == 0
+        with other.lock("x", timeout=PATIENCE) as after:
+            assert (after.token or 0) > (lease.token or 0)
+
+
 def _is_refused(cluster: Cluster) -> bool:
     """Whether the only node that this client knows takes no more requests."""
     try:

@@ -20,13 +20,15 @@ Differs  Only the election of the paper; there is no log that could make one can
          is if its own patience has run out too.  A process that has just recovered may merely not
          have heard the leader yet, and waits for its patience to run out.  A call of the
          application only asks for the pre-vote; without pre-votes it goes straight to the vote.
+         A leader may resign: it names an heir that calls the next election without waiting
+         (TimeoutNow, thesis 3.10).
 """
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Self
 
-from habemus.core import Const, Durable, Message, ProcessId, Span, Timer, upon, whenever
+from habemus.core import Const, Durable, Message, ProcessId, Span, Timer, request, upon, whenever
 from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.problems.election import Election, Leader
 
@@ -57,6 +59,13 @@ class Overtaken(Message):
     """The answer to a heartbeat of an older term: there has been a newer one since."""
 
     term: int
+
+
+class Resignation(Message):
+    """The leader of the term steps down; the heir calls an election at once, the others back it."""
+
+    term: int
+    heir: ProcessId
 
 
 class Patience(Timer):
@@ -217,6 +226,21 @@ class Terms(Election):
     def step_down(self, _: ProcessId, overtaken: Overtaken) -> None:
         self.is_current(overtaken.term)
 
+    @request
+    def resign(self, heir: ProcessId) -> None:
+        """Step down in favour of a peer, for example before a shutdown."""
+        if self.stage == LEADING:
+            self.broadcast(Resignation(self.term, heir))
+            self.cease_to_lead()
+            self.follow(None)
+
+    @upon(Resignation)
+    def succeed_or_back(self, sender: ProcessId, resignation: Resignation) -> None:
+        if self.is_current(resignation.term) and self.leader == sender:
+            self.follow(None)
+            if self.me == resignation.heir:
+                self.call()
+
     def follow(self, leader: ProcessId | None) -> None:
         if self.leader != leader:
             self.leader = leader
@@ -232,12 +256,16 @@ class Terms(Election):
 
     def adopt(self, term: int) -> None:
         if self.stage == LEADING:
-            self.cancel_timer(Beat())
-            self.set_timer(Patience(), after=self.patience)
+            self.cease_to_lead()
         self.term = term
         self.voted_for = None
         self.stage = FOLLOWING
         self.follow(None)
+
+    def cease_to_lead(self) -> None:
+        self.stage = FOLLOWING
+        self.cancel_timer(Beat())
+        self.set_timer(Patience(), after=self.patience)
 
     # What the catalog needs to know.
 

@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 from tests import virtual
 
+from habemus.algorithms.election.terms import Terms
 from habemus.runtimes.live.clients.lock_queues import ClientSession
 from habemus.runtimes.live.hosting.node import Node
+
+NEVER = 3_600_000_000
+"""A patience that does not run out during a test."""
 
 
 class Said:
@@ -31,6 +35,30 @@ def joined(node: Node, connection: Said) -> ClientSession:
     session = node.lock_queues.join(connection, "client", None)
     assert session is not None
     return session
+
+
+def leader_of(node: Node) -> int | None:
+    return next((leader for _, _, leader, _ in node.leaders()), None)
+
+
+def test_a_leader_that_ends_resigns_and_a_successor_is_elected_without_any_timeout(
+    cluster: Any,
+) -> None:
+    async def main() -> None:
+        async with cluster({"elections": Terms.system(3, patience=NEVER, period=20_000)}) as made:
+            for node in made.nodes.values():
+                node.open("elections", "x")
+            await cluster.until(
+                lambda: all(len(node.reaches()) == 2 for node in made.nodes.values())
+            )
+            made.nodes[1].ask("elections", "x", "elect")
+            await cluster.until(lambda: all(leader_of(node) == 1 for node in made.nodes.values()))
+            await made.stop(1)
+            await cluster.until(
+                lambda: all(leader_of(node) in (2, 3) for node in made.nodes.values())
+            )
+
+    virtual.run(main())
 
 
 def test_a_node_that_ends_waits_for_its_holders_and_sends_the_others_away(cluster: Any) -> None:
