@@ -1,4 +1,4 @@
-"""The vocabulary: processes, messages, effects, and what is said of a run.  Standard library only."""
+"""Processes, messages, effects, events and properties.  Standard library only."""
 
 from habemus.core.process import (
     Const,

@@ -1,8 +1,7 @@
-"""The application above the processes: what drives a run.
+"""The application above the processes, which drives a run.
 
-A workload asks the processes for something and reacts to their indications, as a user's program
-would. It is told what happens and acts through a `Drive`, so the same workload can drive any
-runtime.
+A workload sends requests to the processes and reacts to their indications, as a user's program
+would.  It acts through a `Drive`, so the same workload can drive any runtime.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from habemus.core.values import Indication
 
 
 class Drive(Protocol):
-    """What a runtime lets a workload do."""
+    """The interface of a runtime to a workload."""
 
     @property
     def now(self) -> int: ...
@@ -22,20 +21,20 @@ class Drive(Protocol):
     def ask(
         self, process: ProcessId, request: str, *arguments: Any, after: Span, lasting: bool = False
     ) -> None:
-        """Call a request of the process on top, later; nothing happens if it is down by then.
+        """Call a request of the process later, unless the process is down by then.
 
-        Unless it is lasting, nothing happens either if it has crashed in the meantime and come
-        back: the application that meant to ask has died with it.
+        A request that is not `lasting` is also dropped if the process crashes and recovers in the
+        meantime, because the application that meant to ask has crashed with it.
         """
 
 
 class Workload(Protocol):
-    """The application's behaviour.  All methods are called by the runtime, never during a handler."""
+    """The behaviour of the application.  The runtime calls its methods between handlers."""
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None: ...
 
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
-        """The request has just been made."""
+        """React to a request that has just been made."""
 
     def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None: ...
 
@@ -44,4 +43,4 @@ class Workload(Protocol):
     def recovered(self, process: ProcessId, drive: Drive) -> None: ...
 
     def is_done(self) -> bool:
-        """Whether everything that was to be asked has been asked and answered."""
+        """Whether all requests have been made and answered."""

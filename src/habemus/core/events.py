@@ -1,5 +1,4 @@
-"""The one event format: what the simulator, the checker and live nodes record, and what monitors
-judge.
+"""The event format of the simulator, the checker and live nodes, which monitors judge.
 
 A trace is a sequence of events in an order that respects cause and effect.  The kinds:
 
@@ -31,16 +30,14 @@ class Event(NamedTuple):
     process: int  # where it happened; for cut, heal and slow the sending end
     kind: str
     name: str = ""  # of the message, timer, request or indication
-    value: Value | Mapping[str, Any] | None = (
-        None  # itself in memory, its fields when read from a file
-    )
+    value: Value | Mapping[str, Any] | None = None  # its fields if it was read from a file
     peer: int | None = None  # the other process of a message
     number: int | None = None  # of the message
     part: str = ""  # the component, ".election.detector"; empty for the part on top
     clock: tuple[int, ...] | None = None  # vector clock, in the order of the processes
 
     def fields(self) -> Mapping[str, Any]:
-        """The fields of the value as JSON can hold them."""
+        """Return the fields of the value in a form that JSON can hold."""
         if isinstance(self.value, Value):
             return {
                 name: shape.to_plain(getattr(self.value, name))
@@ -49,7 +46,7 @@ class Event(NamedTuple):
         return self.value or {}
 
     def line(self) -> str:
-        """The event as its canonical line, without the vector clock, which follows from the rest."""
+        """Return the canonical line, without the vector clock, which follows from the rest."""
         return self._line(_fields_text(self))
 
     def _line(self, fields: str) -> str:
@@ -57,10 +54,11 @@ class Event(NamedTuple):
         number = "" if self.number is None else f',"id":{self.number}'
         name = f',"name":{json.dumps(self.name)}' if self.name else ""
         part = f',"part":{json.dumps(self.part)}' if self.part else ""
-        return f'{{"t":{self.time},"p":{self.process},"e":"{self.kind}"{peer}{number}{name}{fields}{part}}}'
+        rest = f"{peer}{number}{name}{fields}{part}"
+        return f'{{"t":{self.time},"p":{self.process},"e":"{self.kind}"{rest}}}'
 
     def described(self) -> str:
-        """The value as a person writes it: `Request(6)`, `Data(3, Request(6))`."""
+        """Return the value as a person writes it: `Request(6)`, `Data(3, Request(6))`."""
         if not self.name:
             return ""
         fields = self.fields()
@@ -87,7 +85,7 @@ def _shown(plain: Any) -> str:
 
 
 def lines(events: Iterator[Event]) -> Iterator[str]:
-    """The canonical lines; a message sent to many is written out once."""
+    """Yield the canonical lines; the fields of a broadcast message are encoded only once."""
     last: Any = None
     text = ""
     for event in events:
@@ -100,5 +98,5 @@ def lines(events: Iterator[Event]) -> Iterator[str]:
 
 
 def note(value: Any) -> dict[str, Any]:
-    """The value field of an event that carries something other than a message, timer or indication."""
+    """Make the value field of an event that carries no message, timer or indication."""
     return {"value": plain_of(value)}

@@ -1,9 +1,8 @@
-"""The application and the properties of a problem, as a search needs them: finite, and without
-time.
+"""Finite models of the application and of the properties of a problem, for a search.
 
-A run has a workload that waits and draws, and a monitor that counts.  A search has neither time nor
-numbers: what an application may do next is a function of a small state of its own, and so is what
-has gone wrong.  Both are values, so they take part in the state of the search like everything else.
+A run has a workload that waits and draws random numbers, and a monitor that counts.  A search has
+neither time nor counters: the next requests of an application are a function of a small state, and
+so are the violations that an observer sees.  Both states are values and part of the global state.
 """
 
 from __future__ import annotations
@@ -19,15 +18,13 @@ Knowledge: TypeAlias = Hashable
 
 
 class ExternalEvent(NamedTuple):
-    """What can be seen from outside: a request, an indication, a crash, a recovery."""
+    """An event visible from outside: a request, an indication, a crash or a recovery."""
 
     kind: str
     process: ProcessId
     name: str = ""
     value: Any = None  # the arguments of a request, or the indication
-    own: int = (
-        0  # the request itself, as one bit, where it is kept track of what happened before what
-    )
+    own: int = 0  # the request itself, as one bit, if happened-before is tracked
     before: int = 0  # the requests that happened before it, as a set of bits
 
 
@@ -36,18 +33,16 @@ class PossibleRequest(NamedTuple):
 
     name: str
     arguments: tuple[Any, ...] = ()
-    voluntary: bool = (
-        False  # it may as well never make it; whatever else it may do, it does in the end
-    )
+    voluntary: bool = False  # the application need not ever make it; it makes all others eventually
 
 
 class ClientModel(Protocol):
-    """What the application above one process does, whatever the others do."""
+    """The behaviour of the application above one process, independent of the other processes."""
 
     def first(self) -> ClientState: ...
 
     def choices(self, state: ClientState) -> Sequence[PossibleRequest]:
-        """What it may ask for now."""
+        """Return the requests that the application may make now."""
 
     def asked(self, state: ClientState, asking: PossibleRequest) -> ClientState: ...
 
@@ -57,30 +52,24 @@ class ClientModel(Protocol):
 
 
 class Observer(Protocol):
-    """Watches all that can be seen.  What it remembers is a value; properties are told by their
-    names.
-    """
+    """Judge of properties, which are given by their names.  Its memory is a value."""
 
     def first(self) -> Knowledge: ...
 
     def sees(self, knowledge: Knowledge, seen: ExternalEvent) -> tuple[Knowledge, Sequence[str]]:
-        """What it knows then, and which properties that event violates."""
+        """Return the knowledge after the event, and the properties that the event violates."""
 
     def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
-        """Which properties are violated if nothing happens any more, but for requests that nobody
-        is obliged to make.
-        """
+        """Return the properties that are violated if no event but voluntary requests follows."""
 
     def unfulfilled(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
-        """Who still lacks what it is owed: if that is so for ever, the property is violated."""
+        """Return the pending obligations: properties violated if they stay pending for ever."""
 
     def progress(self, seen: ExternalEvent) -> Sequence[str]:
-        """The properties that such an event is progress for, even if it is somebody else's."""
+        """Return the properties for which such an event is progress, of whichever process."""
 
     def shown(self, seen: ExternalEvent) -> Sequence[str]:
-        """The properties that are about such an event: without any, nothing was shown."""
+        """Return the properties about such an event; without one, nothing was shown."""
 
     def about_the_end(self) -> Sequence[str]:
-        """The properties that are about how things are in the end, and so not decided where a run
-        may go on for ever.
-        """
+        """Return the properties about the end of a run, undecided where it may go on for ever."""

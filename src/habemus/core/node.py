@@ -1,12 +1,11 @@
-"""A node: one participant with all its parts, as a pure step from (state, event) to (state,
-effects).
+"""One participant with all its parts, as a pure step from (state, event) to (state, effects).
 
 A plan may stack components: an election that uses a detector, a mutex whose messages go over
-perfect links. Its parts are numbered depth first, so an address is (process, port) and messages
+perfect links.  Its parts are numbered depth first, so an address is (process, port) and messages
 need no envelopes.
 
-Down is a method call.  Up is an indication, which waits until the handler that raised it has ended:
-a handler is never entered while another one of the same node runs.
+A part calls the parts below it by methods.  It reports to the part above it by indications, which
+wait until the handler that raised them has returned: handlers of a node are never nested.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ Handler: TypeAlias = Callable[..., None]
 
 
 class Delivered(Indication):
-    """What links say to the process above them: a message has come.  It reaches that process as the
-    message.
+    """Indication of links that a message has arrived.
+
+    The process above gets it as the message itself, not as an indication.
     """
 
     sender: ProcessId
@@ -111,11 +111,11 @@ class Stack:
             for part in self.parts
             for variable in type(part.plan).__variables__.values()
         )
-        # A process that stands alone is settled by its handlers, which look at those rules only
-        # that they can affect.
+        # The handlers of a process without components apply its rules themselves, and only those
+        # rules that they can affect.
         self.is_alone = len(self.parts) == 1
         self.handlers = [_handlers(type(part.plan), is_alone=self.is_alone) for part in self.parts]
-        # So is a stack by its requests, if only the part on top, of which they are, has rules.
+        # The requests of a stack do the same if only the part on top has rules.
         self.requests_settle = not any(
             type(part.plan).__behaviour__.rules for part in self.parts[1:]
         )
@@ -136,9 +136,7 @@ class Stack:
         self._check_of(port, plan)
 
     def _check_of(self, port: int, plan: Process) -> None:
-        """An indication that two components send is handled for each of them by name, or nobody
-        knows which one spoke.
-        """
+        """Refuse one handler for an indication of two components: it must name its component."""
         handled = type(plan).__behaviour__.upon
         below = [part for part in self.parts if part.above == port]
         for kind, of in handled:
@@ -168,9 +166,10 @@ class Stack:
                 )
 
     def known_at(self, port: int) -> Known:
-        """The values that a part may get, by name; two parts may use one name for different values.
+        """Return the values that a part may receive, by name.
 
-        What a message of the links carries is a value of the part above them.
+        Two parts may use one name for different values.  A message of the links carries a value of
+        the part above them.
         """
         part = self.parts[port]
         values = type(part.plan).__behaviour__.values
@@ -184,7 +183,7 @@ class Stack:
         )
 
     def spawn(self, me: ProcessId, peers: tuple[ProcessId, ...]) -> list[Process]:
-        """Fresh processes for one node, in their initial state, without effects yet."""
+        """Make the processes of one node, in their initial state and without effects yet."""
         parts: list[Process] = []
         for part in self.parts:
             cls = type(part.plan)
@@ -202,9 +201,7 @@ class Stack:
         return parts
 
     def forget(self, state: State) -> State:
-        """What is left of a state after a crash: durable variables as they were, the others as at
-        first.
-        """
+        """Return the state after a crash: all variables but the durable ones are reset."""
         return tuple(
             tuple(
                 value if type(part.plan).__variables__[name].kind == "durable" else first
@@ -219,8 +216,9 @@ class Stack:
 def settle_together(
     stack: Stack, parts: Sequence[Process], raised: deque[tuple[int, Indication]]
 ) -> Callable[[], None]:
-    """After a handler of a stack: hand the indications up and apply all rules, until nothing is
-    left to do.
+    """Make the function that completes a step after a handler of a stack.
+
+    It passes indications up and applies the rules of all parts until neither is left.
     """
     tables = [type(part.plan).__behaviour__.upon for part in stack.parts]
     settles = [
@@ -255,9 +253,8 @@ def settle_together(
             applied = False
             for apply_rules, process in settles:
                 applied = apply_rules(process) or applied
-            if not raised and (
-                not applied or len(settles) == 1
-            ):  # alone with its rules, a part has applied them all
+            # The only part that has rules has applied them all.
+            if not raised and (not applied or len(settles) == 1):
                 return
         raise MistakeInAlgorithm(
             f"{type(parts[0]).__name__} and its components do not come to rest after one event"
@@ -267,7 +264,7 @@ def settle_together(
 
 
 def _handlers(cls: type[Process], *, is_alone: bool) -> dict[type[Value], Handler]:
-    """What a process does upon each message and timer."""
+    """Return the handlers of a process by the type of message or timer."""
     behaviour = cls.__behaviour__
     return {
         kind: handler
@@ -283,7 +280,7 @@ def _unhandled(process: Process, value: Value) -> MistakeInAlgorithm:
 
 
 class PureNode:
-    """One participant whose effects are collected, not carried out."""
+    """One participant whose effects are collected and returned, not carried out."""
 
     def __init__(
         self,
@@ -354,9 +351,7 @@ class PureNode:
     # Events.
 
     def start(self) -> list[Effect]:
-        for process in reversed(
-            self.parts
-        ):  # components first: the part above may call them when it starts
+        for process in reversed(self.parts):  # components first: the part above may call them
             process.on_start()
         return self._stepped()
 

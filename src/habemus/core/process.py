@@ -16,8 +16,8 @@ effects), and the same class can be simulated, searched exhaustively and run bet
         @whenever(is_free_and_wanted)        # whenever the condition holds, after any event
         def admit_next(self) -> None: ...
 
-Calling the class gives a *plan*: the constants and the initial state, without a place to run.  A
-runtime makes processes from it, as many as there are participants.
+Calling the class returns a *plan*: the constants and the initial state.  A runtime makes the
+processes from it, one for each participant.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from habemus.core.shapes import IS_PROCESS, Shape, UnsupportedType, is_of, shape
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
 
 ProcessId: TypeAlias = Annotated[int, IS_PROCESS]
-"""An int; marked, so that a search can give processes other names."""
+"""An int, annotated so that the symmetry reduction of a search can exchange ids."""
 Span: TypeAlias = int | tuple[int, int]
 """A delay in microseconds, or the range from which the runtime draws one."""
 
@@ -65,18 +65,16 @@ _CONST, _DURABLE, _USES = _Mark("const"), _Mark("durable"), _Mark("uses")
 Const = Annotated[T, _CONST]
 """Given with the plan; never part of the state."""
 Durable = Annotated[T, _DURABLE]
-"""Part of the state that survives a crash: the runtime stores it before any send of the step goes
-out.
-"""
+"""Part of the state that survives a crash; stored before any message of the step is sent."""
 Uses = Annotated[T, _USES]
 """A component below this process: any process that solves the named problem."""
 
 RULE_LIMIT = 10_000
-"""How often rules may fire after one event before the run is stopped as endless."""
+"""Limit on the rules that fire after one event; a run that exceeds it is stopped as endless."""
 
 
 class MistakeInAlgorithm(Exception):
-    """The algorithm file does something that the engine can show to be wrong."""
+    """Error in an algorithm file, which the engine has found."""
 
 
 class MistakeInPlan(ValueError):
@@ -84,8 +82,9 @@ class MistakeInPlan(ValueError):
 
 
 def upon(*kinds: type[Value], of: str | None = None) -> Callable[[F], F]:
-    """Marks the handler of a message, timer or indication; `of` names the component when several
-    send it.
+    """Mark the handler of a message, timer or indication.
+
+    `of` names the component whose indication it is, where several components send it.
     """
 
     for kind in kinds or (None,):
@@ -107,7 +106,7 @@ def upon(*kinds: type[Value], of: str | None = None) -> Callable[[F], F]:
 
 
 def whenever(guard: Callable[[Any], bool]) -> Callable[[F], F]:
-    """Marks a rule: applied after each event for as long as its guard holds."""
+    """Mark a rule, which is applied after each event for as long as its guard holds."""
 
     def mark(action: F) -> F:
         action.__whenever__ = guard.__name__  # type: ignore[attr-defined]  # a mark on a function
@@ -117,7 +116,7 @@ def whenever(guard: Callable[[Any], bool]) -> Callable[[F], F]:
 
 
 def request(method: F) -> F:
-    """Marks a method of a problem's interface that the application, or the process above, may call."""
+    """Mark a request: a method that the application, or the process above, may call."""
     method.__request__ = True  # type: ignore[attr-defined]  # a mark on a function
     return method
 
@@ -127,7 +126,7 @@ class Variable(NamedTuple):
     kind: str  # "state", "const", "durable", "uses"
     declared: Any
     shape: Shape | None
-    default: Any  # _REQUIRED where the plan must give it
+    default: Any  # _REQUIRED if the plan must give a value
 
 
 class Rule(NamedTuple):
@@ -137,11 +136,11 @@ class Rule(NamedTuple):
 
 
 class Behaviour(NamedTuple):
-    """What a class does, looked up once when the class is made.
+    """The handlers, rules and requests of a class, collected once when the class is made.
 
-    `upon` holds the plain handlers and `settled` the same ones followed by the rules that they can
-    affect; a process that stands alone runs the settled ones, a stack settles all its parts
-    together.
+    `upon` holds the plain handlers, `settled` the same ones followed by the rules that they can
+    affect.  A process without components runs the settled ones; a stack applies the rules of all
+    its parts together.
     """
 
     rules: tuple[Rule, ...]
@@ -153,11 +152,11 @@ class Behaviour(NamedTuple):
 
 
 _REQUIRED: Any = object()
-_GIVEN: list[str] = []  # the names of what the runtime gives to every process
+_GIVEN: list[str] = []  # names of the attributes that the runtime sets on every process
 
 
 class ProcessType(ABCMeta):
-    """Makes process classes: slots and variables from the annotations, behaviour from the marks."""
+    """Metaclass of processes: variables come from annotations, behaviour from decorators."""
 
     __variables__: dict[str, Variable]
     __own__: dict[str, Variable]  # those that this class declares, or gives a new default
@@ -225,9 +224,7 @@ def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:
 
 
 def _shape_if_plain(declared: Any) -> Shape | None:
-    """The shape of a constant's type, if it has one: constants may be of any type, for they are
-    never captured.
-    """
+    """Return the shape of a constant's type, or None: constants are never captured."""
     try:
         return shape_of(declared)
     except UnsupportedType:
@@ -250,9 +247,7 @@ def _finish(
 def _capture_and_restore(
     cls: ProcessType,
 ) -> tuple[Callable[[Any], tuple[Any, ...]], Callable[[Any, tuple[Any, ...]], None]]:
-    """Straight code for the whole state at once: the checker does this more often than anything
-    else.
-    """
+    """Generate straight-line code for the whole state, which is the hot path of the checker."""
     scope: dict[str, Any] = {}
     captured, restored = [], []
     for index, name in enumerate(cls.__state_names__):
@@ -396,7 +391,10 @@ def _nothing(_: Any) -> None:
 
 
 def _fixpoint(cls: type, rules: tuple[Rule, ...]) -> Callable[[Any], bool]:
-    """Applies the rules until no guard holds; says whether any was applied."""
+    """Make the function that applies rules until no guard holds.
+
+    It returns whether any rule was applied.
+    """
 
     def settle(self: Any) -> bool:
         for fired in range(RULE_LIMIT):
@@ -417,9 +415,7 @@ def _fixpoint(cls: type, rules: tuple[Rule, ...]) -> Callable[[Any], bool]:
 def _affected(
     cls: ProcessType, handler: Callable[..., None], rules: tuple[Rule, ...]
 ) -> tuple[Rule, ...]:
-    """The rules whose guards may have become true through the handler, or through one another, in
-    order.
-    """
+    """Return the rules that the handler, or another of these rules, may enable, in order."""
     reached: set[str] = set()
     frontier: list[Callable[..., Any]] = [handler]
     while frontier:
@@ -434,9 +430,7 @@ def _affected(
 class _Use(NamedTuple):
     stored: frozenset[str]
     mentioned: frozenset[str]
-    opaque: (
-        bool  # passes itself on, or reaches attributes by computed names: anything may have changed
-    )
+    opaque: bool  # passes `self` on or computes attribute names, so anything may have changed
 
 
 def _may_affect(cls: ProcessType, handler: _Use, guard: _Use) -> bool:
@@ -446,7 +440,7 @@ def _may_affect(cls: ProcessType, handler: _Use, guard: _Use) -> bool:
     for name in handler.mentioned & cls.__variables__.keys():
         shape = cls.__variables__[name].shape
         if shape is None or shape.mutable:
-            changed.add(name)  # mentioned is as good as changed for what can be changed in place
+            changed.add(name)  # a mutable value that is mentioned may be changed in place
     return not changed.isdisjoint(guard.mentioned)
 
 
@@ -460,9 +454,7 @@ _BY_COMPUTED_NAME = frozenset(
 
 @functools.lru_cache(maxsize=1_000)  # all of a class are asked for together, again and again
 def _uses_of(cls: type, function: Callable[..., Any]) -> _Use:
-    """What a handler stores and mentions of its process, through every method of the class that it
-    names.
-    """
+    """Return the attributes that a function stores and mentions, directly or by other methods."""
     stored: set[str] = set()
     mentioned: set[str] = set()
     opaque = False
@@ -528,9 +520,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.cache
 def _instructions(code: types.CodeType) -> list[dis.Instruction]:
-    """Taken apart once, though every handler and every subclass asks for it: this is most of what
-    importing an algorithm costs.
-    """
+    """Disassemble a function once for all subclasses, which makes importing algorithms fast."""
     return [
         each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOT_TAKEN")
     ]
@@ -563,7 +553,7 @@ def _passes_on(code: types.CodeType, itself: str) -> bool:
     return False
 
 
-# What the runtime gives to each process.
+# The effects, which the runtime sets on each process.
 
 
 class SendFunction(Protocol):
@@ -592,7 +582,7 @@ class IndicateFunction(Protocol):
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class Process(metaclass=ProcessType):
-    """One participant.  It only reacts to events, and only acts through the effects below."""
+    """One participant.  It only reacts to events and acts through the effects below."""
 
     me: ProcessId
     peers: tuple[ProcessId, ...]  # the others that it can send to, in order
@@ -601,13 +591,13 @@ class Process(metaclass=ProcessType):
     set_timer: SetTimerFunction
     cancel_timer: CancelTimerFunction
     choose: ChooseFunction
-    indicate: IndicateFunction  # to whoever stands above: a process, or the application
+    indicate: IndicateFunction  # to the process above or the application
     links: Process | None  # the component that carries its messages, if any
 
     indications: ClassVar[tuple[type[Indication], ...]] = ()
-    """What a process of this kind may indicate; each problem says so."""
+    """Indications that the process may send; each problem declares its own."""
     assumes: ClassVar[Assumptions] = Assumptions()
-    """What the algorithm assumes of links, crashes and time."""
+    """Assumptions of the algorithm about links, crashes and time."""
 
     def __init__(self, **given: Any) -> None:
         cls = type(self)
@@ -643,29 +633,28 @@ class Process(metaclass=ProcessType):
             setattr(self, name, value if shape is None else shape.thawed(shape.frozen(value)))
 
     def on_start(self) -> None:
-        """Runs when the process starts."""
+        """Act when the process starts."""
 
     def on_recover(self) -> None:
-        """Runs when it comes back after a crash; what is not durable has its initial value."""
+        """Act when the process recovers from a crash; only its durable variables are kept."""
         self.on_start()
 
     def on_replaced(self, others: Sequence[Self], life: int) -> None:
-        """Set the durable variables of a process whose memory is lost, so that it breaks no promise
-        it has forgotten.
+        """Set the durable variables of a process whose storage is lost, so that it is safe.
 
-        others: its fellows, with what they have stored.  life: greater than in all former lives of
-        this process.
+        others: the other processes, with their durable variables.  life: a number greater than in
+        all former lives of this process.
         """
         raise NotImplementedError
 
     def over(self, links: Process) -> Self:
-        """This plan with its messages carried by the given links; the original is not changed."""
+        """Return a copy of this plan whose messages the given links carry."""
         copy = self.copied()
         copy.links = links
         return copy
 
     def replace(self, **changes: Any) -> Self:
-        """This plan with other constants or another initial state."""
+        """Return a copy of this plan with other constants or another initial state."""
         copy = type(self)(
             **{name: getattr(self, name) for name in type(self).__variables__} | changes
         )
@@ -676,7 +665,7 @@ class Process(metaclass=ProcessType):
         return self.replace()
 
     def awaits(self) -> Sequence[ProcessId]:
-        """Whom this process waits for, as far as it knows: explains a run that stands still."""
+        """Return the processes that this one waits for, to explain a deadlock."""
         return ()
 
     def __repr__(self) -> str:

@@ -1,9 +1,11 @@
-"""Properties: what is claimed of a run, and what became of the claim.
+"""Properties of a run, and the verdicts on them.
 
-Three kinds of property: *always* (nothing bad happens; one event can refute it), *eventually*
-(something good happens; only the end of a run that was not cut off can refute it) and *sometimes*
-(something happens at all, so that no check passes on nothing).  And three verdicts, because a run
-that was cut off, or a check that never saw the event it is about, has shown nothing.
+There are three kinds of property.  *Always*: nothing bad happens; one event can refute it.
+*Eventually*: something good happens; only the end of a run that was not cut off can refute it.
+*Sometimes*: the event that a property is about happens at all, so that no check passes vacuously.
+
+There are three verdicts, because a run that was cut off, or a check that never saw the event it is
+about, decides nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ class Kind(Enum):
 
 
 class Verdict(Enum):
-    """What became of a claim.  A run that was cut off leaves some claims undecided."""
+    """The verdict on a property.  A run that was cut off leaves some properties undecided."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -36,17 +38,17 @@ class Property(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a monitor found out about one property, with the reason in words."""
+    """The verdict of a monitor on one property, with the reason in words."""
 
     name: str
     verdict: Verdict
     why: str
     time: int | None = None  # when it was violated
-    processes: tuple[ProcessId, ...] = ()  # by whom
+    processes: tuple[ProcessId, ...] = ()  # those that violated it
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """The verdict on a whole: violated if anything is, else undecided if anything is."""
+    """Return the worst of the verdicts: violated, then undecided, then holds."""
     verdicts = {finding.verdict for finding in findings}
     for verdict in (Verdict.VIOLATED, Verdict.UNDECIDED):
         if verdict in verdicts:

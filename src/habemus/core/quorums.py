@@ -1,8 +1,8 @@
-"""Quorum systems: from whom a process needs a vote, so that no two can have all of theirs at once.
+"""Quorum systems: sets of voters of which any two intersect.
 
 Every process i has a voting set V_i with i in V_i, and any two sets have a process in common.  That
-one votes for one at a time, so whoever has all the votes of its set is alone.  Small sets cost few
-messages:
+process votes for one process at a time, so only one process at a time has all the votes of its set.
+Small sets cost few messages:
 
     majority           any N                    K = floor(N/2) + 1
     weighted_majority  any N, with weights      as few as reach more than half of the weight
@@ -10,7 +10,8 @@ messages:
     projective_plane   N = q^2 + q + 1          K = q + 1, the least possible; q a power of a prime
 
 Sources  Gifford: Weighted voting for replicated data, SOSP 1979.
-         Maekawa: A sqrt(N) algorithm for mutual exclusion in decentralized systems, ACM TOCS 3(2), 1985.
+         Maekawa: A sqrt(N) algorithm for mutual exclusion in decentralized systems,
+         ACM TOCS 3(2), 1985.
          Singer: A theorem in finite projective geometry, Trans. AMS 43(3), 1938.
 """
 
@@ -25,18 +26,16 @@ from typing import TypeAlias
 from habemus.core.process import MistakeInPlan, ProcessId
 
 Processes: TypeAlias = int | Iterable[ProcessId]
-"""The processes, or how many there are: then they are 1, 2, ... n."""
+"""The processes, or their number n: then they are 1, 2, ... n."""
 
 LARGEST_PLANE = 16 * 16 + 16 + 1
-"""Up to which size the planes are listed unless asked otherwise; larger ones can be built all the
-same.
-"""
+"""Default limit of `sizes_with_plane`.  Larger planes can be built."""
 
 
 class VotingSets(Mapping[ProcessId, tuple[ProcessId, ...]]):
-    """The voting set of every process, in ascending order.  It does not change.
+    """The voting set of every process, in ascending order.  Immutable.
 
-    Any sets can be written down, also wrong ones; `check` says whether they are voting sets.
+    Sets that do not intersect are accepted; `check` refuses them.
     """
 
     __slots__ = ("_sets",)
@@ -68,13 +67,11 @@ class VotingSets(Mapping[ProcessId, tuple[ProcessId, ...]]):
 
     @property
     def is_regular(self) -> bool:
-        """Whether all sets have the same size, so that everybody's entry costs the same."""
+        """Whether all sets have the same size, so that entries of all processes cost the same."""
         return len({len(voters) for voters in self._sets.values()}) == 1
 
     def check(self) -> VotingSets:
-        """These sets, or `MistakeInPlan` (a `ValueError`) with the reason why they do not exclude
-        each other.
-        """
+        """Return these sets, or raise `MistakeInPlan` (a `ValueError`) if two do not intersect."""
         for process, voters in self._sets.items():
             for voter in voters:
                 if voter not in self._sets:
@@ -115,22 +112,23 @@ def _listed(processes: Processes) -> tuple[ProcessId, ...]:
 
 
 def more_than_half(total: int) -> int:
-    """The smallest number of votes, or the smallest weight, that is more than half of the total."""
+    """Return the smallest number of votes, or weight, that is more than half of the total."""
     return total // 2 + 1
 
 
 def majority(processes: Processes) -> VotingSets:
-    """Each process and those that follow it in a circle, as many as make a majority: everybody
-    votes equally often.
+    """Make voting sets of a majority: each process and those that follow it in a circle.
+
+    All processes are in equally many sets.
     """
     return weighted_majority(dict.fromkeys(_listed(processes), 1))
 
 
 def weighted_majority(weights: Mapping[ProcessId, int]) -> VotingSets:
-    """Each process and as few others as reach, with it, more than half of the total weight.
+    """Make voting sets of more than half of the total weight, with few processes in each.
 
-    The heaviest are taken first; among equals, those that follow the process in a circle, which
-    spreads the work.
+    The heaviest processes are taken first; among equals, those that follow the process in a circle,
+    which spreads the work.
     """
     everybody = _listed(weights)
     for process in everybody:
@@ -155,10 +153,10 @@ def weighted_majority(weights: Mapping[ProcessId, int]) -> VotingSets:
 
 
 def grid(processes: Processes) -> VotingSets:
-    """The row and the column of each process, with the processes written row by row into a square.
+    """Make voting sets of a row and a column of a square that is filled row by row.
 
-    The last row may be shorter, and then the sets differ in size.  They still meet: of two
-    processes in different rows, at least one stands in a full row, and that row has a place in the
+    The last row may be shorter, and then the sets differ in size.  They still intersect: of two
+    processes in different rows, at least one is in a full row, and that row has a cell in the
     column of the other.
     """
     everybody = _listed(processes)
@@ -172,12 +170,11 @@ def grid(processes: Processes) -> VotingSets:
 
 
 def projective_plane(processes: Processes) -> VotingSets:
-    """The lines of a finite projective plane of order q: K = q + 1, and any two sets meet in
-    exactly one process.
+    """Make voting sets from the lines of a finite projective plane of order q, with K = q + 1.
 
-    Exists for N = q^2 + q + 1 processes where q is a power of a prime; for other q no plane is
-    known, and for some it is proved that there is none.  Every process also votes in exactly K
-    sets, so the work is equal.
+    Any two sets have exactly one process in common.  Planes exist for N = q^2 + q + 1 processes
+    where q is a power of a prime; for other q no plane is known, and for some it is proved that
+    there is none.  Every process votes in exactly K sets, so the work is equal.
     """
     everybody = _listed(processes)
     size = len(everybody)
@@ -199,7 +196,7 @@ def projective_plane(processes: Processes) -> VotingSets:
 
 
 def sizes_with_plane(largest: int = LARGEST_PLANE) -> tuple[int, ...]:
-    """The numbers of processes up to the given one for which `projective_plane` can be built."""
+    """Return the numbers of processes up to `largest` for which `projective_plane` works."""
     orders = (order for order in range(2, isqrt(max(largest, 0)) + 1) if _prime_of(order))
     return tuple(size for size in map(_size_of, orders) if size <= largest)
 
@@ -214,16 +211,15 @@ def _order_of(size: int) -> int | None:
 
 
 def _nearest_sizes(size: int) -> str:
-    sizes = sizes_with_plane(
-        4 * size + 7
-    )  # there is a prime between any number and its double, so this goes far enough
+    # There is a prime between any number and its double, so this is far enough.
+    sizes = sizes_with_plane(4 * size + 7)
     below = [each for each in sizes if each < size][-1:]
     above = [each for each in sizes if each > size][:1]
     return " or ".join(map(str, below + above))
 
 
 def _prime_of(order: int) -> int | None:
-    """The prime of which the number is a power, if there is one."""
+    """Return the prime of which the number is a power, or None."""
     if order < 2:
         return None
     prime = next((factor for factor in range(2, isqrt(order) + 1) if order % factor == 0), order)
@@ -246,9 +242,7 @@ constant first.
 
 @cache
 def _difference_set(order: int) -> tuple[int, ...]:
-    """The exponents modulo N of one line, the span of 1 and g, in ascending order: Singer's
-    difference set.
-    """
+    """Return Singer's difference set: the exponents modulo N of the line spanned by 1 and g."""
     prime = _prime_of(order)
     assert prime is not None, "the order of a plane is a power of a prime"
     degree = (
@@ -270,11 +264,11 @@ def _sum(one: Element, other: Element, prime: int) -> Element:
 
 
 def _powers_of_generator(prime: int, degree: int) -> list[Element]:
-    """All elements of GF(p^m) but 0, as the powers of a generator: 1, g, g^2, ...
+    """List all elements of GF(p^m) but 0, as the powers of a generator: 1, g, g^2, ...
 
-    Tries one polynomial after the other as the one that g is a root of.  If the powers of g run
-    through all p^m - 1 elements before they repeat, each of these has an inverse, and so the ring
-    is the field.
+    Polynomials are tried one after the other as the one that g is a root of.  If the powers of g
+    run through all p^m - 1 elements before they repeat, each of these has an inverse, and so the
+    ring is the field.
     """
     one: Element = (1,) + (0,) * (degree - 1)
     for lower in product(range(prime), repeat=degree):
@@ -290,7 +284,7 @@ def _powers_of_generator(prime: int, degree: int) -> list[Element]:
 
 
 def _times_generator(element: Element, lower: Element, prime: int) -> Element:
-    """One multiplication by g, where g^m is the polynomial with the given coefficients."""
+    """Multiply by g, where g^m is the polynomial with the given coefficients."""
     carry = element[-1]
     return tuple(
         (below + carry * coefficient) % prime

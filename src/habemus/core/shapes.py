@@ -1,9 +1,9 @@
-"""What a variable may hold, derived from its declared type.
+"""Shapes: conversions of a variable, derived from its declared type.
 
-A runtime must be able to take the state of a process as one hashable value, put it back, write it
-to a file and read it again.  All four follow from the declared type, so nobody writes them by hand:
-a `Shape` is that type, understood.  A type that could not be captured is refused when the class is
-made, with the variable's name, and not at the first hash in the middle of a search.
+A runtime must be able to capture the state of a process as one hashable value, restore it, write it
+to a file and read it again.  A `Shape` derives all four from the declared type.  A type that cannot
+be captured is refused when the class is made, with the name of the variable, and not at the first
+hash in the middle of a search.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Annotated, Any, NamedTuple
 
 Convert = Callable[[Any], Any]
 Names = Mapping[int, int]
-"""Ids of processes, and the ids that take their place."""
+"""Ids of processes, and the ids that replace them."""
 
 IS_PROCESS = object()
 """Marks an int that is the id of a process, in `Annotated[int, IS_PROCESS]`."""
@@ -29,11 +29,11 @@ class UnsupportedType(TypeError):
 
 
 class Malformed(ValueError):
-    """Text from outside that does not describe a value of the declared type."""
+    """Encoded input that does not describe a value of the declared type."""
 
 
 class Shape(NamedTuple):
-    """How values of one type are captured, restored, written and read."""
+    """Functions that capture, restore, encode and decode the values of one type."""
 
     name: str
     mutable: bool
@@ -41,15 +41,13 @@ class Shape(NamedTuple):
     thaw: Convert | None
     plain: Convert | None  # to what JSON can hold; None where the value already is
     parse: Callable[[Any, Mapping[str, type]], Any]  # from what JSON holds; may raise Malformed
-    written: str  # the kind of JSON that it becomes, by which the members of a union are told apart
+    written: str  # the kind of JSON that it becomes, which distinguishes the members of a union
     equals: str  # the kind of values that it may be equal to: True == 1, and an IntEnum is an int
     ordered: bool = True  # whether < puts any two of its values in order
-    renamed: Callable[[Any, Names], Any] | None = (
-        None  # a frozen value with other ids of processes in it; None: it has none
-    )
-    atom: type | None = (
-        None  # what is of exactly this type is a value of the shape, and need not be parsed
-    )
+    renamed: Callable[[Any, Names], Any] | None = None
+    """Exchange the ids of processes in a frozen value; None if it contains none."""
+    atom: type | None = None
+    """A value of exactly this type needs no parsing."""
 
     def frozen(self, value: Any) -> Any:
         return value if self.freeze is None else self.freeze(value)
@@ -75,7 +73,7 @@ def decode_value(found: Any, known: Mapping[str, type]) -> Any:
 
 
 def shape_of(declared: Any) -> Shape:
-    """The shape of a declared type, or `UnsupportedType` with the reason."""
+    """Return the shape of a declared type, or raise `UnsupportedType` with the reason."""
     while typing.get_origin(declared) is Annotated:
         declared, *marks = typing.get_args(declared)
         if IS_PROCESS in marks:
@@ -124,7 +122,7 @@ def _expect(condition: bool, expected: str, found: Any) -> None:
 
 
 def shown(found: Any) -> str:
-    """What was found, cut short; never the whole of it, which may be large or nested without end."""
+    """Return a short repr of untrusted input, which may be large or deeply nested."""
     return reprlib.repr(found)[:60]
 
 
@@ -191,8 +189,8 @@ def _enum(declared: type[Enum]) -> Shape:
 def _value(declared: type) -> Shape:
     # Called through the module, because the value types replace these functions.
     def parse(found: Any, known: Mapping[str, type]) -> Any:
-        # What stands inside a value may be of the declared type itself, which nobody handles, or
-        # come from another part.
+        # A value inside another one may be of the declared type, which has no handler, or belong
+        # to another part.
         value = decode_value(
             found, {**getattr(known, "inside", known), declared.__name__: declared}
         )
@@ -213,7 +211,7 @@ def _value(declared: type) -> Shape:
 
 
 def renamed_value(value: Any, names: Names) -> Any:
-    """A message, timer or indication with other ids of processes in its fields."""
+    """Return a message, timer or indication with the ids of processes in its fields exchanged."""
     fields: dict[str, Shape] = type(value).__fields__
     if all(shape.renamed is None for shape in fields.values()):
         return value
@@ -229,7 +227,7 @@ def _renamed(shape: Shape, value: Any, names: Names) -> Any:
 def _renaming(
     item: Shape, into: Callable[[Iterable[Any]], Any]
 ) -> Callable[[Any, Names], Any] | None:
-    """For what holds many of one shape."""
+    """Make the function that exchanges ids in a collection of values of one shape."""
     rename = item.renamed
     return (
         None
@@ -458,7 +456,7 @@ def _union(arguments: tuple[Any, ...]) -> Shape:
 
 
 def is_of(declared: Any, value: Any) -> bool:
-    """Whether a value that a plan gives is of the declared type; a tuple may stand for a list, a
+    """Whether a value given by a plan is of the declared type; a tuple may stand for a list, a
     frozenset for a set.
     """
     while typing.get_origin(declared) is Annotated:
@@ -500,9 +498,7 @@ def is_of(declared: Any, value: Any) -> bool:
 
 
 def order_of(value: Any) -> Any:
-    """A key that puts any immutable values in one order, also where `<` does not: None, enums,
-    frozensets.
-    """
+    """Return a sort key for any immutable value; `<` is not defined for None and enums."""
     if isinstance(value, Enum):
         return (3, type(value).__qualname__, list(type(value)).index(value))
     if value is None:
@@ -523,7 +519,7 @@ def _sorting(item: Shape) -> Callable[[Iterable[Any]], list[Any]]:
 
 
 def plain_of(value: Any) -> Any:
-    """The JSON form of an immutable value whose declared type is not at hand."""
+    """Return the JSON form of an immutable value whose declared type is unknown here."""
     if isinstance(value, Enum):
         return value.name
     if value is None or isinstance(value, int | str):

@@ -1,4 +1,4 @@
-"""What of a node survives a crash: its durable variables, taken, written down and read again."""
+"""Durable variables of a node: read, encoded for stable storage, and decoded again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Stable:
         self._taken = [(each.port, each.name, each.shape.freeze) for each in self._variables]
 
     def taken(self, parts: Sequence[Process]) -> tuple[Any, ...]:
-        """Their values now, to be compared with what they were."""
+        """Return the current values in a form that can be compared with earlier ones."""
         return tuple(
             [
                 getattr(parts[port], name) if freeze is None else freeze(getattr(parts[port], name))
@@ -41,14 +41,15 @@ class Stable:
         )
 
     def plain(self, parts: Sequence[Process]) -> list[Any]:
-        """Their values now, as JSON can hold them."""
+        """Return the current values in a form that JSON can hold."""
         return [
             each.shape.to_plain(getattr(parts[each.port], each.name)) for each in self._variables
         ]
 
     def state(self, plain: Any) -> State:
-        """The state with which a process comes back that had stored this; `Malformed` if it cannot
-        have.
+        """Return the state in which a process recovers that had stored these values.
+
+        Raises `Malformed` if they are not values of the durable variables.
         """
         if not isinstance(plain, list) or len(plain) != len(self._variables):
             raise Malformed(f"{len(self._variables)} durable variables were expected")

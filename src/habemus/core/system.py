@@ -1,4 +1,4 @@
-"""A system: who takes part, by which plan, and who can speak to whom."""
+"""A system: its processes, their plans, and the topology of links between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Edges = Iterable[tuple[ProcessId, ProcessId]]
 
 
 class Topology:
-    """Who can speak to whom: the neighbours of every process, in order."""
+    """The neighbours of every process, in order.  Only neighbours can exchange messages."""
 
     def __init__(self, name: str, neighbours: Mapping[ProcessId, tuple[ProcessId, ...]]) -> None:
         self.name = name
@@ -77,8 +77,9 @@ def _listed(processes: Iterable[ProcessId]) -> tuple[ProcessId, ...]:
 
 
 def _first_repeated(processes: tuple[ProcessId, ...]) -> ProcessId | None:
-    """The first that is named more than once.  Looked for only if there is one: rings may have a
-    million processes.
+    """Return the first process that is named more than once, if any.
+
+    The quadratic search runs only if there is one: rings may have a million processes.
     """
     if len(set(processes)) == len(processes):
         return None
@@ -93,9 +94,7 @@ def complete(processes: Iterable[ProcessId]) -> Topology:
 
 
 def ring(processes: Iterable[ProcessId]) -> Topology:
-    """Each has its predecessor and its successor, in this order; in a ring of two these are the
-    same.
-    """
+    """Make a ring: the neighbours of a process are its predecessor and its successor."""
     around = _listed(processes)
     size = len(around)
     neighbours = {
@@ -116,7 +115,7 @@ def star(processes: Iterable[ProcessId]) -> Topology:
 
 
 def grid(processes: Iterable[ProcessId]) -> Topology:
-    """Rows of equal length, as near to a square as the number allows; the last row may be shorter."""
+    """Make a grid that is as square as possible; the last row may be shorter."""
     cells = _listed(processes)
     width = max(1, round(len(cells) ** 0.5))
     sideways = ((cells[i], cells[i + 1]) for i in range(len(cells) - 1) if (i + 1) % width)
@@ -125,7 +124,7 @@ def grid(processes: Iterable[ProcessId]) -> Topology:
 
 
 def tree(processes: Iterable[ProcessId]) -> Topology:
-    """A binary tree, filled level by level."""
+    """Make a binary tree, filled level by level."""
     nodes = _listed(processes)
     return Topology.of_edges(
         "tree", nodes, ((nodes[(i - 1) // 2], nodes[i]) for i in range(1, len(nodes)))
@@ -135,9 +134,7 @@ def tree(processes: Iterable[ProcessId]) -> Topology:
 def random_connected(
     processes: Iterable[ProcessId], seed: int = 0, extra: int | None = None
 ) -> Topology:
-    """A random tree and some more edges (as many as there are processes, unless told): always
-    connected.
-    """
+    """Make a random tree with `extra` more edges; by default, as many as there are processes."""
     import random  # takes a while to load, and no other topology needs it
 
     draw = random.Random(seed)
@@ -167,7 +164,7 @@ TOPOLOGIES: dict[str, Callable[[Iterable[ProcessId]], Topology]] = {
 
 @dataclass(frozen=True)
 class System:
-    """The participants of a run.  `clients` are those whose application asks for something."""
+    """The processes of a run.  `clients` are those whose application makes requests."""
 
     plans: Mapping[ProcessId, Process]
     topology: Topology

@@ -1,4 +1,4 @@
-"""Values: what processes exchange, what their timers carry, what components tell each other.
+"""Values: messages, timers and indications.
 
 A value is frozen, has slots, and equals another one only if their types are the same: an `Ack()` is
 not a `Release()`, even though neither has a field.  Equality, order and hash are derived from the
@@ -27,7 +27,7 @@ _DERIVED = ("__init__", "__eq__", "__hash__", "__lt__", "__repr__", "__reduce__"
 
 
 def declared_names(namespace: Mapping[str, Any]) -> list[str]:
-    """The names annotated in a class body, in order, without those marked ClassVar."""
+    """Return the names annotated in a class body, in order, without those marked ClassVar."""
     annotations = namespace.get("__annotations__")  # before 3.14, and under the future import
     if annotations is None:
         annotations = _deferred_annotations(namespace)
@@ -52,11 +52,11 @@ def _is_class_variable(declared: Any) -> bool:
 
 
 def hints_of(cls: type, definition: types.FrameType | None) -> dict[str, Any]:
-    """The declared types of a class, with names of the place of its definition in sight."""
+    """Return the declared types of a class, resolved with the names visible at its definition."""
     inside = {name: member for name, member in cls.__dict__.items() if isinstance(member, type)}
     try:
-        # Only the names of this class: those of its bases were resolved where the bases stand, and
-        # may not be known here.
+        # Only the names of this class: those of its bases were resolved where the bases are
+        # defined, and may be unknown here.
         own = type(
             cls.__name__,
             (),
@@ -74,7 +74,7 @@ def hints_of(cls: type, definition: types.FrameType | None) -> dict[str, Any]:
 
 
 class ValueType(type):
-    """Makes value classes: slots from the annotations, and the methods that depend on them."""
+    """Metaclass of values: derives slots and methods from the annotations."""
 
     __fields__: dict[str, Shape]
 
@@ -124,8 +124,9 @@ class ValueType(type):
 
 
 def _methods(cls: ValueType, fields: dict[str, Shape], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Writes the methods that the fields determine, as straight code: they are on every runtime's
-    hot path.
+    """Generate the methods that the fields determine, as straight-line code.
+
+    They are on the hot path of every runtime.
     """
     scope: dict[str, Any] = {"cls": cls, "required": _REQUIRED}
     # A field may have any name, so these names have a form that no field has.
@@ -151,13 +152,14 @@ def __hash__(self): return hash((cls, {values}))
 def __lt__(self, other):
     if self.__class__ is other.__class__: return ({mine}) < ({others})
     if not isinstance(other, Value): return NotImplemented
-    return (self.__class__.__qualname__, self.__class__.__module__) < (other.__class__.__qualname__, other.__class__.__module__)
+    one, two = self.__class__, other.__class__
+    return (one.__qualname__, one.__module__) < (two.__qualname__, two.__module__)
 def __repr__(self): return f"{cls.__name__}({shown})"
 def __reduce__(self): return (cls, ({values}))
 """
     exec(compile(source, f"<value {cls.__qualname__}>", "exec"), scope)
     if not fields:
-        del scope["__init__"]  # that of object does as little, and faster
+        del scope["__init__"]  # object's own does the same, and is faster
     return {name: scope[name] for name in _DERIVED if name in scope}
 
 
@@ -175,21 +177,23 @@ class Value(metaclass=ValueType):
         raise AttributeError(f"{type(self).__name__} is a value and does not change; {name} stays")
 
     def __lt__(self, other: Value) -> bool:
-        raise AssertionError(
-            "written for each class by its metaclass"
-        )  # declared here so that sorted() type-checks
+        # Declared here so that sorted() type-checks.
+        raise AssertionError("the metaclass generates this method for each class")
 
 
 class Message(Value):
-    """Sent from one process to another.  Its handler takes the sender and the message."""
+    """A value sent from one process to another.  Its handler takes the sender and the message."""
 
 
 class Timer(Value):
-    """What a timer carries.  Setting an equal one again replaces it.  Its handler takes the timer."""
+    """A value that identifies a timer.  Setting an equal one again replaces it.
+
+    Its handler takes the timer.
+    """
 
 
 class Indication(Value):
-    """What a component tells the one above it.  Its handler takes the indication."""
+    """A value sent by a component to the one above it.  Its handler takes the indication."""
 
 
 def _encode(value: Value) -> Any:
@@ -231,12 +235,12 @@ shapes.decode_value = _decode
 
 
 def to_plain(value: Value) -> Any:
-    """The value as JSON can hold it: one key, the type's name, over the fields."""
+    """Return the value in a form that JSON can hold: the name of its type over its fields."""
     return _encode(value)
 
 
 def from_plain(found: Any, known: Mapping[str, type]) -> Value:
-    """The value that `to_plain` wrote, of one of the known types, or `Malformed`."""
+    """Decode what `to_plain` returned; raise `Malformed` if it is of none of the known types."""
     return _decode(found, known)
 
 
@@ -244,10 +248,10 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
 
 
 def canonical(plain: Any) -> str:
-    """The one way in which a plain value is written as text; digests and sizes rest on it."""
+    """Encode a plain value as its canonical text, on which digests and sizes depend."""
     return _ENCODER.encode(plain)
 
 
 def size_of(value: Value) -> int:
-    """Bytes of a message: the length of its canonical text."""
+    """Return the size of a message in bytes: the length of its canonical text."""
     return len(canonical(_encode(value)))

@@ -154,7 +154,7 @@ class Simulation:
         self._begun = False
         self._delivered = 0
         self.log.clear()
-        if self.record >= Record.MESSAGES:
+        if self._transport.records:
             self._recorder = self._new_recorder()
         self._calendar.clear()
         self._transport.reset()
@@ -181,10 +181,10 @@ class Simulation:
         gc.set_threshold(200_000, 50, 50)
         try:
             reason = self._run(until, events, progress)
+            self._drain_to_observers()
+            return Ending(reason, self._calendar.now, self._delivered, self._transport.sent)
         finally:
             gc.set_threshold(*before)
-        self._drain_to_observers()
-        return Ending(reason, self._calendar.now, self._delivered, self._transport.sent)
 
     def _run(
         self, until: int | None, events: int | None, progress: Callable[[int, int], None] | None
@@ -214,7 +214,7 @@ class Simulation:
     def _begin(self) -> None:
         self._injector.schedule()
         for process in self._stepper.stacks:
-            if self.record >= Record.REQUESTS:
+            if self._stepper.records:
                 self.log.append(Event(self._calendar.now, process, "start"))
             self._stepper.perform(process, "on_start")
         self._application.begin(self.system.clients)
@@ -232,7 +232,7 @@ class Simulation:
         """Process up to so many events and return whether any are left."""
         calendar, targets = self._calendar, self._stepper.targets
         instants, take, put_back = calendar.instants, calendar.buckets.pop, calendar.put_back
-        messages, log = self.record >= Record.MESSAGES, self.log.append
+        messages, log = self._transport.records, self.log.append
         message: Any = None
         sender = address = CONTROL
         left = budget
