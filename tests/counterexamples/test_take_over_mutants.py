@@ -18,9 +18,9 @@ from habemus.algorithms.mutex.elected_coordinator import (
     ElectedCoordinatorLeased,
 )
 from habemus.algorithms.mutex.elected_coordinator_participant import Loan, Record
-from habemus.analysis.numbers.ranges import Sizes
-from habemus.analysis.sweeps.seeded_setups import Draw
-from habemus.analysis.sweeps.sweep import Piece, Tally, tally_of
+from habemus.analysis.numbers.ranges import SizeRange
+from habemus.analysis.sweeps.seeded_setups import SeededSetups
+from habemus.analysis.sweeps.sweep import SeedBatch, Tally, tally_of
 from habemus.catalog.entries import Entry, entry_of, find
 from habemus.core import ProcessId, System
 from habemus.core.system import complete
@@ -113,7 +113,7 @@ class EndsTheLeaseAtAThird(ElectedCoordinatorLeased):
 
 # The sweep.
 
-DRAW = Draw(Sizes(2, 6), crashes=True)
+DRAW = SeededSetups(SizeRange(2, 6), crashes=True)
 
 GALLERY: list[tuple[type[Terms] | type[ElectedCoordinator], int, str]] = [
     (ForgetsItsVote, 53, "E1"),
@@ -129,7 +129,7 @@ GALLERY: list[tuple[type[Terms] | type[ElectedCoordinator], int, str]] = [
 
 def swept(entry: Entry, seed: int, monkeypatch: pytest.MonkeyPatch) -> Tally:
     monkeypatch.setattr(habemus.analysis.sweeps.sweep, "find", lambda _: entry)
-    return tally_of(Piece(entry.name, DRAW, seed, 1))
+    return tally_of(SeedBatch(entry.name, DRAW, seed, 1))
 
 
 @pytest.mark.parametrize(

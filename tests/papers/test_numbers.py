@@ -8,20 +8,20 @@ from math import comb, log
 import pytest
 
 from habemus.analysis.numbers.growth import Growth, lines
-from habemus.analysis.numbers.ranges import Sizes
+from habemus.analysis.numbers.ranges import SizeRange
 from habemus.analysis.numbers.timeouts import cheapest, check, costs, of_law
 from habemus.analysis.numbers.violation import (
-    Cell,
     Experiment,
+    ViolationQuery,
+    batches,
     chance,
     contradicted,
     experiments,
-    pieces,
     scientific,
     smallest_quorum,
 )
 
-SOURCE = Cell(32, 24, chance("0.0001"))
+SOURCE = ViolationQuery(32, 24, chance("0.0001"))
 GRID = [(3, 2), (5, 3), (5, 4), (7, 4), (7, 5), (9, 6)]
 CHANCES = ["0.01", "0.03", "0.1", "0.2", "0.3"]
 
@@ -41,7 +41,7 @@ def test_the_example_of_the_notes() -> None:
 
 
 def test_the_whole_intersection_and_the_formula_differ_by_the_number_of_intersections() -> None:
-    given = Cell(32, 24, SOURCE.p, "given").probability
+    given = ViolationQuery(32, 24, SOURCE.p, "given").probability
     assert given == Fraction(1, 10**64)
     assert float(SOURCE.probability / given) == pytest.approx(comb(24, 16), rel=0.001)
 
@@ -58,8 +58,8 @@ def inside(made: list[Experiment]) -> float:
 
 def test_plain_runs_of_the_algorithm_agree_with_the_formula_over_a_grid() -> None:
     """The theory lies in the 95 % interval in at least 95 % of the cells."""
-    cells = [Cell(n, m, chance(p)) for n, m in GRID for p in CHANCES]
-    made = experiments(pieces(cells, 120, "plain"), 1)
+    cells = [ViolationQuery(n, m, chance(p)) for n, m in GRID for p in CHANCES]
+    made = experiments(batches(cells, 120, "plain"), 1)
     assert all(each.is_plain and each.runs == 120 for each in made)
     assert sum(each.violations for each in made) > 400
     assert inside(made) >= 0.95
@@ -69,9 +69,11 @@ def test_plain_runs_of_the_algorithm_agree_with_the_formula_over_a_grid() -> Non
 @pytest.mark.parametrize("case", ["worst", "given", "first"])
 def test_weighted_runs_agree_where_plain_ones_would_see_nothing(case: str) -> None:
     cells = [
-        Cell(n, m, chance(p), case) for n, m in ((5, 4), (7, 5), (7, 6)) for p in ("1e-3", "1e-6")
+        ViolationQuery(n, m, chance(p), case)
+        for n, m in ((5, 4), (7, 5), (7, 6))
+        for p in ("1e-3", "1e-6")
     ]
-    made = experiments(pieces(cells, 100), 1)
+    made = experiments(batches(cells, 100), 1)
     assert all(not each.is_plain and each.cell.probability * each.runs < 1 for each in made)
     assert all(0.25 < each.violations / each.runs < 0.85 for each in made)
     assert not contradicted(made)
@@ -80,16 +82,16 @@ def test_weighted_runs_agree_where_plain_ones_would_see_nothing(case: str) -> No
 
 
 def test_weighted_runs_reach_the_example_of_the_notes() -> None:
-    (made,) = experiments(pieces([SOURCE], 250), 1)
+    (made,) = experiments(batches([SOURCE], 250), 1)
     low, high = made.interval()
     assert low <= SOURCE.probability <= high
     assert Fraction(1, 10**60) < low < high < Fraction(1, 10**58)
 
 
 def test_plain_and_weighted_runs_agree_with_each_other() -> None:
-    cells = [Cell(5, 3, chance("0.1"), case) for case in ("worst", "given")]
+    cells = [ViolationQuery(5, 3, chance("0.1"), case) for case in ("worst", "given")]
     for plain, weighted in zip(
-        *(experiments(pieces(cells, 300, how), 1) for how in ("plain", "weighted")), strict=True
+        *(experiments(batches(cells, 300, how), 1) for how in ("plain", "weighted")), strict=True
     ):
         assert (
             plain.interval()[0] < weighted.interval()[1]
@@ -120,7 +122,7 @@ def test_the_answer_to_the_question_of_the_notes_changes_where_waiting_costs_as_
 
 
 def law_of(algorithm: str, low: int, high: int, repeats: int = 1) -> str:
-    growth = Growth((algorithm,), Sizes(low, high), points=7, repeats=repeats)
+    growth = Growth((algorithm,), SizeRange(low, high), points=7, repeats=repeats)
     return lines(growth, growth.measure(1))[0].best.law
 
 
@@ -142,6 +144,6 @@ def test_messages_grow_as_the_notes_say(algorithm: str, law: str) -> None:
 
 
 def test_formulas_are_met_at_every_size() -> None:
-    growth = Growth(("ricart-agrawala", "maekawa", "quorum"), Sizes(2, 20), points=5)
+    growth = Growth(("ricart-agrawala", "maekawa", "quorum"), SizeRange(2, 20), points=5)
     for line in lines(growth, growth.measure(1)):
         assert not line.furthest_from_formula

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from habemus.analysis.numbers import ranges
-from habemus.analysis.numbers.compare import Comparison, Row, safe_mutexes
+from habemus.analysis.numbers.compare import Comparison, ComparisonRow, safe_mutexes
 from habemus.catalog.entries import find
 from habemus.experiments.results import table_html
 from habemus.runs.setup import Setup
@@ -18,7 +18,7 @@ class ComparisonResult:
     """Costs of several algorithms under one workload, measured, with the formulas beside them."""
 
     _comparison: Comparison
-    _rows: tuple[Row, ...]
+    _rows: tuple[ComparisonRow, ...]
 
     def __repr__(self) -> str:
         return (

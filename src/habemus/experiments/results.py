@@ -12,7 +12,7 @@ from typing import Any
 from habemus.core.properties import Finding, Verdict
 from habemus.runs.check import CheckReport
 from habemus.runs.simulate import Report
-from habemus.scenarios import Outcome
+from habemus.scenarios import ScenarioOutcome
 from habemus.traces import Trace
 
 COLOURS = {Verdict.HOLDS: "#1b7837", Verdict.VIOLATED: "#b2182b", Verdict.UNDECIDED: "#8a6d00"}
@@ -164,7 +164,7 @@ class RunResult(_Result):
 class ScenarioResult(RunResult):
     """What came of a scenario, and whether that is its known outcome."""
 
-    _outcome: Outcome
+    _outcome: ScenarioOutcome
 
     def __repr__(self) -> str:
         known = "as expected" if self.as_expected else f"expected {self.expected}"

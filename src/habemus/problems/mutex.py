@@ -56,8 +56,8 @@ class Mutex(Process):
     they can leave.
     """
 
-    hears_wishes: ClassVar[bool] = False
-    """Whether whoever is inside hears that others want to enter."""
+    sees_waiters: ClassVar[bool] = False
+    """True if the process inside learns that others wait to enter."""
 
     @request
     @abstractmethod

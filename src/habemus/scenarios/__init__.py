@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 from functools import cache
 
-from habemus.scenarios.scenario import Outcome, Scenario, UnknownScenario, suggest
+from habemus.scenarios.scenario import Scenario, ScenarioOutcome, UnknownScenario, suggest
 
 
 @cache
@@ -26,4 +26,4 @@ def find(name: str) -> Scenario:
     return known[name]
 
 
-__all__ = ["Outcome", "Scenario", "UnknownScenario", "find", "scenarios"]
+__all__ = ["Scenario", "ScenarioOutcome", "UnknownScenario", "find", "scenarios"]

@@ -32,15 +32,15 @@ class Scenario:
     def expected(self) -> str:
         return f"{', '.join(self.violates)} violated" if self.violates else "all hold"
 
-    def run(self, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    def run(self, progress: Callable[[int, int], None] | None = None) -> ScenarioOutcome:
         report = execute(self.setup, progress=progress)
         if report.trace is not None:
             report.trace = replace(report.trace, title=self.title)
-        return Outcome(self, report)
+        return ScenarioOutcome(self, report)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ScenarioOutcome:
     scenario: Scenario
     report: Report
 

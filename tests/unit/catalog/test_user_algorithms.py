@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from habemus.analysis.numbers.ranges import sizes
-from habemus.analysis.sweeps.seeded_setups import Draw
+from habemus.analysis.sweeps.seeded_setups import SeededSetups
 from habemus.analysis.sweeps.sweep import Sweep
 from habemus.catalog.entries import CannotLoad, find
 from habemus.core import MistakeInAlgorithm
@@ -241,7 +241,7 @@ def test_what_no_step_can_do_is_no_fault_of_the_search(write: Write, body: str, 
 
 def test_worker_processes_find_it(write: Write) -> None:
     path = write("mine.py", OWN.format(body="pass"))
-    sweep = Sweep((f"{path}:MyMutex",), Draw(sizes("2..3")), seeds=60)
+    sweep = Sweep((f"{path}:MyMutex",), SeededSetups(sizes("2..3")), seeds=60)
     sweep.run(jobs=2)
     assert sweep.made == 60
     assert sweep.verdict is Verdict.HOLDS

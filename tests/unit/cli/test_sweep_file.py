@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from habemus.analysis.sweeps.grid_rows import Pieces, Row, rows_of
+from habemus.analysis.sweeps.grid_rows import GridRow, RunBatches, rows_of
 from habemus.cli import main
 from habemus.cli.commands import sweep_file
 
@@ -209,7 +209,7 @@ def test_killed_and_resumed_and_on_a_cluster_that_loses_a_worker(tmp_path: Path)
 def test_an_interrupt_leaves_something_to_go_on_from(
     habemus: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(pieces: Pieces) -> Generator[list[Row], None, None]:
+    def interrupted(pieces: RunBatches) -> Generator[list[GridRow], None, None]:
         for piece in pieces[:5]:
             yield rows_of(piece)
         signal.raise_signal(signal.SIGINT)

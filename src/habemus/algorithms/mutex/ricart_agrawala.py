@@ -47,7 +47,7 @@ RELEASED, WANTED, HELD = Standing
 
 class RicartAgrawala(Mutex):
     name = "ricart-agrawala"
-    hears_wishes = True
+    sees_waiters = True
 
     notices: Const[bool] = False
     tick: Const[int] = (

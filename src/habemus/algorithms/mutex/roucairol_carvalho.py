@@ -31,7 +31,7 @@ from habemus.problems.mutex import Costs, Mutex
 
 class RoucairolCarvalho(Mutex):
     name = "roucairol-carvalho"
-    hears_wishes = True
+    sees_waiters = True
 
     clock: int = 0
     state: Standing = RELEASED

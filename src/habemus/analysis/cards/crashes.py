@@ -58,7 +58,7 @@ class Struck(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
+class CrashCell:
     """What became of one algorithm when one role crashed."""
 
     algorithm: str
@@ -95,7 +95,7 @@ def check(entry: Entry) -> None:
         )
 
 
-def cells(entry: Entry, recover: bool) -> list[Cell]:
+def cells(entry: Entry, recover: bool) -> list[CrashCell]:
     """One for each role that the algorithm has."""
     struck = {
         "holder": Struck(HOLDER, f"{HOLDER}@Granted#1", TITLES["holder"]),
@@ -150,7 +150,7 @@ def _run(entry: Entry, asks: tuple[str, ...], faults: tuple[tuple[str, str], ...
     )
 
 
-def _cell(entry: Entry, role: str, struck: Struck, recover: bool) -> Cell:
+def _cell(entry: Entry, role: str, struck: Struck, recover: bool) -> CrashCell:
     faults = [("crash", struck.crash)]
     if recover:
         faults.append(("recover", f"{struck.process}@{BACK}"))
@@ -160,7 +160,7 @@ def _cell(entry: Entry, role: str, struck: Struck, recover: bool) -> Cell:
     trace = replace(report.trace, title=f"{entry.name}: {struck.title} crashes{back}")
     properties = {finding.name: finding.verdict.value for finding in report.findings}
     name = report.system.label(struck.process)
-    return Cell(
+    return CrashCell(
         entry.name,
         role,
         struck.title,
@@ -279,7 +279,7 @@ _EXPLAINED = (
 )
 
 
-def _verdicts(cell: Cell) -> str:
+def _verdicts(cell: CrashCell) -> str:
     violated = [
         name for name, verdict in cell.properties.items() if verdict == Verdict.VIOLATED.value
     ]

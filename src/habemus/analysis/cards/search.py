@@ -182,7 +182,7 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Task:
+class CardTask:
     """A search, tried with each size until one comes to its end, and the cells that rest on it."""
 
     algorithm: str
@@ -201,13 +201,13 @@ class Found(NamedTuple):
     ]  # of each property, with the steps or the reason
 
 
-def tasks_of(entry: Entry) -> list[Task]:
+def tasks_of(entry: Entry) -> list[CardTask]:
     """All searches that the card of an algorithm rests on."""
     if entry.problem.model is None or entry.name in NOT_SEARCHED:
         return []
     bounds = BOUNDS.get(entry.name, Bounds())
     properties = PROPERTIES[entry.problem.name]
-    tasks: list[Task] = []
+    tasks: list[CardTask] = []
     for timing in bounds.timings:
         for model, given in _models(entry, bounds).items():
             models = (
@@ -265,7 +265,7 @@ def _tasks(
     models: tuple[str, ...],
     properties: tuple[str, ...],
     changes: Mapping[str, Any],
-) -> list[Task]:
+) -> list[CardTask]:
     common: dict[str, Any] = {
         "options": bounds.options,
         "initial": bounds.initial,
@@ -290,7 +290,7 @@ def _tasks(
         and {"recovery", "amnesia"} & set(models)
     ):
         checks = (_of_three(entry, common, bounds.forgetting), *checks)
-    return [Task(entry.name, timing, models, properties, checks)]
+    return [CardTask(entry.name, timing, models, properties, checks)]
 
 
 def _of_three(entry: Entry, common: Mapping[str, Any], limit: int) -> Check:
@@ -307,7 +307,7 @@ def _of_three(entry: Entry, common: Mapping[str, Any], limit: int) -> Check:
 # Searching.
 
 
-def search(task: Task) -> list[Found]:
+def search(task: CardTask) -> list[Found]:
     """Makes the searches of a task, from the largest size on, until nothing more is to be learned."""
     found: list[Found] = []
     for check in task.checks:
@@ -345,7 +345,7 @@ def make(
     """The cards of these algorithms.  They are the same whoever works on them, and in which order."""
     chosen = list(dict.fromkeys(names))
     tasks = [task for name in chosen for task in tasks_of(find(name))]
-    found: dict[Task, list[Found]] = {}
+    found: dict[CardTask, list[Found]] = {}
     for done, (task, result) in enumerate(results(search, tasks, jobs), start=1):
         found[task] = result
         progress(done, task.algorithm)
@@ -356,7 +356,7 @@ def make(
     ]
 
 
-def _card(entry: Entry, searched: list[tuple[Task, list[Found]]], shown: list[Shown]) -> Card:
+def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: list[Shown]) -> Card:
     card = Card(entry.name, entry.problem.name, fingerprint(entry))
     cells: dict[Place, Cell] = {}
     for task, found in searched:
@@ -494,7 +494,7 @@ def _size(card: Card, cell: Cell) -> int:
 # The page of the documents.
 
 
-class Row(NamedTuple):
+class CardRow(NamedTuple):
     """A line of a table: an algorithm with a timing, and its cells of one property by fault model."""
 
     card: Card
@@ -502,7 +502,7 @@ class Row(NamedTuple):
     cells: dict[str, Cell]
 
 
-def rows_of(made: Iterable[Card], name: str) -> list[Row]:
+def rows_of(made: Iterable[Card], name: str) -> list[CardRow]:
     rows = []
     for card in made:
         for timing in card.timings:
@@ -512,7 +512,7 @@ def rows_of(made: Iterable[Card], name: str) -> list[Row]:
                 if each == timing and one == name
             }
             if cells:
-                rows.append(Row(card, timing, cells))
+                rows.append(CardRow(card, timing, cells))
     return rows
 
 
@@ -588,7 +588,7 @@ def page(made: Sequence[Card]) -> str:
     return "\n".join(lines)
 
 
-def _matrix(rows: list[Row], name: str, says: str) -> list[str]:
+def _matrix(rows: list[CardRow], name: str, says: str) -> list[str]:
     models = [model.name for model in MODELS if any(model.name in row.cells for row in rows)]
     lines = [
         f"### {name}: {says}",

@@ -29,7 +29,7 @@ UNTIMED = ""
 """The timing of algorithms without timers, which is any."""
 
 
-class Model(NamedTuple):
+class FaultModel(NamedTuple):
     """What may go wrong."""
 
     name: str
@@ -37,13 +37,15 @@ class Model(NamedTuple):
 
 
 MODELS = (
-    Model("none", "nothing goes wrong: the links that the algorithm asks for, and nobody crashes"),
-    Model("unordered", "messages overtake each other"),
-    Model("lossy", "messages are lost"),
-    Model("duplicating", "a message comes twice"),
-    Model("crash", "a process crashes, at any moment, for good"),
-    Model("recovery", "a process crashes, and comes back with its stable memory"),
-    Model("amnesia", "a process crashes, and comes back without any memory"),
+    FaultModel(
+        "none", "nothing goes wrong: the links that the algorithm asks for, and nobody crashes"
+    ),
+    FaultModel("unordered", "messages overtake each other"),
+    FaultModel("lossy", "messages are lost"),
+    FaultModel("duplicating", "a message comes twice"),
+    FaultModel("crash", "a process crashes, at any moment, for good"),
+    FaultModel("recovery", "a process crashes, and comes back with its stable memory"),
+    FaultModel("amnesia", "a process crashes, and comes back without any memory"),
 )
 
 

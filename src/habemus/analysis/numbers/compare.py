@@ -21,7 +21,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, NamedTuple
 
 from habemus.algorithms.mutex.maekawa import PLANE_OR_GRID, voting_sets
-from habemus.analysis.numbers.ranges import BadRange, Loads, Sizes
+from habemus.analysis.numbers.ranges import BadRange, Loads, SizeRange
 from habemus.analysis.sweeps.workers import results
 from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry, entries, find
@@ -65,7 +65,7 @@ ELECTION_QUANTITIES = (
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One algorithm at one size and load."""
 
     algorithm: str
@@ -101,7 +101,7 @@ class Comparison:
     """What is compared, with whom, and how."""
 
     algorithms: tuple[str, ...]
-    sizes: Sizes
+    sizes: SizeRange
     loads: Loads | None = None
     points: int = 8
     requests: int = 20
@@ -162,13 +162,13 @@ class Comparison:
             ::-1
         ]
 
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[ComparisonTask]:
         sizes = self.sizes.spread(self.points)
         loads: list[Decimal | None] = (
             [None] if self.is_election else [*(self.loads or DEFAULT_LOAD).spread(self.points)]
         )
         return [
-            Task(self._setup(name, size, load), load)
+            ComparisonTask(self._setup(name, size, load), load)
             for size in sizes
             for load in loads
             for name in self.algorithms
@@ -182,12 +182,14 @@ class Comparison:
         )
         return replace(setup, think=think(notation.time(self.hold), size, load))
 
-    def measure(self, jobs: int, progress: Callable[[int, str], None] | None = None) -> list[Row]:
+    def measure(
+        self, jobs: int, progress: Callable[[int, str], None] | None = None
+    ) -> list[ComparisonRow]:
         """One row for each algorithm at each point, by size and load and then as the algorithms
         were named.
         """
         tasks = self.tasks()
-        rows: dict[Task, Row] = {}
+        rows: dict[ComparisonTask, ComparisonRow] = {}
         for task, row in results(row_of, tasks, jobs):
             rows[task] = row
             if progress is not None:
@@ -205,12 +207,12 @@ def think(hold_us: int, size: int, load: Decimal) -> str:
     return f"0..{longest}"
 
 
-class Task(NamedTuple):
+class ComparisonTask(NamedTuple):
     setup: Setup
     load: Decimal | None
 
 
-def row_of(task: Task) -> Row:
+def row_of(task: ComparisonTask) -> ComparisonRow:
     """Makes the run of one row."""
     setup, load = task
     entry = find(setup.algorithm)
@@ -228,7 +230,7 @@ def row_of(task: Task) -> Row:
     claimed = [
         name for name in report.violated if {name, name.partition("-")[0]} & set(entry.box.ensures)
     ]
-    return Row(
+    return ComparisonRow(
         entry.name,
         setup.n,
         load,
@@ -335,7 +337,7 @@ class Crossing(NamedTuple):
         return self._asdict()
 
 
-def crossings(comparison: Comparison, rows: Sequence[Row]) -> list[Crossing]:
+def crossings(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Crossing]:
     """Where voting in small sets becomes cheaper than asking everybody, if both are compared over a
     range of sizes.
     """
@@ -360,7 +362,7 @@ more.
 """
 
 
-def _crossing_by_formula(name: str, other: str, sizes: Sizes) -> int | None:
+def _crossing_by_formula(name: str, other: str, sizes: SizeRange) -> int | None:
     high = min(sizes.high, LONGEST_FORMULA)
     costs = [
         (size, formula_of(find(name), size), formula_of(find(other), size))
@@ -369,7 +371,7 @@ def _crossing_by_formula(name: str, other: str, sizes: Sizes) -> int | None:
     return _last_change(costs)
 
 
-def _crossing_measured(name: str, other: str, rows: Sequence[Row]) -> int | None:
+def _crossing_measured(name: str, other: str, rows: Sequence[ComparisonRow]) -> int | None:
     by_place = {(row.algorithm, row.n): row.measured["messages_per_entry"] for row in rows}
     return _last_change(
         [

@@ -134,7 +134,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Cell:
+class DetectorSetting:
     """One detector with one setting."""
 
     trial: Trial
@@ -149,7 +149,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Point:
+class DetectorQuality:
     """How good one setting of one detector was.  Times are in microseconds; a pair is one process
     that watches another.
     """
@@ -210,25 +210,27 @@ def check(name: str) -> Entry:
     return entry
 
 
-def cells(trial: Trial, names: Sequence[str]) -> list[Cell]:
+def cells(trial: Trial, names: Sequence[str]) -> list[DetectorSetting]:
     return [
-        Cell(trial, name, option, value, fixed)
+        DetectorSetting(trial, name, option, value, fixed)
         for name in names
         for option, values, fixed in [FAMILIES[name]]
         for value in values
     ]
 
 
-def measure(every: Sequence[Cell], jobs: int, update: Callable[[int, str], None]) -> list[Point]:
+def measure(
+    every: Sequence[DetectorSetting], jobs: int, update: Callable[[int, str], None]
+) -> list[DetectorQuality]:
     """A point for each cell, in their order, whoever is finished first."""
-    found: dict[Cell, Point] = {}
+    found: dict[DetectorSetting, DetectorQuality] = {}
     for cell, point in results(measured, every, jobs):
         found[cell] = point
         update(len(found), f"{cell.detector} {cell.setting}")
     return [found[cell] for cell in every]
 
 
-def measured(cell: Cell) -> Point:
+def measured(cell: DetectorSetting) -> DetectorQuality:
     trial, crashed = cell.trial, cell.trial.n
     options = dict(notation.option(text) for text in (cell.setting, *cell.fixed))
     system = find(cell.detector).system(trial.n, options)
@@ -255,7 +257,7 @@ def measured(cell: Cell) -> Point:
         durations += sum(monitor.mistake_durations)
         ended += len(monitor.mistake_durations)
         watched += moment * trial.n * (trial.n - 1) + PATIENCE * (trial.n - 1) * (trial.n - 2)
-    return Point(
+    return DetectorQuality(
         cell.detector,
         cell.setting,
         tuple(detections),
@@ -313,7 +315,7 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def save_plot(trial: Trial, points: Sequence[Point], path: Path) -> None:
+def save_plot(trial: Trial, points: Sequence[DetectorQuality], path: Path) -> None:
     """Mean detection time against mistakes; below the line of a single mistake lie those that made
     none.
     """
@@ -368,7 +370,7 @@ def _label_in_ms(axes: Any, times: Sequence[float]) -> None:
     axes.set_xticks([], minor=True)
 
 
-def _draw(axes: Any, name: str, mine: Sequence[Point], none: float) -> None:
+def _draw(axes: Any, name: str, mine: Sequence[DetectorQuality], none: float) -> None:
     places = [(point.detection_time or 0) / 1000 for point in mine]
     heights = [point.mistakes_per_hour or none for point in mine]
     colour, mark = COLOURS[name], MARKS[name]

@@ -16,7 +16,13 @@ from dataclasses import dataclass, replace
 from math import log2, sqrt
 from typing import Any
 
-from habemus.analysis.numbers.compare import ELECTION_QUANTITIES, Comparison, Quantity, Row, Task
+from habemus.analysis.numbers.compare import (
+    ELECTION_QUANTITIES,
+    Comparison,
+    ComparisonRow,
+    ComparisonTask,
+    Quantity,
+)
 from habemus.analysis.numbers.compare import MUTEX_QUANTITIES as ALL_MUTEX_QUANTITIES
 from habemus.analysis.numbers.ranges import BadRange
 from habemus.catalog.entries import find
@@ -74,18 +80,18 @@ class Growth(Comparison):
         law = notation.delay(self.delay)
         return self.loads is None and law.mean == law.longest
 
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[ComparisonTask]:
         if self.is_election or self.loads is not None:
             tasks = super().tasks()
         else:
             sizes = self.sizes.spread(self.points)
             tasks = [
-                Task(self._setup(name, size, None), None)
+                ComparisonTask(self._setup(name, size, None), None)
                 for size in sizes
                 for name in self.algorithms
             ]
         return [
-            Task(_arranged(task.setup, repeat), task.load)
+            ComparisonTask(_arranged(task.setup, repeat), task.load)
             for task in tasks
             for repeat in range(self.repeats)
         ]
@@ -98,7 +104,9 @@ class Growth(Comparison):
             total += sum(map(len, system.topology.neighbours.values())) // 2
         return exact(total, self.repeats)
 
-    def measure(self, jobs: int, progress: Callable[[int, str], None] | None = None) -> list[Row]:
+    def measure(
+        self, jobs: int, progress: Callable[[int, str], None] | None = None
+    ) -> list[ComparisonRow]:
         """One row for each algorithm at each size, the average of its runs."""
         rows = super().measure(jobs, progress)
         return [
@@ -113,7 +121,7 @@ def _arranged(setup: Setup, repeat: int) -> Setup:
     return replace(setup, seed=setup.seed + repeat, options=options)
 
 
-def _average(rows: Sequence[Row]) -> Row:
+def _average(rows: Sequence[ComparisonRow]) -> ComparisonRow:
     """The first row with the averages of all; what one run could not show is left out of them."""
     if len(rows) == 1:
         return rows[0]
@@ -214,7 +222,7 @@ class Line:
         }
 
 
-def lines(growth: Growth, rows: Sequence[Row]) -> list[Line]:
+def lines(growth: Growth, rows: Sequence[ComparisonRow]) -> list[Line]:
     """A line for each algorithm and quantity that was measured at enough sizes, in the order of the
     algorithms.
     """

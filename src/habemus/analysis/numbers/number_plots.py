@@ -9,11 +9,18 @@ from typing import Any
 
 from habemus.analysis.numbers.detectors import COLOURS as DETECTOR_COLOURS
 from habemus.analysis.numbers.detectors import MARKS as DETECTOR_MARKS
-from habemus.analysis.numbers.timeouts import MS, Costs, Outcome, Sample, cheapest, curve
+from habemus.analysis.numbers.timeouts import (
+    MS,
+    DetectorCost,
+    Sample,
+    TimeoutCosts,
+    cheapest,
+    curve,
+)
 from habemus.analysis.numbers.violation import (
     LEAST_CHANCE,
-    Cell,
     Experiment,
+    ViolationQuery,
     chance,
     log10,
     quorums,
@@ -29,7 +36,7 @@ STYLES = {"worst": "-", "given": "--"}
 # How likely a violation is.
 
 
-def save_violation(cells: Sequence[Cell], made: Sequence[Experiment], path: Path) -> None:
+def save_violation(cells: Sequence[ViolationQuery], made: Sequence[Experiment], path: Path) -> None:
     """Over m for each P, and over P for each m; where runs were made, what they showed, with its
     interval.
     """
@@ -99,7 +106,7 @@ def _curves(
     label: str,
 ) -> None:
     for case, style in STYLES.items():
-        heights = [log10(Cell(n, m, p, case).probability) for n, m, p in numbers]
+        heights = [log10(ViolationQuery(n, m, p, case).probability) for n, m, p in numbers]
         axes.plot(
             places, heights, style, color=colour, lw=1.2, label=label if case == "worst" else None
         )
@@ -130,7 +137,7 @@ def _shown(axes: Any, made: Sequence[tuple[float, Experiment]], colour: str) -> 
 
 
 def save_timeouts(
-    sample: Sample, costs: Costs, found: Mapping[str, Sequence[Outcome]], path: Path
+    sample: Sample, costs: TimeoutCosts, found: Mapping[str, Sequence[DetectorCost]], path: Path
 ) -> None:
     """The expected cost over the timeout, and the settings of the detectors by the time that they
     needed.

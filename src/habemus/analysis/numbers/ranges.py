@@ -11,7 +11,7 @@ class BadRange(ValueError):
     """A text that is no range; the message says what was expected, with an example."""
 
 
-class Sizes(NamedTuple):
+class SizeRange(NamedTuple):
     """Numbers of participants, from one to another."""
 
     low: int
@@ -50,9 +50,9 @@ LARGEST_SIZE = 1_000_000
 LEAST_LOAD, LARGEST_LOAD = Decimal("0.001"), Decimal(1000)
 
 
-def sizes(text: str) -> Sizes:
+def sizes(text: str) -> SizeRange:
     low, high = _ends(text, r"\d{1,9}", "a number of participants", "5 or 2..20")
-    found = Sizes(int(low), int(high))
+    found = SizeRange(int(low), int(high))
     if found.low > found.high:
         raise BadRange(f"{text!r} goes from more to less; write {found.high}..{found.low}")
     if not 1 <= found.low <= found.high <= LARGEST_SIZE:

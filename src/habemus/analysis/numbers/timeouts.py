@@ -29,8 +29,8 @@ from habemus.analysis.numbers.detectors import (
     FAMILIES,
     PATIENCE,
     PERIOD,
+    DetectorQuality,
     OfLink,
-    Point,
     Trial,
     cells,
     measure,
@@ -126,7 +126,7 @@ def of_law(text: str, size: int, seed: int = 0) -> Sample:
 
 
 @dataclass(frozen=True)
-class Costs:
+class TimeoutCosts:
     mistake: Fraction  # C
     waiting: Fraction  # E, of a millisecond
 
@@ -135,8 +135,8 @@ class Costs:
         return float(self.waiting * Fraction(timeout) / MS + self.mistake * Fraction(mistakes))
 
 
-def costs(mistake: str, waiting: str) -> Costs:
-    found = Costs(
+def costs(mistake: str, waiting: str) -> TimeoutCosts:
+    found = TimeoutCosts(
         _cost(mistake, "the cost C of a mistake"), _cost(waiting, "the cost E of waiting")
     )
     if not found.waiting:
@@ -186,12 +186,12 @@ class Choice:
         }
 
 
-def priced(sample: Sample, timeout: int, costs: Costs) -> Choice:
+def priced(sample: Sample, timeout: int, costs: TimeoutCosts) -> Choice:
     mistakes, size = sample.longer_than(timeout), len(sample.delays)
     return Choice(timeout, mistakes, size, costs.of(timeout, Fraction(mistakes, size)))
 
 
-def cheapest(sample: Sample, costs: Costs) -> Choice:
+def cheapest(sample: Sample, costs: TimeoutCosts) -> Choice:
     """The best timeout; of several, the shortest."""
     size = len(sample.delays)
     # In whole numbers: both costs times the same factor.
@@ -208,7 +208,7 @@ def cheapest(sample: Sample, costs: Costs) -> Choice:
 
 
 @dataclass(frozen=True)
-class Check:
+class CrossValidation:
     """What a timeout that was chosen by one half of the sample costs on the other half."""
 
     chosen: Choice  # by the first half, priced on the second
@@ -228,17 +228,17 @@ class Check:
         }
 
 
-def check(sample: Sample, costs: Costs) -> Check | None:
+def check(sample: Sample, costs: TimeoutCosts) -> CrossValidation | None:
     """None if the sample is too small to be halved."""
     if len(sample.delays) < 2 * LEAST_SAMPLE:
         return None
     other = sample.half(1)
-    return Check(
+    return CrossValidation(
         priced(other, cheapest(sample.half(0), costs).timeout, costs), cheapest(other, costs)
     )
 
 
-def curve(sample: Sample, costs: Costs, points: int = 40) -> list[Choice]:
+def curve(sample: Sample, costs: TimeoutCosts, points: int = 40) -> list[Choice]:
     """The cost of timeouts from 0 to the longest delay, close together where the delays are."""
     size = len(sample.delays)
     ranks = {(size - 1) * step // (points // 2) for step in range(points // 2 + 1)}
@@ -306,10 +306,10 @@ class SampleTrial(Trial):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DetectorCost:
     """What a detector with one of its settings would have cost."""
 
-    point: Point
+    point: DetectorQuality
     cost: float | None  # None: it did not see the crash
 
     @property
@@ -331,15 +331,15 @@ class Outcome:
 
 def outcomes(
     sample: Sample,
-    costs: Costs,
+    costs: TimeoutCosts,
     jobs: int,
     seeds: int = 2,
     progress: Callable[[int, str], None] | None = None,
-) -> dict[str, list[Outcome]]:
+) -> dict[str, list[DetectorCost]]:
     """For each detector of the catalog all of its settings, the cheapest first."""
     every = cells(trial_of(sample, seeds), tuple(FAMILIES))
     points = measure(every, jobs, progress or (lambda _done, _beside: None))
-    found: dict[str, list[Outcome]] = {name: [] for name in FAMILIES}
+    found: dict[str, list[DetectorCost]] = {name: [] for name in FAMILIES}
     for point in points:
         found[point.detector].append(_outcome(point, costs))
     return {
@@ -356,10 +356,10 @@ def trial_of(sample: Sample, seeds: int) -> SampleTrial:
     return SampleTrial(sample.origin, "0", 3, seeds, "4s", sample.delays)
 
 
-def _outcome(point: Point, costs: Costs) -> Outcome:
+def _outcome(point: DetectorQuality, costs: TimeoutCosts) -> DetectorCost:
     time = point.detection_time
     unseen = time is None or point.undetected
-    return Outcome(
+    return DetectorCost(
         point,
         (
             None
@@ -369,6 +369,6 @@ def _outcome(point: Point, costs: Costs) -> Outcome:
     )
 
 
-def best_of(found: dict[str, list[Outcome]]) -> Sequence[Outcome]:
+def best_of(found: dict[str, list[DetectorCost]]) -> Sequence[DetectorCost]:
     """The cheapest setting of each."""
     return [each[0] for each in found.values()]

@@ -123,7 +123,7 @@ def at_least(needed: int, of: int, each: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ViolationQuery:
     """One question: how likely is a violation with these numbers?"""
 
     n: int
@@ -151,7 +151,7 @@ class Cell:
         return at_least(self.needed, self.telling, self.p)
 
     def plain(self) -> dict[str, Any]:
-        by_case = {case: Cell(self.n, self.m, self.p, case).probability for case in CASES}
+        by_case = {case: ViolationQuery(self.n, self.m, self.p, case).probability for case in CASES}
         return {
             "n": self.n,
             "m": self.m,
@@ -207,7 +207,7 @@ def smallest_quorum(n: int, p: Fraction, target: Fraction, case: str = "worst") 
     low, high = 0, len(sizes)
     while low < high:
         middle = (low + high) // 2
-        if Cell(n, sizes[middle], p, case).probability <= target:
+        if ViolationQuery(n, sizes[middle], p, case).probability <= target:
             high = middle
         else:
             low = middle + 1
@@ -242,15 +242,15 @@ class Arrival(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Draw:
+class SampledRun:
     """The run of one seed."""
 
-    cell: Cell
+    cell: ViolationQuery
     restarts: int  # among those that decide
     setup: Setup
 
 
-def draw(cell: Cell, seed: int, bias: Fraction) -> Draw:
+def draw(cell: ViolationQuery, seed: int, bias: Fraction) -> SampledRun:
     """Everybody restarts with chance P, except those that decide: they do with the chance `bias`,
     which may be another.
     """
@@ -265,12 +265,14 @@ def draw(cell: Cell, seed: int, bias: Fraction) -> Draw:
         law = bias if each in telling else cell.p
         if chosen.randrange(law.denominator) < law.numerator:
             crashes[each] = chosen.choice(WINDOW)
-    return Draw(
+    return SampledRun(
         cell, sum(each in telling for each in crashes), described(cell, seed, arrival, crashes)
     )
 
 
-def described(cell: Cell, seed: int, arrival: Arrival, crashes: Mapping[ProcessId, int]) -> Setup:
+def described(
+    cell: ViolationQuery, seed: int, arrival: Arrival, crashes: Mapping[ProcessId, int]
+) -> Setup:
     """The run in which the requests arrive like this, and these coordinators crash when it says."""
     faults = [("crash", f"{each}@{crash}") for each, crash in crashes.items()]
     faults += [("amnesia", f"{each}@{crash + BACK}") for each, crash in crashes.items()]
@@ -302,7 +304,7 @@ def _fault(kind: str, text: str) -> Fault:
     return notation.FAULTS[kind](text)
 
 
-def is_violated(cell: Cell, setup: Setup) -> bool:
+def is_violated(cell: ViolationQuery, setup: Setup) -> bool:
     """Makes the run, and says whether ME1 was violated in it."""
     system = _system(cell.n, cell.m)
     simulation = Simulation(
@@ -324,7 +326,7 @@ def is_violated(cell: Cell, setup: Setup) -> bool:
     )
 
 
-def bias_of(cell: Cell) -> Fraction:
+def bias_of(cell: ViolationQuery) -> Fraction:
     """The chance of a restart under which violations are frequent, and no run counts much more than
     another.
 
@@ -341,7 +343,7 @@ def bias_of(cell: Cell) -> Fraction:
 class Experiment:
     """Runs of one cell, and what they say."""
 
-    cell: Cell
+    cell: ViolationQuery
     bias: Fraction  # P itself: plain Monte Carlo; else importance sampling
     counts: Counter[int] = field(
         default_factory=Counter
@@ -436,18 +438,18 @@ VISIBLE = 10
 AT_ONCE = 50
 
 
-class Piece(NamedTuple):
-    cell: Cell
+class ViolationBatch(NamedTuple):
+    cell: ViolationQuery
     bias: Fraction
     first: int
     size: int
 
 
-def runs_of(piece: Piece) -> Experiment:
-    """Makes the runs of a piece of work."""
-    made = Experiment(piece.cell, piece.bias)
-    for seed in range(piece.first, piece.first + piece.size):
-        run = draw(piece.cell, seed, piece.bias)
+def runs_of(batch: ViolationBatch) -> Experiment:
+    """Makes the runs of a batch of work."""
+    made = Experiment(batch.cell, batch.bias)
+    for seed in range(batch.first, batch.first + batch.size):
+        run = draw(batch.cell, seed, batch.bias)
         made.runs += 1
         if is_violated(run.cell, run.setup):
             made.counts[run.restarts] += 1
@@ -456,30 +458,34 @@ def runs_of(piece: Piece) -> Experiment:
     return made
 
 
-def pieces(cells: Sequence[Cell], runs: int, how: str = "auto", seed: int = 0) -> list[Piece]:
+def batches(
+    cells: Sequence[ViolationQuery], runs: int, how: str = "auto", seed: int = 0
+) -> list[ViolationBatch]:
     """The work, cut up; the runs of a cell have the seeds from `seed` on."""
     found = []
     for cell in cells:
         plain = how == "plain" or (how == "auto" and cell.probability * runs >= VISIBLE)
         bias = cell.p if plain or cell.p in (0, 1) else bias_of(cell)
         starts = range(seed, seed + runs, AT_ONCE)
-        found += [Piece(cell, bias, start, min(AT_ONCE, seed + runs - start)) for start in starts]
+        found += [
+            ViolationBatch(cell, bias, start, min(AT_ONCE, seed + runs - start)) for start in starts
+        ]
     return found
 
 
 def experiments(
-    work: Sequence[Piece], jobs: int, progress: Callable[[int, str], None] | None = None
+    work: Sequence[ViolationBatch], jobs: int, progress: Callable[[int, str], None] | None = None
 ) -> list[Experiment]:
-    """What came of the pieces, a cell after the other; the same however many work on it."""
-    made: dict[Cell, Experiment] = {
-        piece.cell: Experiment(piece.cell, piece.bias) for piece in work
+    """What came of the batches, a cell after the other; the same however many work on it."""
+    made: dict[ViolationQuery, Experiment] = {
+        batch.cell: Experiment(batch.cell, batch.bias) for batch in work
     }
     done = 0
-    for piece, part in results(runs_of, work, jobs):
-        made[piece.cell].add(part)
+    for batch, part in results(runs_of, work, jobs):
+        made[batch.cell].add(part)
         done += part.runs
         if progress is not None:
-            progress(done, f"n = {piece.cell.n}, m = {piece.cell.m}, P = {_float(piece.cell.p):g}")
+            progress(done, f"n = {batch.cell.n}, m = {batch.cell.m}, P = {_float(batch.cell.p):g}")
     return list(made.values())
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from habemus.analysis.numbers.compare import DEFAULT_LOAD, Comparison, Quantity, Row
+from habemus.analysis.numbers.compare import DEFAULT_LOAD, Comparison, ComparisonRow, Quantity
 from habemus.analysis.numbers.growth import Growth, Line
 
 HINT = "pip install 'habemus[plot]'"
@@ -68,7 +68,7 @@ def _matplotlib() -> Any:
 
 
 def save_plot(
-    comparison: Comparison, rows: Sequence[Row], path: Path, lines: Sequence[Line] = ()
+    comparison: Comparison, rows: Sequence[ComparisonRow], path: Path, lines: Sequence[Line] = ()
 ) -> None:
     """With `lines`, also the laws that were fitted to them, dotted, and written beside each panel."""
     shown = [
@@ -130,7 +130,9 @@ def _title(comparison: Comparison) -> str:
     )
 
 
-def _draw(axes: Any, comparison: Comparison, quantity: Quantity, rows: Sequence[Row]) -> None:
+def _draw(
+    axes: Any, comparison: Comparison, quantity: Quantity, rows: Sequence[ComparisonRow]
+) -> None:
     for place, name in enumerate(comparison.algorithms):
         mine = [row for row in rows if row.algorithm == name]
         places = [float(row.n if comparison.axis == "n" else row.load or 0) for row in mine]

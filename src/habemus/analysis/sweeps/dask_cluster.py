@@ -1,7 +1,7 @@
 """The runs of a grid on a cluster of dask.distributed, by the same function that the processes of
 this machine run.
 
-A piece whose worker dies is given to another one.  If that happens too often for the scheduler's
+A batch whose worker dies is given to another one.  If that happens too often for the scheduler's
 patience, or if the cluster is lost as a whole, the journal still has every row that came back.
 """
 
@@ -16,15 +16,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from habemus.analysis.sweeps.grid_rows import Pieces, Row, rows_of
-from habemus.analysis.sweeps.grid_sweep import Hands, WorkersDie, WorkersGone
+from habemus.analysis.sweeps.grid_rows import GridRow, RunBatches, rows_of
+from habemus.analysis.sweeps.grid_sweep import Executor, WorkersDie, WorkersGone
 
 HINT = "pip install 'habemus[sweep]'"
 MOST_LOCAL = 256
 TO_CONNECT = "10s"
 TO_FIND_A_WORKER_S = 30
 DEATHS = 20
-"""So many workers may die over one piece before the scheduler of a local cluster gives it up."""
+"""So many workers may die over one batch before the scheduler of a local cluster gives it up."""
 AHEAD = 3
 """Pieces for each thread that are under way or wait: enough that nobody idles, few enough to be
 left behind.
@@ -63,7 +63,7 @@ def _distributed() -> Any:
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[Hands]:
+def cluster(address: str) -> Iterator[Executor]:
     """The workers of the cluster, as long as it is open."""
     size = _local_size(address)
     distributed = _distributed()
@@ -82,7 +82,7 @@ def cluster(address: str) -> Iterator[Hands]:
         except OSError:
             raise BadCluster(f"there is no cluster at {address}, or it does not answer") from None
         _check_workers(client, address)
-        yield lambda pieces: _rows(distributed, client, pieces)
+        yield lambda batches: _rows(distributed, client, batches)
 
 
 @contextmanager
@@ -155,15 +155,17 @@ def _version() -> str:
         return ""
 
 
-def _rows(distributed: Any, client: Any, pieces: Pieces) -> Generator[list[Row], None, None]:
-    left = iter(pieces)
+def _rows(
+    distributed: Any, client: Any, batches: RunBatches
+) -> Generator[list[GridRow], None, None]:
+    left = iter(batches)
     finished = distributed.as_completed(loop=client.loop)
     under_way: set[Any] = set()
 
     def hand_out() -> None:
         wanted = AHEAD * max(1, sum(client.nthreads().values()))
-        while len(under_way) < wanted and (piece := next(left, None)) is not None:
-            future = client.submit(rows_of, piece, pure=False)
+        while len(under_way) < wanted and (batch := next(left, None)) is not None:
+            future = client.submit(rows_of, batch, pure=False)
             under_way.add(future)
             finished.add(future)
 

@@ -52,7 +52,7 @@ class Trouble(NamedTuple):
     duplicate: str = Setup.duplicate
 
 
-class Point(NamedTuple):
+class GridPoint(NamedTuple):
     """One run of the grid: its number, the values of the axes that a setup does not spell out, and
     its setup.
     """
@@ -94,7 +94,7 @@ class Grid:
             * len(self.troubles)
         )
 
-    def point(self, number: int) -> Point:
+    def point(self, number: int) -> GridPoint:
         rest, seed = divmod(number, len(self.seeds))
         rest, trouble = divmod(rest, len(self.troubles))
         rest, delay = divmod(rest, len(self.delays))
@@ -108,7 +108,7 @@ class Grid:
             self.troubles[trouble],
             self.seeds[seed],
         )
-        return Point(number, self.loads[load], self.troubles[trouble].name, setup)
+        return GridPoint(number, self.loads[load], self.troubles[trouble].name, setup)
 
     def _setup(
         self, algorithm: str, size: int, load: str, delay: str, trouble: Trouble, seed: int

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from habemus.analysis.sweeps.grid_rows import AXES, COSTS, ENDING, VERDICTS, Column, Row
+from habemus.analysis.sweeps.grid_rows import AXES, COSTS, ENDING, VERDICTS, Column, GridRow
 from habemus.analysis.sweeps.journal import ENDING as JOURNAL
 from habemus.analysis.sweeps.journal import read_rows
 
@@ -36,7 +36,7 @@ def check_out(path: Path) -> None:
         raise FileNotFoundError(2, "there is no such folder", str(path.parent))
 
 
-def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+def write(path: Path, columns: Sequence[Column], rows: Iterable[GridRow]) -> None:
     """Writes all of it or nothing: the file has its name only when it is complete."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
@@ -48,7 +48,7 @@ def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _writer(path: Path) -> Callable[[Path, Sequence[Column], Iterable[Row]], None]:
+def _writer(path: Path) -> Callable[[Path, Sequence[Column], Iterable[GridRow]], None]:
     writer = _WRITERS.get(path.suffix.lower())
     if writer is None:
         raise BadResults(
@@ -58,14 +58,14 @@ def _writer(path: Path) -> Callable[[Path, Sequence[Column], Iterable[Row]], Non
     return writer
 
 
-def _write_csv(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+def _write_csv(path: Path, columns: Sequence[Column], rows: Iterable[GridRow]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow([column.name for column in columns])
         out.writerows([row.get(column.name) for column in columns] for row in rows)
 
 
-def _write_json_lines(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+def _write_json_lines(path: Path, columns: Sequence[Column], rows: Iterable[GridRow]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             file.write(
@@ -76,7 +76,7 @@ def _write_json_lines(path: Path, columns: Sequence[Column], rows: Iterable[Row]
             )
 
 
-def _write_parquet(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+def _write_parquet(path: Path, columns: Sequence[Column], rows: Iterable[GridRow]) -> None:
     pyarrow = _pyarrow()
     from pyarrow.parquet import ParquetWriter
 
@@ -106,7 +106,7 @@ _WRITERS = {".csv": _write_csv, ".jsonl": _write_json_lines, ".parquet": _write_
 # Reading them again.
 
 
-def read(path: Path) -> Iterator[Row]:
+def read(path: Path) -> Iterator[GridRow]:
     """The rows of a file of results, or of the journal of a sweep that has not ended.
 
     Each is checked: whole numbers and real ones are numbers, everything else is a text or missing.
@@ -132,7 +132,7 @@ _KINDS = {
 }
 
 
-def _checked(row: Row, place: int) -> Row:
+def _checked(row: GridRow, place: int) -> GridRow:
     for name in NEEDED:
         if row.get(name) is None:
             raise BadResults(f"row {place} has no {name}")
@@ -153,7 +153,7 @@ def _value(name: str, value: Any, place: int) -> Any:
         raise BadResults(f"row {place} has {str(value)[:40]!r} as {name}") from None
 
 
-def _read_csv(path: Path) -> Iterator[Row]:
+def _read_csv(path: Path) -> Iterator[GridRow]:
     csv.field_size_limit(LONGEST_CELL)
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -161,7 +161,7 @@ def _read_csv(path: Path) -> Iterator[Row]:
             yield row
 
 
-def _read_json_lines(path: Path) -> Iterator[Row]:
+def _read_json_lines(path: Path) -> Iterator[GridRow]:
     with path.open(encoding="utf-8") as file:
         for place, line in enumerate(file, 1):
             try:
@@ -173,7 +173,7 @@ def _read_json_lines(path: Path) -> Iterator[Row]:
             yield row
 
 
-def _read_parquet(path: Path) -> Iterator[Row]:
+def _read_parquet(path: Path) -> Iterator[GridRow]:
     pyarrow = _pyarrow()
     from pyarrow.parquet import ParquetFile
 

@@ -17,7 +17,7 @@ from habemus.core.properties import Verdict
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
-Row: TypeAlias = dict[str, Any]
+GridRow: TypeAlias = dict[str, Any]
 ERROR = "error"
 """The verdict of a run that could not be made, or in which a handler raised an exception."""
 VERDICTS = (*(each.value for each in Verdict), ERROR)
@@ -82,36 +82,36 @@ def columns_of(algorithms: Iterable[str]) -> tuple[Column, ...]:
     return tuple(dict.fromkeys([*AXES, Column("verdict", str), *properties, *costs, *ENDING]))
 
 
-Piece: TypeAlias = list[dict[str, Any]]
+RunBatch: TypeAlias = list[dict[str, Any]]
 """Some runs of a grid, to be made together: plain values, so that they can be sent anywhere."""
 
 AT_ONCE = 20
-"""Runs in one piece at most: enough to be worth sending, few enough to be worth losing."""
-LEAST_PIECES = 64
+"""Runs in one batch at most: enough to be worth sending, few enough to be worth losing."""
+LEAST_BATCHES = 64
 """Small grids are cut finer, so that all workers have something to do to the end."""
 
 
-class Pieces(Sequence[Piece]):
-    """The runs that are left, cut into pieces when they are asked for.
+class RunBatches(Sequence[RunBatch]):
+    """The runs that are left, cut into batches when they are asked for.
 
-    Each piece takes runs from all over the grid, so that all take about as long, and what is left
+    Each batch takes runs from all over the grid, so that all take about as long, and what is left
     can be estimated.
     """
 
     def __init__(self, grid: Grid, numbers: Sequence[int]) -> None:
         self._grid = grid
         self._numbers = numbers
-        size = max(1, min(AT_ONCE, len(numbers) // LEAST_PIECES))
+        size = max(1, min(AT_ONCE, len(numbers) // LEAST_BATCHES))
         self._count = -(-len(numbers) // size)
 
     def __len__(self) -> int:
         return self._count
 
     @overload
-    def __getitem__(self, place: int) -> Piece: ...
+    def __getitem__(self, place: int) -> RunBatch: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Piece]: ...
-    def __getitem__(self, place: int | slice) -> Piece | list[Piece]:
+    def __getitem__(self, place: slice) -> list[RunBatch]: ...
+    def __getitem__(self, place: int | slice) -> RunBatch | list[RunBatch]:
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(self._count))]
         if not 0 <= place < self._count:
@@ -127,18 +127,18 @@ class Pieces(Sequence[Piece]):
             for each in points
         ]
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[RunBatch]:
         return (self[place] for place in range(self._count))
 
 
-def rows_of(piece: Piece) -> list[Row]:
-    """Makes the runs of a piece."""
-    return [_row(**run) for run in piece]
+def rows_of(batch: RunBatch) -> list[GridRow]:
+    """Makes the runs of a batch."""
+    return [_row(**run) for run in batch]
 
 
-def _row(number: int, load: str, fault: str, setup: Mapping[str, Any]) -> Row:
+def _row(number: int, load: str, fault: str, setup: Mapping[str, Any]) -> GridRow:
     described = Setup.from_plain(setup)
-    row: Row = {column.name: None for column in columns_of([described.algorithm])}
+    row: GridRow = {column.name: None for column in columns_of([described.algorithm])}
     row |= {
         "number": number,
         "algorithm": described.algorithm,
@@ -157,7 +157,7 @@ def _row(number: int, load: str, fault: str, setup: Mapping[str, Any]) -> Row:
     return row | _outcome(report)
 
 
-def _outcome(report: Report) -> Row:
+def _outcome(report: Report) -> GridRow:
     costs = {
         column.name: report.costs.get(column.name) for column in COSTS[report.entry.problem.name]
     }

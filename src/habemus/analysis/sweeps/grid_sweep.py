@@ -17,8 +17,15 @@ from typing import Any, TypeAlias
 
 from habemus.analysis.sweeps import grid_files
 from habemus.analysis.sweeps.grid import Grid
-from habemus.analysis.sweeps.grid_rows import ERROR, VERDICTS, Pieces, Row, columns_of, rows_of
-from habemus.analysis.sweeps.journal import Journal, journal_of
+from habemus.analysis.sweeps.grid_rows import (
+    ERROR,
+    VERDICTS,
+    GridRow,
+    RunBatches,
+    columns_of,
+    rows_of,
+)
+from habemus.analysis.sweeps.journal import SweepJournal, journal_of
 from habemus.analysis.sweeps.workers import results
 from habemus.core.properties import Verdict
 
@@ -43,34 +50,34 @@ class BadOut(ValueError):
     """Results that cannot be written there."""
 
 
-Hands: TypeAlias = Callable[[Pieces], Generator[list[Row], None, None]]
-"""Who makes the runs: takes the pieces, and gives back the rows of each as they are finished, in
+Executor: TypeAlias = Callable[[RunBatches], Generator[list[GridRow], None, None]]
+"""Who makes the runs: takes the batches, and gives back the rows of each as they are finished, in
 any order.
 """
 
 
-def processes(jobs: int) -> Hands:
+def processes(jobs: int) -> Executor:
     """Worker processes of this machine."""
 
-    def hands(pieces: Pieces) -> Generator[list[Row], None, None]:
+    def executor(batches: RunBatches) -> Generator[list[GridRow], None, None]:
         try:
-            for _, rows in results(rows_of, pieces, jobs):
+            for _, rows in results(rows_of, batches, jobs):
                 yield rows
         except BrokenProcessPool:
             raise WorkersDie("a worker process died") from None
 
-    return hands
+    return executor
 
 
 @dataclass
-class Outcome:
+class AlgorithmVerdicts:
     """What came of the runs of one algorithm."""
 
     algorithm: str
     verdicts: Counter[str] = field(default_factory=Counter)  # how many runs have each
-    failures: list[Row] = field(default_factory=list)  # the first of those that do not hold
+    failures: list[GridRow] = field(default_factory=list)  # the first of those that do not hold
 
-    def add(self, row: Row) -> None:
+    def add(self, row: GridRow) -> None:
         self.verdicts[row["verdict"]] += 1
         if row["verdict"] != Verdict.HOLDS.value and len(self.failures) < FAILURES_KEPT:
             self.failures.append(row)
@@ -102,7 +109,7 @@ class GridSweep:
 
     grid: Grid
     out: Path
-    outcomes: dict[str, Outcome] = field(init=False, default_factory=dict)
+    outcomes: dict[str, AlgorithmVerdicts] = field(init=False, default_factory=dict)
     resumed: int = field(init=False, default=0)  # rows that were there already
     damaged: int = field(init=False, default=0)  # rows that were there and could not be read
     made: int = field(init=False, default=0)
@@ -123,23 +130,23 @@ class GridSweep:
                 " --fresh"
             )
 
-    def run(self, hands: Hands, progress: Callable[[int, str], None] | None = None) -> None:
+    def run(self, executor: Executor, progress: Callable[[int, str], None] | None = None) -> None:
         """Makes the runs that are missing and writes the results.  An interrupt leaves the journal,
         to go on from.
         """
         head = {"version": version("habemus"), "runs": len(self.grid), "grid": self.grid.plain()}
-        with Journal(self.journal, head, len(self.grid)) as journal:
+        with SweepJournal(self.journal, head, len(self.grid)) as journal:
             self.resumed, self.damaged = len(journal), journal.damaged
             seen = Counter(row["verdict"] for row in journal.rows())
             try:
-                self._make(journal, hands, seen, progress)
+                self._make(journal, executor, seen, progress)
             except KeyboardInterrupt:
                 self.broken_off = "interrupted"
             except WorkersGone as reason:
                 self.broken_off = str(reason)
             self.made = len(journal)
             # By number again, so that the failures shown are the same however the runs were made.
-            self.outcomes = {name: Outcome(name) for name in self.grid.algorithms}
+            self.outcomes = {name: AlgorithmVerdicts(name) for name in self.grid.algorithms}
             for row in journal.rows():
                 self.outcomes[row["algorithm"]].add(row)
             if not self.broken_off:
@@ -148,15 +155,15 @@ class GridSweep:
 
     def _make(
         self,
-        journal: Journal,
-        hands: Hands,
+        journal: SweepJournal,
+        executor: Executor,
         seen: Counter[str],
         progress: Callable[[int, str], None] | None,
     ) -> None:
         patience = PATIENCE
         while missing := journal.missing():
             try:
-                with closing(hands(Pieces(self.grid, missing))) as finished:
+                with closing(executor(RunBatches(self.grid, missing))) as finished:
                     for rows in finished:
                         journal.add(rows)
                         patience = PATIENCE

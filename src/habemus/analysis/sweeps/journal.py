@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from habemus.analysis.sweeps.grid_rows import VERDICTS, Row
+from habemus.analysis.sweeps.grid_rows import VERDICTS, GridRow
 
 KIND = "habemus sweep"
 ENDING = ".journal"
@@ -34,7 +34,7 @@ def journal_of(out: Path) -> Path:
     return out.with_name(out.name + ENDING)
 
 
-class Journal:
+class SweepJournal:
     """The rows made so far, by number.  It belongs to one process at a time."""
 
     def __init__(self, path: Path, head: Mapping[str, Any], size: int) -> None:
@@ -63,7 +63,7 @@ class Journal:
                 raise BadJournal(f"{path}: another sweep is writing it") from None
         return file
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> SweepJournal:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -128,7 +128,7 @@ class Journal:
 
     # Writing and reading.
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[GridRow]) -> None:
         """Keeps some rows, and comes back when they are on the disk."""
         place = self._file.seek(0, os.SEEK_END)
         lines = [self._line(row) for row in rows]
@@ -155,7 +155,7 @@ class Journal:
     def missing(self) -> Sequence[int]:
         return array("q", (number for number, place in enumerate(self._places) if place == NOWHERE))
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[GridRow]:
         """What is made, by number."""
         for place in self._places:
             if place != NOWHERE:
@@ -192,7 +192,7 @@ def _short(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_rows(path: Path) -> Iterator[GridRow]:
     """The rows of the journal of a sweep that has not ended, for a look at them."""
     with path.open("rb") as file:
         head = _parsed(file.readline())

@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from habemus.analysis.sweeps.grid_files import BadResults
-from habemus.analysis.sweeps.grid_rows import ERROR, Row
+from habemus.analysis.sweeps.grid_rows import ERROR, GridRow
 from habemus.catalog.entries import Entry, entries, problems
 from habemus.catalog.problems import Problem
 from habemus.core.properties import Property, Verdict
@@ -29,7 +29,7 @@ MOST_VALUES = 5_000
 """Values of an axis; results that have more are not those of a grid."""
 
 
-class Quantity(NamedTuple):
+class ReportQuantity(NamedTuple):
     """A cost that is worth a picture."""
 
     name: str
@@ -37,22 +37,22 @@ class Quantity(NamedTuple):
     formula: str | None = None  # the column that says what it should be
 
 
-QUANTITIES: dict[str, tuple[Quantity, ...]] = {
+QUANTITIES: dict[str, tuple[ReportQuantity, ...]] = {
     "mutex": (
-        Quantity("messages_per_entry", "messages per entry", "messages_by_formula"),
-        Quantity("client_delay", "client delay, message times"),
-        Quantity("sync_delay", "sync delay, message times"),
-        Quantity("throughput", "entries per message time"),
+        ReportQuantity("messages_per_entry", "messages per entry", "messages_by_formula"),
+        ReportQuantity("client_delay", "client delay, message times"),
+        ReportQuantity("sync_delay", "sync delay, message times"),
+        ReportQuantity("throughput", "entries per message time"),
     ),
     "election": (
-        Quantity("messages", "messages", "messages_by_formula"),
-        Quantity("turnaround", "turnaround, message times"),
-        Quantity("leader_changes", "changes of leader"),
+        ReportQuantity("messages", "messages", "messages_by_formula"),
+        ReportQuantity("turnaround", "turnaround, message times"),
+        ReportQuantity("leader_changes", "changes of leader"),
     ),
     "detector": (
-        Quantity("messages", "messages"),
-        Quantity("detection_time", "detection time, microseconds"),
-        Quantity("mistakes", "mistakes"),
+        ReportQuantity("messages", "messages"),
+        ReportQuantity("detection_time", "detection time, microseconds"),
+        ReportQuantity("mistakes", "mistakes"),
     ),
 }
 
@@ -80,9 +80,9 @@ class Failures:
     kind: str
     verdict: str
     count: int = 0
-    examples: list[Row] = field(default_factory=list)
+    examples: list[GridRow] = field(default_factory=list)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: GridRow) -> None:
         self.count += 1
         # Different circumstances tell more than different seeds.
         if len(self.examples) < EXAMPLES and all(
@@ -91,7 +91,7 @@ class Failures:
             self.examples.append(row)
 
     @staticmethod
-    def _circumstances(row: Row) -> tuple[str, str]:
+    def _circumstances(row: GridRow) -> tuple[str, str]:
         return row["fault"], row["delay"]
 
 
@@ -117,7 +117,7 @@ class Survey:
     )  # algorithm, axis, value, column
     failures: dict[str, dict[str, Failures]] = field(default_factory=dict)  # by algorithm and kind
 
-    def add(self, row: Row) -> None:
+    def add(self, row: GridRow) -> None:
         name, verdict = row["algorithm"], row["verdict"]
         self.runs += 1
         if name not in self.failures:
@@ -193,7 +193,7 @@ def _counts(algorithm: str, name: str) -> bool:
     return entry is None or name in entry.problem.always_counted or name in entry.box.ensures
 
 
-def _kind(row: Row) -> str:
+def _kind(row: GridRow) -> str:
     if row["verdict"] == ERROR:
         return ERROR
     names = [
@@ -204,7 +204,7 @@ def _kind(row: Row) -> str:
     return f"{', '.join(names)} {row['verdict']}".strip()
 
 
-def _costs(row: Row) -> dict[str, float]:
+def _costs(row: GridRow) -> dict[str, float]:
     entry = entry_of(row["algorithm"])
     quantities = QUANTITIES[entry.problem.name] if entry else ()
     columns = [column for each in quantities for column in (each.name, each.formula) if column]
@@ -223,7 +223,7 @@ def number(value: str) -> float | None:
         return None
 
 
-def survey(rows: Iterable[Row]) -> Survey:
+def survey(rows: Iterable[GridRow]) -> Survey:
     found = Survey()
     for row in rows:
         found.add(row)

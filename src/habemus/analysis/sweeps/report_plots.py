@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from habemus.analysis.pictures.plots import COLOURS, HINT, MARKS
-from habemus.analysis.sweeps.report import AXES, QUANTITIES, Quantity, Survey, number
+from habemus.analysis.sweeps.report import AXES, QUANTITIES, ReportQuantity, Survey, number
 
 PANEL_IN = (3.0, 2.35)
 FULL_WIDTH_PT = 4 * PANEL_IN[0] * 72
@@ -43,7 +43,7 @@ def pictures(survey: Survey) -> dict[str, str]:
 
 
 def _picture(
-    survey: Survey, algorithms: Sequence[str], quantities: Sequence[Quantity], salt: str
+    survey: Survey, algorithms: Sequence[str], quantities: Sequence[ReportQuantity], salt: str
 ) -> str:
     import matplotlib
     from matplotlib.figure import Figure
@@ -102,7 +102,7 @@ def _draw(
     algorithms: Sequence[str],
     axis: str,
     values: Sequence[str],
-    quantity: Quantity,
+    quantity: ReportQuantity,
 ) -> None:
     numbers = [number(value) for value in values]
     measured = None not in numbers

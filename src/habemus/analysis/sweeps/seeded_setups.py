@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from habemus.analysis.numbers.ranges import Sizes
+from habemus.analysis.numbers.ranges import SizeRange
 from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry
 from habemus.catalog.mutex import MUTEX
@@ -43,14 +43,14 @@ happened by the first moment, and certainly by the second."""
 
 
 @dataclass(frozen=True)
-class Draw:
+class SeededSetups:
     """What is to be drawn from."""
 
-    sizes: Sizes
+    sizes: SizeRange
     delay: str | None = None  # None: several
     crashes: bool = False
 
-    def sizes_for(self, entry: Entry) -> Sizes:
+    def sizes_for(self, entry: Entry) -> SizeRange:
         """Those of the sizes that the algorithm runs with, or `BadSetup` if there are none."""
         fewest = max(self.sizes.low, getattr(entry.algorithm, "fewest", 1))
         most = min(self.sizes.high, getattr(entry.algorithm, "largest", self.sizes.high))
@@ -59,7 +59,7 @@ class Draw:
                 f"{entry.name} runs with other numbers of participants than"
                 f" {self.sizes.low}..{self.sizes.high}"
             )
-        return Sizes(fewest, most)
+        return SizeRange(fewest, most)
 
     def setup(self, entry: Entry, seed: int) -> Setup:
         """Odd seeds ask all at once, even ones now and then; the sizes take turns."""

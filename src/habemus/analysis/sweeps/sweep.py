@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from habemus.analysis.sweeps.seeded_setups import Draw
+from habemus.analysis.sweeps.seeded_setups import SeededSetups
 from habemus.analysis.sweeps.workers import results
 from habemus.catalog.entries import Entry, find
 from habemus.core.assumptions import Crashes
@@ -23,7 +23,7 @@ from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
 AT_ONCE = 20
-"""Runs in one piece of work: enough to be worth handing over, few enough to be worth waiting for."""
+"""Runs in one batch of work: enough to be worth handing over, few enough to be worth waiting for."""
 
 FAILURES_KEPT = 100
 """For each algorithm; they are counted beyond that."""
@@ -129,21 +129,21 @@ def _claim(finding: str, entry: Entry) -> bool:
     return bool({finding, finding.partition("-")[0]} & claimed)
 
 
-class Piece(NamedTuple):
-    """A piece of the work: some seeds of one algorithm."""
+class SeedBatch(NamedTuple):
+    """A batch of the work: some seeds of one algorithm."""
 
     algorithm: str
-    draw: Draw
+    setups: SeededSetups
     first: int
     size: int  # how many seeds
 
 
-def tally_of(piece: Piece) -> Tally:
-    """Makes the runs of a piece."""
-    entry = find(piece.algorithm)
+def tally_of(batch: SeedBatch) -> Tally:
+    """Makes the runs of a batch."""
+    entry = find(batch.algorithm)
     tally = Tally(entry.name)
-    for seed in range(piece.first, piece.first + piece.size):
-        setup = piece.draw.setup(entry, seed)
+    for seed in range(batch.first, batch.first + batch.size):
+        setup = batch.setups.setup(entry, seed)
         tally.runs += 1
         tally.with_crashes += any(kind == "crash" for kind, _ in setup.faults)
         try:
@@ -182,7 +182,7 @@ class Sweep:
     """The runs to make, and what came of those that were made."""
 
     algorithms: tuple[str, ...]
-    draw: Draw
+    setups: SeededSetups
     seeds: int
     first: int = 0
     tallies: dict[str, Tally] = field(init=False)
@@ -209,14 +209,14 @@ class Sweep:
             Verdict.UNDECIDED if self.broken_off or Verdict.UNDECIDED in verdicts else Verdict.HOLDS
         )
 
-    def pieces(self) -> list[Piece]:
+    def batches(self) -> list[SeedBatch]:
         """All algorithms advance together, so that a sweep that is broken off has covered them
         alike.
         """
         starts = range(self.first, self.first + self.seeds, AT_ONCE)
         end = self.first + self.seeds
         return [
-            Piece(name, self.draw, start, min(AT_ONCE, end - start))
+            SeedBatch(name, self.setups, start, min(AT_ONCE, end - start))
             for start in starts
             for name in self.algorithms
         ]
@@ -224,10 +224,10 @@ class Sweep:
     def run(self, jobs: int, progress: Callable[[int, str], None] | None = None) -> None:
         """Makes the runs.  An interrupt ends it early, and what was covered by then stands."""
         for name in self.algorithms:
-            self.draw.check(find(name))
+            self.setups.check(find(name))
         try:
-            for piece, tally in results(tally_of, self.pieces(), jobs):
-                self.tallies[piece.algorithm].add(tally)
+            for batch, tally in results(tally_of, self.batches(), jobs):
+                self.tallies[batch.algorithm].add(tally)
                 if progress is not None:
                     progress(
                         self.made,
@@ -249,9 +249,9 @@ class Sweep:
             "runs_planned": self.planned,
             "runs_made": self.made,
             "seeds": {"first": self.first, "count": self.seeds},
-            "sizes": list(self.draw.sizes),
-            "delay": self.draw.delay,
-            "crashes": self.draw.crashes,
+            "sizes": list(self.setups.sizes),
+            "delay": self.setups.delay,
+            "crashes": self.setups.crashes,
             "rows": [tally.plain() for tally in self.tallies.values()],
         }
 
@@ -261,4 +261,4 @@ def without_crashes(algorithms: Iterable[str]) -> list[str]:
     return [name for name in algorithms if find(name).assumes.crashes is Crashes.NONE]
 
 
-__all__ = ["BROKEN", "Failure", "Piece", "Sweep", "Tally", "tally_of", "without_crashes"]
+__all__ = ["BROKEN", "Failure", "SeedBatch", "Sweep", "Tally", "tally_of", "without_crashes"]

@@ -10,7 +10,7 @@ import click
 from habemus.analysis.cards.search import (
     SHOWN,
     SYNCHRONOUS,
-    Row,
+    CardRow,
     Shown,
     claims,
     contradictions,
@@ -141,7 +141,7 @@ def _say(made: list[Card]) -> None:
         _say_evidence(card)
 
 
-def _say_matrix(rows: list[Row], name: str) -> None:
+def _say_matrix(rows: list[CardRow], name: str) -> None:
     models = [model.name for model in MODELS if any(model.name in row.cells for row in rows)]
     labels = [_label(row, name) for row in rows]
     width = max(len("algorithm"), *map(len, labels))
@@ -153,7 +153,7 @@ def _say_matrix(rows: list[Row], name: str) -> None:
         click.echo(f"  {label:{width}}  {'  '.join(cells).rstrip()}")
 
 
-def _label(row: Row, name: str) -> str:
+def _label(row: CardRow, name: str) -> str:
     short = {UNTIMED: "", SYNCHRONOUS: ", in time"}.get(row.timing, ", any time")
     return f"{row.card.algorithm}{short}{' *' if claims(find(row.card.algorithm), name) else ''}"
 

@@ -8,7 +8,13 @@ from pathlib import Path
 import click
 
 from habemus.analysis.numbers import ranges
-from habemus.analysis.numbers.compare import Comparison, Crossing, Row, crossings, safe_mutexes
+from habemus.analysis.numbers.compare import (
+    Comparison,
+    ComparisonRow,
+    Crossing,
+    crossings,
+    safe_mutexes,
+)
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
@@ -105,7 +111,7 @@ def compare(
     return Exit.FAILED if any(row.broken_claims for row in rows) else Exit.OK
 
 
-def _say(comparison: Comparison, rows: Sequence[Row], found: Sequence[Crossing]) -> None:
+def _say(comparison: Comparison, rows: Sequence[ComparisonRow], found: Sequence[Crossing]) -> None:
     heads, cells = ["algorithm", "n"], [[row.algorithm, str(row.n)] for row in rows]
     if not comparison.is_election:
         heads.append("load")

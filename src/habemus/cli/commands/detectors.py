@@ -9,7 +9,7 @@ import click
 
 from habemus.analysis.numbers.detectors import (
     FAMILIES,
-    Point,
+    DetectorQuality,
     Trial,
     cells,
     check,
@@ -100,7 +100,7 @@ def detectors(
     return Exit.OK
 
 
-def _say(points: Sequence[Point]) -> None:
+def _say(points: Sequence[DetectorQuality]) -> None:
     heads = ["detector", "setting", "detection ms", "longest ms", "mistakes/h", "duration ms"]
     rows = []
     for point in points:

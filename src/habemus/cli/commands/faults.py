@@ -14,7 +14,7 @@ from habemus.analysis.cards.crashes import (
     SOME_WAIT,
     TWO_INSIDE,
     WORDS,
-    Cell,
+    CrashCell,
     cells,
     check,
     mutexes,
@@ -55,7 +55,7 @@ def faults(algorithms: tuple[str, ...], recover: bool, diagrams: Path | None, as
     ]
     for entry in chosen:
         check(entry)
-    table: dict[str, dict[str, Cell]] = {}
+    table: dict[str, dict[str, CrashCell]] = {}
     with progress("faults", len(chosen)) as update:
         for done, entry in enumerate(chosen):
             update(done, entry.name)
@@ -70,7 +70,7 @@ def faults(algorithms: tuple[str, ...], recover: bool, diagrams: Path | None, as
     return Exit.OK
 
 
-def _save(every: list[Cell], folder: Path) -> None:
+def _save(every: list[CrashCell], folder: Path) -> None:
     from habemus.traces.export import save
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def _save(every: list[Cell], folder: Path) -> None:
     click.echo(f"saved {len(every)} diagrams in {folder}", err=True)
 
 
-def _say(table: dict[str, dict[str, Cell]], every: list[Cell]) -> None:
+def _say(table: dict[str, dict[str, CrashCell]], every: list[CrashCell]) -> None:
     width = max(len("algorithm"), *map(len, table))
     columns = {role: max(len(_HEADS[role]), *(len(word) for word in WORDS)) for role in ROLES}
     click.echo(
@@ -119,5 +119,5 @@ def _say(table: dict[str, dict[str, Cell]], every: list[Cell]) -> None:
         click.echo(f"  {cell.command}")
 
 
-def _word(cell: Cell, width: int) -> str:
+def _word(cell: CrashCell, width: int) -> str:
     return click.style(cell.others, fg=_COLOURS[cell.others]) + " " * (width - len(cell.others))

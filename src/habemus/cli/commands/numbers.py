@@ -14,7 +14,7 @@ from habemus.analysis.numbers import ranges, timeouts, violation
 from habemus.analysis.numbers.compare import safe_mutexes
 from habemus.analysis.numbers.detectors import PERIOD
 from habemus.analysis.numbers.growth import Growth, Line, lines
-from habemus.analysis.numbers.violation import CASES, HOW, Cell, Experiment, scientific
+from habemus.analysis.numbers.violation import CASES, HOW, Experiment, ViolationQuery, scientific
 from habemus.analysis.sweeps.workers import cores, jobs_for
 from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import find
@@ -132,10 +132,10 @@ def pv(
         chosen = [(m or n, p) for p, m in answers]
     for m, _ in chosen:
         violation.check_sizes(n, m)
-    cells = [Cell(n, m, p, case) for m, p in chosen]
+    cells = [ViolationQuery(n, m, p, case) for m, p in chosen]
     made: list[Experiment] = []
     if runs is not None:
-        work = violation.pieces(cells, runs, how, seed)
+        work = violation.batches(cells, runs, how, seed)
         with progress("numbers pv", runs * len(cells)) as update:
             made = violation.experiments(work, jobs_for(len(work), jobs), update)
     if plot is not None:
@@ -167,11 +167,11 @@ def pv(
     return Exit.FAILED if unmet or contradicted else Exit.OK
 
 
-def _say_chances(cells: Sequence[Cell]) -> None:
+def _say_chances(cells: Sequence[ViolationQuery]) -> None:
     heads = ["n", "m", "P", "2m-n", "P_v, any 2m-n of m", "whole intersection", "A first at all"]
     rows = [
         [str(cell.n), str(cell.m), f"{float(cell.p):g}", str(cell.shared)]
-        + [scientific(Cell(cell.n, cell.m, cell.p, case).probability) for case in CASES]
+        + [scientific(ViolationQuery(cell.n, cell.m, cell.p, case).probability) for case in CASES]
         for cell in cells
     ]
     say_table(heads, rows, left=0)
@@ -179,10 +179,10 @@ def _say_chances(cells: Sequence[Cell]) -> None:
         click.echo("\n" + textwrap.fill(_difference(cells[0]), 110))
 
 
-def _difference(cell: Cell) -> str:
+def _difference(cell: ViolationQuery) -> str:
     """Explain the formula against the probability that one given intersection restarts."""
     n, m, shared = cell.n, cell.m, cell.shared
-    whole = scientific(Cell(n, m, cell.p, "given").probability)
+    whole = scientific(ViolationQuery(n, m, cell.p, "given").probability)
     return (
         f"Two quorums share at least 2m-n = {shared} of the coordinators.  P_v, the formula of the"
         f" notes, is the worst case: A entered by m = {m} grants, the n-m = {n - m} others are free"
@@ -201,13 +201,13 @@ def _say_answers(
         if m is None:
             click.echo(
                 f"  P = {float(p):g}: no m is large enough; m = n has"
-                f" {scientific(Cell(n, n, p, case).probability)}"
+                f" {scientific(ViolationQuery(n, n, p, case).probability)}"
             )
             continue
         less = (
             ""
             if 2 * (m - 1) <= n
-            else f" (m = {m - 1} has {scientific(Cell(n, m - 1, p, case).probability)})"
+            else f" (m = {m - 1} has {scientific(ViolationQuery(n, m - 1, p, case).probability)})"
         )
         click.echo(
             f"  P = {float(p):g}: m = {m}{less}; then {n - m} of the {n} coordinators may be down"
@@ -361,7 +361,7 @@ def timeout(
             timeouts.of_file(file) if file is not None else timeouts.of_law(law or "", draws, seed)
         )
     best, check = timeouts.cheapest(sample, costs), timeouts.check(sample, costs)
-    found: dict[str, list[timeouts.Outcome]] = {}
+    found: dict[str, list[timeouts.DetectorCost]] = {}
     if detectors:
         with progress("numbers timeout", timeouts.SETTINGS) as update:
             found = timeouts.outcomes(sample, costs, jobs or cores(), seeds, update)
@@ -409,7 +409,7 @@ def _measured(live: str, count: int) -> timeouts.Sample:
 
 
 def _say_timeout(
-    sample: timeouts.Sample, best: timeouts.Choice, check: timeouts.Check | None
+    sample: timeouts.Sample, best: timeouts.Choice, check: timeouts.CrossValidation | None
 ) -> None:
     shares = ", ".join(
         f"{name} within {_ms(sample.quantile(share))} ms"
@@ -438,7 +438,7 @@ def _say_timeout(
         )
 
 
-def _say_detectors(best: Sequence[timeouts.Outcome]) -> None:
+def _say_detectors(best: Sequence[timeouts.DetectorCost]) -> None:
     click.echo()
     heads = ["detector", "cheapest setting", "detection ms", "mistakes per heartbeat", "cost"]
     rows = [

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from habemus.analysis.sweeps import grid_files
-from habemus.analysis.sweeps.grid_rows import VERDICTS, Row
+from habemus.analysis.sweeps.grid_rows import VERDICTS, GridRow
 from habemus.analysis.sweeps.journal import ENDING
 from habemus.analysis.sweeps.report import Survey, survey
 from habemus.cli.output import Exit, json_option, progress, say_json
@@ -65,7 +65,7 @@ def report(results: Path, out: Path | None, title: str | None, as_json: bool) ->
     return Exit.OK
 
 
-def _counted(rows: Iterator[Row], update: Callable[[int, str], None]) -> Iterator[Row]:
+def _counted(rows: Iterator[GridRow], update: Callable[[int, str], None]) -> Iterator[GridRow]:
     for count, row in enumerate(rows, 1):
         if count % EVERY == 0:
             update(count, f"{count:,} rows")

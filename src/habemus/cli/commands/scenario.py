@@ -16,7 +16,7 @@ from habemus.cli.commands.run import (
     table_option,
 )
 from habemus.cli.output import Exit, json_option, progress, say_json
-from habemus.scenarios import Outcome, find, scenarios
+from habemus.scenarios import ScenarioOutcome, find, scenarios
 
 
 @click.command(epilog="Example: habemus scenario central-holder-slow --diagram slow.svg")
@@ -84,7 +84,7 @@ def _list(as_json: bool) -> None:
 
 def _run_all(as_json: bool) -> int:
     known = scenarios().values()
-    outcomes: list[Outcome] = []
+    outcomes: list[ScenarioOutcome] = []
     with progress("scenarios", len(known)) as update:
         for each in known:
             update(len(outcomes), each.name)
@@ -99,7 +99,7 @@ def _run_all(as_json: bool) -> int:
     return Exit.FAILED if unexpected else Exit.OK
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: ScenarioOutcome) -> str:
     mark = (
         click.style("as expected", fg="green")
         if outcome.as_expected

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from habemus.analysis.numbers.ranges import sizes
-from habemus.analysis.sweeps.seeded_setups import Draw
+from habemus.analysis.sweeps.seeded_setups import SeededSetups
 from habemus.analysis.sweeps.sweep import Sweep, Tally, without_crashes
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import entries, find
@@ -128,9 +128,9 @@ def sweep(
     names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or tuple(entries())
     if delay is not None:
         notation.delay(delay)
-    made = Sweep(names, Draw(sizes(n), delay, crashes), seeds, first)
+    made = Sweep(names, SeededSetups(sizes(n), delay, crashes), seeds, first)
     with progress("sweep", made.planned) as update:
-        made.run(jobs_for(len(made.pieces()), jobs), update)
+        made.run(jobs_for(len(made.batches()), jobs), update)
     if as_json:
         say_json(made.plain())
     else:
@@ -158,10 +158,10 @@ def _say(made: Sweep) -> None:
         "undecided",
         "violated, not claimed",
     ]
-    say_table(heads, [_row(tally, made.draw.crashes) for tally in made.tallies.values()])
+    say_table(heads, [_row(tally, made.setups.crashes) for tally in made.tallies.values()])
     for tally in made.tallies.values():
         _say_failures(tally)
-    if made.draw.crashes and (spared := without_crashes(made.algorithms)):
+    if made.setups.crashes and (spared := without_crashes(made.algorithms)):
         click.echo(f"\nno crashes were injected, because the card allows none: {', '.join(spared)}")
     if made.broken_off:
         click.echo(

@@ -14,8 +14,8 @@ import click
 from habemus.analysis.sweeps import dask_cluster as clusters
 from habemus.analysis.sweeps import grid as grids
 from habemus.analysis.sweeps.grid import Grid
-from habemus.analysis.sweeps.grid_rows import VERDICTS, Pieces
-from habemus.analysis.sweeps.grid_sweep import GridSweep, Outcome, processes
+from habemus.analysis.sweeps.grid_rows import VERDICTS, RunBatches
+from habemus.analysis.sweeps.grid_sweep import AlgorithmVerdicts, GridSweep, processes
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.cli.output import EXIT_OF, Exit, progress, say_json, verdict_text
 from habemus.cli.tables import say_table
@@ -45,9 +45,9 @@ def sweep_file(
     if cluster is not None:
         clusters.check(cluster)
     made.prepare(fresh)
-    jobs = jobs_for(len(Pieces(grid, range(len(grid)))), jobs)
+    jobs = jobs_for(len(RunBatches(grid, range(len(grid)))), jobs)
     with (
-        nullcontext(processes(jobs)) if cluster is None else clusters.cluster(cluster) as hands,
+        nullcontext(processes(jobs)) if cluster is None else clusters.cluster(cluster) as executor,
         progress("sweep", len(grid)) as draw_bar,
         _lines(len(grid)) as say_line,
     ):
@@ -56,7 +56,7 @@ def sweep_file(
             draw_bar(done, beside)
             say_line(done, beside)
 
-        made.run(hands, update)
+        made.run(executor, update)
     if as_json:
         say_json(made.plain())
     else:
@@ -152,7 +152,7 @@ def _say(made: GridSweep) -> None:
     click.echo(f"\n{made.made:,} of {len(made.grid):,} runs: {verdict_text(made.verdict)}")
 
 
-def _row(outcome: Outcome) -> list[str]:
+def _row(outcome: AlgorithmVerdicts) -> list[str]:
     return [
         outcome.algorithm,
         f"{outcome.verdicts.total():,}",

@@ -14,8 +14,8 @@ from habemus.analysis.cards.search import (
     NOT_SEARCHED,
     SHOWN,
     SYNCHRONOUS,
+    CardTask,
     Shown,
-    Task,
     assumed,
     claims,
     contradictions,
@@ -200,12 +200,12 @@ def test_where_three_are_too_many_two_are_searched() -> None:
         Check("ricart-agrawala", 3, search="breadth", limit=50),
         Check("ricart-agrawala", 2, search="breadth"),
     )
-    found = search(Task("ricart-agrawala", "", ("none",), ("ME1",), checks))
+    found = search(CardTask("ricart-agrawala", "", ("none",), ("ME1",), checks))
     assert [(each.searched.check.n, bool(each.searched.stopped)) for each in found] == [
         (3, True),
         (2, False),
     ]
-    alone = search(Task("ricart-agrawala", "", ("none",), ("ME1",), checks[::-1]))
+    alone = search(CardTask("ricart-agrawala", "", ("none",), ("ME1",), checks[::-1]))
     assert [each.searched.check.n for each in alone] == [2]
 
 

@@ -8,20 +8,20 @@ import pytest
 
 from habemus.analysis.numbers.compare import (
     Comparison,
+    ComparisonRow,
     Crossing,
-    Row,
     crossings,
     formula_of,
     jain,
     safe_mutexes,
     think,
 )
-from habemus.analysis.numbers.ranges import BadRange, Sizes, loads
+from habemus.analysis.numbers.ranges import BadRange, SizeRange, loads
 from habemus.analysis.pictures.plots import check_plot, save_plot
 from habemus.catalog.entries import entries, find
 from habemus.runs.setup import BadSetup
 
-FIVE = Sizes(5, 5)
+FIVE = SizeRange(5, 5)
 
 
 def test_load_sets_the_think_time() -> None:
@@ -71,14 +71,14 @@ def test_fairness_is_taken_while_all_still_ask() -> None:
     """In the end all have entered equally often, whoever had to wait: an index of all entries would
     always be 1.
     """
-    [row] = Comparison(("ra-priority",), Sizes(3, 3), loads("100")).measure(1)
+    [row] = Comparison(("ra-priority",), SizeRange(3, 3), loads("100")).measure(1)
     assert row.entries == 60
     assert 0.9 < (row.measured["fairness"] or 0) < 1
 
 
 def test_the_same_seed_gives_the_same_rows_whoever_works() -> None:
     comparison = Comparison(
-        ("raymond", "suzuki-kasami"), Sizes(3, 5), loads("1"), requests=3, seed=4
+        ("raymond", "suzuki-kasami"), SizeRange(3, 5), loads("1"), requests=3, seed=4
     )
     rows = comparison.measure(1)
     assert rows == comparison.measure(2)
@@ -89,7 +89,7 @@ def test_the_same_seed_gives_the_same_rows_whoever_works() -> None:
 
 
 def test_elections() -> None:
-    rows = Comparison(("bully", "chang-roberts"), Sizes(3, 8), points=2).measure(1)
+    rows = Comparison(("bully", "chang-roberts"), SizeRange(3, 8), points=2).measure(1)
     assert [
         (row.measured["messages"], row.formula["messages"])
         for row in rows
@@ -102,7 +102,7 @@ def test_elections() -> None:
 def test_voting_crosses_asking_everybody() -> None:
     """Grids need 3(K-1) messages with K = 2 sqrt(N) - 1: fewer than 2(N-1) beyond N = 4."""
     comparison = Comparison(
-        ("maekawa-sanders", "ricart-agrawala"), Sizes(2, 9), loads("0.001"), requests=2
+        ("maekawa-sanders", "ricart-agrawala"), SizeRange(2, 9), loads("0.001"), requests=2
     )
     assert crossings(comparison, comparison.measure(1)) == [
         Crossing("maekawa-sanders", "ricart-agrawala", 5, 5)
@@ -114,7 +114,7 @@ def test_voting_crosses_asking_everybody() -> None:
 
 def test_no_crossing_in_sight() -> None:
     comparison = Comparison(
-        ("maekawa-sanders", "ricart-agrawala"), Sizes(2, 3), loads("0.001"), requests=1
+        ("maekawa-sanders", "ricart-agrawala"), SizeRange(2, 3), loads("0.001"), requests=1
     )
     assert crossings(comparison, comparison.measure(1)) == [
         Crossing("maekawa-sanders", "ricart-agrawala", None, None)
@@ -142,7 +142,7 @@ def test_default_is_all_that_is_safe() -> None:
         (Comparison(("central",), FIVE, requests=0), "at least once"),
         (Comparison(("central",), FIVE, hold="0"), "at least 1us"),
         (Comparison(("central",), FIVE, hold="1ms..2ms"), "one time"),
-        (Comparison(("central",), Sizes(2, 5_000)), "1 to 3000"),
+        (Comparison(("central",), SizeRange(2, 5_000)), "1 to 3000"),
     ],
 )
 def test_what_cannot_be_compared(comparison: Comparison, said: str) -> None:
@@ -152,7 +152,7 @@ def test_what_cannot_be_compared(comparison: Comparison, said: str) -> None:
 
 def test_only_one_thing_varies() -> None:
     with pytest.raises(BadRange, match="not to both"):
-        Comparison(("central",), Sizes(2, 5), loads("1..2")).check()
+        Comparison(("central",), SizeRange(2, 5), loads("1..2")).check()
 
 
 def test_plots(tmp_path: Path) -> None:
@@ -168,13 +168,13 @@ def test_plots(tmp_path: Path) -> None:
 
 
 def test_plots_of_elections(tmp_path: Path) -> None:
-    comparison = Comparison(("bully",), Sizes(3, 4))
+    comparison = Comparison(("bully",), SizeRange(3, 4))
     save_plot(comparison, comparison.measure(1), tmp_path / "bully.svg")
     assert "turnaround" in (tmp_path / "bully.svg").read_text()
 
 
 def test_plots_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    varying = Comparison(("central",), Sizes(2, 5))
+    varying = Comparison(("central",), SizeRange(2, 5))
     with pytest.raises(ValueError, match=r"must end in \.png or \.svg"):
         check_plot(varying, Path("x.bmp"))
     with pytest.raises(ValueError, match="something that varies"):
@@ -187,7 +187,7 @@ def test_plots_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_as_json() -> None:
     comparison = Comparison(("central",), FIVE, requests=2)
     [row] = comparison.measure(1)
-    assert isinstance(row, Row)
+    assert isinstance(row, ComparisonRow)
     plain = row.plain(comparison.quantities)
     assert plain["messages_per_entry_by_formula"] == 3
     assert plain["load"] == 0.5

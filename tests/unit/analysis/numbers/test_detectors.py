@@ -10,9 +10,9 @@ import pytest
 from habemus.analysis.numbers.detectors import (
     FAMILIES,
     PATIENCE,
-    Cell,
+    DetectorQuality,
+    DetectorSetting,
     OfLink,
-    Point,
     Trial,
     cells,
     check,
@@ -75,7 +75,7 @@ def test_what_is_measured_with_constant_delays() -> None:
     that came.
     """
     trial = Trial("1ms", "0", 4, 3, "1s")
-    point = measured(Cell(trial, "heartbeat", "timeout", 30_000, ("step=0",)))
+    point = measured(DetectorSetting(trial, "heartbeat", "timeout", 30_000, ("step=0",)))
     last = [trial.crash(seed) // 20_000 * 20_000 for seed in range(3)]
     expected = [sent + 1_000 + 30_000 - trial.crash(seed) for seed, sent in enumerate(last)]
     assert sorted(point.detections) == sorted(3 * expected)
@@ -86,7 +86,7 @@ def test_what_is_measured_with_constant_delays() -> None:
 
 def test_a_timeout_shorter_than_the_period_is_wrong_in_each_period() -> None:
     point = measured(
-        Cell(Trial("1ms", "0", 2, 1, "1s"), "heartbeat", "timeout", 15_000, ("step=0",))
+        DetectorSetting(Trial("1ms", "0", 2, 1, "1s"), "heartbeat", "timeout", 15_000, ("step=0",))
     )
     assert point.mistakes_per_hour == pytest.approx(180_000, rel=0.05)
     assert point.mistake_duration == pytest.approx(
@@ -130,9 +130,9 @@ def test_bad_conditions_are_refused(trial: Trial) -> None:
 
 def test_the_picture_is_the_same_for_the_same_points(tmp_path: Path) -> None:
     points = [
-        Point("heartbeat", "timeout=1", (20_000, 30_000), 0, 5, 100, 5, HOUR),
-        Point("heartbeat", "timeout=2", (90_000,), 0, 0, 0, 0, HOUR),
-        Point("adaptive", "margin=1", (), 1, 0, 0, 0, HOUR),
+        DetectorQuality("heartbeat", "timeout=1", (20_000, 30_000), 0, 5, 100, 5, HOUR),
+        DetectorQuality("heartbeat", "timeout=2", (90_000,), 0, 0, 0, 0, HOUR),
+        DetectorQuality("adaptive", "margin=1", (), 1, 0, 0, 0, HOUR),
     ]
     for name in ("one.svg", "two.svg"):
         save_plot(QUICK, points, tmp_path / name)

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from habemus.analysis.numbers.growth import LAWS, Fit, Growth, fits, lines, terms
-from habemus.analysis.numbers.ranges import Sizes, loads, sizes
+from habemus.analysis.numbers.ranges import SizeRange, loads, sizes
 from habemus.runs.setup import Setup
 
 SIZES = [4, 8, 12, 16, 24, 32, 48]
@@ -92,7 +92,7 @@ def test_with_a_load_they_meet() -> None:
 
 
 def test_averages_over_arrangements() -> None:
-    growth = Growth(("chang-roberts", "bully"), Sizes(4, 7), repeats=4)
+    growth = Growth(("chang-roberts", "bully"), SizeRange(4, 7), repeats=4)
     setups = [task.setup for task in growth.tasks() if task.setup.n == 5]
     assert setups[1] == Setup("chang-roberts", 5, 1, ("arrangement=1",), workload="in-turn")
     assert setups[5] == Setup("bully", 5, 1, workload="in-turn")
@@ -102,10 +102,10 @@ def test_averages_over_arrangements() -> None:
         ("bully", 4),
         ("chang-roberts", 5),
     ]
-    single = [Growth(("chang-roberts",), Sizes(5, 5), repeats=1).tasks()[0].setup, *setups[1:4]]
-    from habemus.analysis.numbers.compare import Task, row_of
+    single = [Growth(("chang-roberts",), SizeRange(5, 5), repeats=1).tasks()[0].setup, *setups[1:4]]
+    from habemus.analysis.numbers.compare import ComparisonTask, row_of
 
-    messages = [row_of(Task(setup, None)).measured["messages"] or 0 for setup in single]
+    messages = [row_of(ComparisonTask(setup, None)).measured["messages"] or 0 for setup in single]
     assert len(set(messages)) > 1
     assert rows[2].measured["messages"] == sum(messages) / 4 == rows[2].formula["messages"]
     assert growth.links("chang-roberts", 5) == 5

@@ -4,12 +4,12 @@ from decimal import Decimal
 
 import pytest
 
-from habemus.analysis.numbers.ranges import BadRange, Loads, Sizes, loads, sizes
+from habemus.analysis.numbers.ranges import BadRange, Loads, SizeRange, loads, sizes
 
 
 def test_sizes() -> None:
-    assert sizes("5") == Sizes(5, 5)
-    assert sizes("2..20") == Sizes(2, 20)
+    assert sizes("5") == SizeRange(5, 5)
+    assert sizes("2..20") == SizeRange(2, 20)
 
 
 def test_loads() -> None:
@@ -51,9 +51,9 @@ def test_bad_loads(text: str, said: str) -> None:
 
 
 def test_few_sizes_are_all_taken_and_many_are_spread_evenly() -> None:
-    assert Sizes(2, 5).spread(8) == [2, 3, 4, 5]
-    assert Sizes(1, 9).spread(5) == [1, 3, 5, 7, 9]
-    spread = Sizes(2, 50).spread(8)
+    assert SizeRange(2, 5).spread(8) == [2, 3, 4, 5]
+    assert SizeRange(1, 9).spread(5) == [1, 3, 5, 7, 9]
+    spread = SizeRange(2, 50).spread(8)
     assert (spread[0], spread[-1], len(set(spread))) == (2, 50, 8)
 
 

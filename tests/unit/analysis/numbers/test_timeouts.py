@@ -8,13 +8,21 @@ from random import Random
 
 import pytest
 
-from habemus.analysis.numbers.detectors import FAMILIES, PERIOD, Cell, Point, Trial, cells, measured
+from habemus.analysis.numbers.detectors import (
+    FAMILIES,
+    PERIOD,
+    DetectorQuality,
+    DetectorSetting,
+    Trial,
+    cells,
+    measured,
+)
 from habemus.analysis.numbers.timeouts import (
     BadSample,
-    Costs,
     Replayed,
     Sample,
     SampleTrial,
+    TimeoutCosts,
     best_of,
     cheapest,
     check,
@@ -59,7 +67,7 @@ def test_the_cost_is_waiting_plus_mistakes() -> None:
         cheapest(Sample((1_000, 2_000), "even"), costs("2", "1")).timeout == 0
     )  # all cost 2, and the shortest is taken
     assert three.share_at_most == pytest.approx(0.8059, abs=1e-4)  # of one in four little is known
-    assert Costs(Fraction(3), Fraction(2)).of(1_500, 0.5) == 4.5
+    assert TimeoutCosts(Fraction(3), Fraction(2)).of(1_500, 0.5) == 4.5
 
 
 def test_one_half_checks_the_other() -> None:
@@ -156,8 +164,8 @@ def test_a_sample_of_one_delay_is_the_same_trial_as_that_delay(
     monkeypatch.setattr(Trial, "crash", SampleTrial.crash)  # but for the moment of the crash
     for name in ("heartbeat", "phi-accrual"):
         varied, values, fixed = FAMILIES[name]
-        assert measured(Cell(sampled, name, varied, values[4], fixed)) == measured(
-            Cell(usual, name, varied, values[4], fixed)
+        assert measured(DetectorSetting(sampled, name, varied, values[4], fixed)) == measured(
+            DetectorSetting(usual, name, varied, values[4], fixed)
         )
     assert len(cells(sampled, ["swim"])) == 5
 
@@ -167,12 +175,12 @@ def test_crashes_are_spread_between_two_heartbeats() -> None:
     assert [trial.crash(seed) - 4_000_000 for seed in range(4)] == [2_500, 7_500, 12_500, 17_500]
     # On average half a period has passed since the last heartbeat, of which the timeout takes no
     # note.
-    point = measured(Cell(trial, "heartbeat", "timeout", 30_000, ("step=0",)))
+    point = measured(DetectorSetting(trial, "heartbeat", "timeout", 30_000, ("step=0",)))
     assert point.detection_time == 1_000 + 30_000 - PERIOD / 2
 
 
 def test_what_the_detectors_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    def made_up(every: list[Cell], _jobs: int, update: object) -> list[Point]:
+    def made_up(every: list[DetectorSetting], _jobs: int, update: object) -> list[DetectorQuality]:
         # Of each detector the second setting is the best, and the third does not see the crash.
         places = [
             sum(cell.detector == other.detector for other in every[:index])
@@ -180,7 +188,7 @@ def test_what_the_detectors_cost(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         times = {0: 50_000, 1: 20_000}
         return [
-            Point(
+            DetectorQuality(
                 cell.detector,
                 cell.setting,
                 (times.get(place, 90_000),),

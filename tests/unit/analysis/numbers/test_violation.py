@@ -14,10 +14,11 @@ from habemus.analysis.numbers import violation
 from habemus.analysis.numbers.violation import (
     CASES,
     Arrival,
-    Cell,
     Experiment,
     NoQuorum,
+    ViolationQuery,
     at_least,
+    batches,
     bias_of,
     chance,
     check_sizes,
@@ -28,7 +29,6 @@ from habemus.analysis.numbers.violation import (
     experiments,
     is_violated,
     log10,
-    pieces,
     quorums,
     runs_of,
     scientific,
@@ -39,7 +39,7 @@ from habemus.runs.simulate import execute
 P = Fraction(1, 5)
 
 
-def arrival(cell: Cell) -> Arrival:
+def arrival(cell: ViolationQuery) -> Arrival:
     coordinators = coordinators_of(cell.n, cell.m)
     first = coordinators if cell.case == "first" else coordinators[: cell.m]
     return Arrival(first, first[: cell.n - cell.m] if cell.case == "given" else [])
@@ -51,7 +51,7 @@ def test_every_set_of_restarts_run_by_the_algorithm_adds_up_to_the_formula_exact
     n: int, m: int, case: str
 ) -> None:
     """No sampling: all 2^n sets of coordinators restart once, each counted with its chance."""
-    cell = Cell(n, m, P, case)
+    cell = ViolationQuery(n, m, P, case)
     coordinators = coordinators_of(n, m)
     total = Fraction(0)
     for size in range(n + 1):
@@ -65,7 +65,7 @@ def test_every_set_of_restarts_run_by_the_algorithm_adds_up_to_the_formula_exact
 @pytest.mark.parametrize("case", CASES)
 def test_the_printed_command_is_the_run(case: str) -> None:
     """Judged by everything that judges a run of the command line."""
-    cell = Cell(5, 3, Fraction(1, 3), case)
+    cell = ViolationQuery(5, 3, Fraction(1, 3), case)
     verdicts = set()
     for seed in range(12):
         setup = draw(cell, seed, cell.p).setup
@@ -76,14 +76,14 @@ def test_the_printed_command_is_the_run(case: str) -> None:
 
 
 def test_a_run_in_which_a_is_not_inside_is_no_run_of_the_experiment() -> None:
-    cell = Cell(3, 2, P)
+    cell = ViolationQuery(3, 2, P)
     nobody = Arrival([], [])  # A's requests are all late
     with pytest.raises(AssertionError, match="A was not inside"):
         is_violated(cell, described(cell, 0, nobody, {}))
 
 
 def test_draws_restart_as_often_as_they_should_and_never_depend_on_anything_else() -> None:
-    cell = Cell(5, 4, Fraction(1, 10))
+    cell = ViolationQuery(5, 4, Fraction(1, 10))
     drawn = [draw(cell, seed, Fraction(3, 4)) for seed in range(400)]
     assert sum(each.restarts for each in drawn) == pytest.approx(400 * 4 * 0.75, rel=0.05)
     others = sum(
@@ -100,7 +100,7 @@ def test_draws_restart_as_often_as_they_should_and_never_depend_on_anything_else
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 5), (32, 24)])
 def test_weights_make_up_for_the_bias_exactly(n: int, m: int, case: str) -> None:
-    cell = Cell(n, m, Fraction(1, 10_000), case)
+    cell = ViolationQuery(n, m, Fraction(1, 10_000), case)
     q = bias_of(cell)
     experiment = Experiment(cell, q)
     assert cell.p < q < 1
@@ -114,7 +114,7 @@ def test_weights_make_up_for_the_bias_exactly(n: int, m: int, case: str) -> None
 
 
 def test_the_variance_of_weighted_runs() -> None:
-    experiment = Experiment(Cell(3, 2, P), Fraction(1, 2), Counter({1: 3, 2: 1}), runs=8)
+    experiment = Experiment(ViolationQuery(3, 2, P), Fraction(1, 2), Counter({1: 3, 2: 1}), runs=8)
     weights = [experiment.weight(1)] * 3 + [experiment.weight(2)] + [Fraction(0)] * 4
     mean = sum(weights, Fraction(0)) / 8
     assert experiment.estimate == mean
@@ -127,14 +127,14 @@ def test_the_variance_of_weighted_runs() -> None:
 
 
 def test_results_do_not_depend_on_how_the_work_is_cut_or_who_does_it() -> None:
-    cells = [Cell(3, 2, P), Cell(5, 3, Fraction(1, 1_000), "given")]
-    work = pieces(cells, 120)
+    cells = [ViolationQuery(3, 2, P), ViolationQuery(5, 3, Fraction(1, 1_000), "given")]
+    work = batches(cells, 120)
     told: list[int] = []
     alone = experiments(work, 1, lambda done, _: told.append(done))
     assert told == [50, 100, 120, 170, 220, 240]
     assert [each.plain() for each in alone] == [each.plain() for each in experiments(work, 2)]
     assert [each.is_plain for each in alone] == [True, False]
-    backwards = [runs_of(piece) for piece in reversed(work) if piece.cell == cells[0]]
+    backwards = [runs_of(batch) for batch in reversed(work) if batch.cell == cells[0]]
     whole = Experiment(cells[0], P)
     for part in backwards:
         whole.add(part)
@@ -142,22 +142,22 @@ def test_results_do_not_depend_on_how_the_work_is_cut_or_who_does_it() -> None:
 
 
 def test_a_wrong_theory_and_a_wrong_algorithm_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = Cell(5, 3, Fraction(3, 10))
-    assert not contradicted(experiments(pieces([cell], 150), 1))
+    cell = ViolationQuery(5, 3, Fraction(3, 10))
+    assert not contradicted(experiments(batches([cell], 150), 1))
 
-    class Wrong(Cell):
+    class Wrong(ViolationQuery):
         @property
         def probability(self) -> Fraction:
             return self.p**self.shared
 
-    assert contradicted(experiments(pieces([Wrong(5, 3, Fraction(3, 10))], 150), 1))
+    assert contradicted(experiments(batches([Wrong(5, 3, Fraction(3, 10))], 150), 1))
     right = violation._system
     monkeypatch.setattr(
         violation, "_system", lambda n, m: right(n, m + 1 if n == 5 else m)
     )  # one grant more than the cell says
     monkeypatch.setattr(violation, "coordinators_of", lambda n, m: list(range(101, 101 + n)))
-    wrong = [Cell(5, 3, Fraction(3, 10), "first")]
-    assert contradicted(experiments(pieces(wrong, 600, "plain"), 1))
+    wrong = [ViolationQuery(5, 3, Fraction(3, 10), "first")]
+    assert contradicted(experiments(batches(wrong, 600, "plain"), 1))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -165,7 +165,9 @@ def test_the_smallest_quorum_is_the_first_that_is_safe_enough(case: str) -> None
     for n in (1, 2, 9, 14):
         for p in (Fraction(1, 100), Fraction(1, 2)):
             for target in (Fraction(1, 2), Fraction(1, 10**6), Fraction(1, 10**30)):
-                enough = [m for m in quorums(n) if Cell(n, m, p, case).probability <= target]
+                enough = [
+                    m for m in quorums(n) if ViolationQuery(n, m, p, case).probability <= target
+                ]
                 assert smallest_quorum(n, p, target, case) == (enough[0] if enough else None)
 
 
@@ -173,7 +175,7 @@ def test_the_case_that_is_called_worst_is() -> None:
     for n in range(1, 12):
         for m in quorums(n):
             for p in (Fraction(1, 1_000), Fraction(3, 10), Fraction(9, 10)):
-                worst, given, first = (Cell(n, m, p, case).probability for case in CASES)
+                worst, given, first = (ViolationQuery(n, m, p, case).probability for case in CASES)
                 assert max(given, first) <= worst <= comb(m, 2 * m - n) * given
                 # If A was first at more than m, B needs as many more.
                 reached = [at_least(m + g - n, g, p) for g in range(m, n + 1)]
@@ -191,10 +193,10 @@ def test_at_least_is_the_sum_of_the_definition() -> None:
 
 
 def test_nothing_is_too_small_to_be_told() -> None:
-    value = Cell(200, 190, chance("1e-20")).probability
+    value = ViolationQuery(200, 190, chance("1e-20")).probability
     assert scientific(value).endswith("e-3584") and float(value) == 0.0
     assert log10(value) == pytest.approx(math.log10(comb(190, 180)) - 3_600, abs=1e-9)
-    plain = Cell(200, 190, chance("1e-20")).plain()
+    plain = ViolationQuery(200, 190, chance("1e-20")).plain()
     assert plain["pv"] == 0.0 and plain["pv_log10"] == log10(value)
     assert (scientific(Fraction(0)), log10(Fraction(0))) == ("0", None)
     assert (scientific(Fraction(1, 3)), scientific(Fraction(1, 3000))) == ("0.333", "3.33e-4")

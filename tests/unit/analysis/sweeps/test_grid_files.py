@@ -10,7 +10,7 @@ import pytest
 from habemus.analysis.sweeps import grid_files
 from habemus.analysis.sweeps.grid import grid_of
 from habemus.analysis.sweeps.grid_files import BadResults, read, write
-from habemus.analysis.sweeps.grid_rows import Column, Pieces, Row, columns_of, rows_of
+from habemus.analysis.sweeps.grid_rows import Column, GridRow, RunBatches, columns_of, rows_of
 
 GRID = grid_of(
     {
@@ -20,7 +20,7 @@ GRID = grid_of(
     }
 )
 COLUMNS = columns_of(GRID.algorithms)
-ROWS = [row for piece in Pieces(GRID, range(len(GRID))) for row in rows_of(piece)]
+ROWS = [row for piece in RunBatches(GRID, range(len(GRID))) for row in rows_of(piece)]
 ROWS.append(
     {
         **ROWS[0],
@@ -33,7 +33,7 @@ ROWS.append(
 )
 
 
-def padded(row: Row) -> Row:
+def padded(row: GridRow) -> GridRow:
     return {column.name: row.get(column.name) for column in COLUMNS}
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from habemus.analysis.sweeps import grid_rows
 from habemus.analysis.sweeps.grid import Grid, grid_of
-from habemus.analysis.sweeps.grid_rows import AXES, Pieces, columns_of, rows_of
+from habemus.analysis.sweeps.grid_rows import AXES, RunBatches, columns_of, rows_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
@@ -17,7 +17,7 @@ def grid(**keys: object) -> Grid:
 
 def test_a_row_says_what_run_says() -> None:
     (row,) = rows_of(
-        Pieces(grid(load="burst", requests=2, faults={"x": {"crash": "1@Granted#1"}}), [0])[0]
+        RunBatches(grid(load="burst", requests=2, faults={"x": {"crash": "1@Granted#1"}}), [0])[0]
     )
     report = execute(
         Setup(
@@ -60,7 +60,7 @@ def test_rows_are_in_their_columns(name: str) -> None:
         load="burst",
         faults={"none": {}, "pause": {"pause": "2@2ms+9ms"}},
     )
-    for row in rows_of([run for piece in Pieces(made, range(len(made))) for run in piece]):
+    for row in rows_of([run for batch in RunBatches(made, range(len(made))) for run in batch]):
         assert list(row) == [column.name for column in columns]
         for column in columns:
             allowed = (int, float) if column.kind is float else (column.kind,)
@@ -85,7 +85,7 @@ def test_what_goes_wrong_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
         return execute(setup, keep=keep)
 
     monkeypatch.setattr(grid_rows, "execute", stumble)
-    rows = rows_of([run for piece in Pieces(grid(seeds=3), range(3)) for run in piece])
+    rows = rows_of([run for batch in RunBatches(grid(seeds=3), range(3)) for run in batch])
     assert [row["verdict"] for row in rows] == ["holds", "error", "holds"]
     assert rows[1]["error"] == "RecursionError: too deep"
     assert rows[1]["command"] == "habemus run central -n 3 --seed 1 --events 200000"
@@ -96,13 +96,13 @@ def test_what_goes_wrong_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     "numbers", [range(1), range(5), range(64), range(1000), [3, 5, 900], range(7, 5000, 3)]
 )
 def test_pieces_are_all_that_is_left_and_nothing_else(numbers: range) -> None:
-    pieces = Pieces(grid(seeds=5000), numbers)
-    cut = [[run["number"] for run in piece] for piece in pieces]
-    assert sorted(number for piece in cut for number in piece) == list(numbers)
-    assert len(cut) == len(pieces)
+    batches = RunBatches(grid(seeds=5000), numbers)
+    cut = [[run["number"] for run in batch] for batch in batches]
+    assert sorted(number for batch in cut for number in batch) == list(numbers)
+    assert len(cut) == len(batches)
     assert max(map(len, cut)) <= grid_rows.AT_ONCE
     assert max(map(len, cut)) - min(map(len, cut)) <= 1
-    assert len(cut) >= min(len(numbers), grid_rows.LEAST_PIECES)
-    assert pieces[1:2] == [pieces[1]] if len(cut) > 1 else True
+    assert len(cut) >= min(len(numbers), grid_rows.LEAST_BATCHES)
+    assert batches[1:2] == [batches[1]] if len(cut) > 1 else True
     with pytest.raises(IndexError):
-        pieces[len(cut)]
+        batches[len(cut)]

@@ -13,12 +13,12 @@ from habemus.analysis.sweeps import dask_cluster as clusters
 from habemus.analysis.sweeps import grid_sweep
 from habemus.analysis.sweeps.dask_cluster import BadCluster, cluster
 from habemus.analysis.sweeps.grid import Grid, grid_of
-from habemus.analysis.sweeps.grid_rows import Piece, Pieces, Row, rows_of
+from habemus.analysis.sweeps.grid_rows import GridRow, RunBatch, RunBatches, rows_of
 from habemus.analysis.sweeps.grid_sweep import (
     PATIENCE,
     BadOut,
+    Executor,
     GridSweep,
-    Hands,
     WorkersDie,
     WorkersGone,
     processes,
@@ -37,10 +37,10 @@ GRID = grid_of(
 RUNS = 2 * 2 * 12 * 2
 
 
-def swept(path: Path, hands: Hands | None = None, grid: Grid = GRID) -> GridSweep:
+def swept(path: Path, executor: Executor | None = None, grid: Grid = GRID) -> GridSweep:
     made = GridSweep(grid, path)
     made.prepare(fresh=False)
-    made.run(hands or processes(1))
+    made.run(executor or processes(1))
     return made
 
 
@@ -52,18 +52,18 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def stopping(after: int, error: BaseException) -> Hands:
-    """Makes so many pieces in an order of its own, and then something happens."""
+def stopping(after: int, error: BaseException) -> Executor:
+    """Makes so many batches in an order of its own, and then something happens."""
 
-    def hands(pieces: Pieces) -> Generator[list[Row], None, None]:
-        order = list(range(len(pieces)))
-        random.Random(len(pieces)).shuffle(order)
+    def executor(batches: RunBatches) -> Generator[list[GridRow], None, None]:
+        order = list(range(len(batches)))
+        random.Random(len(batches)).shuffle(order)
         for place in order[:after]:
-            yield rows_of(pieces[place])
+            yield rows_of(batches[place])
         if after < len(order):
             raise error
 
-    return hands
+    return executor
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
@@ -93,15 +93,15 @@ def test_a_process_that_dies_loses_nothing(
     deaths = iter(range(4))
 
     def dying(
-        work: Callable[[Piece], list[Row]], pieces: Pieces, jobs: int
-    ) -> Iterator[tuple[Piece, list[Row]]]:
+        work: Callable[[RunBatch], list[GridRow]], batches: RunBatches, jobs: int
+    ) -> Iterator[tuple[RunBatch, list[GridRow]]]:
         assert jobs == 2
-        for piece in pieces[:20]:
-            yield piece, work(piece)
+        for batch in batches[:20]:
+            yield batch, work(batch)
         if next(deaths, None) is not None:
             raise BrokenProcessPool
-        for piece in pieces[20:]:
-            yield piece, work(piece)
+        for batch in batches[20:]:
+            yield batch, work(batch)
 
     monkeypatch.setattr(grid_sweep, "results", dying)
     made = swept(tmp_path / "rows.csv", processes(2))
@@ -130,19 +130,19 @@ def test_workers_that_do_nothing_but_die_end_it(tmp_path: Path, expected: bytes)
 
 
 def test_rows_that_come_twice_are_there_once(tmp_path: Path, expected: bytes) -> None:
-    def twice(pieces: Pieces) -> Generator[list[Row], None, None]:
-        for piece in pieces:
-            yield rows_of(piece)
-            yield rows_of(piece)
+    def twice(batches: RunBatches) -> Generator[list[GridRow], None, None]:
+        for batch in batches:
+            yield rows_of(batch)
+            yield rows_of(batch)
 
     swept(tmp_path / "rows.csv", twice)
     assert (tmp_path / "rows.csv").read_bytes() == expected
 
 
 def test_a_row_that_is_lost_is_made(tmp_path: Path, expected: bytes) -> None:
-    def forgetful(pieces: Pieces) -> Generator[list[Row], None, None]:
-        for piece in pieces:
-            yield rows_of(piece)[: -1 if len(piece) > 1 else 1]
+    def forgetful(batches: RunBatches) -> Generator[list[GridRow], None, None]:
+        for batch in batches:
+            yield rows_of(batch)[: -1 if len(batch) > 1 else 1]
 
     swept(tmp_path / "rows.csv", forgetful)
     assert (tmp_path / "rows.csv").read_bytes() == expected

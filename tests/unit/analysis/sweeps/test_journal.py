@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from habemus.analysis.sweeps.journal import BadJournal, Journal, read_rows
+from habemus.analysis.sweeps.journal import BadJournal, SweepJournal, read_rows
 
 HEAD = {"version": "1", "runs": 9, "grid": {"n": [3], "seeds": [0, 8]}}
 
@@ -24,8 +24,8 @@ def row(number: int) -> dict[str, Any]:
     }
 
 
-def journal(path: Path, head: dict[str, Any] = HEAD) -> Journal:
-    return Journal(path, head, 9)
+def journal(path: Path, head: dict[str, Any] = HEAD) -> SweepJournal:
+    return SweepJournal(path, head, 9)
 
 
 def written(path: Path, *numbers: int) -> Path:
@@ -34,7 +34,7 @@ def written(path: Path, *numbers: int) -> Path:
     return path
 
 
-def left(opened: Journal) -> Sequence[int]:
+def left(opened: SweepJournal) -> Sequence[int]:
     return list(opened.missing())
 
 

@@ -11,7 +11,7 @@ import pytest
 from habemus.analysis.sweeps import report_plots
 from habemus.analysis.sweeps.grid import grid_of
 from habemus.analysis.sweeps.grid_files import BadResults
-from habemus.analysis.sweeps.grid_rows import Pieces, Row, rows_of
+from habemus.analysis.sweeps.grid_rows import GridRow, RunBatches, rows_of
 from habemus.analysis.sweeps.report import KINDS, Survey, in_order, survey
 from habemus.analysis.sweeps.report_page import page
 from habemus.analysis.sweeps.report_plots import pictures
@@ -19,7 +19,7 @@ from habemus.analysis.sweeps.report_plots import pictures
 FAULTS = {"none": {}, "crash": {"crash": "2@Granted#1"}}
 
 
-def rows(**keys: object) -> list[Row]:
+def rows(**keys: object) -> list[GridRow]:
     grid = grid_of(
         {
             "algorithms": ["central", "maekawa"],
@@ -31,7 +31,7 @@ def rows(**keys: object) -> list[Row]:
         }
     )
     return sorted(
-        (row for piece in Pieces(grid, range(len(grid))) for row in rows_of(piece)),
+        (row for piece in RunBatches(grid, range(len(grid))) for row in rows_of(piece)),
         key=lambda row: int(row["number"]),
     )
 
@@ -64,7 +64,7 @@ class Elements(HTMLParser):
         assert self.open.pop() == tag
 
 
-def made(rows: list[Row], title: str = "a title") -> str:
+def made(rows: list[GridRow], title: str = "a title") -> str:
     found = survey(rows)
     return page(found, pictures(found), title)
 

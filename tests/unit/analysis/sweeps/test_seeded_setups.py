@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from habemus.analysis.numbers.ranges import Sizes
-from habemus.analysis.sweeps.seeded_setups import Draw
+from habemus.analysis.numbers.ranges import SizeRange
+from habemus.analysis.sweeps.seeded_setups import SeededSetups
 from habemus.catalog.entries import entries, find
 from habemus.core.system import TOPOLOGIES
 from habemus.runs.setup import BadSetup
 from habemus.runs.simulate import faults_of, system_of
 from habemus.runtimes.sim.faults import Crash, Nth, Recover
 
-PLAIN = Draw(Sizes(2, 6))
-CRASHING = Draw(Sizes(2, 6), crashes=True)
+PLAIN = SeededSetups(SizeRange(2, 6))
+CRASHING = SeededSetups(SizeRange(2, 6), crashes=True)
 
 
 def test_the_seed_decides_everything() -> None:
@@ -63,7 +63,7 @@ def test_everybody_crashes_at_once() -> None:
 
 
 def test_a_given_delay_is_used() -> None:
-    assert Draw(Sizes(3, 3), delay="2ms").setup(find("central"), 7).delay == "2ms"
+    assert SeededSetups(SizeRange(3, 3), delay="2ms").setup(find("central"), 7).delay == "2ms"
 
 
 def test_links_are_as_bad_as_the_card_allows() -> None:
@@ -134,4 +134,4 @@ def test_somebody_stays_up() -> None:
 
 def test_sizes_that_no_run_can_have() -> None:
     with pytest.raises(BadSetup, match="other numbers of participants"):
-        Draw(Sizes(5_000, 6_000)).check(find("ricart-agrawala"))
+        SeededSetups(SizeRange(5_000, 6_000)).check(find("ricart-agrawala"))

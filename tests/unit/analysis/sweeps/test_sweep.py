@@ -7,14 +7,14 @@ import pytest
 import habemus.analysis.sweeps.seeded_setups
 import habemus.analysis.sweeps.sweep
 from habemus.algorithms.mutex.central import Central, Grant, Request
-from habemus.analysis.numbers.ranges import Sizes
-from habemus.analysis.sweeps.seeded_setups import Draw
-from habemus.analysis.sweeps.sweep import AT_ONCE, BROKEN, Piece, Sweep, Tally, tally_of
+from habemus.analysis.numbers.ranges import SizeRange
+from habemus.analysis.sweeps.seeded_setups import SeededSetups
+from habemus.analysis.sweeps.sweep import AT_ONCE, BROKEN, SeedBatch, Sweep, Tally, tally_of
 from habemus.catalog.entries import Entry, entry_of, find
 from habemus.core import ProcessId, upon
 from habemus.core.properties import Verdict
 
-DRAW = Draw(Sizes(2, 4))
+DRAW = SeededSetups(SizeRange(2, 4))
 
 
 class Careless(Central):
@@ -124,29 +124,35 @@ def test_a_run_that_is_cut_off_is_undecided(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_claim_that_no_run_showed_is_undecided() -> None:
-    sweep = Sweep(("heartbeat",), Draw(Sizes(2, 2)), 1)
+    sweep = Sweep(("heartbeat",), SeededSetups(SizeRange(2, 2)), 1)
     sweep.run(1)
     assert sweep.tallies["heartbeat"].never_held == ["completeness"]  # nobody crashed
     assert sweep.verdict is Verdict.UNDECIDED
 
 
 def test_tallies_add_up_in_any_order() -> None:
-    pieces = [Piece("maekawa", DRAW, first, 6) for first in (0, 6, 12)]
+    batches = [SeedBatch("maekawa", DRAW, first, 6) for first in (0, 6, 12)]
     forward, backward = Tally("maekawa"), Tally("maekawa")
-    for piece in pieces:
-        forward.add(tally_of(piece))
-    for piece in reversed(pieces):
-        backward.add(tally_of(piece))
-    assert forward == backward == tally_of(Piece("maekawa", DRAW, 0, 18))
+    for batch in batches:
+        forward.add(tally_of(batch))
+    for batch in reversed(batches):
+        backward.add(tally_of(batch))
+    assert forward == backward == tally_of(SeedBatch("maekawa", DRAW, 0, 18))
     assert forward.unclaimed["ME2-deadlock"] > 0
 
 
 def test_workers_do_not_change_the_results() -> None:
     alone = Sweep(
-        ("central", "quorum-durable"), Draw(Sizes(2, 4), crashes=True), AT_ONCE + 5, first=100
+        ("central", "quorum-durable"),
+        SeededSetups(SizeRange(2, 4), crashes=True),
+        AT_ONCE + 5,
+        first=100,
     )
     together = Sweep(
-        ("central", "quorum-durable"), Draw(Sizes(2, 4), crashes=True), AT_ONCE + 5, first=100
+        ("central", "quorum-durable"),
+        SeededSetups(SizeRange(2, 4), crashes=True),
+        AT_ONCE + 5,
+        first=100,
     )
     alone.run(1)
     together.run(2)
@@ -167,8 +173,8 @@ def test_an_interrupt_leaves_what_was_covered() -> None:
 
 
 def test_all_algorithms_advance_together() -> None:
-    pieces = Sweep(("central", "lamport"), DRAW, AT_ONCE + 1, first=7).pieces()
-    assert [(piece.algorithm, piece.first, piece.size) for piece in pieces] == [
+    batches = Sweep(("central", "lamport"), DRAW, AT_ONCE + 1, first=7).batches()
+    assert [(batch.algorithm, batch.first, batch.size) for batch in batches] == [
         ("central", 7, AT_ONCE),
         ("lamport", 7, AT_ONCE),
         ("central", 7 + AT_ONCE, 1),

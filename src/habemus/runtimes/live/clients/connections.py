@@ -115,7 +115,7 @@ class ClientConnections:
                 "problem": self.lock_queues.kind(service.name),
                 "algorithm": getattr(type(plan), "name", type(plan).__name__),
                 "lease_ms": None if lease_us is None else lease_us // 1_000,
-                "sees_waiters": isinstance(plan, Mutex) and plan.hears_wishes,
+                "sees_waiters": isinstance(plan, Mutex) and plan.sees_waiters,
             }
         return found
 
