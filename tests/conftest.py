@@ -1,6 +1,6 @@
-"""`--times`: the tests that draw their runs by seeds make so many times as many of them.  `make
-campaign` uses it.
-"""
+"""What all tests share: the option `--times`, and signals as in a terminal."""
+
+import signal
 
 import pytest
 
@@ -10,8 +10,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--times",
         type=int,
         default=1,
-        help="make so many times as many runs in the tests that draw them by seeds",
+        help="make so many times as many runs in the tests that draw them by seeds (make campaign)",
     )
+
+
+def pytest_configure() -> None:
+    # A shell that starts a command in the background has it ignore SIGINT, and so would every
+    # process that a test starts: tests that interrupt one would wait for ever.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
