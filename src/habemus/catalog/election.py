@@ -9,7 +9,7 @@ from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.problems.election import Election
-from habemus.problems.election_monitor import PROPERTIES
+from habemus.problems.election_judgement import PROPERTIES
 from habemus.problems.election_observer import ElectionClientModel, ElectionObserver
 
 

@@ -143,11 +143,19 @@ def run(arguments: list[str] | None) -> int:
 
 def _user_errors() -> tuple[type[Exception], ...]:
     from habemus.core import MistakeInAlgorithm
+    from habemus.runs.agreement import JudgementsDisagree
     from habemus.traces.png import CannotDraw
 
     # Every other error in user input is a ValueError or LookupError of ours whose message is
     # written for the user.
-    return (MistakeInAlgorithm, CannotDraw, ValueError, LookupError, ModuleNotFoundError)
+    return (
+        MistakeInAlgorithm,
+        JudgementsDisagree,
+        CannotDraw,
+        ValueError,
+        LookupError,
+        ModuleNotFoundError,
+    )
 
 
 def _fail(line: str, code: int = Exit.USAGE_ERROR) -> int:

@@ -1,19 +1,13 @@
-"""Judges a run of an election: E1 to E4, and what it cost.
+"""Findings about a run of an election, E1 to E4, and its costs.
 
-A process *names* a leader by its indication `Leader`, and forgets whom it named when it crashes.
-It *claims* to lead from naming itself until it names another, or nobody, or crashes; a paused
-process still claims.  A leader is *settled* at the moment when every process that is up has named
-it.
+The judgement itself, with the words that it uses, is `election_judgement`; the monitor adds times,
+explanations and counts.
 
 E1 depends on the scope.  "term": no two processes ever claim the same term.  "eventually": at the
 end at most one process that is up claims to lead.  "ever": no process begins to claim while another
-claims.  One case is not counted there: a claim against a settled leader is a *take-over*, which is
-what E4 is about, and the old leader may claim for as long as the news can be under way (`handover`,
-the longest delay of a message).  If both claim for longer than that, or for ever, E1 is violated as
-well.
-
-E4 is violated when a process turns from the settled leader to another while that leader is *in
-office*: up, not paused, and none of its links cut.
+claims, with one exception: in a *take-over* from a settled leader, the old leader may claim for as
+long as the news can be in transit (`handover`, the longest delay of a message).  If both claim for
+longer, E1 is violated as well.
 
 E2, E3 and an eventual E1 are about the end of the run and follow the rule of `finality`, where a
 change is a process that names another leader than before.  So does an eventual E4, where a change
@@ -28,34 +22,16 @@ from dataclasses import dataclass, field
 
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
-from habemus.core.properties import Finding, Kind, Property, Verdict
+from habemus.core.properties import Finding, Verdict
+from habemus.problems.election_judgement import ElectionJudgement, NamedLeader
 from habemus.problems.finality import FAULTS, Finality, in_ms
 
-E1 = Property(
-    "E1",
-    Kind.ALWAYS,
-    "never two leaders, in the scope that the algorithm claims: ever, per term, or eventually",
-)
-E2 = Property("E2", Kind.EVENTUALLY, "every process that stays up ends up with a leader")
-E3 = Property("E3", Kind.EVENTUALLY, "all that are up name the same leader, and it is up")
-E4 = Property("E4", Kind.ALWAYS, "no new leader while the leader is up")
-ELECTED = Property("elected", Kind.SOMETIMES, "somebody is elected")
-
-PROPERTIES = (E1, E2, E3, E4)
-
-
-@dataclass
-class Claim:
-    """A process considers itself leader."""
-
-    since: int
-    term: int
-    settled: bool = False  # all that were up have named it, at some moment
+IGNORED = frozenset({"send", "receive", "timer", "choose", "start", "lost", "duplicate"})
 
 
 @dataclass
 class ElectionMonitor:
-    """Fed with every event of a run in order; `findings` says what became of each property."""
+    """Reads every event of a run in order; `findings` returns a verdict for each property."""
 
     processes: tuple[ProcessId, ...]
     scope: str = "ever"
@@ -63,215 +39,164 @@ class ElectionMonitor:
     handover: int = 0  # the longest delay of a message
     planned_end: int | None = None
 
-    up: set[ProcessId] = field(init=False)
-    named: dict[ProcessId, ProcessId] = field(
-        default_factory=dict, init=False
-    )  # whom each process that is up takes for the leader
-    claims: dict[ProcessId, Claim] = field(default_factory=dict, init=False)
-    settled: ProcessId | None = field(
-        default=None, init=False
-    )  # the leader that all have named and nobody has left yet
     elections: int = field(default=0, init=False)  # how often a process began to claim
     changes: int = field(default=0, init=False)  # how often it was another one than before
     turnarounds: list[int] = field(default_factory=list, init=False)
 
+    _judgement: ElectionJudgement = field(init=False, repr=False)
     _now: int = field(default=0, init=False, repr=False)
-    _paused: set[ProcessId] = field(default_factory=set, init=False, repr=False)
-    _cut: set[tuple[ProcessId, ProcessId]] = field(default_factory=set, init=False, repr=False)
-    _winners: dict[int, ProcessId] = field(default_factory=dict, init=False, repr=False)  # by term
+    _claimed: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # when
+    # the take-overs that go on: the old and the new leader, and since when both claim
     _take_overs: dict[tuple[ProcessId, ProcessId], int] = field(
         default_factory=dict, init=False, repr=False
-    )  # since when both claim
+    )
     _last_winner: ProcessId | None = field(default=None, init=False, repr=False)
     _last_change: int = field(default=0, init=False, repr=False)
     _last_fault: int = field(default=0, init=False, repr=False)
-    _last_left: tuple[int, str] | None = field(
-        default=None, init=False, repr=False
-    )  # when a leader in office was left, and by whom
+    # the last time a process left a leader in office, and the explanation
+    _last_left: tuple[int, str] | None = field(default=None, init=False, repr=False)
     _was_settled: bool = field(default=False, init=False, repr=False)
-    _opened: int | None = field(default=0, init=False, repr=False)  # since when an election is on
+    _opened: int | None = field(default=0, init=False, repr=False)  # begin of the election
     _called: bool = field(default=False, init=False, repr=False)
-    _closed: int | None = field(
-        default=None, init=False, repr=False
-    )  # when the last process named the settled leader
-    _answered: set[ProcessId] = field(
-        default_factory=set, init=False, repr=False
-    )  # who has named a leader since the election is on
+    # when the last process named the settled leader
+    _closed: int | None = field(default=None, init=False, repr=False)
+    # the processes that have named a leader since the election began
+    _answered: set[ProcessId] = field(default_factory=set, init=False, repr=False)
     _is_complete: bool = field(default=False, init=False, repr=False)  # all have
     _violated: dict[str, Finding] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.up = set(self.processes)
+        self._judgement = ElectionJudgement(self.processes, self.scope)
+
+    @property
+    def settled(self) -> ProcessId | None:
+        """Leader that all have named and none has left since."""
+        return self._judgement.settled
 
     def observe(self, event: Event) -> None:
-        kind, process = event.kind, event.process
-        if (
-            kind in ("send", "receive", "timer", "choose", "start", "lost", "duplicate")
-            or event.part
-        ):
+        kind = event.kind
+        if kind in IGNORED or event.part:
             return
         self._advance(event.time)
         if kind == "indicate" and event.name == "Leader":
             fields = event.fields()
-            self._name(process, fields["process"], fields.get("term", 0))
+            self._name(event.process, fields["process"], fields.get("term", 0))
         elif kind == "request" and event.name == "elect":
             if not self._called and not self.elections:
-                self._opened = (
-                    event.time
-                )  # the first call, not the start, begins the first election
+                self._opened = event.time  # the first call begins the first election, not the start
             self._called = True
             self._open()
         elif kind in FAULTS:
             self._last_fault = event.time
-            self._suffer(event)
+            self._fault(event)
+        if self._take_overs:
+            claims = self._judgement.claims
+            self._take_overs = {
+                (old, new): since
+                for (old, new), since in self._take_overs.items()
+                if old in claims and new in claims
+            }
 
     def _advance(self, time: int) -> None:
-        """A take-over whose news had time to arrive is none."""
+        """Let time pass.  A take-over ends when its news had time to arrive."""
         self._now = time
         for (old, new), since in sorted(self._take_overs.items()):
             if time > since + self.handover:
-                self._note_two(
-                    old,
-                    new,
-                    since,
-                    f"and both still did at {in_ms(since + self.handover)}, when the news had had"
-                    " time to arrive",
-                )
+                until = in_ms(since + self.handover)
+                more = f", and both still did at {until}, when the news had had time to arrive"
+                self._note_two_leaders(old, new, since, more)
                 del self._take_overs[old, new]
 
-    def _suffer(self, event: Event) -> None:
-        kind, process = event.kind, event.process
+    def _fault(self, event: Event) -> None:
+        judgement, kind, process = self._judgement, event.kind, event.process
         if kind == "crash":
-            self.up.discard(process)
-            self._paused.discard(process)
-            self.named.pop(process, None)
-            self._resign(process)
-            if process == self.settled:
+            if process == judgement.settled:
                 self._open()
-                self.settled = None
-            self._settle()
+            if judgement.crash(process):
+                self._note_settled()
         elif kind == "recover":
-            self.up.add(process)
+            judgement.recover(process)
         elif kind == "pause":
-            self._paused.add(process)
+            judgement.pause(process)
         elif kind == "resume":
-            self._paused.discard(process)
+            judgement.resume(process)
         elif kind == "cut" and event.peer is not None:
-            self._cut.add((process, event.peer))
+            judgement.cut(process, event.peer)
         elif kind == "heal" and event.peer is not None:
-            self._cut.discard((process, event.peer))
+            judgement.heal(process, event.peer)
 
     # Naming.
 
     def _name(self, process: ProcessId, leader: ProcessId | None, term: int) -> None:
-        before = self.named.get(process)
-        if leader != before:
+        if leader != self._judgement.named.get(process):
             self._last_change = self._now
-        if leader is None:
-            self.named.pop(process, None)
-        else:
-            self.named[process] = leader
-        if self.settled is not None and leader is not None and leader != self.settled:
-            self._leave_settled(process, leader)
-        if leader == process:
-            self._claim(process, term)
-        else:
-            self._resign(process)
+        result = self._judgement.name(process, leader, term)
+        if result.left is not None:
+            self._note_left(process, leader, result)
+            self._open()
+        if result.is_new_claim:
+            self._note_claim(process, term, result)
         if leader is not None:
             self._answered.add(process)
-            self._settle()
+        if result.is_settled:
+            self._note_settled()
 
-    def _claim(self, process: ProcessId, term: int) -> None:
-        held = self.claims.get(process)
-        if held is not None and held.term == term:
-            return
+    def _note_claim(self, process: ProcessId, term: int, result: NamedLeader) -> None:
         self.elections += 1
         if self._last_winner not in (None, process):
             self.changes += 1
         self._last_winner = process
-        if self.scope == "term":
-            winner = self._winners.setdefault(term, process)
-            if winner != process and "E1" not in self._violated:
-                why = (
-                    f"at {in_ms(self._now)} {self.label(process)} became leader of term {term},"
-                    f" which {self.label(winner)} had won before"
-                )
-                self._violated["E1"] = Finding(
-                    "E1", Verdict.VIOLATED, why, self._now, (winner, process)
-                )
-        elif self.scope == "ever":
-            for other, claim in sorted(self.claims.items()):
-                if other == process:
-                    continue
-                if claim.settled:
-                    self._take_overs[other, process] = self._now
-                else:
-                    self._note_two(other, process, self._now)
-        self.claims[process] = Claim(self._now, term)
+        self._claimed[process] = self._now
+        if "E1" in result.violated(self.scope):
+            if result.winner is not None:
+                self._note_second_winner(process, term, result.winner)
+            else:
+                self._note_two_leaders(result.rivals[0], process, self._now)
+        if self.scope == "ever":
+            for other in result.taken_over:
+                self._take_overs[other, process] = self._now
 
-    def _resign(self, process: ProcessId) -> None:
-        if self.claims.pop(process, None) is not None:
-            for pair in [pair for pair in self._take_overs if process in pair]:
-                del self._take_overs[pair]
+    def _note_second_winner(self, process: ProcessId, term: int, winner: ProcessId) -> None:
+        why = (
+            f"at {in_ms(self._now)} {self.label(process)} became leader of term {term},"
+            f" which {self.label(winner)} had won before"
+        )
+        self._violated.setdefault(
+            "E1", Finding("E1", Verdict.VIOLATED, why, self._now, (winner, process))
+        )
 
-    def _note_two(self, old: ProcessId, new: ProcessId, time: int, more: str = "") -> None:
-        if "E1" in self._violated:
-            return
-        state = " and paused" if old in self._paused else ""
+    def _note_two_leaders(self, old: ProcessId, new: ProcessId, time: int, more: str = "") -> None:
+        state = " and paused" if self._judgement.is_paused(old) else ""
         why = (
             f"at {in_ms(time)} {self.label(new)} became leader while {self.label(old)} led since"
-            f" {in_ms(self.claims[old].since)}{state}"
+            f" {in_ms(self._claimed[old])}{state}{more}"
         )
-        self._violated["E1"] = Finding(
-            "E1", Verdict.VIOLATED, f"{why}{', ' + more if more else ''}", time, (old, new)
-        )
+        self._violated.setdefault("E1", Finding("E1", Verdict.VIOLATED, why, time, (old, new)))
 
-    def _settle(self) -> None:
-        if len(self.named) != len(
-            self.up
-        ):  # first, because it costs nothing: a ring may have 100,000 processes
+    def _note_left(self, process: ProcessId, leader: ProcessId | None, result: NamedLeader) -> None:
+        if not result.was_in_office or "E4" in self._violated:
             return
-        leaders = set(self.named.values())
-        if len(leaders) != 1:
-            return
-        [leader] = leaders
-        if leader not in self.claims:
-            return
-        self.claims[leader].settled = True
-        self.settled = leader
+        assert result.left is not None and leader is not None
+        turned = "made itself leader" if leader == process else f"turned to {self.label(leader)}"
+        led = f"{self.label(result.left)}, whom all had named, was in office"
+        why = f"at {in_ms(self._now)} {self.label(process)} {turned} while {led}"
+        if "E4" in result.violated(self.scope):
+            self._violated["E4"] = Finding(
+                "E4", Verdict.VIOLATED, why, self._now, (result.left, process)
+            )
+        else:
+            self._last_left = self._now, why
+
+    def _note_settled(self) -> None:
         self._was_settled = True
         if not self._is_complete:
             self._closed = self._now
-            self._is_complete = self._answered >= self.up
-
-    def _in_office(self, leader: ProcessId) -> bool:
-        return (
-            leader in self.up
-            and leader not in self._paused
-            and not any(leader in link for link in self._cut)
-        )
-
-    def _leave_settled(self, process: ProcessId, leader: ProcessId) -> None:
-        assert self.settled is not None
-        if self._in_office(self.settled) and "E4" not in self._violated:
-            turned = (
-                "made itself leader" if leader == process else f"turned to {self.label(leader)}"
-            )
-            led = f"{self.label(self.settled)}, whom all had named, was in office"
-            why = f"at {in_ms(self._now)} {self.label(process)} {turned} while {led}"
-            if self.scope == "eventually":
-                self._last_left = self._now, why
-            else:
-                self._violated["E4"] = Finding(
-                    "E4", Verdict.VIOLATED, why, self._now, (self.settled, process)
-                )
-        self._open()
-        self.settled = None
+            self._is_complete = self._answered >= self._judgement.up
 
     # Elections, for the turnaround.
 
     def _open(self) -> None:
-        """A new election begins, unless one is on."""
+        """Begin an election, unless one is going on."""
         if self._closed is not None:
             self._close()
             self._opened = self._now
@@ -284,8 +209,8 @@ class ElectionMonitor:
         self._opened = self._closed = None
 
     def finished_turnarounds(self) -> list[int]:
-        """From the call, or the crash of the leader, to the last process that named the new one;
-        one number for each election.
+        """Return the duration of each election: from the call, or the crash of the leader, until
+        the last process has named the new one.
         """
         if self._opened is None or self._closed is None:
             return list(self.turnarounds)
@@ -296,7 +221,7 @@ class ElectionMonitor:
     def findings(
         self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]] | None = None
     ) -> list[Finding]:
-        """What became of each property when the run ended as it did: `quiescent`, `done`, `time` or
+        """Return the finding of each property.  `ending` is `quiescent`, `done`, `time` or
         `events`.
         """
         if ending == "time" and self.planned_end is not None:
@@ -322,18 +247,21 @@ class ElectionMonitor:
         if not self.elections:
             return Finding("E1", Verdict.UNDECIDED, "nobody was elected, so nothing was shown")
         if self.scope == "eventually":
-            leading = sorted(self.claims)
+            leading = sorted(self._judgement.claims)
+            is_one = not self._judgement.claims_conflict()
             who = (
-                f"{self._labels(leading)} consider themselves leaders"
-                if len(leading) > 1
-                else "at most one considers itself leader"
+                "at most one considers itself leader"
+                if is_one
+                else f"{self._labels(leading)} consider themselves leaders"
             )
-            return self._final("E1", ending, len(leading) <= 1, f"in the end {who}", tuple(leading))
+            return self._final("E1", ending, is_one, f"in the end {who}", tuple(leading))
         if self._take_overs:
             return Finding("E1", Verdict.UNDECIDED, "the run was cut off during a take-over")
         if self.scope == "term":
             return Finding(
-                "E1", Verdict.HOLDS, f"{len(self._winners)} terms with a leader, never two in one"
+                "E1",
+                Verdict.HOLDS,
+                f"{len(self._judgement.winners)} terms with a leader, never two in one",
             )
         return Finding(
             "E1",
@@ -342,47 +270,34 @@ class ElectionMonitor:
         )
 
     def _judge_e2(self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> Finding:
-        lacking = sorted(self.up - self.named.keys())
-        if not lacking:
-            return self._final(
-                "E2", ending, True, f"all {len(self.up)} that are up have named a leader"
-            )
-        told = []
-        for process in lacking:
+        without = self._judgement.without_leader()
+        if not without:
+            up = len(self._judgement.up)
+            return self._final("E2", ending, True, f"all {up} that are up have named a leader")
+        waiting = []
+        for process in without:
             others = awaits.get(process, ())
-            told.append(
+            waiting.append(
                 self.label(process) + (f" (waits for {self._labels(others)})" if others else "")
             )
-        return self._final(
-            "E2", ending, False, f"no leader is known to {', '.join(told)}", tuple(lacking)
-        )
+        why = f"no leader is known to {', '.join(waiting)}"
+        return self._final("E2", ending, False, why, tuple(without))
 
     def _judge_e3(self, ending: str) -> Finding:
-        by_leader: dict[ProcessId, list[ProcessId]] = {}
-        for process, leader in sorted(self.named.items()):
-            by_leader.setdefault(leader, []).append(process)
-        if not by_leader:
+        parties = self._judgement.parties()
+        if not parties:
             return Finding(
                 "E3", Verdict.UNDECIDED, "nobody has named a leader, so nothing was shown"
             )
-        if len(by_leader) > 1:
-            parties = [
-                f"{self._labels(followers)} for {self.label(leader)}"
-                for leader, followers in sorted(by_leader.items())
-            ]
-            return self._final(
-                "E3",
-                ending,
-                False,
-                f"they disagree: {', '.join(parties)}",
-                tuple(sorted(self.named)),
-            )
-        [leader] = by_leader
-        if leader not in self.up:
-            return self._final(
-                "E3", ending, False, f"all name {self.label(leader)}, which is down", (leader,)
-            )
-        return self._final("E3", ending, True, f"all name {self.label(leader)}")
+        leader = next(iter(parties))
+        if not self._judgement.disagrees():
+            return self._final("E3", ending, True, f"all name {self.label(leader)}")
+        if len(parties) == 1:
+            why = f"all name {self.label(leader)}, which is down"
+            return self._final("E3", ending, False, why, (leader,))
+        sides = [f"{self._labels(each)} for {self.label(one)}" for one, each in parties.items()]
+        why = f"they disagree: {', '.join(sides)}"
+        return self._final("E3", ending, False, why, tuple(sorted(self._judgement.named)))
 
     def _judge_e4(self, ending: str) -> Finding:
         if "E4" in self._violated:

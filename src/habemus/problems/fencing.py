@@ -1,16 +1,16 @@
-"""Fencing: a grant carries a token that only grows, and a resource that checks tokens refuses
-whoever comes late.
+"""Fencing: grants carry tokens that only grow, and a resource that checks them refuses old writes.
 
-A process may believe itself inside although its lease has run out, and no lock service can prevent
-that.  The resource can: it remembers the largest token that it has seen and refuses a smaller one.
-The resource here is the model of such a one; what it accepts is judged by who wrote, and not by the
-tokens, so that tokens that are given twice are found out.
+A process may believe that it is inside although its lease has expired, and no lock service can
+prevent that.  The resource can: it remembers the largest token that it has seen and refuses a
+smaller one.  `FencedWrites` is the model of such a resource and the judgement of FENCE.  It judges
+by the order of the writers and not by their tokens, so that it finds tokens that were issued twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from habemus.core import Indication, ProcessId
@@ -30,62 +30,77 @@ Token: TypeAlias = tuple[int, int]
 
 
 class Granted(mutex.Granted):
-    """The process is in the critical section from now on, and shows this token to the resource."""
+    """The process has entered the critical section and shows this token to the resource."""
 
     token: Token
 
 
 class LockLost(Indication):
-    """The process is no longer in the critical section: its lease has run out, and another one may
-    be let in.
-    """
+    """The process has left the critical section because its lease expired; another may enter."""
 
     token: Token
 
 
-@dataclass
-class Resource:
-    """What the lock protects.  It checks tokens, and nothing else."""
+class AcceptedWrites(NamedTuple):
+    """The state of `FencedWrites` as a value."""
 
     newest: Token | None = None
+    last: tuple[ProcessId, Token] | None = None
+    over: frozenset[tuple[ProcessId, Token]] = frozenset()
 
-    def accepts(self, token: Token) -> bool:
+
+class WriteOutcome(Enum):
+    REFUSED = "refused"
+    ACCEPTED = "accepted"
+    STALE = "accepted, although another entry has written since the last write of this one"
+
+
+class FencedWrites:
+    """A resource that checks tokens, and nothing else; and the entries that have written to it."""
+
+    def __init__(self) -> None:
+        self.newest: Token | None = None
+        self.last: tuple[ProcessId, Token] | None = None  # the writer of the last accepted write
+        self.over: set[tuple[ProcessId, Token]] = set()  # entries that others have written after
+
+    def grant(self, process: ProcessId, token: Token) -> None:
+        """Begin an entry.  One with the token of an earlier entry of the process is a new one."""
+        self.over.discard((process, token))
+
+    def write(self, process: ProcessId, token: Token) -> WriteOutcome:
         if self.newest is not None and token < self.newest:
-            return False
-        self.newest = token
-        return True
+            return WriteOutcome.REFUSED
+        entry = (process, token)
+        if self.last is not None and self.last != entry:
+            self.over.add(self.last)
+        self.newest, self.last = token, entry
+        return WriteOutcome.STALE if entry in self.over else WriteOutcome.ACCEPTED
 
+    def frozen(self) -> AcceptedWrites:
+        return AcceptedWrites(self.newest, self.last, frozenset(self.over))
 
-class _Entry(NamedTuple):
-    """One stay in the critical section."""
-
-    process: ProcessId
-    since: int
-    token: Token
+    @classmethod
+    def thawed(cls, state: AcceptedWrites) -> FencedWrites:
+        writes = cls()
+        writes.newest, writes.last = state.newest, state.last
+        writes.over.update(state.over)
+        return writes
 
 
 @dataclass
 class FenceMonitor:
-    """Fed with every event of a run in order; gives every write to a resource and judges what that
-    accepts.
-    """
+    """Reads every event of a run in order; judges the writes that a fenced resource accepts."""
 
     label: Callable[[ProcessId], str] = str
-    resource: Resource = field(default_factory=Resource)
 
     accepted: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
     tokens: list[Token] = field(default_factory=list, init=False)  # in the order of the entries
 
-    _entries: dict[tuple[ProcessId, Token], _Entry] = field(
+    _writes: FencedWrites = field(default_factory=FencedWrites, init=False, repr=False)
+    _since: dict[tuple[ProcessId, Token], int] = field(
         default_factory=dict, init=False, repr=False
-    )
-    _last: _Entry | None = field(
-        default=None, init=False, repr=False
-    )  # whose write was accepted last
-    _over: set[_Entry] = field(
-        default_factory=set, init=False, repr=False
-    )  # those that others have written after
+    )  # time of each entry
     _refusal: str = field(default="", init=False, repr=False)
     _violation: Finding | None = field(default=None, init=False, repr=False)
 
@@ -95,42 +110,36 @@ class FenceMonitor:
         if event.kind == "indicate" and event.name == "Granted" and "token" in event.fields():
             token = _token(event.fields()["token"])
             self.tokens.append(token)
-            self._entries[event.process, token] = _Entry(event.process, event.time, token)
+            self._since[event.process, token] = event.time
+            self._writes.grant(event.process, token)
         elif event.kind == "request" and event.name == "write":
-            token = _token(event.fields()["value"])
-            self._writes(event.time, self._entries[event.process, token])
+            self._write(event.time, event.process, _token(event.fields()["value"]))
 
-    def _writes(self, time: int, entry: _Entry) -> None:
-        before = self.resource.newest
-        if not self.resource.accepts(entry.token):
+    def _write(self, time: int, process: ProcessId, token: Token) -> None:
+        newest, last = self._writes.newest, self._writes.last
+        outcome = self._writes.write(process, token)
+        if outcome is WriteOutcome.REFUSED:
             self.refused += 1
             self._refusal = (
-                f"at {in_ms(time)} that of {self.label(entry.process)} with token {entry.token},"
-                f" after one with {before}"
+                f"at {in_ms(time)} that of {self.label(process)} with token {token}, after one with"
+                f" {newest}"
             )
             return
         self.accepted += 1
-        if self._last is not None and self._last != entry:
-            self._over.add(self._last)
-        if entry in self._over and self._violation is None:
-            assert self._last is not None
+        if outcome is WriteOutcome.STALE and self._violation is None:
+            assert last is not None
             why = (
-                f"at {in_ms(time)} the resource accepted a write of {self._told(entry)}, after one"
-                f" of {self._told(self._last)}"
+                f"at {in_ms(time)} the resource accepted a write of"
+                f" {self._entry(process, token)}, after one of {self._entry(*last)}"
             )
-            self._violation = Finding(
-                "FENCE", Verdict.VIOLATED, why, time, (self._last.process, entry.process)
-            )
-        self._last = entry
+            self._violation = Finding("FENCE", Verdict.VIOLATED, why, time, (last[0], process))
 
-    def _told(self, entry: _Entry) -> str:
-        return (
-            f"{self.label(entry.process)}, which entered at {in_ms(entry.since)} with token"
-            f" {entry.token}"
-        )
+    def _entry(self, process: ProcessId, token: Token) -> str:
+        since = in_ms(self._since[process, token])
+        return f"{self.label(process)}, which entered at {since} with token {token}"
 
     def finding(self) -> Finding | None:
-        """None where no grant carried a token."""
+        """Return the finding about FENCE; None where no grant carried a token."""
         if not self.tokens:
             return None
         if self._violation is not None:

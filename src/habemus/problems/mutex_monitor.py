@@ -1,8 +1,9 @@
-"""Judges a run of mutual exclusion: ME1 to ME4, and what an entry cost.
+"""Findings about a run of mutual exclusion, ME1 to ME4, and the costs of its entries.
 
-The monitor reads events, whoever made them, so a simulated, a searched and a live run are judged
-alike.  Only the part on top of each process counts as "inside": a mutex used as a component is
-judged in its own run.
+The monitor reads events, so simulated runs, counterexamples and live runs are judged alike.  The
+judgement itself is `mutex_judgement`; the monitor adds times, causes and explanations.  Only the
+topmost part of each process counts as "inside": a mutex that is used as a component is judged in a
+run of its own.
 """
 
 from __future__ import annotations
@@ -16,23 +17,24 @@ from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
 from habemus.problems.finality import FAULTS, Finality
+from habemus.problems.mutex_judgement import CHANGES, MutexJudgement
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3, ME4
 from habemus.problems.traffic import Sizes
 
 PATIENCE = 100
-"""How many others may enter while one waits before a run that is cut off counts as starvation."""
+"""Entries of others while one process waits, above which a run that is cut off shows starvation."""
 
 
-class Waiting(NamedTuple):
+class RequestRecord(NamedTuple):
+    """The last request of a process."""
+
     since: int
-    entries_before: int  # of everybody, when it asked
-    number: int  # of the request, in the order of asking
-    before: int  # the requests that happened before this one, as a set of bits
+    entries_before: int  # of all processes, at the time of the request
 
 
 class _Trigger(NamedTuple):
-    """What made a process act: the event its step began with and, for a message, the one that made
-    its sender act.
+    """The event that a step of a process began with and, for a message, the event that made its
+    sender act.
     """
 
     event: Event
@@ -40,15 +42,15 @@ class _Trigger(NamedTuple):
 
 
 class _Carried(NamedTuple):
-    """What goes with a message under way."""
+    """Causal history of a message in transit."""
 
-    requests: int  # those that happened before its sending, as a set of bits
+    requests: int  # those that happened before it was sent, as a set of bits
     trigger: Event | None
 
 
 @dataclass
 class MutexMonitor:
-    """Fed with every event of a run in order; `findings` says what became of each property."""
+    """Reads every event of a run in order; `findings` returns a verdict for each property."""
 
     processes: tuple[ProcessId, ...]
     label: Callable[[ProcessId], str] = str
@@ -56,29 +58,25 @@ class MutexMonitor:
     patience: int = PATIENCE
     planned_end: int | None = None  # of a run that never comes to rest
 
-    inside: dict[ProcessId, int] = field(default_factory=dict, init=False)  # since when
-    waiting: dict[ProcessId, Waiting] = field(default_factory=dict, init=False)
     down: set[ProcessId] = field(default_factory=set, init=False)
     paused: set[ProcessId] = field(default_factory=set, init=False)
     crashed_inside: list[ProcessId] = field(default_factory=list, init=False)
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
     requests: int = field(default=0, init=False)
     overtaking: int = field(default=0, init=False)  # the largest seen
-    uninvited: int = field(
-        default=0, init=False
-    )  # entries of processes whose application had not asked
+    uninvited: int = field(default=0, init=False)  # entries without a request
 
-    _last_change: int = field(default=0, init=False, repr=False)  # somebody asked, entered or left
+    _judgement: MutexJudgement = field(default_factory=MutexJudgement, init=False, repr=False)
+    _entered: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # when
+    _requested: dict[ProcessId, RequestRecord] = field(default_factory=dict, init=False, repr=False)
+    _last_change: int = field(default=0, init=False, repr=False)  # a request, entry or exit
     _last_fault: int = field(default=0, init=False, repr=False)
     _total: int = field(default=0, init=False, repr=False)
     _violated: dict[str, Finding] = field(default_factory=dict, init=False, repr=False)
     _triggers: dict[ProcessId, _Trigger] = field(default_factory=dict, init=False, repr=False)
-    # Which requests each process knows to have happened: its vector clock, cut down to what ME3 is
-    # about.
+    # The requests that happened before the present of each process, as a set of bits: its vector
+    # clock, reduced to the events that ME3 is about.
     _known: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
-    _pending: int = field(
-        default=0, init=False, repr=False
-    )  # the requests of those who wait, as a set of bits
     _under_way: dict[int, _Carried] = field(default_factory=dict, init=False, repr=False)
     _copied: set[int] = field(default_factory=set, init=False, repr=False)
     _messages_seen: bool = field(default=False, init=False, repr=False)
@@ -111,29 +109,30 @@ class MutexMonitor:
             self._last_fault = event.time
         if event.part:
             return
-        if event.name in ("acquire", "Granted", "release", "LockLost"):
-            self._last_change = event.time
-        if kind == "request" and event.name == "acquire":
-            self._asks(event)
-        elif kind == "indicate" and event.name == "Granted":
-            self._enters(event)
-        elif (
-            (kind == "request" and event.name == "release")
-            or (kind == "indicate" and event.name == "LockLost")
-            or kind == "crash"
-        ):
-            if event.process in self.inside and kind == "crash":
-                self.crashed_inside.append(event.process)
-            self.inside.pop(event.process, None)
-        if kind == "crash":
-            self._no_longer_waiting(event.process)
-            self.down.add(event.process)
+        change = CHANGES.get((kind, event.name))
+        if change == "request":
+            self._request(event)
+        elif change == "entry":
+            self._entry(event)
+        elif change == "exit":
+            self._judgement.exit(process)
+        elif change == "crash":
+            if process in self._judgement.inside:
+                self.crashed_inside.append(process)
+            self._judgement.crash(process)
+            self.down.add(process)
         elif kind == "recover":
-            self.down.discard(event.process)
+            self.down.discard(process)
         elif kind == "pause":
-            self.paused.add(event.process)
+            self.paused.add(process)
         elif kind == "resume":
-            self.paused.discard(event.process)
+            self.paused.discard(process)
+        if change in ("request", "entry", "exit"):
+            self._last_change = event.time
+
+    @property
+    def inside(self) -> set[ProcessId]:
+        return self._judgement.inside
 
     def _cause(self, event: Event, earlier: Event | None = None) -> str:
         if event.kind == "receive":
@@ -150,46 +149,48 @@ class MutexMonitor:
             return f"on its own {event.name}"
         return "on its recovery"
 
-    def _asks(self, event: Event) -> None:
-        before = self._known.get(event.process, 0)
-        self.waiting[event.process] = Waiting(event.time, self._total, self.requests, before)
-        self._known[event.process] = before | 1 << self.requests
-        self._pending |= 1 << self.requests
+    def _request(self, event: Event) -> None:
+        process, own, before = event.process, 1 << self.requests, self._known.get(event.process, 0)
+        self._judgement.request(process, own, before)
+        self._requested[process] = RequestRecord(event.time, self._total)
+        self._known[process] = before | own
         self.requests += 1
 
-    def _no_longer_waiting(self, process: ProcessId) -> Waiting | None:
-        waiting = self.waiting.pop(process, None)
-        if waiting is not None:
-            self._pending &= ~(1 << waiting.number)
-        return waiting
-
-    def _enters(self, event: Event) -> None:
-        mine = self._no_longer_waiting(event.process)
-        if self.inside:
-            self._note_two_inside(event)
-        self.inside[event.process] = event.time
-        if mine is None:
-            self.uninvited += 1
+    def _entry(self, event: Event) -> None:
+        process = event.process
+        is_invited = process in self._judgement.waiting
+        inside, overtaken = self._judgement.entry(process)
+        if inside and "ME1" not in self._violated:
+            self._violated["ME1"] = self._two_inside(event, inside)
+        if overtaken and "ME3" not in self._violated:
+            self._violated["ME3"] = self._unjustly_overtaken(event, overtaken[0])
+        if is_invited:
+            self._count_overtaking(event)
         else:
-            overtaken = self._total - mine.entries_before
-            self.overtaking = max(self.overtaking, overtaken)
-            if self.bound is not None and overtaken > self.bound:
-                between = f"between the request and the entry of {self.label(event.process)}"
-                why = f"{overtaken} others entered {between}; at most {self.bound} are claimed"
-                self._violated.setdefault(
-                    "ME4", Finding("ME4", Verdict.VIOLATED, why, event.time, (event.process,))
-                )
-            self._check_order(event, mine)
+            self.uninvited += 1
+        self._entered[process] = event.time
         self._total += 1
-        self.entries[event.process] += 1
+        self.entries[process] += 1
 
-    def _note_two_inside(self, event: Event) -> None:
-        if "ME1" in self._violated:
-            return
+    def _count_overtaking(self, event: Event) -> None:
+        count = self._passed(event.process)
+        self.overtaking = max(self.overtaking, count)
+        if self.bound is not None and count > self.bound and "ME4" not in self._violated:
+            between = f"between the request and the entry of {self.label(event.process)}"
+            why = f"{count} others entered {between}; at most {self.bound} are claimed"
+            self._violated["ME4"] = Finding(
+                "ME4", Verdict.VIOLATED, why, event.time, (event.process,)
+            )
+
+    def _passed(self, process: ProcessId) -> int:
+        """Return the number of entries since the request of a process."""
+        return self._total - self._requested[process].entries_before
+
+    def _two_inside(self, event: Event, inside: tuple[ProcessId, ...]) -> Finding:
         others = [
-            f"{self.label(process)} was inside since {_ms(since)}"
+            f"{self.label(process)} was inside since {_ms(self._entered[process])}"
             + (" and paused" if process in self.paused else "")
-            for process, since in sorted(self.inside.items())
+            for process in inside
         ]
         trigger = self._triggers.get(event.process)
         cause = f" {self._cause(*trigger)}" if trigger is not None else ""
@@ -197,34 +198,21 @@ class MutexMonitor:
             f"at {_ms(event.time)} {self.label(event.process)} entered{cause}, while"
             f" {' and '.join(others)}"
         )
-        self._violated["ME1"] = Finding(
-            "ME1", Verdict.VIOLATED, why, event.time, (*sorted(self.inside), event.process)
-        )
+        return Finding("ME1", Verdict.VIOLATED, why, event.time, (*inside, event.process))
 
-    def _check_order(self, event: Event, mine: Waiting) -> None:
-        """Whoever still waits although its request happened before this one's has been overtaken
-        unjustly.
-        """
-        if "ME3" in self._violated:
-            return
-        if not mine.before & self._pending:
-            return
-        for process, other in sorted(self.waiting.items()):
-            if mine.before >> other.number & 1:
-                why = (
-                    f"the request of {self.label(process)} at {_ms(other.since)} happened before"
-                    f" that of {self.label(event.process)} at {_ms(mine.since)}, which entered"
-                    f" first, at {_ms(event.time)}"
-                )
-                self._violated["ME3"] = Finding(
-                    "ME3", Verdict.VIOLATED, why, event.time, (process, event.process)
-                )
-                return
+    def _unjustly_overtaken(self, event: Event, other: ProcessId) -> Finding:
+        process = event.process
+        why = (
+            f"the request of {self.label(other)} at {_ms(self._requested[other].since)} happened"
+            f" before that of {self.label(process)} at {_ms(self._requested[process].since)}, which"
+            f" entered first, at {_ms(event.time)}"
+        )
+        return Finding("ME3", Verdict.VIOLATED, why, event.time, (other, process))
 
     def findings(
         self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]] | None = None
     ) -> list[Finding]:
-        """What became of each property when the run ended as it did: `quiescent`, `done`, `time` or
+        """Return the finding of each property.  `ending` is `quiescent`, `done`, `time` or
         `events`.
         """
         found = [self._judge_me1(), *self._judge_me2(ending, awaits or {}), self._judge_me3()]
@@ -248,7 +236,7 @@ class MutexMonitor:
         self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]
     ) -> tuple[Finding, Finding]:
         deadlock, starvation = ME2_DEADLOCK.name, ME2_STARVATION.name
-        stuck = sorted(self.waiting)
+        stuck = self._judgement.deadlocked()
         if not self.requests:
             why = "nobody asked, so nothing was shown"
             return Finding(deadlock, Verdict.UNDECIDED, why), Finding(
@@ -268,12 +256,12 @@ class MutexMonitor:
                     deadlock,
                     Verdict.VIOLATED,
                     why,
-                    max(self.waiting[process].since for process in stuck),
+                    max(self._requested[process].since for process in stuck),
                     tuple(stuck),
                 ),
                 Finding(starvation, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock"),
             )
-        passed = {process: self._total - self.waiting[process].entries_before for process in stuck}
+        passed = {process: self._passed(process) for process in stuck}
         starved = [process for process in stuck if passed[process] > self.patience]
         still = f"the run was cut off while {', '.join(map(self.label, stuck))} waited"
         if not self.inside and not starved:
@@ -288,13 +276,13 @@ class MutexMonitor:
         if starved:
             worst = max(starved, key=lambda process: passed[process])
             why = (
-                f"{self.label(worst)} has waited since {_ms(self.waiting[worst].since)} while"
+                f"{self.label(worst)} has waited since {_ms(self._requested[worst].since)} while"
                 f" others entered {passed[worst]} times"
             )
             return (
                 Finding(deadlock, Verdict.UNDECIDED, f"{still}; there were {self._total} entries"),
                 Finding(
-                    starvation, Verdict.VIOLATED, why, self.waiting[worst].since, tuple(starved)
+                    starvation, Verdict.VIOLATED, why, self._requested[worst].since, tuple(starved)
                 ),
             )
         return Finding(deadlock, Verdict.UNDECIDED, still), Finding(
@@ -321,7 +309,10 @@ class MutexMonitor:
         )
 
     def explain_waiting(self, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> str:
-        """Who waits for whom, and the cycle if there is one: "2 for 3 (crashed), ..."."""
+        """Return which process waits for which, and the cycle if there is one: "2 for 3 (crashed),
+        ...".
+        """
+        waiting = self._judgement.deadlocked()
 
         def state(process: ProcessId) -> str:
             if process in self.down:
@@ -330,21 +321,18 @@ class MutexMonitor:
 
         cycle = wait_cycle(
             {process: awaits.get(process, ()) for process in awaits if process not in self.down},
-            sorted(self.waiting),
+            waiting,
         )
-        # A process may stand between without wanting to enter itself, such as a coordinator.
+        # A process may be waited for without waiting to enter itself, such as a coordinator.
         between = {
-            other
-            for process in self.waiting
-            for other in awaits.get(process, ())
-            if awaits.get(other)
-        } - self.waiting.keys()
-        told = []
-        for process in [*sorted(self.waiting), *([] if cycle else sorted(between))]:
+            other for process in waiting for other in awaits.get(process, ()) if awaits.get(other)
+        } - set(waiting)
+        lines = []
+        for process in [*waiting, *([] if cycle else sorted(between))]:
             others = awaits.get(process, ())
-            whom = " and ".join(self.label(other) + state(other) for other in others)
-            told.append(f"{self.label(process)} for {whom}" if whom else self.label(process))
-        explained = ", ".join(told)
+            awaited = " and ".join(self.label(other) + state(other) for other in others)
+            lines.append(f"{self.label(process)} for {awaited}" if awaited else self.label(process))
+        explained = ", ".join(lines)
         if cycle:
             explained += f"; cycle {' -> '.join(map(self.label, cycle))}"
         if self.crashed_inside:
@@ -355,7 +343,7 @@ class MutexMonitor:
 def wait_cycle(
     awaits: Mapping[ProcessId, Sequence[ProcessId]], starts: Sequence[ProcessId]
 ) -> list[ProcessId]:
-    """A cycle of the wait-for graph, the first process again at its end; empty if there is none."""
+    """Return a cycle of the wait-for graph, its first process repeated; empty: there is none."""
     for start in starts:
         path: list[ProcessId] = []
         seen: set[ProcessId] = set()
@@ -381,31 +369,25 @@ def _ms(time: int) -> str:
 
 @dataclass
 class MutexMeter:
-    """Measures what entries cost.  Delays are sums of microseconds, to be divided by the usual
-    delay of a message.
+    """Counts of messages and delays of entries.  Delays are in microseconds, to be divided by the
+    usual delay of a message.
     """
 
-    # how long one must have waited before an exit for its hand-over to count as a synchronisation
-    # delay
+    # A hand-over counts as a synchronisation delay if the request preceded the exit by so much.
     settled: int
     upkeep: tuple[str, ...] = ()  # the names of messages that no entry causes
 
     messages: int = field(default=0, init=False)
     bytes: int = field(default=0, init=False)
-    upkeep_messages: int = field(
-        default=0, init=False
-    )  # of all messages, those that no entry causes
+    upkeep_messages: int = field(default=0, init=False)  # messages that no entry causes
     upkeep_bytes: int = field(default=0, init=False)
     client_delays: list[int] = field(default_factory=list, init=False)
     sync_delays: list[int] = field(default_factory=list, init=False)
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
 
-    _waiting: dict[ProcessId, int] = field(
-        default_factory=dict, init=False, repr=False
-    )  # since when
-    _alone: ProcessId | None = field(
-        default=None, init=False, repr=False
-    )  # who waits and has met nobody else so far
+    _waiting: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # since
+    # the process that waits without competition so far
+    _alone: ProcessId | None = field(default=None, init=False, repr=False)
     _inside: set[ProcessId] = field(default_factory=set, init=False, repr=False)
     _last_exit: int | None = field(default=None, init=False, repr=False)
     _sizes: Sizes = field(default_factory=Sizes, init=False, repr=False)
@@ -417,8 +399,8 @@ class MutexMeter:
                 size = self._sizes.of(event)
                 self.messages += 1
                 self.bytes += size
-                # A component solves a problem of its own, whether anybody enters or not; links
-                # carry what others say.
+                # A component solves a problem of its own, independent of entries; links carry the
+                # messages of other parts.
                 if event.name in self.upkeep or (event.part and event.part.replace(".links", "")):
                     self.upkeep_messages += 1
                     self.upkeep_bytes += size
@@ -454,8 +436,8 @@ class MutexMeter:
         self.entries[event.process] += 1
 
     def fairness(self, clients: Sequence[ProcessId]) -> float | None:
-        """Jain's index of the entries per client: 1 if all entered equally often, 1/N if only one
-        did.
+        """Return Jain's index of the entries per client: 1 if all entered equally often, 1/N if
+        only one did.
         """
         counts = [self.entries[client] for client in clients]
         squares = sum(count * count for count in counts)
@@ -471,6 +453,6 @@ __all__ = [
     "PATIENCE",
     "MutexMeter",
     "MutexMonitor",
-    "Waiting",
+    "RequestRecord",
     "wait_cycle",
 ]

@@ -1,21 +1,21 @@
-"""Tokens of grants: each is larger than every token that had been granted when its holder asked.
+"""Tokens of grants: each is larger than every token that had been granted before its request.
 
-Nobody else can tell when a lock service decides on a grant; it does so at some moment between the
-request and the entry.  So two grants have an order if one was made before the other was asked for,
-and then the later one has the larger token: over crashes, restarts and take-overs, and whether or
-not the service remembers a lock that nobody holds.  No two grants have the same token.
+A lock service decides on a grant at some moment between the request and the entry, and only the
+service knows when.  So two grants are ordered if one was made before the other was requested, and
+then the later one has the larger token: over crashes, restarts and take-overs, and whether or not
+the service remembers a lock that is free.  No two grants have the same token.
 
-`judge_tokens` is the one judgement of that.  Simulated and live traces come to it through
-`TokenMonitor`.
+`TokenOrder` is the judgement, as a fold over requests and grants.  A search uses it as it is.
+`judge_tokens` feeds it the grants of a finished run and adds an explanation; since it knows all
+tokens of the run, it also finds equal tokens that the fold has forgotten.  Simulated and live
+traces come to it through `TokenMonitor`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from habemus.core import ProcessId
 from habemus.core.events import Event
@@ -27,8 +27,53 @@ TOKEN = Property(
 )
 
 
+class IssuedTokens(NamedTuple):
+    """The state of `TokenOrder` as a value."""
+
+    newest: Any = None
+    due: tuple[tuple[int, Any], ...] = ()  # sorted
+
+
+class TokenOrder:
+    """The newest token, and for each pending request the newest token at the time it was made.
+
+    The fold remembers one token and not all, so that the states of a search stay few.  It finds
+    every token that is not larger than one granted before its request, and one that is equal to
+    the newest.
+    """
+
+    def __init__(self) -> None:
+        self.newest: Any = None  # tokens of any one type that has an order
+        self.due: dict[int, Any] = {}  # by the process, or whatever number the request has
+
+    def request(self, key: int) -> None:
+        if self.newest is not None:
+            self.due[key] = self.newest
+
+    def grant(self, key: int, token: Any) -> bool:
+        """Issue a token.  Return whether it violates TOKEN."""
+        due = self.due.pop(key, None)
+        is_stale = token == self.newest or (due is not None and token <= due)
+        if self.newest is None or token > self.newest:
+            self.newest = token
+        return is_stale
+
+    def crash(self, key: int) -> None:
+        self.due.pop(key, None)
+
+    def frozen(self) -> IssuedTokens:
+        return IssuedTokens(self.newest, tuple(sorted(self.due.items())))
+
+    @classmethod
+    def thawed(cls, state: IssuedTokens) -> TokenOrder:
+        order = cls()
+        order.newest = state.newest
+        order.due.update(state.due)
+        return order
+
+
 class IssuedToken(NamedTuple):
-    """A grant: its token, and between which two moments it was made.
+    """A grant: its token, and the two moments between which it was made.
 
     Moments are readings of one clock, or numbers of events, that all grants of a run have in
     common.
@@ -47,37 +92,45 @@ def judge_tokens(grants: Iterable[IssuedToken]) -> Finding | None:
     in_order = sorted(grants, key=lambda grant: grant.granted)
     if not in_order:
         return None
-    moments = [grant.granted for grant in in_order]
-    largest = list(accumulate(in_order, _larger))
+    # A grant at the very moment of a request comes after it: the two are not ordered.
+    moments = sorted(
+        (moment, is_grant, number)
+        for number, grant in enumerate(in_order)
+        for moment, is_grant in ((grant.asked, False), (grant.granted, True))
+    )
+    order = TokenOrder()
     holders: dict[tuple[int, ...], IssuedToken] = {}
-    for grant in in_order:
+    for _, is_grant, number in moments:
+        if not is_grant:
+            order.request(number)
+            continue
+        grant = in_order[number]
         same = holders.setdefault(grant.token, grant)
         if same is not grant:
             return _violated(
                 same,
                 grant,
-                f"{grant.holder} has the token {_told(grant)} that {same.holder} has, too",
+                f"{grant.holder} has the token {_words(grant)} that {same.holder} has, too",
             )
-        before = bisect_left(moments, grant.asked)  # so many had been granted when it was asked for
-        if before and largest[before - 1].token > grant.token:
-            earlier = largest[before - 1]
+        if order.grant(number, grant.token):
+            earlier = _largest_before(in_order, grant.asked)
             why = (
-                f"{grant.holder} has the token {_told(grant)}, although {earlier.holder} had"
-                f" {_told(earlier)} before it was asked for"
+                f"{grant.holder} has the token {_words(grant)}, although {earlier.holder} had"
+                f" {_words(earlier)} before it was asked for"
             )
             return _violated(earlier, grant, why)
     return Finding(
         TOKEN.name,
         Verdict.HOLDS,
-        f"{len(in_order)} grants, the last with token {_told(in_order[-1])}",
+        f"{len(in_order)} grants, the last with token {_words(in_order[-1])}",
     )
 
 
-def _larger(one: IssuedToken, other: IssuedToken) -> IssuedToken:
-    return other if other.token > one.token else one
+def _largest_before(grants: Iterable[IssuedToken], moment: int) -> IssuedToken:
+    return max((grant for grant in grants if grant.granted < moment), key=lambda grant: grant.token)
 
 
-def _told(grant: IssuedToken) -> str:
+def _words(grant: IssuedToken) -> str:
     return str(grant.token[0]) if len(grant.token) == 1 else str(grant.token)
 
 
@@ -88,18 +141,15 @@ def _violated(earlier: IssuedToken, grant: IssuedToken, why: str) -> Finding:
 
 @dataclass
 class TokenMonitor:
-    """Fed with every event of a run in order; judges the tokens that the grants of its topmost
-    parts carry.
-    """
+    """Reads every event of a run in order; judges the tokens that grants of topmost parts carry."""
 
     label: Callable[[ProcessId], str] = str
 
     grants: list[IssuedToken] = field(default_factory=list, init=False)
 
     _events: int = field(default=0, init=False, repr=False)
-    _asked: dict[ProcessId, int] = field(
-        default_factory=dict, init=False, repr=False
-    )  # the number of the event
+    # the number of the last request of each process, as an event
+    _asked: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
 
     def observe(self, event: Event) -> None:
         if event.part:
@@ -116,8 +166,8 @@ class TokenMonitor:
             )
 
     def finding(self) -> Finding | None:
-        """Return what became of TOKEN; None where no grant carried a token."""
+        """Return the finding about TOKEN; None where no grant carried a token."""
         return judge_tokens(self.grants)
 
 
-__all__ = ["TOKEN", "IssuedToken", "TokenMonitor", "judge_tokens"]
+__all__ = ["TOKEN", "IssuedToken", "IssuedTokens", "TokenMonitor", "TokenOrder", "judge_tokens"]

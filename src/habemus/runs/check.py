@@ -15,6 +15,7 @@ from habemus.catalog.entries import Entry, find
 from habemus.core.properties import Finding, Kind, Verdict, worst
 from habemus.core.system import System
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
+from habemus.runs.agreement import JudgementsDisagree, confirmed
 from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.setup import BadSetup, Setup
 from habemus.runs.systems import system_of
@@ -417,6 +418,13 @@ def _found_again(
     if that is within the limit.
     """
     search = _enumerated(sets.models, check, made, progress)
+    missed = [name for name in sets.wrong if name not in search.wrong]
+    if search.extent.complete and missed:
+        raise JudgementsDisagree(
+            missed[0],
+            "the search among sets of states finds it violated",
+            "the search state by state does not",
+        )
     search.wrong = {**sets.wrong, **search.wrong}
     return search
 
@@ -540,8 +548,9 @@ def _told(
     report: CheckReport,
     processes: tuple[int, ...] = (),
 ) -> Finding:
-    """The finding, in the words of the monitors of the problem where these can see it, and the
-    trace that shows it.
+    """Return the finding, explained by the monitor of the problem, and keep the trace that shows it.
+
+    No monitor judges a loop; its finding is explained by `why`.
     """
     from habemus.runtimes.sim.network import Network
     from habemus.traces import Trace
@@ -552,9 +561,7 @@ def _told(
         judge = report.entry.problem.judge(setup, system, Network())
         for event in told.events:
             judge.observe(event)
-        judged = {each.name: each for each in judge.findings(ending, told.awaits)}
-        if name in judged and judged[name].verdict is Verdict.VIOLATED:
-            finding = judged[name]
+        finding = confirmed(name, "the search", judge.findings(ending, told.awaits))
     labels = {process: system.label(process) for process in system.topology.processes}
     title = (
         f"{report.check.algorithm}, {report.check.n} participants: {name} violated in {told.steps}"

@@ -27,9 +27,10 @@ from habemus.core.node import (
     Stack,
 )
 from habemus.core.process import MistakeInAlgorithm, ProcessId
-from habemus.core.properties import Verdict
+from habemus.core.properties import Finding
 from habemus.core.shapes import plain_of
 from habemus.core.values import Message, Timer
+from habemus.runs.agreement import confirmed
 from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.check import Check
 from habemus.runs.setup import BadSetup
@@ -99,17 +100,12 @@ def played(
                 else f"the start: {reason}"
             )
     at_rest = not diverged and stage.is_at_rest()
-    violated = dict.fromkeys(
-        [*stage.wrong, *(stage.observer.at_rest(stage.knowledge) if at_rest else ())], ""
-    )
+    wrong = [*stage.wrong, *(stage.observer.at_rest(stage.knowledge) if at_rest else ())]
+    judged = stage.judged("quiescent" if at_rest else "events")
+    violated = {name: confirmed(name, "the observer", judged).why for name in wrong}
     if round_ is not None and not diverged:
         violated |= round_.violated()
-    in_words = stage.judged("quiescent" if at_rest else "events")
-    reasons = {
-        name: why or in_words.get(name) or f"{name} is violated within {made} steps"
-        for name, why in violated.items()
-    }
-    return Played(tuple(stage.events), reasons, made, diverged, at_rest)
+    return Played(tuple(stage.events), violated, made, diverged, at_rest)
 
 
 @dataclass
@@ -443,19 +439,15 @@ class _Stage:
             self.knowledge,
         )
 
-    def judged(self, ending: str) -> dict[str, str]:
-        """The violations that the monitors of the problem see, in their words."""
+    def judged(self, ending: str) -> Sequence[Finding]:
+        """Return the findings of the monitors of the problem."""
         judge = self.entry.problem.judge(self.check.setup(), self.system, Network())
         for event in self.events:
             judge.observe(event)
         awaits = {
             me: list(node.parts[0].awaits()) for me, node in self.nodes.items() if me in self.up
         }
-        return {
-            each.name: each.why
-            for each in judge.findings(ending, awaits)
-            if each.verdict is Verdict.VIOLATED
-        }
+        return judge.findings(ending, awaits)
 
 
 def _may(possible: Any) -> str:

@@ -1,0 +1,94 @@
+"""The judgement of ME1, ME2-deadlock and ME3, as a fold over requests, entries, exits and crashes.
+
+Searches and runs share it.  A search needs the state between two events as a value: `frozen` and
+`thawed` convert it.  A run keeps one `MutexJudgement` and adds times, explanations and costs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from habemus.core.process import ProcessId
+
+CHANGES = {
+    ("request", "acquire"): "request",
+    ("indicate", "Granted"): "entry",
+    ("request", "release"): "exit",
+    ("indicate", "LockLost"): "exit",
+    ("crash", ""): "crash",
+}
+"""What an event of the topmost part means for mutual exclusion, by its kind and name."""
+
+
+class PendingRequest(NamedTuple):
+    own: int  # the request as one bit; 0 where causality is not tracked
+    before: int  # the requests that happened before it, as a set of bits
+
+
+class MutexEntry(NamedTuple):
+    """An entry and the processes that it wronged."""
+
+    inside: tuple[ProcessId, ...]  # already in the critical section: ME1 is violated
+    overtaken: tuple[ProcessId, ...]  # still waiting, with an earlier request: ME3 is violated
+
+
+class MutexState(NamedTuple):
+    """The state of the judgement as a value."""
+
+    inside: frozenset[ProcessId] = frozenset()
+    waiting: tuple[tuple[ProcessId, int, int], ...] = ()  # sorted; with the fields of the request
+
+
+class MutexJudgement:
+    """The processes inside the critical section and those that wait for it."""
+
+    def __init__(self) -> None:
+        self.inside: set[ProcessId] = set()
+        self.waiting: dict[ProcessId, PendingRequest] = {}
+        self._pending = 0  # the requests of all waiting processes, as a set of bits
+
+    def request(self, process: ProcessId, own: int = 0, before: int = 0) -> None:
+        self._withdraw(process)
+        self.waiting[process] = PendingRequest(own, before)
+        self._pending |= own
+
+    def entry(self, process: ProcessId) -> MutexEntry:
+        """Let a process enter.  ME1: no other process is inside.  ME3: no other process waits whose
+        request happened before the one that is served.
+        """
+        served = self._withdraw(process)
+        inside = tuple(sorted(self.inside - {process})) if self.inside else ()
+        self.inside.add(process)
+        if served is None or not served.before & self._pending:
+            return MutexEntry(inside, ())
+        overtaken = [each for each, other in self.waiting.items() if served.before & other.own]
+        return MutexEntry(inside, tuple(sorted(overtaken)))
+
+    def exit(self, process: ProcessId) -> None:
+        self.inside.discard(process)
+
+    def crash(self, process: ProcessId) -> None:
+        self.inside.discard(process)
+        self._withdraw(process)
+
+    def deadlocked(self) -> list[ProcessId]:
+        """Return the processes that wait for ever if nothing happens any more (ME2-deadlock)."""
+        return sorted(self.waiting)
+
+    def _withdraw(self, process: ProcessId) -> PendingRequest | None:
+        request = self.waiting.pop(process, None)
+        if request is not None:
+            self._pending &= ~request.own
+        return request
+
+    def frozen(self) -> MutexState:
+        waiting = sorted((process, *request) for process, request in self.waiting.items())
+        return MutexState(frozenset(self.inside), tuple(waiting))
+
+    @classmethod
+    def thawed(cls, state: MutexState) -> MutexJudgement:
+        judgement = cls()
+        judgement.inside.update(state.inside)
+        for process, own, before in state.waiting:
+            judgement.request(process, own, before)
+        return judgement
