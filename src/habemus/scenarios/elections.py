@@ -20,10 +20,16 @@ _CALLS = {"bully": ("1@1ms", "2@1ms"), "bully-stable": ("1@1ms", "2@1ms"), "term
 
 
 def _broken_link(
-    name: str, algorithm: str, link: str, title: str, story: str, violates: tuple[str, ...]
+    name: str,
+    algorithm: str,
+    link: str,
+    title: str,
+    story: str,
+    violates: tuple[str, ...],
+    shows: str = "",
 ) -> Scenario:
     setup = Setup(algorithm, 3, asks=_CALLS.get(algorithm, ()), faults=(("cut", f"{link}@0"),))
-    return Scenario(name, title, story, setup, violates)
+    return Scenario(name, title, story, setup, violates, shows)
 
 
 _ONE_WAY = (
@@ -36,6 +42,7 @@ _ONE_WAY = (
         " leader; 3 objects, and 1 follows it again.  2 does not hear of that and leads for ever"
         " beside 3.",
         ("E1", "E3"),
+        "lossy",
     ),
     _broken_link(
         "one-way-bully-stable",
@@ -44,6 +51,7 @@ _ONE_WAY = (
         "One direction is cut: two leaders here too",
         "As with the plain bully: 2 does not hear that 3 is there, and the key has no part in it.",
         ("E1", "E3"),
+        "lossy",
     ),
     _broken_link(
         "one-way-omega",
@@ -54,6 +62,7 @@ _ONE_WAY = (
         " The detector assumes that processes that are up hear each other in the end, and so the"
         " election does.",
         ("E1", "E3"),
+        "lossy",
     ),
     _broken_link(
         "one-way-omega-recovery",
@@ -62,6 +71,7 @@ _ONE_WAY = (
         "One direction is cut: two leaders for ever, each by the heartbeats it hears",
         "2 hears no heartbeat of 1 and takes itself for the first; 1 and 3 follow 1.",
         ("E1", "E3"),
+        "lossy",
     ),
     _broken_link(
         "one-way-terms",
@@ -71,6 +81,7 @@ _ONE_WAY = (
         "1 leads.  2 does not hear its heartbeats and asks for an election again and again; 3,"
         " which hears 1, does not back it.  So 1 leads on undisturbed, and 2 knows of no leader.",
         ("E2",),
+        "lossy",
     ),
 )
 
@@ -99,6 +110,7 @@ _NO_TRIANGLE = (
         "Two of three cannot reach each other: each has its own first",
         "1 and 2 suspect each other, so both lead; 3 reaches both and follows 1.",
         ("E1", "E3"),
+        "lossy",
     ),
     _broken_link(
         "no-triangle-omega-recovery",
@@ -151,6 +163,7 @@ SCENARIOS = (
             faults=tuple(("slow", f"5>{other}@0=4ms") for other in range(1, 5)),
         ),
         violates=("E1",),
+        shows="none",
         source="lecture notes on coordination, on the choice of the timer",
     ),
     Scenario(
@@ -160,6 +173,7 @@ SCENARIOS = (
         " and crashes again: each of its returns costs an election.",
         _FLAPPING,
         violates=("E4",),
+        shows="recovery",
         source="lecture notes on coordination, on processes that are often away",
     ),
     Scenario(
@@ -244,6 +258,7 @@ SCENARIOS = (
             faults=(("cut", "1,2,3,4|5@300ms"), ("heal", "all@1s")),
         ),
         violates=("E4",),
+        shows="lossy",
         source="Ongaro's thesis, 9.6",
     ),
     Scenario(

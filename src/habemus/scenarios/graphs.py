@@ -29,6 +29,7 @@ SCENARIOS = (
             faults=(("cut", "2-10@0"),),
         ),
         violates=("E1", "E3"),
+        shows="lossy",
         source=(
             "lecture notes on coordination, what happens when the channel between 2 and 10 fails"
         ),

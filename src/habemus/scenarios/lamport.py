@@ -17,6 +17,7 @@ SCENARIOS = (
         " later from 1, knows of no earlier request, and enters as well.",
         Setup("lamport", 2, asks=_ASKS, faults=_SLOW, fifo=False),
         violates=("ME1",),
+        shows="unordered",
         source=(
             "Lamport 1978, the assumption that messages arrive in the order in which they were sent"
         ),

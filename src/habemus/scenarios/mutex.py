@@ -41,6 +41,7 @@ SCENARIOS = (
             faults=(("pause", "2@Granted#1+20ms"),),
         ),
         violates=("ME1",),
+        shows="none",
         source="lecture notes on coordination, third diagram",
     ),
     Scenario(

@@ -15,6 +15,7 @@ SCENARIOS = (
         " follows the candidate of the first round.",
         Setup("probabilistic", 8, seed=1, options=("fanout=2", "candidates=3"), asks=("1@0",)),
         violates=("E1", "E3"),
+        shows="none",
         source=SOURCE,
     ),
     Scenario(

@@ -85,6 +85,7 @@ SCENARIOS = (
         " c2 and c3.  c2 was the only coordinator that both quorums share.",
         RESTART_OF_THREE,
         violates=("ME1",),
+        shows="recovery",
         source=f"{NOTES}, the run with a restart",
     ),
     Scenario(
@@ -148,6 +149,7 @@ SCENARIOS = (
         " ever.",
         SPLIT,
         violates=("ME2-deadlock",),
+        shows="none",
         source=f"{NOTES}, its list of drawbacks",
     ),
     Scenario(
@@ -157,6 +159,7 @@ SCENARIOS = (
         " hold.",
         replace(SPLIT, algorithm="quorum-durable"),
         violates=("ME2-deadlock",),
+        shows="none",
     ),
     Scenario(
         "quorum-split-retry",
@@ -190,6 +193,7 @@ SCENARIOS = (
             until="2s",
         ),
         violates=("ME2-starvation",),
+        shows="none",
         source=f"{NOTES}, its list of drawbacks",
     ),
     Scenario(
@@ -199,6 +203,7 @@ SCENARIOS = (
         " then waits for the vote of the next one, for ever.",
         CYCLE,
         violates=("ME2-deadlock",),
+        shows="none",
         source="Coulouris et al., Distributed Systems, 5th ed., 15.2",
     ),
     Scenario(

@@ -38,6 +38,7 @@ SCENARIOS = (
             faults=(("pause", "1@Granted#1+20ms"),),
         ),
         violates=("ME1",),
+        shows="none",
         source=f"{_NOTES}, special case 2",
     ),
     Scenario(
@@ -47,6 +48,7 @@ SCENARIOS = (
         " two of three and enters.",
         Setup("ra-majority-naive", 3, asks=("1@1ms+3ms", "2@1ms+3ms")),
         violates=("ME1",),
+        shows="none",
         source=f"{_NOTES}, optimisation 1",
     ),
     Scenario(
@@ -96,6 +98,7 @@ SCENARIOS = (
             until="400ms",
         ),
         violates=("ME2-starvation",),
+        shows="none",
         source=f"{_NOTES}, optimisation 2",
     ),
     Scenario(
@@ -121,6 +124,7 @@ SCENARIOS = (
         " so a request without a reply waits for ever.",
         Setup("ricart-agrawala", 3, seed=1, workload="burst", requests=2, loss="30%"),
         violates=("ME2-deadlock",),
+        shows="lossy",
         source=f"{_NOTES}, optimisation 3",
     ),
     Scenario(

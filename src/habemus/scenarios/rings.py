@@ -20,6 +20,7 @@ SCENARIOS = (
         " candidate of ring-anonymous-one sees: no rule could make them differ.",
         Setup("ring-anonymous", 2, asks=("1@1ms", "2@1ms")),
         violates=("E1", "E3"),
+        shows="none",
         source="lecture notes on coordination, second table of the ring",
     ),
     Scenario(
@@ -46,6 +47,7 @@ SCENARIOS = (
         " although nothing has failed and the winner would announce itself.",
         Setup("chang-roberts-plain", 5, options=("order=increasing", "announce"), asks=("1@1ms",)),
         violates=("E2",),
+        shows="none",
         source="lecture notes on coordination, the listing of Chang and Roberts read literally",
     ),
     Scenario(

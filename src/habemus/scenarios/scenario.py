@@ -26,6 +26,7 @@ class Scenario:
     story: str  # what happens and what to look at, in a few sentences
     setup: Setup
     violates: tuple[str, ...] = ()  # the properties that must be violated; all others must hold
+    shows: str = ""  # the fault model of the guarantee cards for which it is evidence
     source: str = ""
 
     @property

@@ -114,6 +114,7 @@ SCENARIOS = (
         " two are inside, both with the token (0, 1), and the resource takes what either writes.",
         TWO_IN,
         violates=("ME1",),
+        shows="lossy",
     ),
     Scenario(
         "split-brain-recorded",
@@ -134,6 +135,7 @@ SCENARIOS = (
         " refuses the write.",
         FENCED,
         violates=("ME1",),
+        shows="lossy",
     ),
     Scenario(
         "split-brain-unrecorded",
@@ -145,6 +147,7 @@ SCENARIOS = (
         " refused.",
         UNRECORDED,
         violates=("ME1",),
+        shows="lossy",
     ),
     Scenario(
         "coordinator-crash-recorded",
@@ -169,6 +172,7 @@ SCENARIOS = (
             until="400ms",
         ),
         violates=("ME2-deadlock",),
+        shows="crash",
     ),
     Scenario(
         "borrower-crash-unleased",
@@ -178,6 +182,7 @@ SCENARIOS = (
         " be for ever.",
         HOLDER_CRASH,
         violates=("ME2-deadlock",),
+        shows="crash",
     ),
     Scenario(
         "borrower-crash-back",
@@ -204,6 +209,7 @@ SCENARIOS = (
         " the token (1, 1) that 1 has, and the resource takes what either writes.",
         FORGETFUL,
         violates=("ME1", "FENCE", "TOKEN"),
+        shows="amnesia",
     ),
     Scenario(
         "elected-coordinator-leased-amnesia",
@@ -212,6 +218,7 @@ SCENARIOS = (
         " token should decide; but both have the same.",
         replace(FORGETFUL, algorithm="elected-coordinator-leased"),
         violates=("ME1", "FENCE", "TOKEN"),
+        shows="amnesia",
     ),
     Scenario(
         "elected-coordinator-unrecorded-amnesia",
@@ -220,5 +227,6 @@ SCENARIOS = (
         " longest lease to run out, and counts its grants from 1.",
         FORGETFUL_UNRECORDED,
         violates=("ME1", "FENCE"),
+        shows="amnesia",
     ),
 )

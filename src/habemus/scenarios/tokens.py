@@ -51,6 +51,7 @@ SCENARIOS = (
         " sends the token to 3, where it is lost: 1 waits for ever.",
         Setup("token-ring", 4, asks=("2@4500us+2ms", "1@6ms+2ms"), faults=(("crash", "3@3500us"),)),
         violates=("ME2-deadlock",),
+        shows="crash",
         source="lecture notes on coordination, the section on failures",
     ),
     Scenario(
@@ -98,5 +99,6 @@ SCENARIOS = (
             faults=(("pause", "2@Granted#1+25ms"),),
         ),
         violates=("ME1",),
+        shows="none",
     ),
 )

@@ -1,9 +1,8 @@
-"""Makes the guarantee cards: for each algorithm, timing and fault model a search, and what it says
-of every property.
+"""Make the guarantee cards: one search for each algorithm, timing and fault model, and its verdict
+on every property.
 
-Which bound each algorithm is searched within stands in one table, `BOUNDS`.  A search is made with
-as many participants as can be looked through to the end within the limit: with three, and with two
-where three are too many.
+The bounds of a search stand beside the algorithm (`bounds.toml`). A search has as many participants
+as can be explored to the end within the limit: three, or two where three are too many.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from habemus.analysis.cards.bounds import ASYNCHRONOUS, SYNCHRONOUS, Bounds, bounds_of
 from habemus.analysis.cards.table import (
     MARKS,
     MODELS,
@@ -31,10 +31,6 @@ from habemus.core.assumptions import Crashes
 from habemus.core.properties import Verdict
 from habemus.runs.check import Check, perform
 
-LIMIT = 60_000
-"""States of one search, unless the table says otherwise."""
-
-ASYNCHRONOUS, SYNCHRONOUS = "asynchronous", "synchronous"
 TIMINGS = {
     UNTIMED: "it has no timers",
     ASYNCHRONOUS: "timers run out whenever they are set",
@@ -51,130 +47,12 @@ for ever.
 """
 
 
-class Bounds(NamedTuple):
-    """Within which bound an algorithm is searched."""
-
-    sizes: tuple[int, ...] = (3, 2)  # of these the first that comes to its end
-    entries: int | None = 1
-    options: tuple[str, ...] = ()
-    initial: tuple[str, ...] = ()
-    merging: bool = False
-    timings: tuple[str, ...] = (UNTIMED,)
-    timeouts: int | None = None  # where timers run out whenever they are set
-    limit: int = LIMIT
-    in_time: int = LIMIT  # the limit where messages are faster than timers
-    ordered: tuple[int, ...] = (3, 2)  # the sizes for ME3, which takes more states
-    fifo: bool = False  # with any order of messages there are too many states
-    forgetting: int = 0
-    """The limit of one more search, with three and over links that keep the order, for what a
-    recovered process has forgotten. A majority of two is everybody, so that with two participants
-    somebody always remembers."""
-
-
-TIMED = Bounds(timings=(ASYNCHRONOUS, SYNCHRONOUS))
-ELECTED = TIMED._replace(
-    sizes=(2,), ordered=(), timeouts=1, fifo=True, limit=800_000, in_time=10_000
-)
-
-BOUNDS: dict[str, Bounds] = {
-    "lamport": Bounds(sizes=(2,), ordered=(2,), entries=2),
-    "maekawa": Bounds(limit=150_000),
-    "maekawa-sanders": Bounds(sizes=(2,), ordered=(2,), forgetting=400_000),
-    "ra-majority": Bounds(forgetting=800_000),
-    "quorum": Bounds(ordered=(2,), limit=220_000),
-    "quorum-durable": Bounds(ordered=(2,), limit=220_000),
-    "quorum-yield": Bounds(
-        sizes=(2,), ordered=(2,), options=("coordinators=2",), limit=100_000, forgetting=220_000
-    ),
-    "quorum-retry": TIMED._replace(
-        sizes=(2,),
-        ordered=(),
-        options=("coordinators=2",),
-        timeouts=2,
-        limit=40_000,
-        in_time=10_000,
-    ),
-    "ra-priority": Bounds(initial=("1.priority=1",)),
-    "ra-priority-aging": Bounds(initial=("1.priority=1",)),
-    "central-timeout": TIMED,
-    "ra-timeout": TIMED,
-    "ra-reliable": TIMED._replace(sizes=(2,), ordered=(), merging=True),
-    "token-ring": Bounds(entries=None),
-    "central": Bounds(entries=None),
-    "naimi-trehel": Bounds(entries=None),
-    "raymond": Bounds(entries=None),
-    "token-ring-repair": TIMED._replace(
-        sizes=(2,), ordered=(), timeouts=2, limit=20_000, in_time=20_000
-    ),
-    "elected-coordinator": ELECTED,
-    "elected-coordinator-bully": ELECTED,
-    "elected-coordinator-leased": ELECTED,
-    "elected-coordinator-plain": ELECTED,
-    "elected-coordinator-unrecorded": ELECTED,
-    "bully": TIMED._replace(limit=40_000),
-    "bully-stable": TIMED._replace(limit=40_000),
-    "omega": TIMED._replace(merging=True, timeouts=2, limit=20_000, in_time=20_000),
-    "omega-recovery": TIMED._replace(
-        options=("step=0",), merging=True, limit=40_000, in_time=40_000
-    ),
-    "terms": TIMED._replace(timeouts=2, in_time=20_000, forgetting=100_000),
-    "probabilistic": TIMED._replace(sizes=()),
-}
-"""The one place where bounds are chosen; whatever is not listed has the plain `Bounds()`."""
-
-NOT_SEARCHED = {
-    "probabilistic": (
-        "a caller draws one of 65,536 numbers, and each would be a search of its own; only"
-        " simulated"
-    ),
-}
-
-SHOWN: dict[str, str] = {
-    "bully-impatient": "none",
-    "bully-flapping": "recovery",
-    "one-way": "lossy",
-    "one-way-bully-stable": "lossy",
-    "one-way-omega": "lossy",
-    "one-way-omega-recovery": "lossy",
-    "one-way-terms": "lossy",
-    "no-triangle-omega": "lossy",
-    "terms-rejoin-no-prevote": "lossy",
-    "yo-yo-cut": "lossy",
-    "lamport-not-fifo": "unordered",
-    "central-holder-slow": "none",
-    "probabilistic-missed": "none",
-    "quorum-amnesia-3": "recovery",
-    "elected-coordinator-amnesia": "amnesia",
-    "elected-coordinator-leased-amnesia": "amnesia",
-    "elected-coordinator-unrecorded-amnesia": "amnesia",
-    "quorum-split": "none",
-    "quorum-durable-split": "none",
-    "quorum-retry-starved": "none",
-    "maekawa-cycle": "none",
-    "ra-timeout-slow": "none",
-    "ra-majority-naive": "none",
-    "ra-priority-starved": "none",
-    "ra-lossy": "lossy",
-    "ring-anonymous-two": "none",
-    "chang-roberts-lone": "none",
-    "split-brain-two-in": "lossy",
-    "split-brain-fenced": "lossy",
-    "split-brain-unrecorded": "lossy",
-    "coordinator-crash-plain": "crash",
-    "borrower-crash-unleased": "crash",
-    "ring-broken": "crash",
-    "ring-repair-slow": "none",
-}
-"""Scenarios that show a property violated, and under which fault model.  A cut link loses messages;
-a pause is no fault.
-"""
-
-
 class Shown(NamedTuple):
-    """A scenario that was run and came out as expected: what it shows of which algorithm."""
+    """A scenario that was run with the expected outcome, as evidence for cells of a card."""
 
     scenario: str
     algorithm: str
+    faults: str  # the fault model
     violated: tuple[str, ...]
 
 
@@ -203,9 +81,9 @@ class Found(NamedTuple):
 
 def tasks_of(entry: Entry) -> list[CardTask]:
     """All searches that the card of an algorithm rests on."""
-    if entry.problem.model is None or entry.name in NOT_SEARCHED:
+    bounds = bounds_of(entry)
+    if entry.problem.model is None or bounds.not_searched:
         return []
-    bounds = BOUNDS.get(entry.name, Bounds())
     properties = PROPERTIES[entry.problem.name]
     tasks: list[CardTask] = []
     for timing in bounds.timings:
@@ -220,7 +98,7 @@ def tasks_of(entry: Entry) -> list[CardTask]:
                     name for name in properties if name != ME3 and part in ("", _part(name))
                 )
                 tasks += _tasks(entry, bounds, timing, models, named, changes)
-            if ME3 in properties and bounds.ordered:
+            if ME3 in properties and bounds.order_sizes:
                 # What happened before what is kept track of for a number of entries only.
                 changes = {
                     **next(iter(given.values())),
@@ -228,7 +106,12 @@ def tasks_of(entry: Entry) -> list[CardTask]:
                     "entries": bounds.entries or 1,
                 }
                 tasks += _tasks(
-                    entry, bounds._replace(sizes=bounds.ordered), timing, models, (ME3,), changes
+                    entry,
+                    bounds._replace(sizes=bounds.order_sizes),
+                    timing,
+                    models,
+                    (ME3,),
+                    changes,
                 )
     return tasks
 
@@ -279,22 +162,22 @@ def _tasks(
         **changes,
     }
     if timing == SYNCHRONOUS:
-        common |= {"timing": SYNCHRONOUS, "limit": bounds.in_time}
+        common |= {"timing": SYNCHRONOUS, "limit": bounds.synchronous_limit}
     elif timing == ASYNCHRONOUS:
         common["timeouts"] = bounds.timeouts
     checks = tuple(Check(entry.name, size, **common) for size in bounds.sizes)
     if (
-        bounds.forgetting
+        bounds.recovery_limit
         and timing != SYNCHRONOUS
         and ME3 not in properties
         and {"recovery", "amnesia"} & set(models)
     ):
-        checks = (_of_three(entry, common, bounds.forgetting), *checks)
+        checks = (_of_three(entry, common, bounds.recovery_limit), *checks)
     return [CardTask(entry.name, timing, models, properties, checks)]
 
 
 def _of_three(entry: Entry, common: Mapping[str, Any], limit: int) -> Check:
-    """The search of `Bounds.forgetting`: with three voters, which are the coordinators where these
+    """The search of `Bounds.recovery_limit`: with three voters, which are the coordinators where these
     are apart.
     """
     apart = any(option.startswith("coordinators=") for option in common["options"])
@@ -349,7 +232,8 @@ def make(
     for done, (task, result) in enumerate(results(search, tasks, jobs), start=1):
         found[task] = result
         progress(done, task.algorithm)
-    given = list(shown)
+    # A violation without faults is the strongest evidence.
+    given = sorted(shown, key=lambda each: each.faults != "none")
     return [
         _card(find(name), [(task, found[task]) for task in tasks if task.algorithm == name], given)
         for name in chosen
@@ -425,8 +309,9 @@ def _decided(name: str, found: list[Found], searches: list[Searched]) -> Cell | 
 
 
 def _unsearched(entry: Entry) -> dict[Place, Cell]:
-    why = NOT_SEARCHED.get(
-        entry.name, "it is about time, which a search does not have; only simulated"
+    why = (
+        bounds_of(entry).not_searched
+        or "it is about time, which a search does not have; only simulated"
     )
     seen = f"{why}: habemus sweep {entry.name}"
     names = [each.name for each in entry.problem.properties]
@@ -440,7 +325,7 @@ def _shows(shown: Shown, entry: Entry, place: Place) -> bool:
     timing, model, name = place
     if shown.algorithm != entry.name or name not in shown.violated or timing == SYNCHRONOUS:
         return False
-    return SHOWN[shown.scenario] in ("none", model)  # where faults may happen, they need not
+    return shown.faults in ("none", model)  # where faults may happen, they need not
 
 
 # What the cards say together.

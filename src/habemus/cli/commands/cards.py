@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
+from habemus.analysis.cards.bounds import SYNCHRONOUS
 from habemus.analysis.cards.search import (
-    SHOWN,
-    SYNCHRONOUS,
     CardRow,
     Shown,
     claims,
@@ -106,19 +105,20 @@ def _made(names: list[str], jobs: int | None) -> list[Card]:
 
 def shown_by_scenarios(names: Iterable[str]) -> list[Shown]:
     """Run the scenarios that are evidence for cells of these algorithms."""
-    from habemus.scenarios import find as find_scenario
+    from habemus.scenarios import scenarios
 
     wanted = set(names)
     shown = []
-    for name in SHOWN:
-        scenario = find_scenario(name)
-        if scenario.setup.algorithm in wanted:
+    for scenario in scenarios().values():
+        if scenario.shows and scenario.setup.algorithm in wanted:
             outcome = scenario.run()
             if not outcome.as_expected:
                 raise click.ClickException(
-                    f"scenario {name} has an unexpected outcome: {outcome.verdict}"
+                    f"scenario {scenario.name} has an unexpected outcome: {outcome.verdict}"
                 )
-            shown.append(Shown(name, scenario.setup.algorithm, scenario.violates))
+            shown.append(
+                Shown(scenario.name, scenario.setup.algorithm, scenario.shows, scenario.violates)
+            )
     return shown
 
 

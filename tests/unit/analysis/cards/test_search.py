@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from habemus.analysis.cards import table as stored
-from habemus.analysis.cards.search import (
+from habemus.analysis.cards.bounds import (
     ASYNCHRONOUS,
-    BOUNDS,
-    NOT_SEARCHED,
-    SHOWN,
     SYNCHRONOUS,
+    Bounds,
+    bounds_in,
+    bounds_of,
+)
+from habemus.analysis.cards.search import (
     CardTask,
     Shown,
     assumed,
@@ -39,6 +41,7 @@ from habemus.cli.commands.cards import shown_by_scenarios
 from habemus.core.properties import Verdict
 from habemus.runs.check import Check, perform
 from habemus.scenarios import find as find_scenario
+from habemus.scenarios import scenarios
 
 ROOT = Path(__file__).parents[4]
 CHEAP = 40_000
@@ -155,7 +158,7 @@ def test_a_claim_of_me2_is_one_of_both_parts() -> None:
     assert not claims(find("central"), "ME3")
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", [each.name for each in scenarios().values() if each.shows])
 def test_a_scenario_has_the_faults_of_its_model(name: str) -> None:
     scenario = find_scenario(name)
     kinds = {kind for kind, _ in scenario.setup.faults} - {"slow", "pause", "heal"}
@@ -167,11 +170,11 @@ def test_a_scenario_has_the_faults_of_its_model(name: str) -> None:
         "crash": {"crash"},
         "recovery": {"crash", "recover"},
         "amnesia": {"crash", "amnesia"},
-    }[SHOWN[name]]
+    }[scenario.shows]
     assert scenario.violates
     assert kinds == (expected - {"cut"} if lossy else expected)
-    assert not lossy or SHOWN[name] == "lossy"
-    assert scenario.setup.fifo is not True or SHOWN[name] != "unordered"
+    assert not lossy or scenario.shows == "lossy"
+    assert scenario.setup.fifo is not True or scenario.shows != "unordered"
 
 
 def test_a_scenario_violates_what_a_search_within_its_bound_does_not() -> None:
@@ -187,7 +190,8 @@ def test_a_scenario_violates_what_a_search_within_its_bound_does_not() -> None:
     assert "not within the bound" in card.evidence(cell)
     assert card.cells["", "none", "ME2-deadlock"].verdict is Verdict.HOLDS
     [lone] = make(
-        ["chang-roberts-plain"], [Shown("ra-priority-starved", "chang-roberts-plain", ("E1",))]
+        ["chang-roberts-plain"],
+        [Shown("ra-priority-starved", "chang-roberts-plain", "none", ("E1",))],
     )
     assert (
         lone.cells["", "none", "E1"].scenario
@@ -267,6 +271,16 @@ def test_a_fingerprint_is_not_of_declared_assumptions() -> None:
     assert code_of(declaring) != code_of(declaring.replace("assumes =", "largest ="))
 
 
-def test_the_tables_name_what_there_is() -> None:
-    assert set(BOUNDS) | set(NOT_SEARCHED) <= set(entries())
-    assert set(SHOWN.values()) <= {model.name for model in MODELS}
+@pytest.mark.parametrize("problem", ["mutex", "election"])
+def test_bounds_stand_beside_algorithms_of_their_folder(problem: str) -> None:
+    package = f"habemus.algorithms.{problem}"
+    listed = bounds_in(package)
+    assert listed
+    assert all(find(name).algorithm.__module__.startswith(package) for name in listed)
+    assert bounds_of(find("bully-stable")) == bounds_of(find("bully")) != Bounds()
+    assert bounds_of(find("suzuki-kasami")) == Bounds()
+
+
+def test_a_scenario_is_evidence_for_a_fault_model_that_there_is() -> None:
+    shown = {each.shows for each in scenarios().values()} - {""}
+    assert shown <= {model.name for model in MODELS}
