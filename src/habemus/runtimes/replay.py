@@ -1,9 +1,9 @@
-"""Feeds a recorded run to the pure processes again, and compares what they do with what was
-recorded.
+"""Replay: feed a recorded run to the pure processes, and compare their effects with the record.
 
-A handler is a function of (state, event), so whoever recorded a trace, the same events must lead
-the same processes to the same messages and indications.  A difference means that a handler depends
-on something else, that a runtime changed the algorithm's meaning, or that the trace was changed.
+A handler is a function of (state, event), so the same events must lead the same processes to the
+same messages and indications, in whichever runtime the trace was recorded.  A difference means that
+a handler depends on something else, that a runtime changed the meaning of the algorithm, or that
+the trace was changed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,11 @@ from habemus.core.values import Message, Timer, Value, canonical, from_plain, to
 
 
 class Divergence(AssertionError):
-    """The pure process did something else than the trace says."""
+    """The pure process did not do what the trace contains."""
 
 
 class Replay:
-    """All nodes of a system, driven by a trace.  `states` gives every node's state after each of
-    its steps.
-    """
+    """All nodes of a system, driven by a trace."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -55,7 +53,10 @@ class Replay:
         )
 
     def states(self, events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
-        """Runs through the trace; raises `Divergence` where it and the processes differ."""
+        """Yield each step of the trace with the state of its node after it.
+
+        Raises `Divergence` where trace and processes differ.
+        """
         for event, following, is_torn in _with_own_effects(list(events)):
             effects = self._step(event, following)
             if effects is None:
@@ -98,8 +99,10 @@ class Replay:
         return None
 
     def _left_after_crash(self, process: ProcessId, said: Mapping[str, Any]) -> State:
-        """With what a process comes back: a live node says what it found, for its last step may
-        have been stored and never seen.
+        """Return the state in which a process recovers.
+
+        A live node records the values that it found on its disk, because its last step may have
+        been stored and never recorded.
         """
         stack = self._stacks[process]
         if said.get("value") == "amnesia":
@@ -133,7 +136,7 @@ def _sent(message: Message, to: ProcessId, path: str) -> str:
 
 
 def _recorded(event: Event) -> str:
-    """The same words for what the trace has, in memory or from a file."""
+    """Describe a recorded effect in the same words as one of a process."""
     shown = canonical({event.name: dict(event.fields())})
     return (
         f"send {shown} to {event.peer} {event.part}"
@@ -146,8 +149,9 @@ _STEPS = ("start", "receive", "timer", "request", "recover")
 
 
 def _with_own_effects(events: Sequence[Event]) -> Iterator[tuple[Event, list[Event], bool]]:
-    """Each event that begins a step, with the effects that its process recorded before its next
-    step, and whether a crash cut it short.
+    """Yield each event that begins a step, with its effects and whether a crash cut it short.
+
+    The effects are the events that the process recorded before its next step.
     """
     open_steps: dict[ProcessId, int] = {}
     order: list[tuple[Event, list[Event], bool]] = []

@@ -227,7 +227,7 @@ def test_a_mistake_in_a_handler_is_one_line_with_its_place(
             "self.set_timer(Hello(), after=5)",
             r"MyMutex, as process 1, sets or cancels Hello\(\), which is no Timer",
         ),
-        ("self.choose([])", "process 1 chooses, and there is nothing to choose from"),
+        ("self.choose([])", r"process 1 calls choose\(\) with no options"),
         ("raise SystemExit(0)", "mine.py, line 9, in acquire: SystemExit: 0"),
         ("self.send(Hello(), to=None)", "to process None, which does not exist"),
         ("self.send(Hello(), to=[2])", r"to process \[2\], which does not exist"),

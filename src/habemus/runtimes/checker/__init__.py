@@ -1,1 +1,1 @@
-"""The checker: the same processes, under every interleaving."""
+"""The checker: runs the processes under every interleaving."""

@@ -1,4 +1,4 @@
-"""Runs in which whoever crashes comes back: nothing is at its end while somebody is down."""
+"""Observers that assume recovery: the end of a run is not judged while a process is down."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from habemus.core.process import ProcessId
 
 
 class _KnowledgeAndDown(NamedTuple):
-    """What an observer knows, and who is down."""
+    """The knowledge of an observer, and the processes that are down."""
 
     knowledge: Knowledge
     down: frozenset[ProcessId] = frozenset()
 
 
 class AssumeRecovery:
-    """An observer that does not judge how things end while somebody is down."""
+    """An observer that does not judge the end of a run while a process is down."""
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer

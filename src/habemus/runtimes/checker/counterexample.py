@@ -1,8 +1,6 @@
-"""A way through the states, told as events: the same format that a run records, so the same
-monitors judge it.
+"""Counterexamples as events, in the format of a recorded run, so that the same monitors judge them.
 
-There is no time in a search.  Each step gets a millisecond of its own, so that the picture shows
-the order.
+A search has no time.  Each step takes one millisecond, so that diagrams show the order.
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ STEP_US = 1_000
 class Story(NamedTuple):
     events: tuple[Event, ...]
     steps: int
-    loop: int | None  # the time at which what then repeats for ever begins
+    loop: int | None  # the time at which the infinite loop begins
     awaits: Mapping[ProcessId, Sequence[ProcessId]]  # at the end, of those that are up
 
 
 def step_between(search: Search, state: int, target: int) -> GlobalStep:
-    """The first step of the search's order from one state to another."""
+    """Return the first step, in the order of the search, from one state to another."""
     for step in search.steps(state):
         if step.target == target:
             return step
@@ -37,8 +35,9 @@ def step_between(search: Search, state: int, target: int) -> GlobalStep:
 
 
 def story(search: Search, path: Sequence[int], loop: Sequence[int] = ()) -> Story:
-    """Tells the way along the states of a path, and then once round a loop that begins and ends
-    with its last state.
+    """Return the events along a path, and then once round a loop.
+
+    The loop begins and ends with the last state of the path.
     """
     writer = _EventWriter(search)
     writer.start(path[0])
@@ -50,7 +49,7 @@ def story(search: Search, path: Sequence[int], loop: Sequence[int] = ()) -> Stor
 
 
 def awaits(search: Search, state: int) -> dict[ProcessId, list[ProcessId]]:
-    """For whom each process that is up waits."""
+    """Return the processes for which each process that is up waits."""
     found: dict[ProcessId, list[ProcessId]] = {}
     for model, number in zip(search.models, search.unpacked(state), strict=False):
         if model.is_up(number):
@@ -88,7 +87,7 @@ class _EventWriter:
     def step(self, state: int, step: GlobalStep) -> None:
         self._now += STEP_US
         if step.place < 0:
-            return  # time passes, and that is all
+            return  # time passes, and no process moves
         model = self.search.models[step.place]
         component = self.search.unpacked(state)[step.place]
         label = step.label
@@ -178,7 +177,7 @@ class _EventWriter:
     def _send(
         self, process: ProcessId, to: ProcessId, parcel: PendingMessage, part: str, torn: int | None
     ) -> int | None:
-        """Sends, unless the crash has come before; gives how many may still be sent."""
+        """Record a send, unless the step is torn before it; return how many sends are left."""
         if torn == 0 and to != process:
             return 0
         self._number += 1

@@ -1,7 +1,7 @@
-"""Depth first: nothing is kept of a state but that it was visited, and the way to the one in hand.
+"""Depth-first search, which keeps the visited states and the current path only.
 
-It needs the least memory and comes to deep states soon; the ways that it finds are longer than they
-need to be.
+It needs the least memory and reaches deep states soon.  The paths that it finds are longer than
+necessary.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DepthFirstSearch(Search):
             try:
                 return self._once(limit, stop_at_first, progress, began)
             except TooNarrow as narrow:
-                # The ways in hand are made of states as they were packed: begin again, with wider
+                # The current path consists of states in the old packing: start over, with wider
                 # fields and all tables filled.
                 self.move_packed(self._widen(narrow.place))
                 self.extent, self.resting, self._depth = Extent(), 0, 0
@@ -87,7 +87,7 @@ class DepthFirstSearch(Search):
         progress: Callable[[Extent], None] | None,
         began: float,
     ) -> str:
-        """Goes down from a state; gives why it was stopped, if it was."""
+        """Search downwards from a state; return why the search stopped, or nothing."""
         extent, path = self.extent, [initial]
         self._visited.add(initial)
         ways = [self._following(path)]
@@ -119,9 +119,7 @@ class DepthFirstSearch(Search):
         return "a property is violated" if stop_at_first and self.is_decided else ""
 
     def _following(self, path: list[int]) -> Iterator[int]:
-        """Where the last state of a path leads.  Whatever is wrong there is noted with the way to
-        it.
-        """
+        """Return the successors of the last state of a path, noting violations."""
         state = path[-1]
         while True:
             try:
@@ -148,7 +146,7 @@ class DepthFirstSearch(Search):
         self.move_packed(again)
 
     def path_to(self, state: int) -> list[int]:
-        return self._paths.get(state, [state])  # what is wrong at the start has no way to it
+        return self._paths.get(state, [state])  # a violation at the start has no path
 
 
 __all__ = ["DepthFirstSearch"]

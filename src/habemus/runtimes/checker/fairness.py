@@ -1,11 +1,11 @@
-"""Liveness: what is owed to somebody and never comes, although nobody is unfair.
+"""Liveness: fair loops in which an obligation stays pending.
 
-A run for ever goes round in a finite state space, so it ends in a loop.  It is *fair* if no step
-that is possible all along the loop is never taken: every message that stays under way is received
-in the end, every timer that stays set runs out, an application that is inside leaves.  A timer that
-is set anew again and again need not run out, an application need not ask, faults need not happen,
-and only finitely many messages are lost.  A fair loop in which somebody lacks all along what it is
-owed is a violation, and the way to it with the loop is shown.
+An infinite run in a finite state space ends in a loop.  The loop is *fair* if every step that is
+possible all along it is taken: every message that stays in flight is received eventually, every
+timer that stays set expires, an application inside the critical section leaves.  A timer that is
+reset again and again need not expire, an application need not ask, faults need not happen, and only
+finitely many messages are lost.  A fair loop with an obligation that is pending all along is a
+violation, and the path to it is shown with the loop.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from habemus.runtimes.checker.search import GlobalStep, Search
 
 class Edge(NamedTuple):
     target: int  # a position in the list of states
-    class_: int  # the step as fairness sees it; -1 where nobody is obliged to it
+    class_: int  # the class of the step in which fairness requires one; -1: none is required
     progress: tuple[str, ...]
-    served: frozenset[
-        int
-    ]  # the classes that need no longer be taken: its own, and those of timers that it sets anew
+    served: frozenset[int]  # classes that are served: its own, and those of timers that it resets
 
 
 class Lasso(NamedTuple):
@@ -34,11 +32,11 @@ class Lasso(NamedTuple):
 
 
 def has_loops(search: Search) -> bool:
-    """Whether a run may go on for ever.  If not, there is no need to look.
+    """Whether a run may go on for ever; if not, there are no loops to search.
 
-    Whoever goes on for ever takes steps for ever.  Without timers, and without an application that
-    comes back to where it was, these are receipts, and each of these messages must be sent again on
-    a receipt: so the graph of which message leads to which has a loop.
+    An infinite run takes infinitely many steps.  Without timers, and without an application that
+    returns to an earlier state, these are receipts, and each of their messages must be sent again
+    upon a receipt.  So the graph of which message causes which has a cycle.
     """
     if search.bound.synchronous:
         return True
@@ -50,8 +48,7 @@ def has_loops(search: Search) -> bool:
             before = (place, model.use_of(number))
             for move in moves:
                 if move.cost or id(move.label) in looked_at:
-                    # a receipt is the same, whatever else is under way, and then it has the same
-                    # label
+                    # A receipt does not depend on other messages, and then it has the same label.
                     continue
                 looked_at.add(id(move.label))
                 if move.label.kind not in ("receive", "timer", "request"):
@@ -70,7 +67,7 @@ def has_loops(search: Search) -> bool:
                         for each in model.post.bundles.values[bundle]
                     )
                     sent.update((place, parcel) for parcel in model.sent_to_itself(number, move))
-    # A receipt may leave the application where it is.
+    # A receipt may leave the state of the application unchanged.
     return _is_cyclic(leads_to) or _is_cyclic({use: others - {use} for use, others in uses.items()})
 
 
@@ -89,10 +86,9 @@ def _is_cyclic(graph: dict[Hashable, set[Hashable]]) -> bool:
 
 
 def lassos(search: Search, names: Sequence[str]) -> tuple[list[Lasso], bool]:
-    """For each property at most one fair loop that violates it, and whether there is any fair loop
-    at all.
+    """Find at most one fair loop per property that violates it, and whether any fair loop exists.
 
-    The search must have come to its end.
+    The search must be complete.
     """
     states = search.visited()
     positions = {state: position for position, state in enumerate(states)}
@@ -170,7 +166,7 @@ def _fair_loop(
 
 
 def _fair_part(edges: list[list[Edge]], inside: list[bool], name: str) -> list[int] | None:
-    """Connected states among some, in which one can go round for ever, fairly, without progress."""
+    """Find connected states in which a run can loop for ever, fairly and without progress."""
 
     def following(position: int) -> list[int]:
         return [
@@ -202,8 +198,8 @@ def _fair_part(edges: list[list[Edge]], inside: list[bool], name: str) -> list[i
 
 
 def _round(first: int, part: Sequence[int], edges: list[list[Edge]], name: str) -> list[int]:
-    """A loop from the first state that takes every step that is possible all along, or passes where
-    it is not possible.
+    """Build a loop from the first state that takes every step that is possible all along it, or
+    passes a state where the step is not possible.
     """
     members = set(part)
     within = {
@@ -237,7 +233,7 @@ def _round(first: int, part: Sequence[int], edges: list[list[Edge]], name: str) 
 
 
 def _walk(start: int, goals: set[int], within: Mapping[int, Sequence[Edge]]) -> list[int]:
-    """The shortest way within a part, without its first state."""
+    """Return the shortest path within a part, without its first state."""
     if start in goals:
         return []
     came: dict[int, int] = {start: start}
@@ -258,7 +254,7 @@ def _walk(start: int, goals: set[int], within: Mapping[int, Sequence[Edge]]) -> 
 def _components(
     size: int, following: Callable[[int], Iterable[int]], starts: Iterable[int] | None = None
 ) -> Iterable[list[int]]:
-    """The strongly connected parts of a graph: Tarjan's algorithm, without recursion."""
+    """Return the strongly connected components of a graph by Tarjan's algorithm, iteratively."""
     order: dict[int, int] = {}
     low: dict[int, int] = {}
     on_stack: set[int] = set()

@@ -1,4 +1,4 @@
-"""Searches in which one state stands for many: they differ only in which."""
+"""Searches that visit one representative of many equivalent states."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from habemus.runtimes.checker.search import Interrupted, Search, TooNarrow, Viol
 
 
 class MergingSearch(Search):
-    """Breadth first, over the states that stand for others.  Slower for each state, so it pays
-    where they are far fewer.
+    """Breadth-first search over representatives.
+
+    Each state costs more, so it pays where representatives are far fewer than states.
     """
 
     keeps_states = False
 
     @abstractmethod
     def standing_for(self, state: int) -> int:
-        """The state that is visited in the place of another."""
+        """Return the representative of a state."""
 
     def leads_to(self, state: int, target: int) -> bool:
         return any(self.standing_for(step.target) == target for step in self.steps(state))

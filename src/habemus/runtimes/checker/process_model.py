@@ -1,13 +1,11 @@
-"""One process in a search: what it can do in each of its components, worked out once and never
-again.
+"""The model of one process in a search, which computes each of its moves once.
 
 A handler is a function of (own state, event), so each such pair is executed once in the whole
-search, however many global states it occurs in.  What belongs to one process is its *component*:
-the state of its node, the messages under way to it, its timers, its application, whether it is up.
-Components have small numbers, and a global state is nothing but the number of one component for
-each process.
+search, however many global states contain it.  The *component* of a process is the state of its
+node, the messages in flight to it, its timers, its application and whether it is up.  Components
+have small numbers, and a global state is the number of one component for each process.
 
-A move of a process changes its own component, adds messages to those of others, and may be seen
+A move of a process changes its own component, adds messages to other components, and may be visible
 from outside.
 """
 
@@ -37,18 +35,18 @@ from habemus.core.system import System
 from habemus.core.values import Message, Timer
 
 Thing = TypeVar("Thing", bound=Hashable)
-_new = tuple.__new__  # makes a named tuple of a tuple, without a function in Python in between
+_new = tuple.__new__  # makes a named tuple without calling a Python function
 
 FAULTS = ("crash", "recover", "amnesia", "lose", "copy")
 BUDGETS = (*FAULTS, "timeout")
-"""What may happen a bounded number of times in a search."""
+"""Events that may happen a bounded number of times in a search."""
 TORN_TIMEOUT = "crash+timeout"
 COSTS = (*BUDGETS, TORN_TIMEOUT)
 """Costs of a move.  A crash that cuts the step on a timer short costs one crash and one timeout."""
 
 
 def spent(left: tuple[int, ...], cost: str) -> tuple[int, ...] | None:
-    """The budgets after a move, or None if there is too little left of one."""
+    """Return the budgets after a move, or None if one of them is exhausted."""
     after = list(left)
     for kind in cost.split("+"):
         after[BUDGETS.index(kind)] -= 1
@@ -57,15 +55,13 @@ def spent(left: tuple[int, ...], cost: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class Bound:
-    """Within what a search is complete."""
+    """The limits within which a search is complete."""
 
     fifo: bool = False
-    lossy: bool = False  # any message may be lost, as many as there are
-    merging: bool = False  # two equal messages under way between the same two processes are one
-    synchronous: bool = (
-        False  # messages arrive before time passes, and timers run out in their order
-    )
-    order: bool = False  # keep track of what happened before what, which ME3 is about
+    lossy: bool = False  # any number of messages may be lost
+    merging: bool = False  # equal messages in flight between the same two processes are one
+    synchronous: bool = False  # messages arrive before time passes, and timers expire in order
+    order: bool = False  # track happened-before, which ME3 is about
     budgets: tuple[tuple[str, int], ...] = ()  # of faults, and of timeouts if these are bounded
 
     def budget(self, kind: str) -> int:
@@ -81,7 +77,7 @@ class Bound:
 
 
 class PendingMessage(NamedTuple):
-    """A message under way to some process."""
+    """A message in flight to a process."""
 
     sender: ProcessId
     port: int
@@ -94,11 +90,11 @@ class PendingTimer(NamedTuple):
 
     port: int
     timer: Timer
-    left: int = 0  # until it runs out, in a synchronous search
+    left: int = 0  # time until it expires, in a synchronous search
 
 
 class Component(NamedTuple):
-    """All that belongs to one process; the parts that are values are given by their numbers."""
+    """The state of one process in a search, with values given by their numbers."""
 
     node: int
     # Numbers of pending messages: by sender and in order of sending on FIFO links, else sorted.
@@ -107,11 +103,11 @@ class Component(NamedTuple):
     use: int
     up: bool = True
     known: int = 0
-    requests: int = 0  # how many were made, where it is kept track of what happened before what
+    requests: int = 0  # the number made so far, if happened-before is tracked
 
 
 class Label(NamedTuple):
-    """What a move is, for whoever tells the story."""
+    """Description of a move, used to render counterexamples."""
 
     kind: str  # request, receive, timer, crash, recover, amnesia, lose, copy, vanish, pass
     what: Any = None  # a PossibleRequest, a PendingMessage, a PendingTimer
@@ -121,20 +117,16 @@ class Label(NamedTuple):
 
 class Move(NamedTuple):
     label: Label
-    target: int  # the own component afterwards
-    sends: tuple[
-        tuple[int, int], ...
-    ] = ()  # places of other processes, and the bundle of parcels that each gets
+    target: int  # the component of the process afterwards
+    sends: tuple[tuple[int, int], ...] = ()  # places of receivers, and the bundle that each gets
     seen: tuple[ExternalEvent, ...] = ()
     cost: str = ""  # of COSTS; empty: nothing
     voluntary: bool = False
-    in_order: tuple[
-        tuple[int, int], ...
-    ] = ()  # the parcels with the places they go to, in order of sending
+    in_order: tuple[tuple[int, int], ...] = ()  # receivers and messages, in order of sending
 
 
 class Numbered(Generic[Thing]):
-    """Values with small numbers, in the order in which they were met."""
+    """Values with small numbers, assigned in the order of their first use."""
 
     def __init__(self) -> None:
         self.values: list[Thing] = []
@@ -152,8 +144,9 @@ class Numbered(Generic[Thing]):
 
 
 class Components(Numbered[Component]):
-    """The components of one process.  They are asked for by their parts: most are known, and a
-    tuple is made faster than a component.
+    """The components of one process.
+
+    They are looked up by a plain tuple of their parts, which is made faster than a `Component`.
     """
 
     def of(self, *parts: Any) -> int:
@@ -164,7 +157,7 @@ class Components(Numbered[Component]):
 
 
 class StepOutcome(NamedTuple):
-    """What a step leads to, with the choices that were made in it."""
+    """The result of executing a step, with the choices that were made in it."""
 
     node: int
     effects: tuple[Effect, ...]
@@ -172,7 +165,7 @@ class StepOutcome(NamedTuple):
 
 
 class StepEffects(NamedTuple):
-    """What a step comes to, apart from the state of the node."""
+    """The effects of a step, apart from the state of the node."""
 
     use: int
     timers: list[int]  # one for each way to set them
@@ -183,13 +176,13 @@ class StepEffects(NamedTuple):
 
 
 class ExpandedEvent(NamedTuple):
-    """An event with all that it leads to, whatever is under way to the process."""
+    """An event with its consequences, independent of the messages in flight to the process."""
 
     label: Label
     node: int
     use: int
     timers: list[int]  # one for each way to set them
-    known: int  # what happened before, the message included
+    known: int  # the requests that happened before, including those that the message knows
     requests: int
     sends: tuple[tuple[int, int], ...]
     to_itself: tuple[int, ...]
@@ -202,7 +195,7 @@ Bundle: TypeAlias = tuple[int, ...]
 
 
 class Post(Numbered[PendingMessage]):
-    """All parcels of a search, and all bundles in which they are handed over."""
+    """All messages of a search, and all bundles in which they are sent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,7 +203,7 @@ class Post(Numbered[PendingMessage]):
 
 
 class ProcessModel:
-    """One process of a system, at its place among the others."""
+    """One process of a system with all its moves."""
 
     def __init__(
         self, system: System, process: ProcessId, use: ClientModel, bound: Bound, post: Post
@@ -229,7 +222,7 @@ class ProcessModel:
         self._use = use
         self._is_client = process in system.clients
         self._script: list[Any] = []  # the choices of the step that is being executed
-        self._options: list[int] = []  # how many there were to choose from
+        self._options: list[int] = []  # the number of options of each choice
         self._node = PureNode(self.stack, process, self.peers, self._choose)
         self._known_steps: dict[tuple[int, Hashable], tuple[StepOutcome, ...]] = {}
         self._known_taken: dict[tuple[int, ...], list[ExpandedEvent]] = {}
@@ -239,18 +232,15 @@ class ProcessModel:
         self._known_choices: dict[int, Sequence[PossibleRequest]] = {}
         self._copies = bound.budget("copy")
         assert self.timers.number(()) == 0
-        self.on_step: Callable[[int, Hashable, Sequence[StepOutcome]], None] | None = (
-            None  # told of every step that is executed
-        )
+        # Called with every step that is executed.
+        self.on_step: Callable[[int, Hashable, Sequence[StepOutcome]], None] | None = None
         self._requests_each = 8  # bits of the requests of one process
 
     # Steps of the node.
 
     def _choose(self, options: Sequence[Any]) -> Any:
         if not options:
-            raise MistakeInAlgorithm(
-                f"process {self.process} chooses, and there is nothing to choose from"
-            )
+            raise MistakeInAlgorithm(f"process {self.process} calls choose() with no options")
         position = len(self._options)
         self._options.append(len(options))
         return options[self._script[position] if position < len(self._script) else 0]
@@ -258,7 +248,7 @@ class ProcessModel:
     def _outcomes(
         self, state: int, key: Hashable, run: Callable[[], list[Effect]]
     ) -> tuple[StepOutcome, ...]:
-        """All that a step can lead to: once for each way to choose."""
+        """Return all outcomes of a step: one for each sequence of choices."""
         known = self._known_steps.get((state, key))
         if known is not None:
             return known
@@ -281,30 +271,29 @@ class ProcessModel:
         return result
 
     def _check(self, effects: Sequence[Effect]) -> None:
-        """What nobody could receive, or wait for, is a mistake of the step that has it."""
+        """Refuse effects with an unknown receiver, or that are no message or timer."""
         for effect in effects:
             match effect:
-                case Send(port, to, message) if to not in [
-                    *self.places
-                ]:  # whatever it is: a list could not be looked up
+                # A list, not the dictionary: `to` may be anything, even unhashable.
+                case Send(port, to, message) if to not in [*self.places]:
                     raise MistakeInAlgorithm(
-                        f"{self._who(port)} sends {message!r} to process {to!r}, which does not"
-                        " exist"
+                        f"{self._process_at(port)} sends {message!r} to process {to!r},"
+                        " which does not exist"
                     )
                 case Send(port, _, value) | Broadcast(port, value) if not isinstance(
                     value, Message
                 ):
                     raise MistakeInAlgorithm(
-                        f"{self._who(port)} sends {value!r}, which is no Message"
+                        f"{self._process_at(port)} sends {value!r}, which is no Message"
                     )
                 case SetTimer(port, value, _) | CancelTimer(port, value) if not isinstance(
                     value, Timer
                 ):
                     raise MistakeInAlgorithm(
-                        f"{self._who(port)} sets or cancels {value!r}, which is no Timer"
+                        f"{self._process_at(port)} sets or cancels {value!r}, which is no Timer"
                     )
 
-    def _who(self, port: int) -> str:
+    def _process_at(self, port: int) -> str:
         return f"{type(self._node.parts[port]).__name__}, as process {self.process},"
 
     def _numbered(self, state: State) -> int:
@@ -312,11 +301,11 @@ class ProcessModel:
             return self.states.number(state)
         except TypeError as reason:
             raise MistakeInAlgorithm(
-                f"{self._who(0)} has a variable that is not of its declared type: {reason}"
+                f"{self._process_at(0)} has a variable that is not of its declared type: {reason}"
             ) from None
 
     def outcomes_of(self, state: int, key: Hashable) -> tuple[StepOutcome, ...]:
-        """All that the event of this key can lead to."""
+        """Return all outcomes of the event with this key."""
         run: Callable[[], list[Effect]]
         match key:
             case PossibleRequest(name, arguments):
@@ -334,13 +323,13 @@ class ProcessModel:
         return self._outcomes(state, key, run)
 
     def recheck(self) -> None:
-        """Tells of all steps that were executed so far."""
+        """Report all steps executed so far to `on_step`."""
         if self.on_step is not None:
             for (state, key), outcomes in list(self._known_steps.items()):
                 self.on_step(state, key, outcomes)
 
     def starts(self) -> list[Move]:
-        """The ways in which the process can start."""
+        """Return the moves by which the process can start."""
         state = self.states.number(self.stack.initial)
         use = self.uses.number(self._use.first() if self._is_client else None)
         blank = Component(state, (), self.timers.number(()), use)
@@ -354,7 +343,7 @@ class ProcessModel:
     # Moves.
 
     def moves(self, number: int) -> list[Move]:
-        """All that this process can do in a component, the faults included."""
+        """Return all moves of the process in a component, including faults."""
         component = self.components.values[number]
         if not component.up:
             return self._moves_when_down(component)
@@ -366,7 +355,7 @@ class ProcessModel:
         return steps
 
     def _choices(self, use: int) -> Sequence[PossibleRequest]:
-        """What the application may ask for, by the number of its state."""
+        """Return the requests that the application may make, by the number of its state."""
         known = self._known_choices.get(use)
         if known is None:
             known = self._known_choices[use] = (
@@ -386,7 +375,7 @@ class ProcessModel:
         return moves
 
     def _asked(self, component: Component) -> list[ExpandedEvent]:
-        """What the application may ask for, and what that leads to."""
+        """Expand the requests that the application may make."""
         use = self.uses.values[component.use]
         all_taken = []
         for asking in self._choices(component.use):
@@ -412,8 +401,9 @@ class ProcessModel:
         return all_taken
 
     def _deliverable(self, inbox: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
-        """The parcels that can be received next, equal ones once, and what is left of the inbox
-        without each.
+        """List the messages that can be received next, each with the remaining inbox.
+
+        Equal messages are listed once.
         """
         known = self._known_openings.get(inbox)
         if known is not None:
@@ -431,7 +421,7 @@ class ProcessModel:
         return found
 
     def _receipts(self, component: Component, moves: list[Move]) -> list[Move]:
-        """The receipts, after other moves."""
+        """Append the receipts to other moves."""
         node, inbox, timers, use, _, known, requests = component
         for number, rest in self._deliverable(inbox):
             key = (node, use, timers, known, requests, number)
@@ -450,7 +440,7 @@ class ProcessModel:
         return moves
 
     def _received(self, component: Component, number: int) -> list[ExpandedEvent]:
-        """What the receipt of a parcel can lead to."""
+        """Expand the receipt of a message."""
         parcel = self.post.values[number]
         heard = component._replace(known=component.known | parcel.known)
         return [
@@ -484,9 +474,7 @@ class ProcessModel:
     def _add(
         self, moves: list[Move], taken: ExpandedEvent, inbox: tuple[int, ...], cost: str = ""
     ) -> None:
-        """Adds the moves that an event makes with this inbox; several if timers can be set to more
-        than one time.
-        """
+        """Append the moves of an event with this inbox: one for each way to set the timers."""
         (
             label,
             node,
@@ -525,8 +513,8 @@ class ProcessModel:
             return
         seen = (ExternalEvent("crash", self.process),)
         yield Move(Label("crash"), self._down(component), (), seen, "crash")
-        # In the middle of a step: what is durable is stored, and only the first of the messages
-        # have gone.
+        # In the middle of a step: durable variables are stored, and only the first messages are
+        # sent.
         for move in steps:
             if move.cost not in ("", "timeout"):
                 continue
@@ -544,8 +532,9 @@ class ProcessModel:
                 )
 
     def _down(self, component: Component) -> int:
-        """What is left of a component after a crash.  Nobody needs the messages to a process that
-        never comes back.
+        """Return the component after a crash.
+
+        Messages to a process that never recovers are dropped.
         """
         state = self.states.number(self.stack.forget(self.states.values[component.node]))
         use = self.uses.values[component.use]
@@ -568,7 +557,7 @@ class ProcessModel:
         if cost or self.bound.lossy:
             for number, rest in self._deliverable(component.inbox):
                 if self.post.values[number].sender == self.process:
-                    continue  # what a process sends to itself goes over no link
+                    continue  # a message of a process to itself uses no link
                 target = self.components.number(component._replace(inbox=rest))
                 yield Move(Label("lose", self.post.values[number]), target, cost=cost)
 
@@ -607,7 +596,7 @@ class ProcessModel:
         return moves
 
     def _result(self, before: Component, outcome: StepOutcome) -> StepEffects:
-        """What the effects of a step come to, whatever else is under way."""
+        """Return the effects of a step, independent of the messages in flight."""
         key = (before.use, before.timers, before.known, id(outcome))
         known = self._known_results.get(key)
         if known is not None:
@@ -661,8 +650,9 @@ class ProcessModel:
         return result
 
     def _lengths(self, after: int | tuple[int, int]) -> list[int]:
-        """How long a timer may run.  Without time, it does not matter; with time, a range is taken
-        at its two ends.
+        """Return the possible durations of a timer.
+
+        A search without time has only one; a search with time takes the two ends of a range.
         """
         if not self.bound.synchronous:
             return [0]
@@ -681,7 +671,7 @@ class ProcessModel:
         )
 
     def _bundled(self, parcels: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        """What goes to each of the others, in order of sending."""
+        """Group messages by receiver, in order of sending."""
         by_place: dict[int, list[int]] = {}
         for place, number in parcels:
             by_place.setdefault(place, []).append(number)
@@ -690,10 +680,10 @@ class ProcessModel:
             for place, numbers in sorted(by_place.items())
         )
 
-    # What others do to a component.
+    # Changes of a component by other processes and by time.
 
     def with_bundle(self, number: int, bundle: int) -> int:
-        """The component after messages of another process have been sent to it."""
+        """Return the component after another process has sent it messages."""
         node, inbox, timers, use, up, known, requests = self.components.values[number]
         if not up and not self.bound.can_return:
             return number
@@ -715,23 +705,25 @@ class ProcessModel:
         return (*inbox[:position], number, *inbox[position:])
 
     def after(self, number: int, time: int) -> int:
-        """The component when that much time has passed."""
+        """Return the component after that much time."""
         component = self.components.values[number]
         pending = self.timers.values[component.timers]
         later = tuple(sorted(each._replace(left=each.left - time) for each in pending))
         return self.components.number(component._replace(timers=self.timers.number(later)))
 
     def next_timeout(self, number: int) -> int | None:
-        """How much time may pass until a timer of this process runs out; 0 while anything is under
-        way to it, even if it is down: then the message is lost, or finds the process back, before
-        it would be later than messages can be."""
+        """Return the time until the next timer of this process expires.
+
+        It is 0 while a message is in flight to the process, even if that is down: the message is
+        received or lost before time passes.
+        """
         component = self.components.values[number]
         if component.inbox:
             return 0
         return min((each.left for each in self.timers.values[component.timers]), default=None)
 
     def is_active(self, number: int) -> bool:
-        """Whether something is bound to happen here."""
+        """Whether a step that is not voluntary is possible."""
         component = self.components.values[number]
         if not component.up:
             return bool(component.inbox)
@@ -740,7 +732,7 @@ class ProcessModel:
             not each.voluntary for each in self._choices(component.use)
         )
 
-    # For whoever tells the story.
+    # Used to render counterexamples.
 
     def state_of(self, number: int) -> State:
         return self.states.values[self.components.values[number].node]
@@ -752,8 +744,9 @@ class ProcessModel:
         return self.components.values[number].up
 
     def effects(self, number: int | None, label: Label) -> tuple[Effect, ...]:
-        """What a step did; a start comes before there is a component.  Every step was executed when
-        its move was found.
+        """Return the effects of a step; a start has no component yet.
+
+        Every step was executed when its move was found.
         """
         what = label.what
         state = (

@@ -1,20 +1,20 @@
-"""Partial-order reduction: of steps that can be taken in any order, only one order is followed.
+"""Partial-order reduction: of steps that commute, only one order is explored.
 
-A message that its receiver takes in quietly, so that nothing is seen from outside, can be received
-at once if that makes no difference to anything else the receiver may do: whatever comes first, the
-two lead to the same component, with the same messages sent in the same order to each.  The other
-processes do not come into it, for no two steps of different processes disturb each other.
+A message whose receipt is quiet, that is, invisible from outside, can be received at once if its
+receipt commutes with every other step of the receiver: in either order, the two lead to the same
+component, with the same messages sent in the same order to each process.  Steps of different
+processes always commute.
 
-What a process *may* do includes what messages may make it do that have not been sent yet, and those
-are not known.  Receipts are therefore judged by their class: the kind of message, what is sent in
-return, and where the application stands.  A class is used only while no receipt of it, in any
-component that the search comes to, was found to make a difference to any other step there.  A
-search that takes messages at once does not come to components in which they wait, so the first
-states are visited without taking any, to see.  When a class that was used turns out to make a
-difference later, the search begins anew without it.
+The steps that a process *may* take include receipts of messages that have not been sent yet, and
+these are unknown.  Receipts are therefore judged by their class: the kind of message, the messages
+sent in return, and the state of the application.  A class is used only while no receipt of it, in
+any component that the search has reached, was found not to commute with another step there.  A
+search that receives messages at once does not reach components in which they wait, so the first
+states are explored without doing so.  When a class that was used turns out not to commute, the
+search starts over without it.
 
-That is a good reason and no proof: so the reduction is off unless asked for, and tests compare it
-with the full search on every algorithm and on every planted bug.
+This argument is no proof.  So the reduction is off by default, and tests compare it with the full
+search on every algorithm and on every planted bug.
 """
 
 from __future__ import annotations
@@ -32,21 +32,19 @@ from habemus.runtimes.checker.search import Extent, Search
 Class: TypeAlias = Hashable
 
 LOOK = 30_000
-"""States that are visited to see which receipts make a difference."""
+"""States that are visited first, to see which receipts do not commute."""
 
 
 class CannotReduce(ValueError):
-    """The reduction does not apply; the message says why."""
+    """The reduction does not apply; the message contains the reason."""
 
 
 class _Anew(Exception):
-    """A class that was used makes a difference after all."""
+    """A class that was used turned out not to commute."""
 
 
 class ReducedSearch(MergingSearch):
-    """Breadth first over the states in which no quiet receipt is left: all of these are taken at
-    once.
-    """
+    """Breadth-first search over the states without quiet receipts, which are taken at once."""
 
     description = "breadth first, quiet receipts at once (validated, not proved)"
 
@@ -85,9 +83,7 @@ class ReducedSearch(MergingSearch):
                 self.resting = 0
 
     def _look_around(self) -> None:
-        """Visits the first states as they are, and judges the receipts of all components that occur
-        in them.
-        """
+        """Visit the first states without reduction, and judge the receipts of their components."""
         around = Search(self.system, self._uses, self.observer, self.bound, self.models)
         around.run(LOOK, stop_at_first=False)
         for place in range(self._size):
@@ -98,8 +94,8 @@ class ReducedSearch(MergingSearch):
         return self.settled(state)[-1]
 
     def settled(self, state: int) -> list[int]:
-        """The states from this one on, one quiet receipt after the other, to one where there is
-        none left.
+        """Return the states from this one on, one quiet receipt after the other, until none is
+        left.
         """
         chain = [state]
         while (following := self._taken_at_once(chain[-1])) is not None:
@@ -110,7 +106,7 @@ class ReducedSearch(MergingSearch):
         return chain
 
     def _taken_at_once(self, state: int) -> int | None:
-        """Where the first quiet receipt leads."""
+        """Return the state after the first quiet receipt."""
         numbers = self.unpacked(state)
         for place in range(self._size):
             for move, class_ in self._quiet_receipts(place, numbers[place]):
@@ -124,7 +120,7 @@ class ReducedSearch(MergingSearch):
         return None
 
     def path_to(self, state: int) -> list[int]:
-        """With the quiet receipts in between."""
+        """Return the path to a state, with the quiet receipts in between."""
         chain = super().path_to(state)
         path = [chain[0]]
         for following in chain[1:]:
@@ -178,7 +174,7 @@ class ReducedSearch(MergingSearch):
         )
 
     def _makes_no_difference(self, place: int, move: Move, other: Move) -> bool:
-        """Whether the two lead to the same, whichever comes first."""
+        """Whether two moves commute."""
         after_move = self._same_event(place, move.target, other.label)
         after_other = self._same_event(place, other.target, move.label)
         if after_move is None or after_other is None or after_move.target != after_other.target:
@@ -191,7 +187,7 @@ class ReducedSearch(MergingSearch):
         return next((each for each in self.moves_of(place, component) if each.label == label), None)
 
     def _sent(self, first: Move, second: Move) -> dict[int, list[int]]:
-        """What goes to each other process; in order where links keep the order."""
+        """Return the messages to each other process, in order if links are FIFO."""
         sent: dict[int, list[int]] = {}
         for move in (first, second):
             for to, bundle in move.sends:

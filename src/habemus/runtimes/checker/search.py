@@ -1,13 +1,13 @@
-"""The search: every global state once, each as one integer.
+"""The search: visits every global state once, each encoded as one integer.
 
-A global state is the number of a component for each process, the number of what the observer knows,
-and the number of the budgets that are left, packed side by side into one integer.  A move adds a
-difference to each of the fields that it changes, and all differences are known from the second time
-on: the inner loop adds integers and asks a dictionary.  If a field becomes too narrow for its
-numbers, all states are packed anew with a wider one.
+A global state consists of the number of a component for each process, the number of the knowledge
+of the observer, and the number of the remaining budgets, packed side by side into one integer.  A
+move adds a difference to each field that it changes.  All differences are cached, so the inner loop
+adds integers and looks up a dictionary.  If a field becomes too narrow for its numbers, all states
+are repacked with a wider one.
 
-Breadth first, so that the first way to a violation is a shortest one.  No state remembers where it
-was reached from: ways are rarely asked for, and then they are found backwards, from level to level.
+The search is breadth first, so the first path to a violation is a shortest one.  No state stores
+its predecessor: paths are rarely needed, and then they are found backwards, level by level.
 """
 
 from __future__ import annotations
@@ -41,35 +41,29 @@ from habemus.runtimes.checker.process_model import (
 INTERRUPTED = "it was interrupted"
 
 SOMEWHERE = "somewhere"
-"""How something is wrong that is known to be so, and no more."""
+"""Value of `FoundViolation.how` where the search does not know the state of the violation."""
 
 CHUNK = 20_000
-"""States between two looks at the clock and the limits."""
+"""States between two checks of the clock and the limits."""
 
 FULL_SET = 1_258_000
-"""So many integers fit into a set of two million places.  The next one would make it twice as
-large, so another set is begun.
+"""Size at which a set is full.  One more integer would double its table of two million slots, so
+another set is started.
 """
 
 COMPACT = 60
-"""Integers of so many bits are the smallest that Python has for this: all fields together begin
-with as many.
-"""
+"""Initial width of all fields together: integers of up to 60 bits take the least memory."""
 
 ROOM = 200
 """Bits above all fields, which cost nothing while they are not used."""
 
 FULL = 0.8
-"""A field that is so full is made wider when another one has to be: packing all states anew is
-costly.
-"""
+"""Fill ratio above which a field is made wider together with another one: repacking is costly."""
 
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Nothing that a search keeps is garbage, so nobody looks for it, neither meanwhile nor right
-    afterwards.
-    """
+    """Disable garbage collection during a search, which keeps everything that it allocates."""
     was_collecting = gc.isenabled()
     gc.disable()
     try:
@@ -77,13 +71,13 @@ def without_collecting() -> Iterator[None]:
     finally:
         if not gc.get_freeze_count():
             gc.freeze()
-            gc.unfreeze()  # among what is old, which is looked through last
+            gc.unfreeze()  # moves everything to the oldest generation, which is collected last
         if was_collecting:
             gc.enable()
 
 
 class GlobalStep(NamedTuple):
-    """A move in a global state: whose it is, and where it leads."""
+    """A move in a global state, with the process that moves and the resulting state."""
 
     place: int  # of the process; -1 where time passes for all
     label: Label
@@ -93,19 +87,19 @@ class GlobalStep(NamedTuple):
 
 
 class FoundViolation(NamedTuple):
-    """A property that is violated, and where."""
+    """A violated property, and the state in which it is violated."""
 
     name: str
     state: int
-    # "step": the next step violates it; "rest": nothing happens any more; "start": it has happened
-    # already; or SOMEWHERE
+    # "step": the next step violates it; "rest": no step is left; "start": the start violates it;
+    # or SOMEWHERE.
     how: str
     depth: int
 
 
 @dataclass
 class Extent:
-    """What a search has covered."""
+    """The extent of a search: the states and transitions that it has covered."""
 
     states: int = 0
     transitions: int = 0
@@ -117,7 +111,7 @@ class Extent:
 
 
 class TooNarrow(Exception):
-    """A number does not fit into its field any more."""
+    """A number does not fit into its field."""
 
     def __init__(self, place: int) -> None:
         super().__init__()
@@ -125,7 +119,7 @@ class TooNarrow(Exception):
 
 
 class Violation(Exception):
-    """An event violates properties, and that is seen for the first time."""
+    """An event violates properties for the first time."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
@@ -133,14 +127,12 @@ class Violation(Exception):
 
 
 class Search:
-    """All that can happen in a system within a bound."""
+    """Breadth-first search of all behaviours of a system within a bound."""
 
     description: ClassVar[str] = "breadth first"
-    """How it searches, in words."""
+    """The kind of search, in words."""
     keeps_states: ClassVar[bool] = True
-    """Whether every state and the ways between them are there at the end, to be looked through for
-    loops.
-    """
+    """Whether all states and steps are available at the end, to search them for loops."""
 
     def __init__(
         self,
@@ -153,36 +145,28 @@ class Search:
         self.system = system
         self.bound = bound
         self.observer = observer
-        self.models: list[ProcessModel] = models or process_models(
-            system, uses, bound
-        )  # those of another search have their tables filled
+        # The models of another search have their tables filled.
+        self.models: list[ProcessModel] = models or process_models(system, uses, bound)
         self.knowledge: Numbered[Knowledge] = Numbered()
         self.sights: Numbered[tuple[ExternalEvent, ...]] = Numbered()
         self.budgets: Numbered[tuple[int, ...]] = Numbered()
         self.extent = Extent()
         self.wrong: dict[str, FoundViolation] = {}
-        self.decides: Callable[[str], bool] = lambda _: (
-            True
-        )  # whether a violation of this property ends the search, if one does
-        self.shown: dict[
-            str, int
-        ] = {}  # how many different events each property was seen to be about
+        # Whether a violation of this property ends a search that stops at the first one.
+        self.decides: Callable[[str], bool] = lambda _: True
+        self.shown: dict[str, int] = {}  # number of different events that each property is about
         self._seen: list[set[int]] = []
         self._levels: list[list[int]] = []  # the last of them is being visited
-        self._fresh: dict[
-            int, None
-        ] = {}  # the next one, as far as it is known, and in the order in which it was found
+        self._fresh: dict[int, None] = {}  # the next level so far, in the order of discovery
         self._depth = 0  # of the level that is being visited
-        self.resting = 0  # states in which nothing is bound to happen
+        self.resting = 0  # states in which only voluntary steps are possible
         self._size = len(self.models)
         self._observer_field, self._budget_field = self._size, self._size + 1
         self._sizes: list[Callable[[], int]] = [model.components.__len__ for model in self.models]
         self._sizes += [self.knowledge.__len__, self.budgets.__len__]
-        watch, purse = 6, 4 if bound.budgets else 0
-        self._widths = [max(4, min(16, (COMPACT - watch - purse) // self._size))] * self._size + [
-            watch,
-            purse,
-        ]
+        knowledge, budgets = 6, 4 if bound.budgets else 0
+        each = max(4, min(16, (COMPACT - knowledge - budgets) // self._size))
+        self._widths = [each] * self._size + [knowledge, budgets]
         self._violations_of: dict[tuple[int, int], Sequence[str]] = {}
         self._at_rest: dict[int, Sequence[str]] = {}
         self._unfulfilled: dict[int, frozenset[tuple[str, ProcessId]]] = {}
@@ -196,9 +180,8 @@ class Search:
     # Packing.
 
     def _pack_anew(self) -> None:
-        """Lays out the fields and forgets all differences, which depend on where the fields are."""
-        # The first process is on top and has all the room there is, so that its field never becomes
-        # too narrow.
+        """Lay out the fields, and drop all cached differences, which depend on the layout."""
+        # The first process has the highest bits, with enough room that it never becomes too narrow.
         self._shifts = [sum(self._widths[place + 1 :]) for place in range(len(self._widths))]
         self._masks = [(1 << width) - 1 for width in self._widths]
         self._masks[0] = (1 << ROOM) - 1
@@ -208,13 +191,13 @@ class Search:
         self._tables = [_Table(self, place) for place in range(self._size)]
 
     def _widen(self, place: int) -> Callable[[int], int]:
-        """Makes a field wider; gives the function that packs a state anew."""
+        """Make a field wider; return the function that repacks a state."""
         groups = self._regrouped(place)
         return lambda state: sum([(state & bits) << distance for bits, distance in groups])
 
     def _regrouped(self, place: int) -> list[tuple[int, int]]:
-        """Makes one field wider, and those that are nearly full; gives which bits of a state move
-        by how much.
+        """Make a field wider, and those that are nearly full; return which bits of a state move how
+        far.
         """
         shifts, masks = self._shifts, self._masks
         while self._sizes[place]() > 1 << self._widths[place]:
@@ -229,7 +212,7 @@ class Search:
         return [(bits, distance) for distance, bits in together.items()]
 
     def move_packed(self, again: Callable[[int], int]) -> None:
-        """Packs anew what is known by its state."""
+        """Repack everything that refers to states."""
         self.initials = [again(state) for state in self.initials]
         self._starts = {again(state): labels for state, labels in self._starts.items()}
         self.wrong = {
@@ -249,16 +232,14 @@ class Search:
     # Tables.
 
     def moves_of(self, place: int, component: int) -> list[Move]:
-        """What a process can do in a component."""
+        """Return the moves of a process in a component."""
         known = self._expanded[place].get(component)
         if known is None:
             known = self._expanded[place][component] = self.models[place].moves(component)
         return known
 
     def changes(self, move: Move) -> tuple[tuple[int, dict[int, int]], ...]:
-        """The fields other than the mover's own that a move changes, with the difference for each
-        number there.
-        """
+        """Return the other fields that a move changes, with the difference for each number."""
         fields: list[tuple[int, dict[int, int]]] = []
         for place, bundle in move.sends:
             additions = self._additions[place].get(bundle)
@@ -274,8 +255,9 @@ class Search:
         return tuple(fields)
 
     def observed(self, knowledge: int, sight: int) -> int:
-        """What the observer knows after it has seen something; raises what is violated by that, the
-        first time.
+        """Return the knowledge of the observer after a sight.
+
+        Raises `Violation` if it violates properties for the first time.
         """
         known = self.knowledge.values[knowledge]
         violated: list[str] = []
@@ -304,7 +286,7 @@ class Search:
         return names
 
     def unfulfilled(self, state: int) -> frozenset[tuple[str, ProcessId]]:
-        """Who lacks what it is owed in a state."""
+        """Return the pending obligations in a state."""
         knowledge = self._knowledge_in(state)
         found = self._unfulfilled.get(knowledge)
         if found is None:
@@ -314,15 +296,15 @@ class Search:
         return found
 
     def known_moves(self, place: int) -> Iterable[tuple[int, list[Move]]]:
-        """The components of a process that the search has come to, with their moves."""
+        """Return the components of a process that the search has reached, with their moves."""
         return self._expanded[place].items()
 
     # The beginning.
 
     def _initial_states(self) -> list[int]:
-        """All ways to start, at once; more than one where a start makes choices."""
+        """Return the initial states; there are several if starts make choices."""
         first = self.knowledge.number(self.observer.first())
-        purse = (
+        budgets = (
             self.budgets.number(tuple(self.bound.budget(kind) for kind in BUDGETS))
             if self.bound.budgets
             else 0
@@ -343,13 +325,13 @@ class Search:
                     except Violation as violation:
                         violated += violation.names
                         knowledge = self.observed(knowledge, sight)
-            for place, number in enumerate([*fields, knowledge, purse]):
+            for place, number in enumerate([*fields, knowledge, budgets]):
                 if number > self._masks[place]:
                     self._widen(place)
                     return self._initial_states()
             state = sum(
                 number << shift
-                for number, shift in zip([*fields, knowledge, purse], self._shifts, strict=True)
+                for number, shift in zip([*fields, knowledge, budgets], self._shifts, strict=True)
             )
             found[state] = None
             self._starts[state] = tuple(move.label for move in moves)
@@ -370,8 +352,9 @@ class Search:
         stop_at_first: bool = True,
         progress: Callable[[Extent], None] | None = None,
     ) -> Extent:
-        """Visits all states, or as many as the limits allow.  An interrupt ends it early, and what
-        was covered stands.
+        """Visit all states, or as many as the limits allow.
+
+        An interrupt ends the search early; its extent so far stays valid.
         """
         began = monotonic()
         extent = self.extent
@@ -407,9 +390,7 @@ class Search:
         return extent
 
     def _next_level(self) -> None:
-        """Most of what a level leads to is new, so what is not is looked for only at its end, all
-        at once.
-        """
+        """Remove known states from the next level, all at once: most of its states are new."""
         fresh, self._fresh = list(self._fresh), {}
         for part in self._seen:
             if not part.isdisjoint(fresh):
@@ -427,7 +408,7 @@ class Search:
         return sum(map(len, self._seen))
 
     def _visit(self, position: int) -> int:
-        """Visits the next states of the level; gives the position of the first that is left."""
+        """Visit the next states of the level; return the position of the first that is left."""
         chunk = self._levels[-1][position : position + CHUNK]
         try:
             return position + self._expand(chunk)
@@ -441,9 +422,7 @@ class Search:
             return position + interrupted.done
 
     def _repack(self, again: Callable[[int], int]) -> None:
-        """Packs all states anew, once each: the levels have the same integers as the set, not equal
-        ones.
-        """
+        """Repack all states once each, so that the levels and the set share the same integers."""
         levels = self._levels
         self._seen, self._levels = [set()], []
         for level in levels:
@@ -452,10 +431,11 @@ class Search:
         self.move_packed(again)
 
     def _expand(self, chunk: list[int]) -> int:
-        """Visits some states of the level.  If it is interrupted, the state in hand is visited
-        again: what it has led to is known.
+        """Visit a chunk of the level; return how many states are done.
+
+        After an interruption, the current state is visited again; its successors are known by then.
         """
-        at = [chunk[0], 0]  # the state in hand, and the transitions of those before it
+        at = [chunk[0], 0]  # the current state, and the transitions of those before it
         loop = inner_loop(self._size, bool(self.bound.budgets), self.bound.synchronous)
         try:
             loop(
@@ -486,12 +466,12 @@ class Search:
         return any(map(self.decides, self.wrong))
 
     def note(self, names: Sequence[str], state: int) -> None:
-        """A step from this state violates properties by being seen."""
+        """Record that a step from this state violates properties."""
         for name in names:
             self.wrong.setdefault(name, FoundViolation(name, state, "step", self._depth + 1))
 
     def violating(self, state: int, name: str) -> int:
-        """Where the first step leads that violates a property by being seen."""
+        """Return the state after the first step that violates a property."""
         while True:
             try:
                 return next(
@@ -503,7 +483,7 @@ class Search:
                 self.note(another.names, state)
 
     def violations_of(self, state: int, step: GlobalStep) -> list[str]:
-        """What a step violates by being seen."""
+        """Return the properties that a step violates."""
         known = self.knowledge.values[self._knowledge_in(state)]
         violated: list[str] = []
         for seen in step.seen:
@@ -512,8 +492,9 @@ class Search:
         return violated
 
     def _after_time(self, state: int) -> int | None:
-        """The state when time has passed until the next timer runs out; None while something is
-        under way or no timer is set.
+        """Return the state when the next timer expires.
+
+        None while a message is in flight or if no timer is set.
         """
         numbers = self.unpacked(state)
         waits = [
@@ -528,20 +509,20 @@ class Search:
         return state
 
     def make_room(self, place: int) -> None:
-        """Makes a field wider, after the search."""
+        """Make a field wider after the search."""
         self._repack(self._widen(place))
 
     def timers_set(self, state: int, step: GlobalStep) -> list[tuple[int, Timer]]:
-        """The timers that a step sets, whether they were set or not."""
+        """Return the timers that a step sets, including those that were set before."""
         if step.place < 0:
             return []
         effects = self.models[step.place].effects(self.unpacked(state)[step.place], step.label)
         return [(effect.port, effect.timer) for effect in effects if isinstance(effect, SetTimer)]
 
-    # For whoever looks closer: the same steps, with what they are.
+    # The same steps with their labels, for counterexamples and fairness.
 
     def steps(self, state: int) -> Iterator[GlobalStep]:
-        """All steps from a state, in the order of the search."""
+        """Yield all steps from a state, in the order of the search."""
         numbers = self.unpacked(state)
         for place in range(self._size):
             for move in self.moves_of(place, numbers[place]):
@@ -566,11 +547,11 @@ class Search:
         )
 
     def visited(self) -> list[int]:
-        """All states, in the order in which they were found."""
+        """Return all states, in the order in which they were found."""
         return [state for level in self._levels for state in level]
 
     def path_to(self, state: int) -> list[int]:
-        """The states from the beginning to this one."""
+        """Return the states from an initial state to this one."""
         depth = next(depth for depth, level in enumerate(self._levels) if state in level)
         path = [state]
         for level in reversed(self._levels[:depth]):
@@ -578,7 +559,7 @@ class Search:
         return path[::-1]
 
     def leads_to(self, state: int, target: int) -> bool:
-        """Whether a step leads from the one state to the other."""
+        """Whether a step leads from one state to the other."""
         return any(step.target == target for step in self.steps(state))
 
     @property
@@ -587,9 +568,7 @@ class Search:
 
 
 class Interrupted(Exception):
-    """Something has to be seen to before the search goes on, from the state after those that are
-    done.
-    """
+    """The expansion of a chunk stopped after `done` states; the cause says why."""
 
     def __init__(self, done: int) -> None:
         super().__init__()
@@ -597,9 +576,7 @@ class Interrupted(Exception):
 
 
 class _Additions(dict[int, int]):
-    """By the component of the receiver: the difference that a bundle of messages makes to the
-    state.
-    """
+    """The difference that a bundle of messages makes to a state, by component of the receiver."""
 
     def __init__(self, search: Search, place: int, bundle: int) -> None:
         super().__init__()
@@ -613,7 +590,7 @@ class _Additions(dict[int, int]):
 
 
 class _Sightings(dict[int, int]):
-    """By what the observer knows: the difference that an event makes to that."""
+    """The difference that an event makes to a state, by knowledge of the observer."""
 
     def __init__(self, search: Search, sight: int) -> None:
         super().__init__()
@@ -627,42 +604,43 @@ class _Sightings(dict[int, int]):
 
 
 class _Spending(dict[int, "int | None"]):
-    """By the budgets left: the difference that a cost makes, or None where too little is left for
-    it.
+    """The difference that a cost makes to a state, by remaining budgets.
+
+    None if a budget is exhausted.
     """
 
     def __init__(self, search: Search, cost: str) -> None:
         super().__init__()
         self._of = (search, cost)
 
-    def __missing__(self, purse: int) -> int | None:
+    def __missing__(self, budgets: int) -> int | None:
         search, cost = self._of
-        less = spent(search.budgets.values[purse], cost)
-        found = self[purse] = (
+        less = spent(search.budgets.values[budgets], cost)
+        found = self[budgets] = (
             None
             if less is None
-            else search.difference(search._budget_field, purse, search.budgets.number(less))
+            else search.difference(search._budget_field, budgets, search.budgets.number(less))
         )
         return found
 
 
 class _Packed(NamedTuple):
-    """What a process can do in a component, as differences between states; sorted by how many other
-    fields a move changes.
+    """The moves of a process in a component, as differences between states.
 
-    Such a field is given by where it is, and by the difference for each number there.
+    They are grouped by the number of other fields that a move changes.  Such a field is given by
+    its position and by the difference for each number in it.
     """
 
     alone: tuple[int, ...]
     to_one: tuple[tuple[int, int, int, dict[int, int]], ...]
     to_many: tuple[tuple[int, tuple[tuple[int, int, dict[int, int]], ...]], ...]
     moves: int  # how many these are
-    is_active: bool  # something is bound to happen
+    is_active: bool  # a step that is not voluntary is possible
     faults: tuple[tuple[str, int, tuple[tuple[int, int, dict[int, int]], ...]], ...]
 
 
 class _Table(dict[int, _Packed]):
-    """By the component of a process: what it can do."""
+    """The moves of a process, by component."""
 
     def __init__(self, search: Search, place: int) -> None:
         super().__init__()
@@ -695,11 +673,9 @@ class _Table(dict[int, _Packed]):
 
 @cache
 def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., None]:
-    """The loop over the states of a level, written out for so many processes: this is where all the
-    time goes.
+    """Generate the loop over the states of a level for that many processes: the hot path.
 
-    For each process in turn: its moves in its component, and the state that each leads to, into
-    `fresh`.
+    The loop adds to `fresh` the state after each move of each process.
     """
     lines = [
         "def loop(chunk, fresh, shifts, masks, tables, spendings, rest, after_time, at):",
@@ -714,7 +690,7 @@ def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., Non
     ]
     for each in range(size):
         lines += [
-            # The first process is on top.
+            # The first process has the highest bits, so it needs no mask.
             (
                 f"            alone, to_one, to_many, k{each}, a{each}, faults = table{each}[state"
                 f" >> s{each}{f' & m{each}' if each else ''}]"

@@ -1,23 +1,22 @@
-"""By decision diagrams: sets of states are built and never taken apart into their states.
+"""Symbolic search: sets of states are decision diagrams, never lists of states.
 
 A set of global states is a *diagram*: a node for the first process has an edge for each of its
 components, which leads to a node for the second process, and so on; every path from the top to the
 bottom is a state.  Equal nodes are one node, so a set of millions of states may have some thousands
-of nodes.  What the observer knows and which budgets are left stand above the diagrams: there is one
-for each pair of these.
+of nodes.  There is one diagram for each pair of knowledge of the observer and remaining budgets.
 
-That suits this search, because a step says of each process apart what it does to it: the component
-of the mover changes in one of a few ways, and each receiver gets a bundle of messages, whatever its
-component is.  Steps that send the same to the same receivers and are seen alike are one *event*,
-and an event is fired on a whole diagram at once, from node to node.
+Diagrams suit this search, because the effect of a step is given separately for each process: the
+component of the mover changes in one of a few ways, and each receiver gets a bundle of messages,
+whatever its component is.  Steps that send the same to the same receivers and look alike from
+outside are one *event*, and an event is fired on a whole diagram at once, from node to node.
 
 A node is *saturated* when no event leads out of it that begins at its process or below.  Nodes are
 saturated from the bottom upwards as they are made (Ciardo, Lüttgen, Siminiceanu: Saturation, 2001),
-so that most of what an event leads to has been found already when it is fired.  The union of two
-saturated nodes is saturated, because what a set leads to is what its parts lead to.
+so most successors of an event have been found already when it is fired.  The union of two saturated
+nodes is saturated, because the successors of a set are those of its parts.
 
-There are no levels, so nobody knows how deep a state is.  If something is wrong, that it is so is
-all that is known, and another search has to find the shortest way to it.
+There are no levels, so the depth of a state is unknown.  The search reports that a property is
+violated; another search has to find a shortest path to the violation.
 """
 
 from __future__ import annotations
@@ -43,32 +42,29 @@ from habemus.runtimes.checker.search import (
 )
 
 Key: TypeAlias = tuple[int, tuple[tuple[int, int], ...], tuple[ExternalEvent, ...], str]
-"""Of an event: who moves, the bundles that others get, what is seen of it, what it costs."""
+"""Key of an event: the process that moves, the bundles to others, the sights, and the cost."""
 
 Edges: TypeAlias = dict[int, int]
-"""Of a node: for each component of its process, the node below."""
+"""Edges of a node: the node below, for each component of its process."""
 
 BOTTOM = 0
 """The node below the last process: the set of the one empty tuple."""
 
 AT_TOP = -1
-"""Where an event begins that changes what stands above the diagrams."""
+"""Place at which an event begins that changes the knowledge or the budgets."""
 
 EDGES_BETWEEN_LOOKS = 20_000
 COMPONENT = 4
-"""How many edges a component of a process counts for, at least: what there is to know of it takes
-about as much room.  It takes more if many messages are under way to it, for each may be the next; a
-process that always sends something has components without end."""
-COUNTING = 20
-"""After the states were counted for whoever watches, they are not counted again for so many times
-as long.
+"""Edges that a component counts for, at least, because its moves take about as much memory.  A
+component with many messages in flight takes more; a process that always sends has infinitely many
+components.
 """
+COUNTING = 20
+"""The next count of states for a progress bar waits this many times as long as the last took."""
 
 
 class SymbolicEvent:
-    """All steps of a process that send the same to the same receivers, are seen alike and cost the
-    same.
-    """
+    """All steps of a process with the same messages to the same receivers, sights and cost."""
 
     __slots__ = (
         "begins_at",
@@ -97,15 +93,15 @@ class SymbolicEvent:
 
 
 class Doings(NamedTuple):
-    """What a process can do in a component."""
+    """The moves of a process in a component."""
 
     begin: list[
         tuple[SymbolicEvent, list[int]]
     ]  # the events that begin at it, with its components afterwards
-    silently: list[int]  # the components to which it can go unheard and unseen
+    silently: list[int]  # the components after moves that send nothing and are invisible
     bits: int  # of all events but silent ones
-    moves: int  # how many moves these are, without those that cost something
-    costly: Counter[str]  # and how many of those there are, by what they cost
+    moves: int  # the number of moves without a cost
+    costly: Counter[str]  # the number of moves with a cost, by cost
 
 
 _FREE: Counter[str] = Counter()
@@ -128,26 +124,21 @@ class SymbolicSearch(Search):
             "time passes for all processes at once, which is no step of one of them"
         )
         self._edges: list[Edges] = [{}]  # by the number of the node
-        self._enabled: list[int] = [
-            0
-        ]  # by the number of the node: the bits of the events that some state in it has
-        self._places: list[int] = [self._size]  # by the number of the node: whose it is
+        self._enabled: list[int] = [0]  # by node: the bits of the events that some state in it has
+        self._places: list[int] = [self._size]  # by node: the place of its process
         self._nodes: list[dict[frozenset[tuple[int, int]], int]] = [{} for _ in self.models]
         self._unions: dict[tuple[int, int], int] = {}
         self._events: dict[Key, SymbolicEvent] = {}
         self._by_bit: list[SymbolicEvent] = []
-        # By process, and in the last place for the top: the bits of the events that begin there,
-        # and have their mover further down.
+        # The bits of the events that begin at each process, or last at the top, and have their
+        # mover further down.
         self._begins: list[int] = [0] * (self._size + 1)
         self._among: dict[int, list[SymbolicEvent]] = {}
         self._doings = [_Known(self, place) for place in range(self._size)]
         self._bundled: dict[tuple[int, int], _Bundled] = {}
-        self._top: dict[
-            tuple[int, int], Edges
-        ] = {}  # of the first process, by what is known and which budgets are left
-        self._rested: list[
-            int
-        ] = []  # what is known in some state in which nothing is bound to happen
+        # Edges of the first process, by knowledge of the observer and remaining budgets.
+        self._top: dict[tuple[int, int], Edges] = {}
+        self._rested: list[int] = []  # the knowledge in states at rest
         self._stored = 0  # edges
         self._next_look = 0
         self._look: Callable[[], None] = lambda: None
@@ -162,8 +153,9 @@ class SymbolicSearch(Search):
         stop_at_first: bool = True,
         progress: Callable[[Extent], None] | None = None,
     ) -> Extent:
-        """Finds the set of all states.  The limit is one of edges in diagrams, which are what there
-        is to be stored.
+        """Find the set of all states.
+
+        The limit counts edges of diagrams, which take the memory.
         """
         began, extent = monotonic(), self.extent
         quiet_until = began
@@ -198,15 +190,15 @@ class SymbolicSearch(Search):
     def _saturate_all(self, stop_at_first: bool) -> None:
         pending: dict[tuple[int, int], Edges] = {}
         for state in self.initials:
-            *components, knowledge, purse = self.unpacked(state)
+            *components, knowledge, budgets = self.unpacked(state)
             node = BOTTOM
             for place in range(self._size - 1, 0, -1):
                 node = self._saturated(place, {components[place]: node})
-            self._put(pending, (knowledge, purse), self._closed(0, {components[0]: node}))
+            self._put(pending, (knowledge, budgets), self._closed(0, {components[0]: node}))
         while pending:
-            (knowledge, purse), edges = pending.popitem()
+            (knowledge, budgets), edges = pending.popitem()
             for event in self._some(self._bits(0, edges) & self._begins[AT_TOP]):
-                left = self._budget_after(purse, event.cost) if event.cost else purse
+                left = self._budget_after(budgets, event.cost) if event.cost else budgets
                 if left is None:
                     continue
                 after = self._closed(0, self._image(event, 0, edges))
@@ -235,8 +227,8 @@ class SymbolicSearch(Search):
                 raise _Ended("a property is violated") from None
             return self.observed(knowledge, sight)
 
-    def _budget_after(self, purse: int, cost: str) -> int | None:
-        left = spent(self.budgets.values[purse], cost)
+    def _budget_after(self, budgets: int, cost: str) -> int | None:
+        left = spent(self.budgets.values[budgets], cost)
         return None if left is None else self.budgets.number(left)
 
     def note(self, names: Sequence[str], state: int = 0) -> None:
@@ -246,7 +238,7 @@ class SymbolicSearch(Search):
     # Events.
 
     def doings_of(self, place: int, component: int) -> Doings:
-        """What a process can do in a component, as events."""
+        """Return the moves of a process in a component, as events."""
         self._store(
             COMPONENT + len(self.models[place].components.values[component].inbox) ** 2 // COMPONENT
         )
@@ -296,7 +288,7 @@ class SymbolicSearch(Search):
     # Nodes.
 
     def _node(self, place: int, key: frozenset[tuple[int, int]], edges: Edges, enabled: int) -> int:
-        """The number of a node that is not there yet."""
+        """Add a node and return its number."""
         number = self._nodes[place][key] = len(self._edges)
         self._edges.append(edges)
         self._enabled.append(enabled)
@@ -333,8 +325,9 @@ class SymbolicSearch(Search):
         return found
 
     def _fired(self, event: SymbolicEvent, place: int, node: int) -> int:
-        """Where an event leads from those states of a node that have it, of which there are some.
-        It is not known yet.
+        """Return the successors of an event for a node that has states with it.
+
+        The result is not cached yet.
         """
         found = event.fired[node] = self._saturated(
             place, self._image(event, place, self._edges[node])
@@ -370,8 +363,9 @@ class SymbolicSearch(Search):
         return after
 
     def _saturated(self, place: int, edges: Edges) -> int:
-        """The node of these edges, whose nodes below are saturated, and of all that its events lead
-        to.
+        """Return the node of these edges, with all successors of its events.
+
+        The nodes below must be saturated.
         """
         key = frozenset(edges.items())
         found = self._nodes[place].get(key)
@@ -385,7 +379,7 @@ class SymbolicSearch(Search):
         return found
 
     def _closed(self, place: int, edges: Edges) -> Edges:
-        """These edges and all that the events lead to which begin at this process or below it."""
+        """Return these edges and the successors of all events that begin here or below."""
         below, enabled, begins = place + 1, self._enabled, self._begins
         doings, among = self._doings[place], self._among
         whole = edges.copy()
@@ -418,9 +412,7 @@ class SymbolicSearch(Search):
     def _merge(
         self, below: int, whole: Edges, pending: Edges, edges: Iterable[tuple[int, int]]
     ) -> None:
-        """Adds edges to those of a node, and what is new of them to those that are still to be
-        looked at.
-        """
+        """Add edges to those of a node, and new ones to the edges still to be processed."""
         for component, node in edges:
             before = whole.get(component)
             if before is None:
@@ -436,16 +428,16 @@ class SymbolicSearch(Search):
                     )
 
     def _bits(self, place: int, edges: Edges) -> int:
-        """The events that some state behind these edges has."""
+        """Return the events that some state behind these edges has."""
         doings, enabled, bits = self._doings[place], self._enabled, 0
         for component, node in edges.items():
             bits |= doings[component].bits | enabled[node]
         return bits
 
-    # What the sets hold.
+    # Sizes of the sets.
 
     def _nodes_below_top(self) -> list[int]:
-        """All nodes of the diagrams, each after those below it."""
+        """Return all nodes of the diagrams, each after those below it."""
         found = dict[int, None]()
         level = dict.fromkeys([node for edges in self._top.values() for node in edges.values()])
         while level and BOTTOM not in level:
@@ -454,21 +446,19 @@ class SymbolicSearch(Search):
         return sorted(found)  # a node is made after those below it
 
     def _count(self) -> None:
-        """How many states there are, as far as they are known, how many steps lead from them, and
-        how many are at rest.
-        """
+        """Count the known states, the steps from them, and the states at rest."""
         known = {BOTTOM: Counts(1, 0, 1, _FREE)}
         for node in self._nodes_below_top():
             known[node] = self._counts(self._places[node], self._edges[node], known)
         at_top = {key: self._counts(0, edges, known) for key, edges in self._top.items()}
         self.extent.states = sum([each.states for each in at_top.values()])
         self.extent.transitions = sum([each.steps for each in at_top.values()])
-        for (_, purse), each in at_top.items():
+        for (_, budgets), each in at_top.items():
             self.extent.transitions += sum(
                 [
                     many
                     for kind, many in each.costly.items()
-                    if self._budget_after(purse, kind) is not None
+                    if self._budget_after(budgets, kind) is not None
                 ]
             )
         self.resting = sum([each.rests for each in at_top.values()])
@@ -492,16 +482,16 @@ class SymbolicSearch(Search):
 
 
 class Counts(NamedTuple):
-    """Of a set of states."""
+    """Numbers of states and steps of a set of states."""
 
     states: int
     steps: int  # that lead from them and cost nothing
-    rests: int  # states in which nothing is bound to happen to any process
-    costly: Counter[str]  # steps that cost something, by what they cost
+    rests: int  # states in which only voluntary steps are possible
+    costly: Counter[str]  # steps with a cost, by cost
 
 
 class _Known(dict[int, Doings]):
-    """By the component of a process: what it can do."""
+    """The moves of a process, by component."""
 
     def __init__(self, search: SymbolicSearch, place: int) -> None:
         super().__init__()
@@ -514,7 +504,7 @@ class _Known(dict[int, Doings]):
 
 
 class _Bundled(dict[int, int]):
-    """By the component of a receiver: what it is with a bundle of messages."""
+    """The component of a receiver with a bundle of messages added, by component before."""
 
     def __init__(self, model: ProcessModel, bundle: int) -> None:
         super().__init__()
@@ -527,7 +517,7 @@ class _Bundled(dict[int, int]):
 
 
 class _Ended(Exception):
-    """The search has come to an end before its end, and why."""
+    """The search ended early; the message contains the reason."""
 
 
 __all__ = ["SymbolicSearch"]

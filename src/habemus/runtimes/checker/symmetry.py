@@ -1,15 +1,15 @@
-"""Symmetry: where processes are interchangeable, states that differ only in who is who are one.
+"""Symmetry reduction: states that differ only by a permutation of processes are one.
 
-Processes of the same plan may exchange their names if the algorithm never looks at the names but to
-tell them apart.  Nobody has to promise that: every step that is executed is executed for the
-renamed process too, and must do the same, renamed.  An algorithm that compares ids is found out by
-the first step that does so, and the search is refused.  By induction over the steps, what was
-checked for the states that were visited holds for all those that they stand for.
+Processes of the same plan may be exchanged if the algorithm uses their ids only to distinguish
+them.  The search checks that: every step that is executed is executed for the renamed process too,
+and must do the same, renamed.  If an algorithm compares ids, the first step that does so refuses
+the search.  By induction over the steps, the verdicts on the visited states hold for all states
+that they represent.
 
-Of all the states that are the same up to names the search visits the one with the smallest number.
-Loops are not judged in such a search: who waits would be lost with the names.  Nor may processes
-crash: what is left of a step that a crash cuts short depends on the order in which it sends, and
-that is one of names.
+The search visits, of all equivalent states, the one with the smallest number.  It does not judge
+loops, because the identity of the waiting process is lost.  Crashes are not allowed either: the
+messages left of a step that a crash cuts short depend on the order of sending, which is an order of
+ids.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ MOST = 720
 
 
 class NotSymmetric(ValueError):
-    """The processes are not interchangeable; the message says what shows it."""
+    """The processes are not interchangeable; the message contains the reason."""
 
 
 class SymmetricSearch(MergingSearch):
-    """Breadth first, one state for all those that are the same up to names."""
+    """Breadth-first search with one state for all that are equal up to renaming."""
 
     description = "breadth first, one state for all that are the same up to names"
 
@@ -55,7 +55,7 @@ class SymmetricSearch(MergingSearch):
         bound: Bound,
     ) -> None:
         if bound.order:
-            raise NotSymmetric("what happened before what is kept track of by names")
+            raise NotSymmetric("happened-before is tracked by process ids")
         if bound.budget("crash"):
             raise NotSymmetric(
                 "a crash in the middle of a step lets its messages reach some and not others, in"
@@ -83,7 +83,7 @@ class SymmetricSearch(MergingSearch):
             for state in self.initials
         }
 
-    # Every step is the same for the renamed process.
+    # Check that every step is the same for the renamed process.
 
     def _checking(self, place: int) -> Any:
         model = self.models[place]
@@ -120,10 +120,10 @@ class SymmetricSearch(MergingSearch):
 
         return check
 
-    # One state for all.
+    # Representatives.
 
     def standing_for(self, state: int) -> int:
-        """The smallest of the states that are the same up to names."""
+        """Return the smallest of the states that are equal up to renaming."""
         numbers = self.unpacked(state)
         best = state
         for index, names in enumerate(self.renamings):
@@ -161,8 +161,8 @@ class SymmetricSearch(MergingSearch):
         return found
 
     def path_to(self, state: int) -> list[int]:
-        """A way along true steps: its states are the same, up to names, as those by which the
-        search came here.
+        """Return a path of real steps whose states are equal, up to renaming, to those that were
+        visited.
         """
         chain = super().path_to(state)
         path = [next(each for each in self._starts if self.standing_for(each) == chain[0])]
@@ -178,9 +178,7 @@ class SymmetricSearch(MergingSearch):
 
 
 def _renamings(system: System) -> Iterator[Names]:
-    """All ways to exchange the names of processes that have the same plan, ask alike, and have the
-    same neighbours then.
-    """
+    """Return all permutations of processes with equal plans, clients and neighbourhoods."""
     groups: dict[tuple[int, bool], list[ProcessId]] = {}
     for process, plan in system.plans.items():
         groups.setdefault((id(plan), process in system.clients), []).append(process)
@@ -258,8 +256,9 @@ def _renamed_key(key: Hashable, names: Names) -> Hashable:
 def _renamed_effects(
     effects: Sequence[Effect], names: Names, peers: Sequence[ProcessId]
 ) -> tuple[Any, ...]:
-    """What is sent to each, in order; and all the rest, in order.  In which order two others are
-    sent to makes no difference.
+    """Return the messages to each receiver, in order, and the other effects, in order.
+
+    The order of sends to different receivers does not matter.
     """
     sent: dict[ProcessId, list[Any]] = {}
     rest: list[Any] = []

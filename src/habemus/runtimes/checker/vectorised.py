@@ -1,12 +1,12 @@
 """The same search with numpy: a whole level of states at a time, over the same tables.
 
 The states are the same integers, in arrays.  A level is expanded process by process: the numbers of
-its components are looked up in tables of moves, every move adds its differences, and what is new is
-found by sorting and comparing neighbours.  Whatever is missing in a table is worked out by the
-processes themselves, once, as in the search without numpy.
+its components are looked up in tables of moves, every move adds its differences, and new states are
+found by sorting and comparing neighbours.  A missing entry of a table is computed by the process
+models, once, as in the search without numpy.
 
-No parents are kept.  The way to a state is found backwards: a level is expanded again to see which
-of its states leads there.
+No predecessors are kept.  The path to a state is found backwards: a level is expanded again to see
+which of its states leads there.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from habemus.runtimes.checker.search import (
 Numbers = NDArray[np.int64]
 
 UNKNOWN = np.iinfo(np.int64).min
-"""In a table: not worked out yet."""
+"""Entry of a table that is not computed yet."""
 
 NOT_AFFORDED = UNKNOWN + 1
-"""In the table of prices: nothing is left of that budget."""
+"""Entry of the table of prices where the budget is exhausted."""
 
 BITS = 63
 AT_ONCE = 1 << 16
@@ -53,7 +53,7 @@ class _Columns(NamedTuple):
     """The moves of one process, one after the other for each of its components."""
 
     first: Numbers  # by component
-    many: Numbers  # by component; -1: not worked out yet
+    many: Numbers  # by component; -1: not computed yet
     active: NDArray[np.bool_]  # by component
     delta: Numbers  # by move, like all that follow
     cost: Numbers  # the budget it takes from; -1: none
@@ -62,7 +62,7 @@ class _Columns(NamedTuple):
 
 
 class VectorisedSearch(Search):
-    """Breadth first, level by level."""
+    """Breadth-first search with numpy, level by level."""
 
     description = "breadth first, with numpy"
 
@@ -83,7 +83,7 @@ class VectorisedSearch(Search):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Lays the tables out anew: differences depend on where the fields are."""
+        """Lay out the tables again: differences depend on the positions of the fields."""
         if sum(self._widths) + 1 > BITS:
             raise TooWide(
                 f"a state needs {sum(self._widths)} bits, and numpy has {BITS}; use --search"
@@ -149,7 +149,7 @@ class VectorisedSearch(Search):
         return extent
 
     def _following(self, states: Numbers, seen: Numbers) -> Numbers:
-        """The states that come after some states and are new, in order."""
+        """Return the new successors of some states, sorted."""
         before = self.extent.transitions
         try:
             found = _distinct([targets for _, targets in self._expanded_level(states, judge=True)])
@@ -162,7 +162,7 @@ class VectorisedSearch(Search):
         return new
 
     def _expanded_level(self, states: Numbers, judge: bool) -> Iterator[tuple[Numbers, Numbers]]:
-        """For each process: from which of the states its moves lead, by position, and to which."""
+        """Yield, for each process, the positions of states and the states after its moves."""
         numbers = [
             states >> shift & mask for shift, mask in zip(self._shifts, self._masks, strict=True)
         ]
@@ -197,7 +197,7 @@ class VectorisedSearch(Search):
         move: Numbers,
         targets: Numbers,
     ) -> None:
-        """Adds to the targets what the moves change in fields of others."""
+        """Add to the targets the changes that moves make in fields of other processes."""
         left: NDArray[np.int64] | slice = slice(None)  # most moves change none, few more than one
         for places, rows in zip(table.places, table.tables, strict=True):
             changed = places[move[left]]
@@ -215,18 +215,18 @@ class VectorisedSearch(Search):
     def _paid(
         self,
         cost: Numbers,
-        purse: Numbers,
+        budgets: Numbers,
         origin: NDArray[np.int64],
         move: Numbers,
         targets: Numbers,
     ) -> tuple[Numbers, Numbers, Numbers]:
-        """Takes what moves cost from the budgets, and leaves those out that cannot be afforded."""
+        """Subtract the cost of moves from the budgets, and drop moves that cannot be paid."""
         costly = np.flatnonzero(cost >= 0)
         if not len(costly):
             return origin, move, targets
         if self._prices.shape[1] < len(self.budgets):
             self._prices = _grown(self._prices, len(self.budgets))
-        which, left = cost[costly], purse[origin[costly]]
+        which, left = cost[costly], budgets[origin[costly]]
         for kind, number in {
             *zip(
                 which[self._prices[which, left] == UNKNOWN],
@@ -272,7 +272,7 @@ class VectorisedSearch(Search):
     def make_room(self, place: int) -> None:
         self._widened(place)
 
-    # Ways.
+    # Paths.
 
     def visited(self) -> list[int]:
         return [state for level in self._sorted_levels for state in level.tolist()]
@@ -295,7 +295,7 @@ class VectorisedSearch(Search):
 
 
 class _MoveTable:
-    """The moves of a process as columns, which grow as components are met."""
+    """The moves of a process as columns, which grow as components are found."""
 
     def __init__(self, search: VectorisedSearch, place: int) -> None:
         self._of = (search, place)
@@ -349,7 +349,7 @@ class _MoveTable:
         )
 
     def _filled(self, columns: _Columns) -> _Columns:
-        """Makes arrays of the rows that are not in them yet."""
+        """Convert the rows that are not in the arrays yet."""
         done = len(columns.delta)
         fresh = self._rows[done:]
         slots = max(len(columns.places), max((len(changes) for _, _, changes in fresh), default=0))
@@ -375,8 +375,9 @@ class _MoveTable:
 
 
 class _DifferenceTable:
-    """What bundles of messages, or sights of the observer, change in one field: a row for each of
-    them, a column for each number.
+    """Differences that bundles of messages, or sights, make to one field.
+
+    It has a row for each bundle or sight, and a column for each number in the field.
     """
 
     def __init__(self, search: VectorisedSearch, place: int) -> None:
@@ -462,7 +463,7 @@ def _grown(table: Numbers, columns: int) -> Numbers:
 
 
 def _distinct(parts: Sequence[Numbers]) -> Numbers:
-    """All that is in the parts, once each, in order."""
+    """Return the elements of all parts, once each and sorted."""
     if not parts:
         return _blank(0)
     everything = np.sort(np.concatenate(parts))
