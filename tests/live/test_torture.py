@@ -182,7 +182,7 @@ def test_a_lock_that_is_taken_back_is_caught_losing_updates(tmp_path: Path) -> N
         ),
     )
     assert code == 1, err
-    assert "does not claim to stand pause-client" in err
+    assert "does not claim to tolerate pause-client" in err
     assert (report["verdict"], report["violated"]) == ("violated", ["ME1"])
     assert report["lost_updates"] > 0
     assert report["believers_overlapping"] > 0
@@ -255,7 +255,7 @@ def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "full" / "file").touch()
     for arguments, reason in (
         (["bully"], "no algorithm for mutual exclusion"),
-        (["central", "--faults", "fire"], "there is no fault 'fire'"),
+        (["central", "--faults", "fire"], "unknown fault 'fire'"),
         (["central", "--folder", str(tmp_path / "full")], "is not empty"),
     ):
         command = [sys.executable, "-m", "habemus", "torture", *arguments]

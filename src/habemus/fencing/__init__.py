@@ -1,8 +1,8 @@
-"""Guards beside a resource: whoever held a lock and comes late is refused.
+"""Guards at a resource: a client whose lock was lost is refused.
 
-A lock with leases can be lost without its holder noticing: it was paused, and when it goes on it
-writes.  No lock service can prevent that, but the resource can.  Every grant carries a token that
-is larger than that of any grant before it; a guard remembers the largest token that it has accepted
+A client can lose a lock with a lease without noticing: it is paused, its lease expires, and then it
+writes.  No lock service can prevent that, but the resource can.  Every grant has a token that is
+larger than that of every earlier grant.  A guard remembers the largest token that it has accepted
 and refuses a smaller one.
 
     FencedFile(path).write(content, lease.token)
@@ -11,8 +11,8 @@ and refuses a smaller one.
     with postgresql.fenced(connection, "printer", lease.token) as cursor: ...
     async with async_postgresql.fenced(connection, "printer", lease.token) as cursor: ...
 
-A guard needs nothing but the standard library, and nothing else of habemus: it runs where the
-resource is.
+A guard needs only the standard library and no other part of habemus.  It runs where the resource
+is.
 """
 
 from habemus.fencing.file import CorruptFence, FencedFile

@@ -33,7 +33,7 @@ from habemus.fencing.tokens import StaleToken, check_token
 
 
 async def make_table(connection: Any) -> None:
-    """Make the table of the newest tokens, if it is not there yet."""
+    """Create the table of the newest tokens, if it does not exist."""
     async with _transaction(connection) as driver:
         await driver.row(f"SELECT pg_advisory_xact_lock({driver.marks.first})", KEY)
         await driver.run(TABLE)
@@ -44,8 +44,8 @@ async def fenced(connection: Any, name: str, token: int | None) -> AsyncIterator
     """Run one transaction if the token is not older than the newest of this fence; else raise
     StaleToken.
 
-    It ends with the block: committed, or rolled back when the block raises or is cancelled.  Others
-    that show a token to the same fence wait until then.
+    The transaction is committed at the end of the block, or rolled back when the block raises or is
+    cancelled.  Other transactions on the same fence wait until then.
     """
     shown = check_token(token)
     async with _transaction(connection) as driver:
@@ -84,11 +84,11 @@ async def _undo(driver: _Driver) -> None:
 
 
 class _Driver(ABC):
-    """What the guard needs of a connection."""
+    """The operations of a connection that the guard needs."""
 
     marks: Marks
     writer: Any
-    """What the block writes with."""
+    """The object that the block writes with."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -136,7 +136,8 @@ class _Asyncpg(_Driver):
     async def begin(self) -> None:
         if self.connection.is_in_transaction():
             raise ValueError(
-                "a transaction is open on this connection, and the guard makes its own; end that"
+                "a transaction is open on this connection, and the guard begins its own; end"
+                " the open"
                 " one first"
             )
         self.writer = self.connection
@@ -180,7 +181,7 @@ def _driver_of(connection: Any) -> _Driver:
     given = f"{type(connection).__module__}.{type(connection).__qualname__}"
     if not is_asynchronous(connection):
         raise TypeError(
-            f"{given} is not an asynchronous connection; use postgresql of habemus.fencing"
+            f"{given} is not an asynchronous connection; use habemus.fencing.postgresql"
         )
     if hasattr(connection, "is_in_transaction"):
         return _Asyncpg(connection)
@@ -188,4 +189,4 @@ def _driver_of(connection: Any) -> _Driver:
         return _SQLAlchemy(connection)
     if hasattr(connection, "cursor"):
         return _Psycopg(connection)
-    raise TypeError(f"{given} is not a connection; give one of psycopg, asyncpg or SQLAlchemy")
+    raise TypeError(f"{given} is not a connection; use one of psycopg, asyncpg or SQLAlchemy")

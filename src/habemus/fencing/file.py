@@ -1,20 +1,19 @@
-"""A file that refuses late writers.
+"""A file that refuses stale writers.
 
-Beside the file stand two others: FILE.token has the newest token, and FILE.lock is what processes
-lock while they write (`flock`: the system lets go of it when a process ends, however it ends).  A
-write, under the lock:
+Two files stand beside it: FILE.token has the newest token, and processes lock FILE.lock while they
+write (`flock`: the kernel releases it when a process ends).  A write does, under the lock:
 
     1. compare the token with the newest; a smaller one is refused
     2. if it is larger, make it the newest
     3. give the file its new content
 
-Both 2 and 3 write a new file, sync it, let it take the old one's name and sync the folder.  So a
-reader sees the old content or the new one, never a part.  A crash between the two leaves an older
-content under a newer token, which is safe: the token was shown by somebody who had the lock.  The
-other way round, a content would stand there whose token nobody remembers.
+Both 2 and 3 write a new file, fsync it, rename it over the old one and fsync the folder.  So a
+reader sees the old content or the new one, never a part.  A crash between 2 and 3 leaves old
+content under a newer token, which is safe: a client that held the lock has shown that token.  In
+the other order, the file could have content whose token is forgotten.
 
-Since FILE.token is never written in place, one that cannot be read was damaged by something else.
-Then nobody knows which token is the newest, and every write is refused.
+FILE.token is never written in place.  If it is damaged, the newest token is unknown, and every
+write is refused.
 """
 
 from __future__ import annotations
@@ -31,12 +30,13 @@ from habemus.fencing.tokens import admit, check_token
 
 
 class CorruptFence(ValueError):
-    """It cannot be known which token is the newest, so nothing is accepted."""
+    """The file of the newest token is damaged, so no write is accepted."""
 
 
 class FencedFile:
-    """Written by whoever holds a lock, and never by whoever held it before.  Each write waits for
-    the one that is under way.
+    """File that accepts writes of the current holder of a lock, and refuses earlier holders.
+
+    Concurrent writes wait for each other.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -47,7 +47,7 @@ class FencedFile:
 
     @property
     def newest(self) -> int | None:
-        """The largest token so far; None where there was none."""
+        """The largest token so far, or None."""
         try:
             found = self._token_path.read_bytes()
         except FileNotFoundError:
@@ -55,25 +55,27 @@ class FencedFile:
         matched = re.fullmatch(rb"habemus token (\d{1,19}) [0-9a-f]{8}\n", found)
         if matched is None or found != _line(int(matched[1])):
             raise CorruptFence(
-                f"{self._token_path} is damaged, so nobody knows which token is the newest; if no"
-                " former holder can be alive, remove it"
+                f"{self._token_path} is damaged, so the newest token is unknown; if no former"
+                " holder"
+                " is still running, remove it"
             )
         return int(matched[1])
 
     def read(self) -> bytes:
-        """The content, whole; no token is needed to read."""
+        """Return the content; reading needs no token."""
         return self.path.read_bytes()
 
     def write(self, content: bytes, token: int | None) -> None:
-        """Replaces the content, or raises StaleToken.  When it returns, content and token survive
-        the loss of power.
+        """Replace the content, or raise StaleToken.  Content and token are durable (fsync) on
+        return.
         """
         with memoryview(content) as whole, self._admitted(token):
             _replace(self.path, whole)
 
     def append(self, content: bytes, token: int | None) -> None:
-        """Puts something at the end, all of it or nothing.  The file is copied for this: right for
-        kilobytes, wrong for gigabytes.
+        """Append to the content atomically, or raise StaleToken.
+
+        This copies the file, so it is meant for kilobytes, not gigabytes.
         """
         with memoryview(content) as rest, self._admitted(token):
             before = b""
@@ -89,7 +91,7 @@ class FencedFile:
             admit(shown, newest)
             if shown != newest:
                 _replace(self._token_path, _line(shown))
-            elif shown != self._durable:  # who wrote it may have died before it was sure to last
+            elif shown != self._durable:  # its writer may have died before the fsync
                 _sync(self.path.parent)
             self._durable = shown
             yield

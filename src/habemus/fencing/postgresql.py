@@ -28,11 +28,11 @@ from habemus.fencing.sql import (
 )
 
 KEY = int.from_bytes(b"habemus", "big")
-"""Advisory lock under which the table is made: IF NOT EXISTS alone fails when two do it at once."""
+"""Advisory lock for creating the table: concurrent IF NOT EXISTS can fail."""
 
 
 def make_table(connection: Any) -> None:
-    """Make the table of the newest tokens, if it is not there yet."""
+    """Create the table of the newest tokens, if it does not exist."""
     cursor, marks = _cursor(connection)
     try:
         cursor.execute(f"SELECT pg_advisory_xact_lock({marks.first})", (KEY,))
@@ -50,8 +50,9 @@ def fenced(connection: Any, name: str, token: int | None) -> Iterator[Any]:
     """Run one transaction if the token is not older than the newest of this fence; else raise
     StaleToken.
 
-    It ends with the block: committed, or rolled back when the block raises.  What was open on the
-    connection before belongs to it.  Others that show a token to the same fence wait until then.
+    The transaction is committed at the end of the block, or rolled back when the block raises.  A
+    transaction that was open on the connection before becomes part of it.  Other transactions on
+    the same fence wait until then.
     The block gets a cursor, or with SQLAlchemy the connection itself.
     """
     cursor, marks = _cursor(connection)
@@ -65,13 +66,13 @@ def _cursor(connection: Any) -> tuple[Cursor, Marks]:
     given = f"{type(connection).__module__}.{type(connection).__qualname__}"
     if is_asynchronous(connection):
         raise TypeError(
-            f"{given} is asynchronous, and nothing would be checked; use async_postgresql of"
-            " habemus.fencing"
+            f"{given} is asynchronous, so the token would not be checked; use"
+            " habemus.fencing.async_postgresql"
         )
     if hasattr(connection, "exec_driver_sql"):
         return Statements(connection), marks_of(connection)
     if not hasattr(connection, "cursor"):
         raise TypeError(
-            f"{given} is not a connection; give one of PEP 249 or a Connection of SQLAlchemy"
+            f"{given} is not a connection; use one of PEP 249 or a Connection of SQLAlchemy"
         )
     return connection.cursor(), FORMAT

@@ -1,12 +1,11 @@
-"""What the guards of databases share: a table of the newest tokens, and the one statement that
-checks and remembers.
+"""Common part of the database guards: a table of the newest tokens, and one statement that checks
+and stores a token.
 
-The check and the writes are one transaction, so that nobody comes between them; the row of the
-fence is locked from the check to the end, so that a late transaction waits for the newer one and
-then finds itself stale.
+The check and the writes are one transaction.  The row of the fence is locked from the check to the
+end, so a stale transaction waits for the newer one and is then refused.
 
-A savepoint around the block notices when the transaction was ended inside it (a `commit`, an
-`executescript`) or had failed there: it is gone then, and what came after it was not guarded.
+A savepoint around the block detects that the transaction ended inside it (a `commit`, an
+`executescript`) or failed there: then the savepoint is gone, and later writes were not guarded.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ TABLE = (
     "CREATE TABLE IF NOT EXISTS habemus_fence (name VARCHAR(200) PRIMARY KEY, token BIGINT NOT"
     " NULL)"
 )
-"""Rows stay for ever: a fence that is deleted has forgotten who is late."""
+"""Rows are never deleted: without its row, a fence would accept stale tokens."""
 
 
 class Cursor(Protocol):
-    """Of any database, as PEP 249 has it."""
+    """Cursor of PEP 249."""
 
     def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Any: ...
 
@@ -36,26 +35,22 @@ class Cursor(Protocol):
 
 
 class Transaction(Protocol):
-    """What can be ended, one way or the other: a connection."""
+    """Connection that can be committed or rolled back."""
 
     def commit(self) -> Any: ...
 
     def rollback(self) -> Any: ...
 
 
-class Connection(Transaction, Protocol):
-    def cursor(self) -> Any: ...
-
-
 class Marks(NamedTuple):
-    """How a driver marks the first and the second parameter of a statement."""
+    """Placeholders of the first and the second parameter of a statement."""
 
     first: str
     second: str
 
     @property
     def accept(self) -> str:
-        """The whole guard: remembers the token and returns it, or returns nothing if it is stale."""
+        """Statement that stores a token and returns it, or returns no row if it is stale."""
         return (
             f"INSERT INTO habemus_fence (name, token) VALUES ({self.first}, {self.second}) "
             "ON CONFLICT (name) DO UPDATE SET token = excluded.token "
@@ -75,8 +70,9 @@ RELEASE = "RELEASE SAVEPOINT habemus_fence"
 
 
 class Unguarded(Exception):
-    """The transaction was ended inside the block, or had failed there: what came after it was not
-    guarded, and is undone if it can be.
+    """The transaction ended or failed inside the block: later writes were not guarded.
+
+    They are rolled back if possible.
     """
 
 
@@ -92,7 +88,7 @@ def guarded(
     marks: Marks,
     begin: str = "",
 ) -> Iterator[AnyCursor]:
-    """Run the block in the transaction that is open on the connection or begins now."""
+    """Run the block in the open transaction of the connection, or in a new one."""
     try:
         shown = check_token(token)
         if begin:
@@ -103,9 +99,7 @@ def guarded(
         _release(cursor)
         transaction.commit()
     except BaseException:
-        with suppress(
-            Exception
-        ):  # the connection may be gone; then the database rolls back by itself
+        with suppress(Exception):  # without a connection, the database rolls back by itself
             transaction.rollback()
         raise
     finally:
@@ -121,9 +115,7 @@ def _check(cursor: Cursor, name: str, token: int, marks: Marks) -> None:
 
 
 def only(row: Any) -> int:
-    """Return the value of a row of one column, whether the connection makes tuples or mappings of
-    rows.
-    """
+    """Return the value of a row of one column, given as a tuple or as a mapping."""
     (value,) = row.values() if isinstance(row, Mapping) else row
     return int(value)
 
@@ -137,12 +129,13 @@ def _release(cursor: Cursor) -> None:
 
 def unguarded(reason: Exception) -> Unguarded:
     return Unguarded(
-        f"the transaction of the guard was ended inside its block, or failed there: {reason}"
+        f"the transaction ended or failed inside the block of the guard, so later writes were not"
+        f" guarded; do not commit inside the block: {reason}"
     )
 
 
 def is_asynchronous(connection: Any) -> bool:
-    """Whether the methods of the connection do nothing until they are awaited."""
+    """Return whether the methods of the connection must be awaited."""
     is_asyncpg = hasattr(connection, "fetchrow")
     return is_asyncpg or inspect.iscoroutinefunction(getattr(connection, "commit", None))
 
@@ -150,8 +143,9 @@ def is_asynchronous(connection: Any) -> bool:
 def refuse_autocommit(connection: Any) -> None:
     if getattr(connection, "autocommit", False):
         raise ValueError(
-            "with autocommit, the check and the writes would be transactions of their own; switch"
-            " it off on this connection"
+            "autocommit is on, so the check and the writes would be separate transactions;"
+            " switch it"
+            " off on this connection"
         )
 
 
@@ -169,9 +163,9 @@ class Statements:
         return self._result.fetchone()
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no resource is kept open."""
 
 
 def marks_of(connection: Any) -> Marks:
-    """How the driver below a connection of SQLAlchemy marks parameters."""
+    """Return the placeholders of the driver of a SQLAlchemy connection."""
     return DOLLAR if connection.dialect.paramstyle == "numeric_dollar" else FORMAT

@@ -15,7 +15,7 @@ from habemus.fencing.sql import QUESTION, TABLE, guarded
 
 
 def make_table(connection: sqlite3.Connection) -> None:
-    """The table of the newest tokens, if it is not there yet."""
+    """Create the table of the newest tokens, if it does not exist."""
     connection.execute(TABLE)
     connection.commit()
 
@@ -24,25 +24,25 @@ def make_table(connection: sqlite3.Connection) -> None:
 def fenced(
     connection: sqlite3.Connection, name: str, token: int | None
 ) -> Iterator[sqlite3.Cursor]:
-    """One transaction that takes place only if the token is not older than the newest of this
-    fence; otherwise StaleToken.
+    """Run one transaction if the token is not older than the newest of this fence; else raise
+    StaleToken.
 
-    It ends with the block: committed, or rolled back when the block raises.  What was open on the
-    connection before belongs to it.
+    The transaction is committed at the end of the block, or rolled back when the block raises.  A
+    transaction that was open on the connection before becomes part of it.
     """
     ending = (
         _Explicit(connection) if getattr(connection, "autocommit", None) is True else connection
     )
-    begin = (
-        "" if connection.in_transaction else "BEGIN IMMEDIATE"
-    )  # nobody else writes from there on
+    # BEGIN IMMEDIATE excludes other writers.
+    begin = "" if connection.in_transaction else "BEGIN IMMEDIATE"
     with guarded(ending, connection.cursor(), name, token, QUESTION, begin) as writing:
         yield writing
 
 
 class _Explicit:
-    """With `autocommit=True`, which is new in Python 3.12, the methods of the connection do
-    nothing, and so the statements are said.
+    """Commit and rollback as statements.
+
+    With `autocommit=True` (Python 3.12), the methods of the connection do nothing.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:

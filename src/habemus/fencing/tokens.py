@@ -1,8 +1,7 @@
-"""A fencing token: one whole number that only grows, over crashes, restarts and changes of the
-coordinator.
+"""Fencing tokens: whole numbers that only grow, across crashes, restarts and changes of leader.
 
-The term of the coordinator is in the upper bits and its count of grants in the lower 32, so that
-tokens compare as plain numbers do.  It fits in 63 bits, and so into a column of any database.
+The upper bits have the term of the coordinator, the lower 32 its count of grants, so tokens compare
+as plain numbers.  A token has at most 63 bits and fits into an integer column of any database.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ LARGEST = (1 << 63) - 1
 
 
 class StaleToken(Exception):
-    """Refused: the resource has accepted a write with a newer token, so the lock of this one was
-    lost before.
-    """
+    """Refused: the resource has accepted a newer token, so the lock of this token was lost."""
 
     def __init__(self, token: int, newest: int) -> None:
         super().__init__(token, newest)
@@ -22,36 +19,39 @@ class StaleToken(Exception):
 
     def __str__(self) -> str:
         return (
-            f"token {self.token} is stale: {self.newest} has been accepted, so the lock was lost"
-            " and another has it or had it"
+            f"token {self.token} is stale: the resource has accepted token {self.newest}, so the"
+            " lock was lost; acquire it again"
         )
 
 
 def check_token(token: int | None) -> int:
-    """The token, if it is one.  What is not must never be taken for the smallest, or the largest."""
+    """Return the token, or raise: a bad value must not count as the smallest or the largest."""
     if token is None:
-        raise ValueError("this lock gives no token: its algorithm has none")
+        raise ValueError("token is None: the algorithm of this lock has no fencing tokens")
     if type(token) is not int:
-        raise TypeError(f"a token is a whole number, not {token!r}")
+        raise TypeError(f"a token is an int, not {token!r}")
     if not 0 <= token <= LARGEST:
-        raise ValueError(f"a token is at least 0 and has at most 63 bits, unlike {token}")
+        raise ValueError(
+            f"token {token} is out of range: a token is at least 0 and has at most 63 bits"
+        )
     return token
 
 
 def token_from(text: str | None) -> int:
-    """A token as it is written in a header or in HABEMUS_TOKEN: decimal digits and nothing else."""
+    """Parse a token from a header or HABEMUS_TOKEN: decimal digits and nothing else."""
     if not text:
-        raise ValueError("there is no token; whoever writes has to show the one of its lock")
+        raise ValueError("no token given; send the token of the lock with each write")
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST))):
         raise ValueError(
-            f"{text[:40]!r} is not a token; one has up to {len(str(LARGEST))} decimal digits"
+            f"{text[:40]!r} is not a token; a token has up to {len(str(LARGEST))} decimal digits"
         )
     return check_token(int(text))
 
 
 def admit(token: int, newest: int | None) -> None:
-    """The rule of every guard: not older than the newest.  The same one again is the same holder's
-    next write.
+    """Raise StaleToken for a token smaller than the newest.
+
+    An equal token is the next write of the same holder.
     """
     if newest is not None and token < newest:
         raise StaleToken(token, newest)

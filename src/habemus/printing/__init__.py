@@ -1,14 +1,13 @@
-"""The printing system on its own wire: gRPC, in groups with programs of others.
+"""The printing system on its own gRPC protocol, in groups with programs of other authors.
 
-Clients agree by Ricart and Agrawala who may print, and the printer checks nothing.  The algorithm
-is the catalog's, unchanged, run by the steps of the live runtime; only the transport is another
-one:
+Clients agree by Ricart and Agrawala on who may print; the printer has no access control.  The
+algorithm is the catalog's, unchanged, and the live runtime steps it; only the transport differs:
 
-    wire       the protocol, and what is generated from it
-    serving    what printer and client have in common as servers
-    group      who takes part, and which system of the catalog that is
-    transport  messages of the algorithm as calls between clients: a deferred reply is a call that does not return
-    client     a process of the algorithm, and the jobs that it asks for
+    wire       the protocol, and the code generated from it
+    serving    the server that printer and client share
+    group      the clients of a group, as a system of the catalog
+    transport  messages as calls between clients; a deferred reply is a call that has not returned
+    client     a process of the algorithm, and its print jobs
     printer    the printer
-    words      what both say to people, in English and Portuguese
+    words      output for people, in English and Portuguese
 """

@@ -1,14 +1,13 @@
-"""A client: a process of Ricart and Agrawala, local_process as a node hosts it, and the jobs for whose
-sake it asks.
+"""A client: a process of Ricart and Agrawala, hosted as a node hosts it, and its print jobs.
 
-The process is stepped by the steps of the live runtime, and what it does is recorded as that of any
-node.  Around it there are
+The live runtime steps the process and records it like that of any node.  Around it there are
 
-- the transport, which makes calls of its messages;
-- the jobs, one at a time: ask, wait for the grant, send the job to the printer, leave;
-- one guard.  Ricart and Agrawala assume that nobody crashes; a peer that restarts with its clock at 0 may ask with a stamp before ours
-  although it has replied to us, and would be let in beside us.  No peer whose clock went on can do that, so such a request is kept from
-  the process until it has left.
+- the transport, which turns messages into calls;
+- the jobs, one at a time: request, wait for the grant, print, release;
+- one guard.  Ricart and Agrawala assume that no process crashes.  A peer that restarts with its
+  clock at 0 may request with a smaller stamp than ours although it has replied to us, and would
+  enter beside us.  A peer that did not restart cannot do that.  So the guard keeps such a request
+  from the process until the process has left.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from habemus.core.process import ProcessId
 from habemus.core.values import Indication, Message
 from habemus.printing.group import SERVICE, Group
 from habemus.printing.serving import CHANNEL, Server
-from habemus.printing.transport import LARGEST_NUMBER, Transport
+from habemus.printing.transport import LARGEST_NUMBER, GrpcTransport
 from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell
@@ -39,7 +38,7 @@ from habemus.runtimes.live.sockets import Address
 
 INSTANCE = "printer"
 REMIND_SECONDS = 5.0
-"""After which a user who waits is told again for whom."""
+"""Seconds between two reminders of the peers that have not replied."""
 GRACE_SECONDS = 1.0
 PROBE_SECONDS = 1.0
 
@@ -49,17 +48,17 @@ class ProcessFailed(RuntimeError):
 
 
 class Printed(NamedTuple):
-    """What became of a job."""
+    """Outcome of a job."""
 
     text: str
     request: int
     stamp: int  # of the request for access
     waited_us: int
     success: bool
-    said: str  # by the printer, or why it said nothing
+    said: str  # answer of the printer, or the error
 
 
-class Client:
+class PrintingClient:
     def __init__(
         self,
         group: Group,
@@ -70,7 +69,7 @@ class Client:
     ) -> None:
         self.group = group
         self.me = group.process(group.me)
-        self.times_given_up = 0  # grants that did not wait for everybody
+        self.times_given_up = 0  # grants without the replies of all peers
         self.counts: Counter[str] = Counter()
         self._listen = listen
         self._printer_address = printer
@@ -95,7 +94,7 @@ class Client:
         assert isinstance(process, RicartAgrawala)
         self.process = process
         self._timers = Timers(loop, self._draw)
-        self._transport = Transport(
+        self._transport = GrpcTransport(
             self.group, service, self._received, lambda: self.process.clock, self._tell
         )
         self._printer = grpc.aio.insecure_channel(str(self._printer_address), options=CHANNEL)
@@ -122,9 +121,7 @@ class Client:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Leaves.  The others will wait for this client in vain, so a job that is being printed
-        should have ended.
-        """
+        """Leave the group; finish the current job first.  The other clients then block."""
         await self._server.stop(GRACE_SECONDS)
         self._steps.close()
         await self._close()
@@ -137,7 +134,7 @@ class Client:
             self._recorder.close(now_us())
 
     def waits_for(self) -> Sequence[int]:
-        """The clients that have not replied yet."""
+        """Return the clients that have not replied yet."""
         return (
             [self.group.client(process) for process in self.process.awaits()]
             if self.process.state == WANTED
@@ -147,13 +144,12 @@ class Client:
     # Jobs.
 
     async def print(self, text: str) -> Printed:
-        """Asks, waits as long as it takes, prints, and leaves.  One job at a time: others wait for
-        their turn here.
+        """Request access, wait for the grant, print, and release.  Jobs wait here for their turn.
 
-        Nobody is asked before the printer can be reached: whoever is inside and cannot print keeps
-        the others out for nothing.
+        The client requests access only when the printer can be reached: a holder that cannot print
+        would block the others for nothing.
         """
-        text.encode("utf-8")  # what cannot be sent is refused before anybody is asked
+        text.encode("utf-8")  # raises before the request if the text cannot be sent
         async with self._turn:
             await self._printer_is_there()
             self._transport.request_number += 1
@@ -184,7 +180,7 @@ class Client:
         return not self._outside.is_set()
 
     async def finish(self) -> None:
-        """Returns when nothing of this client is being printed."""
+        """Return when no job of this client is being printed."""
         await self._outside.wait()
 
     async def _printer_is_there(self) -> None:
@@ -202,8 +198,7 @@ class Client:
             request_number=number,
         )
         try:
-            # The answer's stamp is not looked at: the printer is no process of the algorithm, whose
-            # clock counts its own messages.
+            # The stamp of the answer is ignored: the printer is not a process of the algorithm.
             answer = await stubs.PrintingServiceStub(self._printer).SendToPrinter(job)
         except grpc.aio.AioRpcError as error:
             self._tell("no-printer", place=self._printer_address, why=error.code().name)
@@ -244,7 +239,7 @@ class Client:
             self.times_given_up += 1
             self._tell("gave-up", clients=silent)
         if self._granted is None or self._granted.done():
-            asyncio.get_running_loop().call_soon(self._leave)  # nobody waits for it any more
+            asyncio.get_running_loop().call_soon(self._leave)  # the job was cancelled
         else:
             self._granted.set_result(None)
 
@@ -257,11 +252,11 @@ class Client:
             self._steps.deliver(self._local_process, sender, 0, message, number)
 
     def _has_forgotten(self, sender: ProcessId, request: Request) -> bool:
-        """Whether the sender has replied to our request and now comes before it: its clock has lost
-        what it had seen.
+        """Return whether the sender has restarted: it has replied to our request, and now requests
+        with a smaller stamp.
 
-        If it had asked before it replied, it would have kept its reply back; if after, its clock
-        was past our stamp.
+        A request before its reply would have deferred the reply; one after it would have a stamp
+        larger than ours.
         """
         process = self.process
         mine, its = (process.stamp, process.me), (request.stamp, sender)
@@ -273,7 +268,7 @@ class Client:
 
 
 async def is_up(place: Address) -> bool:
-    """Whether anybody answers there."""
+    """Return whether a server answers at the address."""
     async with grpc.aio.insecure_channel(str(place), options=CHANNEL) as channel:
         try:
             await asyncio.wait_for(channel.channel_ready(), PROBE_SECONDS)

@@ -1,5 +1,4 @@
-"""Who takes part: the ids of the clients, where they are, and which system of the catalog they
-form.
+"""A group of clients: their ids, their addresses, and the system of the catalog that they form.
 
 Processes of the catalog are numbered from 1 without gaps, and clients may have any ids.  So the
 client with the k-th smallest id is process k: the order of the processes is that of the ids, and
@@ -25,7 +24,7 @@ MOST_CLIENTS = 100
 
 
 class BadGroup(ValueError):
-    """A group that cannot be meant."""
+    """Invalid group of clients."""
 
 
 def client_id(text: str) -> int:
@@ -38,21 +37,20 @@ def client_id(text: str) -> int:
 
 
 def peers_of(text: str) -> dict[int, Address]:
-    """`2=host:50053,3=host:50054`, as a user writes it."""
+    """Parse `2=host:50053,3=host:50054`."""
     found: dict[int, Address] = {}
     for each in text.split(","):
         who, equals, where = each.partition("=")
         if not equals:
             raise BadGroup(
-                f"{each.strip()!r} is not a peer; write its id and its address, as in"
-                " 2=127.0.0.1:50053"
+                f"{each.strip()!r} is not a peer; use ID=HOST:PORT, for example 2=127.0.0.1:50053"
             )
         peer = client_id(who)
         if peer in found:
-            raise BadGroup(f"peer {peer} is named twice")
+            raise BadGroup(f"peer {peer} is given twice; give each peer once")
         place = address(where)
         if place in found.values():
-            raise BadGroup(f"two peers have the address {place}")
+            raise BadGroup(f"two peers have the address {place}; each peer needs its own")
         found[peer] = place
     return found
 
@@ -61,22 +59,23 @@ def peers_of(text: str) -> dict[int, Address]:
 class Group:
     me: int
     peers: Mapping[int, Address]  # by id, without this client
-    give_up_us: int | None = None  # after which silence counts as a reply; None: never
+    give_up_us: int | None = None  # silence for so long counts as a reply; None: never
     setup: Setup | None = None  # if it is not that of `usual_setup`
     notices: bool = True  # whether to call ReleaseAccess of all others after each job
 
     def __post_init__(self) -> None:
         if self.me in self.peers:
             raise BadGroup(
-                f"client {self.me} is its own peer; its id must be another one than those of its"
-                " peers"
+                f"client {self.me} (--id) is in --peers as well; each client needs its own id"
             )
         if len(self.peers) >= MOST_CLIENTS:
-            raise BadGroup(f"a group has at most {MOST_CLIENTS} clients")
+            raise BadGroup(
+                f"the group has {len(self.peers) + 1} clients; at most {MOST_CLIENTS} are supported"
+            )
 
     @cached_property
     def ids(self) -> tuple[int, ...]:
-        """Of everybody, in order; process k has the k-th."""
+        """Ids of all clients, in order; process k has the k-th."""
         return tuple(sorted((self.me, *self.peers)))
 
     def process(self, client: int) -> ProcessId:

@@ -1,9 +1,9 @@
-"""The printer: it prints what it gets, answers when it has printed, and checks nothing.
+"""The printer: it prints each job, answers when it is printed, and has no access control.
 
-Two jobs that come at once are printed at once, over each other.  It notices, and says so if it is
-asked to: that is how one sees that the clients have failed.
+Two jobs that arrive at the same time overlap.  The printer detects that and reports it on request:
+an overlap shows that the clients have failed.
 
-A job is printed to its end even if its client dies meanwhile: the paper is under way.
+A job is printed to its end even if its client dies.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from habemus.runtimes.live.hosting.timers import now_us, random_source
 from habemus.runtimes.live.sockets import Address
 
 KEPT_JOBS = 10_000
-"""So many are kept to be told of in the end."""
+"""Most jobs kept for the summary."""
 KEPT_TEXT = 200
-"""Characters of each."""
+"""Characters kept of each text."""
 GRACE_SECONDS = 1.0
 
 

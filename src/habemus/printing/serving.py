@@ -1,6 +1,4 @@
-"""What printer and client have in common as servers: where they listen, what they offer to any gRPC
-client, and their limits.
-"""
+"""The gRPC server that printer and client share: addresses, reflection, health and limits."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ LARGEST_STAMP = (1 << 63) - (1 << 32)
 leaves it room to tick.
 """
 CALLS_AT_ONCE = 1_000
-"""Of one server; more are turned away."""
+"""Most concurrent calls of one server; more are refused."""
 MESSAGE_LIMIT = 1 << 20
 """Bytes."""
 
@@ -35,43 +33,45 @@ CHANNEL = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
 )
-"""How calls go out: a peer that is back is found within a second."""
+"""Options of outgoing channels: a peer that restarts is found within a second."""
 
 
 class CannotServe(ValueError):
-    """An address that cannot be listened on, or must not be."""
+    """Address on which the server cannot listen, or must not."""
 
 
 def address(text: str) -> Address:
-    """`host:port`, as a user writes it."""
+    """Parse `host:port`."""
     matched = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/=,]+)):([0-9]{1,5})", text.strip())
     if matched is None or not 0 < int(matched[3]) < 65_536:
         raise CannotServe(
-            f"{text!r} is not an address; write 127.0.0.1:50051, host.example:50051 or [::1]:50051"
+            f"{text!r} is not an address; use for example 127.0.0.1:50051, host.example:50051"
+            " or [::1]:50051"
         )
     return Address(matched[1] or matched[2], int(matched[3]))
 
 
 def check_exposure(addresses: Iterable[Address], insecure: bool) -> None:
-    """This wire has neither encryption nor a secret, so nobody talks to other machines without
-    having said so.
+    """Raise CannotServe for addresses of other machines without --insecure.
+
+    The protocol has neither encryption nor authentication.
     """
     for each in addresses:
         if not insecure and not is_loopback(each.host):
             raise CannotServe(
-                f"{each} is not of this machine alone, and this wire has neither encryption nor a"
-                " secret; say --insecure if whoever can reach it may ask, answer and print"
+                f"{each} is not a loopback address, and the protocol has neither encryption nor"
+                " authentication; use --insecure if every host that reaches it may print"
             )
 
 
 def is_stamp(number: int) -> bool:
-    """Whether a clock can have read so."""
+    """Return whether a Lamport clock can have this value."""
     return 0 <= number <= LARGEST_STAMP
 
 
 class Server:
-    """Services by their full names, with reflection and health.  It has its port when it is made,
-    and answers when it is started.
+    """gRPC server of the named services, with reflection and health.  It has its port when it is
+    made, and answers when it is started.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Server:
             port = 0
         if not port:
             raise CannotServe(
-                f"cannot listen on {at}: the port is in use, or the address is not of this machine"
+                f"cannot listen on {at}: the port is in use, or the address is not local"
             )
         self.address = Address(at.host, port)
 

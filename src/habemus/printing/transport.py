@@ -1,16 +1,14 @@
-"""Messages of Ricart and Agrawala as calls between clients.
+"""Messages of Ricart and Agrawala as gRPC calls between clients.
 
     Request    a call RequestAccess to the peer
     Reply      the return of that call; a deferred reply is a call that has not returned yet
-    Release    a call ReleaseAccess, whose answer says nothing
+    Release    a call ReleaseAccess, whose answer is empty
 
-A call that fails is made again, with the same stamp, until the peer answers: only `access_granted =
-true` is a reply.  A peer that asks for the same thing again, because the connection broke, is still
-one request.
+A call that fails is repeated with the same stamp until the peer answers: only `access_granted =
+true` is a reply.  A call that a peer repeats after a broken connection is the same request.
 
-What nobody in the group can have sent does not reach the process: it is answered with
-`access_granted = false` and not with an error, because the programs of others count an error as a
-reply.
+A call that no client of the group can have made does not reach the process.  Its answer is
+`access_granted = false`, not an error, because programs of other authors count an error as a reply.
 """
 
 from __future__ import annotations
@@ -36,25 +34,21 @@ from habemus.runtimes.live.peers.codec import HEADER_SIZE, frame_of
 from habemus.runtimes.live.peers.frames import MessageFrame
 
 NUMBER = "habemus-message"
-"""The metadata of a call under which the number of the message in its sender's record travels; the
-programs of others do not look at it.
-"""
+"""Metadata key of the number of the message in the sender's record; other programs ignore it."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
-"""Seconds before a call that failed is made again."""
+"""Seconds before a failed call is repeated."""
 NOTICE_SECONDS = 5.0
 HELD_OF_ONE = 16
-"""Calls of one peer that may wait for their reply: it has one request at a time, and may have given
-up some calls.
-"""
+"""Most calls of one peer that wait for a reply; a peer may have abandoned some of them."""
 MOST_COMPLAINTS = 100
 LARGEST_NUMBER = 1 << 31
-"""Numbers of requests begin again there."""
+"""Request numbers wrap around here."""
 
 Received = Callable[[int, Message, int], None]
-"""Told the peer, the message, and its number in the peer's record, or 0."""
+"""Callback: the peer, the message, and its number in the peer's record, or 0."""
 
 
-class Transport:
+class GrpcTransport:
     def __init__(
         self,
         group: Group,
@@ -108,7 +102,7 @@ class Transport:
     # From the process.
 
     def send(self, _node: int, frame: bytes) -> None:
-        """A message of the process, in the frame in which it would go to another node."""
+        """Send a message of the process, given as the frame for another node."""
         carry = frame_of(frame[HEADER_SIZE:])
         assert isinstance(carry, MessageFrame)
         message = self._service.codecs[carry.to][carry.port].decode(carry.kind, carry.fields)
@@ -123,8 +117,8 @@ class Transport:
             notice.add_done_callback(self._notices.discard)
 
     def give_up(self) -> list[int]:
-        """Ends the open request to everybody who has not replied, and says who that was: their
-        replies will not count any more.
+        """Cancel the open requests and return the peers that have not replied; their replies no
+        longer count.
         """
         silent = sorted(self._asking)
         for task in self._asking.values():
@@ -161,8 +155,7 @@ class Transport:
             pause = min(2 * pause, LONGEST_PAUSE)
         stamp = answer.lamport_timestamp
         if not is_stamp(stamp):
-            # It is a reply all the same.  What it says of the time only moves the clock, and is
-            # left out.
+            # It is a reply all the same; only its stamp is ignored.
             self._complain("strange-stamp", peer, stamp)
             stamp = 0
         self._asking.pop(peer, None)
@@ -174,7 +167,7 @@ class Transport:
             lamport_timestamp=release.stamp,
             request_number=self.request_number % LARGEST_NUMBER,
         )
-        with suppress(grpc.aio.AioRpcError):  # nobody needs to know
+        with suppress(grpc.aio.AioRpcError):  # a notice is optional
             await self._stubs[peer].ReleaseAccess(
                 left, metadata=_metadata(number), timeout=NOTICE_SECONDS
             )
@@ -230,7 +223,7 @@ class Transport:
         return False
 
     def _complain(self, what: str, client: int, stamp: int) -> None:
-        """Once for each: whoever calls again and again shall not fill the screen."""
+        """Report each problem once, so that repeated calls do not fill the screen."""
         if (what, client) not in self._complained and len(self._complained) < MOST_COMPLAINTS:
             self._complained.add((what, client))
             self._tell(what, client=client, stamp=stamp)
@@ -245,7 +238,7 @@ def _metadata(number: int) -> tuple[tuple[str, str], ...]:
 
 
 def _number_in(metadata: Any) -> int:
-    """0 if there is none: then the message is in no record."""
+    """Return the number in the metadata, or 0: then the message is in no record."""
     for key, value in metadata or ():
         if (
             key == NUMBER

@@ -1,7 +1,7 @@
-"""What printer and client say to people, in English and Portuguese.
+"""Output of printer and client for people, in English and Portuguese.
 
-Whoever has something to say names it, with its fields (`tell("refuses", client=3)`); the words are
-here, so no other file knows in which language they are.
+Callers give the name of a message and its fields (`tell("refuses", client=3)`).  The words are here
+alone, so no other file depends on the language.
 """
 
 from __future__ import annotations
@@ -22,41 +22,38 @@ ENGLISH = {
     "waiting": "client {me} still waits for {clients}{away}",
     "away": " (not reached: {clients})",
     "unreachable": (
-        "client {client} cannot be reached at {place}; waiting until it answers, because it may be"
-        " inside"
+        "client {client} cannot be reached at {place}; waiting for it, because it may be printing"
     ),
     "fails": (
-        "client {client} at {place} answers with the error {why}, which is no reply; asking again"
+        "client {client} at {place} answers with error {why}, which is not a reply; retrying"
     ),
-    "refuses": "client {client} answers access_granted=false, which is no reply; asking again",
+    "refuses": "client {client} answers access_granted=false, which is not a reply; retrying",
     "gave-up": (
-        "WARNING: entering without the reply of {clients}; if one of them is only slow, two print"
-        " at once"
+        "WARNING: entering without the reply of {clients}; if one of them is only slow, two jobs"
+        " can overlap"
     ),
     "forgetful": (
-        "client {client} asks with stamp {stamp} after it has replied to this request: it has"
-        " restarted; it goes after this client"
+        "client {client} requests with stamp {stamp} although it has replied to this request:"
+        " it has"
+        " restarted; it waits for this client"
     ),
-    "unknown": "client {client} is not in the group and is refused",
-    "same-id": "another client has the id {client} as well and is refused",
-    "strange-stamp": (
-        "client {client} sent the stamp {stamp}, which no clock can read; it is not used"
-    ),
+    "unknown": "client {client} is not in the group: refused",
+    "same-id": "another client has the same id {client}: refused",
+    "strange-stamp": ("client {client} sent the stamp {stamp}, which is out of range: ignored"),
     "printer-away": (
-        "the printer cannot be reached at {place}; waiting until it is there, and asking nobody"
-        " before"
+        "the printer cannot be reached at {place}; waiting for it before requesting access"
     ),
     "no-printer": "the printer at {place} did not print: {why}",
     "printed": "client {me} printed {text!r} ({said})",
     "not-printed": "client {me} did not print {text!r}: {said}",
     "stays": (
-        "client {me} has printed {done} of {all} and stays to answer the others; Ctrl-C leaves"
+        "client {me} has printed {done} of {all} and keeps answering its peers; Ctrl-C exits"
     ),
     "left": "client {me} leaves; {done} of {all} printed, clock {clock}",
-    "prompt": "Type what is to be printed; an empty line shows the state, Ctrl-D leaves.",
+    "prompt": "Type a text to print it; an empty line shows the state, Ctrl-D exits.",
     "unsafe": (
-        "WARNING: --give-up {seconds} counts silence as a reply. A client that is only slow, or"
-        " inside for longer, is taken for dead, and two print at once (habemus scenario"
+        "WARNING: --give-up {seconds} counts silence as a reply. A client that is slow, or"
+        " prints for longer, is counted as dead, and two jobs can overlap (habemus scenario"
         " ra-timeout-slow)"
     ),
     "text": "text {number} of client {me}",
@@ -155,7 +152,7 @@ def _listed(clients: Sequence[int]) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """What others sent, fit for a terminal: no line ends, no control characters."""
+    """Escape line ends and control characters of received text, for a terminal."""
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
         for each in text

@@ -1,17 +1,16 @@
-"""A client that is to be tortured: takes the lock, reads a value, writes the next, and lets go,
-again and again.
+"""A client under torture: it acquires the lock, reads a value, writes the next one and releases the
+lock, in a loop.
 
     python -m habemus.torture.client ORDERS
 
 ORDERS is JSON: name, cluster (where it is), service, locks, referee (its socket), record (the file
 to write), seed.
 
-Every event is written down by itself, in one call, before anything is done about it: what the
-process has done when it is killed can be read there (`habemus.torture.history`).
+Each event is recorded in one call before the client acts, so the record is complete when the
+process is killed (`habemus.torture.history`).
 
-It looks whether it still has the lock before it begins an update, as it should, and not again
-before it writes: no client can know that it is not going to stand still between looking and
-writing.  Only if the work in between took very long it looks again, as anybody would.
+The client checks its lease before an update, as it should, but not again before the write: a client
+can be paused between a check and a write.  It checks again only if the work took very long.
 """
 
 from __future__ import annotations
@@ -29,27 +28,25 @@ from habemus.client.lease import Lease
 
 LONG_S = 10.0
 SHORT_S = (0.02, 0.3)
-"""How long a client that is in a hurry waits."""
+"""Short timeouts of requests."""
 HURRIES = 0.1
-"""How often one is."""
+"""Fraction of requests with a short timeout."""
 UPDATES = (1, 3)
-"""How many there are in a stay."""
+"""Number of updates in a stay."""
 WORK_S = (0.0005, 0.004)
 LONG_WORK_S = (0.02, 0.1)
-"""Between reading and writing; sometimes long, so that whoever wants to stop a client in the middle
-finds one.
-"""
+"""Time between reading and writing; sometimes long, so that a fault can hit a client inside."""
 LONG_WORKS = 0.03
-"""How often it is."""
+"""Fraction of updates with long work."""
 ENDLESS_WORK_S = (0.3, 2.5)
-"""And sometimes longer than it takes to elect another coordinator, or to start a node again."""
+"""Longer than an election or the restart of a node."""
 ENDLESS_WORKS = 0.004
 THINK_S = (0.0, 0.006)
 REST_S = 0.05
-"""After something has failed."""
+"""Pause after a failed request."""
 
 
-class Client:
+class TortureClient:
     def __init__(self, orders: dict[str, Any]) -> None:
         self._name: str = orders["name"]
         self._service: str = orders["service"]
@@ -78,7 +75,7 @@ class Client:
         lock = self._cluster.lock(
             name,
             timeout,
-            on_lost=lambda _: self.note("lost", "it was told", stay=stay),
+            on_lost=lambda _: self.note("lost", "notified", stay=stay),
             service=self._service,
         )
         self.note("acquire", name)
@@ -117,7 +114,7 @@ class Client:
         return accepted
 
     def _work(self, lease: Lease) -> bool:
-        """Whether there is still a point in writing."""
+        """Return whether the client still holds the lock after its work."""
         drawn = self._draw.random()
         if drawn >= ENDLESS_WORKS:
             time.sleep(self._draw.uniform(*(LONG_WORK_S if drawn < LONG_WORKS else WORK_S)))
@@ -137,4 +134,4 @@ class Client:
 
 
 if __name__ == "__main__":
-    Client(json.loads(sys.argv[1])).run()
+    TortureClient(json.loads(sys.argv[1])).run()

@@ -1,8 +1,7 @@
-"""Damage to the stable memory of a node that is down.  A node must notice each of these when it
-starts.
+"""Damage to the stable memory of a node that is down.  A node must detect all of it at its start.
 
-Only the first part of a file is damaged.  Its end may be a write that was under way when the node
-was killed, and a node need not notice that this is gone.
+Only the first part of a file is damaged.  Its end may be a write that was in progress when the node
+was killed, and a node need not detect the loss of that.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ LEAST_ZEROS = 64
 
 
 def damage(kind: str, folder: Path, draw: Random) -> str:
-    """Do what the fault of this kind does to the memory in the folder.  Return what was done."""
+    """Damage the memory in the folder by a fault of this kind.  Return a description."""
     return {"disk-cut": cut, "disk-garble": garble, "disk-lost": lose}[kind](folder, draw)
 
 

@@ -1,4 +1,4 @@
-"""What the processes of a torture wrote down, as values.  Nothing here opens a file.
+"""Records of the processes of a torture, as values.  Nothing here opens a file.
 
 All times are nanoseconds of the monotonic clock, which all processes of a machine share.  Every
 line is a JSON array.
@@ -11,7 +11,7 @@ A client's file, one for each process; `stay` counts its requests:
     [time, "read", stay]                    it begins an update: it is about to read the value
     [time, "write", stay, value]            it has read this value, and is about to write the next
     [time, "wrote", stay]                   which was accepted
-    [time, "refused", stay]                 the referee has refused the read or the write: the update did not happen
+    [time, "refused", stay]                 the referee refused the read or the write: no update
     [time, "lost", stay, why]               it has heard that the lock is lost
     [time, "release", stay]                 it leaves
 
@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 
 
 class Stay(NamedTuple):
-    """One request for a lock, and what became of it."""
+    """One request for a lock, and its outcome."""
 
     client: str
     number: int
@@ -47,10 +47,8 @@ class Stay(NamedTuple):
     answered: int | None = None  # None: the client died before it heard anything
     outcome: str = "unknown"  # granted, timeout, failed
     token: int | None = None
-    left: int | None = (
-        # when the client left, knew that it had lost the lock, or died; None if it asked in vain
-        None
-    )
+    # when the client released the lock, knew that it was lost, or died; None without a grant
+    left: int | None = None
     ending: str = ""  # release, lost, killed
 
     @property
@@ -65,7 +63,7 @@ class Stay(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A client reads a value and writes the next: one operation, if the lock is worth anything."""
+    """A client reads a value and writes the next one: atomic, if the lock works."""
 
     client: str
     stay: int
@@ -76,7 +74,7 @@ class Update(NamedTuple):
 
 
 class Access(NamedTuple):
-    """What the referee was asked for."""
+    """One read or write at the referee."""
 
     time: int
     kind: str  # read, write
@@ -92,7 +90,7 @@ class Access(NamedTuple):
         return self.client, self.stay
 
 
-class Fault(NamedTuple):
+class InjectedFault(NamedTuple):
     kind: str
     whom: str
     began: int
@@ -106,7 +104,7 @@ class History:
     stays: list[Stay] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[InjectedFault] = field(default_factory=list)
     healings: list[int] = field(default_factory=list)
     stalls: list[tuple[int, int]] = field(default_factory=list)  # from, to: of the machine itself
 
@@ -116,7 +114,7 @@ class History:
 
 
 def lines_of(text: str) -> Iterator[list[Any]]:
-    """What is whole.  A process that was killed may have left half a line, which is no event."""
+    """Yield the complete lines.  A process that was killed may have left half a line."""
     for line in text.split("\n")[:-1]:
         yield json.loads(line)
 
@@ -124,7 +122,7 @@ def lines_of(text: str) -> Iterator[list[Any]]:
 def read_client(
     client: str, lines: Iterable[list[Any]], died: int
 ) -> tuple[list[Stay], list[Update]]:
-    """What one client process did.  Whatever it had not ended when it died ended then."""
+    """Return the stays and updates of one client process.  Its death ends those that are open."""
     stays: dict[int, Stay] = {}
     updates: list[Update] = []
     begun: dict[int, int] = {}  # when the update of a stay began
@@ -163,24 +161,24 @@ def read_referee(lines: Iterable[list[Any]]) -> list[Access]:
     return [Access(*line) for line in lines]
 
 
-class Journal(NamedTuple):
-    """What the torture itself wrote down."""
+class FaultLog(NamedTuple):
+    """Record of the torture itself."""
 
-    faults: list[Fault]
+    faults: list[InjectedFault]
     healings: list[int]  # the moments at which no fault was left
     killed: dict[str, int]  # clients, and when
     stalls: list[tuple[int, int]]
 
 
-def read_journal(lines: Iterable[list[Any]]) -> Journal:
-    faults: dict[int, Fault] = {}
+def read_journal(lines: Iterable[list[Any]]) -> FaultLog:
+    faults: dict[int, InjectedFault] = {}
     healings: list[int] = []
     killed: dict[str, int] = {}
     stalls: list[tuple[int, int]] = []
     for time, what, *rest in lines:
         if what == "began":
             kind, whom, number = rest
-            faults[number] = Fault(kind, whom, time, None)
+            faults[number] = InjectedFault(kind, whom, time, None)
         elif what == "ended":
             faults[rest[0]] = faults[rest[0]]._replace(ended=time)
         elif what == "healed":
@@ -189,14 +187,14 @@ def read_journal(lines: Iterable[list[Any]]) -> Journal:
             killed[rest[0]] = time
         elif what == "stalled":
             stalls.append((rest[0], time))
-    return Journal(list(faults.values()), healings, killed, stalls)
+    return FaultLog(list(faults.values()), healings, killed, stalls)
 
 
 def history_of(
     began: int, ended: int, clients: Mapping[str, str], referee: str, faults: str
 ) -> History:
-    """From the texts of the files; those of the clients by their names.  What happened after the
-    end is left out.
+    """Build the history from the texts of the files, those of the clients by name.  Events after
+    the end are left out.
     """
 
     def events(text: str) -> Iterator[list[Any]]:

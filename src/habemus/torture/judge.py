@@ -1,23 +1,27 @@
-"""The judge: what a history says about a lock, and about what it protected.  No input, no output.
+"""The judge: the violations that a history shows, of the lock and of the resource.  No input, no
+output.
 
-*Two believe.*  A client believes that it is inside from the moment at which it heard of its grant until it leaves, hears that the
-lock is lost, or dies.  Two such times of different clients that overlap are a violation of ME1.
+*Overlaps.*  A client believes that it holds the lock from the moment at which it heard of its grant
+until it releases it, hears that it is lost, or dies.  Two such times of different clients that
+overlap are a violation of ME1.
 
-*Calm.*  With leases two may believe if one of them was paused.  In calm time they may not: an overlap there is a violation of ME1 with
-leases as well.  Calm is when no fault that excuses an overlap is active, and the last one is longer ago than a lease lasts.  If the
-card says that only processes that stand still can break ME1, only faults that hit clients excuse; else every fault does.
+*Calm.*  With leases, two clients may believe to hold the lock if one of them was paused.  In calm
+time they may not: an overlap there is a violation of ME1 with leases as well.  Calm time begins one
+lease after the last fault that excuses an overlap.  If the card says that only paused processes can
+break ME1, only faults that hit clients excuse an overlap; else every fault does.
 
-*Stale writes.*  A write is stale if another stay has written since the stay it belongs to wrote or was let in with a smaller token.
-The resource must have refused it (FENCE).  What was accepted is judged by who wrote, too, and not by tokens alone, so that
-tokens that are given twice are found out.
+*Stale writes.*  A write is stale if another stay has written since the stay of the write, or if its
+token is smaller than one that was accepted.  The resource must refuse it (FENCE).  Accepted writes
+are judged by their clients as well, not by tokens alone, so that duplicate tokens are found.
 
-*Lost updates.*  Every write says on which value it builds.  If that is not the value that was there, somebody's update is lost.
+*Lost updates.*  Every write names the value on which it builds.  If that is not the current value,
+an update is lost.
 
-*Tokens.*  A client that asked after another one had been let in has a larger token, and no two have the same.  Without leases, and with
-them in calm time, tokens also increase in the order in which clients hear of their grants.  A client shows the referee the token that
-it was granted.
+*Tokens.*  A client that asked after another one had been granted the lock has a larger token, and
+tokens are unique.  Without leases, and in calm time with leases, tokens also increase in the order
+in which clients hear of their grants.  A client shows the referee the token that it was granted.
 
-*Order.*  The grants, and the updates, could have happened one after the other (`linearise`).
+*Order.*  Grants and updates are linearisable (`linearise`).
 """
 
 from __future__ import annotations
@@ -32,43 +36,46 @@ from habemus.core.properties import Finding, Verdict, worst
 from habemus.problems.fencing import FENCE
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
 from habemus.torture.history import Access, History, Stay
-from habemus.torture.linearise import Counter, Entry, Lock, Operation, Outcome, linearise
+from habemus.torture.linearise import (
+    Counter,
+    LockEntry,
+    LockModel,
+    Operation,
+    OrderOutcome,
+    linearise,
+)
 from habemus.torture.schedule import KINDS, outlasting
 
 FEWEST_GRANTS = 100
-"""A run with fewer shows nothing."""
+"""A run with fewer grants is undecided."""
 PATIENCE_S = 30.0
-"""So long after everything was healed somebody must have been let in, or nobody can tell whether
-anybody ever will be.
-"""
+"""Without a grant for so long after a healing, progress is undecided."""
 NS = 1_000_000_000
 
 Window = tuple[int, int]
-"""From, to."""
+"""Start and end."""
 
 
-class Claim(NamedTuple):
-    """What is held against the history."""
+class TortureClaim(NamedTuple):
+    """Claims of the algorithm that the history is judged by."""
 
     excludes: bool  # ME1 is claimed, and there are no leases
     progresses: bool  # ME2 is claimed
     has_tokens: bool
     is_fenced: bool  # the referee checks them
     faults: tuple[str, ...]  # the kinds that were asked for
-    beyond: tuple[str, ...] = ()  # those of them that the card does not claim to stand
+    beyond: tuple[str, ...] = ()  # those of them that the card does not claim to tolerate
     lease_s: float = 0.0  # 0: there are none
-    excuses: tuple[str, ...] = tuple(
-        KINDS
-    )  # the kinds of fault by which, with leases, two may believe
+    excuses: tuple[str, ...] = tuple(KINDS)  # kinds that, with leases, excuse an overlap
 
     @property
     def counts_me1(self) -> bool:
-        """Where nobody checks tokens, everything depends on nobody being inside beside another."""
+        """Return whether ME1 counts: always, unless leases and checked tokens replace it."""
         return self.excludes or not (self.has_tokens and self.is_fenced)
 
     @property
     def counts_calm(self) -> bool:
-        """Whether ME1 is judged in calm time only."""
+        """Return whether ME1 is judged in calm time only."""
         return bool(self.lease_s) and not self.counts_me1
 
 
@@ -77,7 +84,7 @@ class Judgement:
     seconds: float
     faults: dict[str, int]
     grants: int
-    unknown: int  # requests and writes whose outcome nobody knows
+    unknown: int  # requests and writes with unknown outcome
     overlaps: list[tuple[Stay, Stay]]
     calm_overlaps: list[tuple[Stay, Stay]]  # those of them in calm time
     calm_s: float
@@ -88,9 +95,9 @@ class Judgement:
     regressions: list[tuple[Stay, Stay]]
     duplicates: list[tuple[Stay, Stay]]
     mismatches: list[tuple[Stay, Access]]  # the token of the grant, and another one at the referee
-    lock_order: Outcome
-    token_order: Outcome
-    update_order: Outcome
+    lock_order: OrderOutcome
+    token_order: OrderOutcome
+    update_order: OrderOutcome
     longest_outage_s: float
     first_grants_s: list[float]  # after each healing
     findings: list[Finding] = field(default_factory=list)
@@ -143,7 +150,7 @@ class Judgement:
         }
 
 
-def judge(history: History, claim: Claim) -> Judgement:
+def judge(history: History, claim: TortureClaim) -> Judgement:
     grants = history.grants
     writes = [each for each in history.accesses if each.kind == "write"]
     calm = calm_windows(history, claim)
@@ -194,7 +201,7 @@ def judge(history: History, claim: Claim) -> Judgement:
     return judgement
 
 
-# What is looked for.
+# Searching the history.
 
 
 def by_lock(stays: Iterable[Stay]) -> list[list[Stay]]:
@@ -205,7 +212,7 @@ def by_lock(stays: Iterable[Stay]) -> list[list[Stay]]:
 
 
 def overlaps(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
-    """Every pair of stays in which two believed that they were inside at one time."""
+    """Return every pair of stays whose clients believed to hold the lock at the same time."""
     found = []
     for stays in by_lock(grants):
         inside: list[Stay] = []
@@ -217,13 +224,14 @@ def overlaps(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
 
 
 def _together(one: Stay, other: Stay) -> Window:
-    """The time in which both believed, the second of which was let in later."""
+    """Return the time in which both clients believed to hold the lock."""
     return _let_in(other), min(_left(one), _left(other))
 
 
-def calm_windows(history: History, claim: Claim) -> list[Window]:
-    """The times in which no fault is an excuse, nor was for the time of a lease.  A stall of the
-    machine always is one.
+def calm_windows(history: History, claim: TortureClaim) -> list[Window]:
+    """Return the times in which no fault excuses an overlap, nor did within the last lease.
+
+    A stall of the machine always excuses one.
     """
     aftermath = round(outlasting(claim.lease_s) * NS)
     excuses = [fault for fault in history.faults if fault.kind in claim.excuses]
@@ -260,7 +268,7 @@ def _left(stay: Stay) -> int:
 
 
 def stale_writes(writes: Sequence[Access]) -> list[Access]:
-    """Accepted, although somebody who came later had written before."""
+    """Return the accepted writes that came after a write of a later holder."""
     found = []
     newest: dict[str, int] = {}
     last: dict[str, tuple[str, int]] = {}
@@ -281,7 +289,7 @@ def stale_writes(writes: Sequence[Access]) -> list[Access]:
 
 
 def lost_updates(writes: Sequence[Access]) -> list[Access]:
-    """Accepted, and built on a value that was not there any more."""
+    """Return the accepted writes that build on an outdated value."""
     found = []
     values: dict[str, int] = {}
     for write in writes:
@@ -296,7 +304,7 @@ def lost_updates(writes: Sequence[Access]) -> list[Access]:
 def regressions(
     grants: Sequence[Stay], hears_at_once: Callable[[Stay], bool] = lambda _: False
 ) -> list[tuple[Stay, Stay]]:
-    """Grants without a larger token than one before.
+    """Return grants whose token is not larger than that of an earlier grant.
 
     Another grant came before if its client had heard of it when this one was asked for.  If clients
     hear of their grants at once, it is enough that the other client heard first.
@@ -336,7 +344,7 @@ def duplicates(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
 
 
 def mismatches(grants: Sequence[Stay], accesses: Sequence[Access]) -> list[tuple[Stay, Access]]:
-    """Accesses with another token than that of the grant, of which the first of each stay counts."""
+    """Return the first access of each stay that shows another token than the granted one."""
     granted = {(stay.client, stay.number): stay for stay in grants}
     found: dict[tuple[str, int], tuple[Stay, Access]] = {}
     for access in accesses:
@@ -346,18 +354,18 @@ def mismatches(grants: Sequence[Stay], accesses: Sequence[Access]) -> list[tuple
     return list(found.values())
 
 
-def lock_order(grants: Sequence[Stay], *, is_leased: bool) -> Outcome:
+def lock_order(grants: Sequence[Stay], *, is_leased: bool) -> OrderOutcome:
     outcomes = []
     for stays in by_lock(grants):
         operations = [
-            Operation(stay.asked, stay.answered, Entry(stay.token, _left(stay)), str(stay))
+            Operation(stay.asked, stay.answered, LockEntry(stay.token, _left(stay)), str(stay))
             for stay in stays
         ]
-        outcomes.append(linearise(operations, Lock(is_leased=is_leased)))
-    return _worst(outcomes, "nobody was let in")
+        outcomes.append(linearise(operations, LockModel(is_leased=is_leased)))
+    return _worst(outcomes, "no grants")
 
 
-def update_order(history: History) -> Outcome:
+def update_order(history: History) -> OrderOutcome:
     locks: dict[str, list[Operation]] = {}
     for each in history.updates:
         title = (
@@ -367,24 +375,20 @@ def update_order(history: History) -> Outcome:
         locks.setdefault(each.lock, []).append(
             Operation(each.invoked, each.returned, each.value, title)
         )
-    return _worst(
-        [linearise(operations, Counter()) for operations in locks.values()], "nobody wrote"
-    )
+    return _worst([linearise(operations, Counter()) for operations in locks.values()], "no writes")
 
 
-def _worst(outcomes: list[Outcome], none: str) -> Outcome:
+def _worst(outcomes: list[OrderOutcome], none: str) -> OrderOutcome:
     order = (Verdict.VIOLATED, Verdict.UNDECIDED, Verdict.HOLDS)
     return min(
         outcomes,
         key=lambda each: order.index(each.verdict),
-        default=Outcome(Verdict.UNDECIDED, none),
+        default=OrderOutcome(Verdict.UNDECIDED, none),
     )
 
 
 def longest_outage(stays: Sequence[Stay]) -> int:
-    """The longest time for which somebody waited for a lock and nobody was let in; what passes
-    while nobody waits does not count.
-    """
+    """Return the longest time without a grant while a client was waiting."""
     longest = 0
     for each in by_lock(stays):
         changes = [(stay.asked, 0, 1) for stay in each]
@@ -403,9 +407,7 @@ def longest_outage(stays: Sequence[Stay]) -> int:
 
 
 def first_grants(grants: Sequence[Stay], healings: Sequence[int], ended: int) -> list[int]:
-    """How long after each healing the first was let in; for the last one, if nobody was, up to the
-    end.
-    """
+    """Return the time from each healing to the first grant after it, or to the end."""
     let_in = sorted(_let_in(stay) for stay in grants)
     found = []
     index = 0
@@ -416,22 +418,24 @@ def first_grants(grants: Sequence[Stay], healings: Sequence[int], ended: int) ->
     return found
 
 
-# What follows from it.
+# Verdicts.
 
 
 def _calm_me1(found: Judgement) -> Finding:
-    """With leases: what two believe near a fault does not count."""
+    """Judge ME1 with leases: overlaps near a fault do not count."""
     if found.calm_overlaps:
         return Finding(
-            ME1.name, Verdict.VIOLATED, f"without an excuse {_overlapping(found.calm_overlaps)}"
+            ME1.name, Verdict.VIOLATED, f"in calm time {_overlapping(found.calm_overlaps)}"
         )
     if not found.calm_s:
         return Finding(
-            ME1.name, Verdict.UNDECIDED, "there was always a fault that excuses an overlap"
+            ME1.name,
+            Verdict.UNDECIDED,
+            "no calm time: there was always a fault that excuses an overlap",
         )
     why = (
-        f"no two at one time in {found.calm_s:.0f} s; {len(found.overlaps)} overlaps near faults"
-        " that excuse them"
+        f"no overlap in {found.calm_s:.0f} s of calm time; {len(found.overlaps)} overlaps near"
+        " faults that excuse them"
     )
     return Finding(ME1.name, Verdict.HOLDS, why)
 
@@ -439,10 +443,10 @@ def _calm_me1(found: Judgement) -> Finding:
 def _overlapping(pairs: Sequence[tuple[Stay, Stay]]) -> str:
     began, ended = _together(*pairs[0])
     first = f"first {pairs[0][0]} and {pairs[0][1]}, for {(ended - began) / 1e6:.1f} ms"
-    return f"{len(pairs)} times two believed that they were inside, {first}"
+    return f"{len(pairs)} times two clients held the lock, {first}"
 
 
-def _me1(found: Judgement, claim: Claim) -> Finding:
+def _me1(found: Judgement, claim: TortureClaim) -> Finding:
     if claim.counts_calm:
         return _calm_me1(found)
     reasons = []
@@ -451,9 +455,7 @@ def _me1(found: Judgement, claim: Claim) -> Finding:
     if found.lost and not (claim.has_tokens and claim.is_fenced):
         reasons.append(f"{len(found.lost)} updates were lost")
     if found.stale and not (claim.has_tokens and claim.is_fenced):
-        reasons.append(
-            f"{len(found.stale)} writes came after those of somebody who was let in later"
-        )
+        reasons.append(f"{len(found.stale)} writes came after a write of a later holder")
     orders = (found.lock_order, found.update_order) if claim.counts_me1 else ()
     reasons += [order.why for order in orders if order.verdict is Verdict.VIOLATED]
     if reasons:
@@ -461,7 +463,7 @@ def _me1(found: Judgement, claim: Claim) -> Finding:
     for order in orders:
         if order.verdict is Verdict.UNDECIDED:
             return Finding(ME1.name, Verdict.UNDECIDED, order.why)
-    return Finding(ME1.name, Verdict.HOLDS, f"{found.grants} grants, no two at one time")
+    return Finding(ME1.name, Verdict.HOLDS, f"{found.grants} grants, no overlap")
 
 
 def _fence(found: Judgement) -> Finding:
@@ -475,12 +477,12 @@ def _fence(found: Judgement) -> Finding:
     if found.lost:
         write = found.lost[0]
         reasons.append(
-            f"{len(found.lost)} updates were lost, first when client {write.client} wrote what it"
-            f" had made from {write.value}"
+            f"{len(found.lost)} updates were lost, first when client {write.client} wrote on top"
+            f" of the outdated value {write.value}"
         )
     for pairs, title in (
-        (found.regressions, "no larger token than one before"),
-        (found.duplicates, "the same token as another one"),
+        (found.regressions, "a token not larger than an earlier one"),
+        (found.duplicates, "a duplicate token"),
     ):
         if pairs:
             reasons.append(
@@ -489,7 +491,7 @@ def _fence(found: Judgement) -> Finding:
     if found.mismatches:
         stay, access = found.mismatches[0]
         reasons.append(
-            f"{len(found.mismatches)} stays showed another token, first {stay} showed"
+            f"{len(found.mismatches)} stays showed a token not granted to them, first {stay} showed"
             f" {access.token}"
         )
     orders = (found.token_order, found.update_order)
@@ -508,24 +510,24 @@ def _fence(found: Judgement) -> Finding:
 
 def _progress(found: Judgement, history: History) -> Finding:
     if found.first_grants_s and max(found.first_grants_s) >= PATIENCE_S:
-        why = f"nobody was let in for {max(found.first_grants_s):.0f} s after everything was healed"
+        why = f"no grant for {max(found.first_grants_s):.0f} s after all faults were healed"
         return Finding(ME2_DEADLOCK.name, Verdict.UNDECIDED, why)
     if not found.first_grants_s:
         return Finding(
-            ME2_DEADLOCK.name, Verdict.UNDECIDED, "nothing was healed, so nothing was shown"
+            ME2_DEADLOCK.name, Verdict.UNDECIDED, "no fault was healed, so progress was not tested"
         )
     why = (
-        f"after each of {len(history.healings)} healings somebody was let in, within"
+        f"after each of {len(history.healings)} healings there was a grant within"
         f" {max(found.first_grants_s):.2f} s"
     )
     return Finding(ME2_DEADLOCK.name, Verdict.HOLDS, why)
 
 
-def _lacking(found: Judgement, history: History, claim: Claim) -> str:
-    """Why the run shows nothing, if it does not."""
+def _lacking(found: Judgement, history: History, claim: TortureClaim) -> str:
+    """Return why the run is undecided, or an empty text."""
     if found.grants < FEWEST_GRANTS:
-        return f"{found.grants} grants are too few to show anything; it takes {FEWEST_GRANTS}"
+        return f"only {found.grants} grants; a verdict needs {FEWEST_GRANTS}"
     if len({stay.client.partition(".")[0] for stay in history.grants}) < 2:
-        return "only one client was ever let in"
+        return "only one client was ever granted the lock"
     missing = [kind for kind in claim.faults if not found.faults.get(kind)]
-    return f"there was no fault of the kind {', '.join(missing)}" if missing else ""
+    return f"no fault of kind {', '.join(missing)} occurred" if missing else ""

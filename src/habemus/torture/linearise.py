@@ -1,4 +1,4 @@
-"""Is there an order in which concurrent operations could have happened one after the other?
+"""Linearisability: search for a sequential order of concurrent operations.
 
 The search of Wing and Gong (Testing and verifying concurrent objects, JPDC 17, 1993) with the
 memory that Lowe added to it: an operation may come next if it was invoked before every other that
@@ -9,7 +9,7 @@ An operation whose outcome is unknown, because its client died, may have taken e
 since, or never.  Those with the same effect are interchangeable, so the one that was invoked first
 is tried for all of them.
 
-The number of steps is limited, and a search that was cut off has shown nothing.
+The number of steps is limited; a search that reaches the limit is undecided.
 """
 
 from __future__ import annotations
@@ -22,36 +22,37 @@ from typing import Any, NamedTuple, Protocol
 from habemus.core.properties import Verdict
 
 STEPS_EACH = 20
-"""How many steps the search may make for each operation."""
+"""Limit of search steps for each operation."""
 
 
 class Operation(NamedTuple):
     invoked: int
-    returned: int | None  # None: nobody knows whether it took effect
+    returned: int | None  # None: unknown whether it took effect
     action: Any
     title: str = ""
 
 
-class Model(Protocol):
-    """What an object does when operations come one after the other."""
+class SequentialModel(Protocol):
+    """Sequential specification of an object."""
 
     @property
     def initial(self) -> Hashable: ...
 
     def apply(self, state: Any, action: Any, latest: float) -> Hashable | None:
-        """The next state, or None if the action cannot come next.  It took effect at `latest` at
-        the latest.
+        """Return the next state, or None if the action cannot come next.
+
+        The action took effect at `latest` or before.
         """
         ...
 
 
-class Outcome(NamedTuple):
+class OrderOutcome(NamedTuple):
     verdict: Verdict
     why: str
 
 
 class _Point(NamedTuple):
-    """How far an order has come."""
+    """A partial order: the operations placed so far."""
 
     first: int  # everything before it has been placed
     beyond: frozenset[int]  # and these
@@ -59,12 +60,14 @@ class _Point(NamedTuple):
     state: Hashable
 
 
-def linearise(operations: Sequence[Operation], model: Model, limit: int | None = None) -> Outcome:
+def linearise(
+    operations: Sequence[Operation], model: SequentialModel, limit: int | None = None
+) -> OrderOutcome:
     return _Search(operations, model).outcome(limit or 1_000 + STEPS_EACH * len(operations))
 
 
 class _Search:
-    def __init__(self, operations: Sequence[Operation], model: Model) -> None:
+    def __init__(self, operations: Sequence[Operation], model: SequentialModel) -> None:
         self._model = model
         self._known = sorted(
             (each for each in operations if each.returned is not None),
@@ -76,7 +79,7 @@ class _Search:
         ):
             self._unknown.setdefault(each.action, []).append(each.invoked)
 
-    def outcome(self, limit: int) -> Outcome:
+    def outcome(self, limit: int) -> OrderOutcome:
         start = _Point(0, frozenset(), (), self._model.initial)
         seen = {start}
         deepest = start
@@ -89,9 +92,9 @@ class _Search:
             if point in seen:
                 continue
             if point.first == len(self._known):
-                return Outcome(Verdict.HOLDS, f"{len(self._known)} operations have an order")
+                return OrderOutcome(Verdict.HOLDS, f"{len(self._known)} operations have an order")
             if len(seen) >= limit:
-                return Outcome(
+                return OrderOutcome(
                     Verdict.UNDECIDED,
                     f"no order of {len(self._known)} operations was found in {limit} steps",
                 )
@@ -100,16 +103,16 @@ class _Search:
                 deepest = point
             stack.append(self._next(point))
         if not self._known:
-            return Outcome(Verdict.HOLDS, "there was nothing to order")
-        return Outcome(
+            return OrderOutcome(Verdict.HOLDS, "no operation to order")
+        return OrderOutcome(
             Verdict.VIOLATED,
             "no order explains"
             f" {self._known[deepest.first].title or self._known[deepest.first].action}",
         )
 
     def _next(self, point: _Point) -> Iterator[_Point]:
-        """The points that one more operation leads to; known operations first, for the unknown ones
-        are needed rarely.
+        """Yield the points after one more operation; known operations first, because unknown ones
+        are rarely needed.
         """
         open_ones, latest = self._open(point)
         for index in open_ones:
@@ -126,8 +129,8 @@ class _Search:
                     yield _Point(point.first, point.beyond, counted, state)
 
     def _open(self, point: _Point) -> tuple[list[int], float]:
-        """Which known operations may come next, those that returned first at the front; and before
-        when that was.
+        """Return the known operations that may come next, sorted by return time, and the latest
+        time at which they took effect.
         """
         latest: float = inf
         found: list[tuple[int, int]] = []
@@ -151,29 +154,29 @@ class _Search:
         return _Point(first, frozenset(beyond), point.taken, state)
 
 
-# What is looked at.
+# Models.
 
 
-class Entry(NamedTuple):
-    """Somebody is let in."""
+class LockEntry(NamedTuple):
+    """A grant."""
 
     token: int | None
-    left: int  # when that one left, at the earliest
+    left: int  # when the holder left, at the earliest
 
 
-class Lock:
-    """A lock: the next is let in after the one before has left, unless leases run out, and with a
+class LockModel:
+    """A lock: each grant comes after the release of the one before, unless leases expire, and has a
     larger token.
 
-    A client that died while it waited may have been let in for a moment.  That only keeps others
-    out, so whatever order there is with such an entry, there is one without.
+    A client that died while it waited may have been granted the lock for a moment.  Such a grant
+    only excludes others, so an order with it implies an order without it.
     """
 
     def __init__(self, *, is_leased: bool) -> None:
         self._is_leased = is_leased
-        self.initial: Entry = Entry(None, 0)
+        self.initial: LockEntry = LockEntry(None, 0)
 
-    def apply(self, state: Entry, action: Entry, latest: float) -> Entry | None:
+    def apply(self, state: LockEntry, action: LockEntry, latest: float) -> LockEntry | None:
         if not self._is_leased and state.left > latest:
             return None
         if action.token is not None and state.token is not None and action.token <= state.token:

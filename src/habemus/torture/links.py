@@ -1,17 +1,16 @@
 """Links that can be cut: a proxy in between.
 
 A node sends to a peer on a connection that it has dialled itself, and hears nothing on it but the
-handshake.  So there is one listening socket for each pair of sender and receiver, and what is done
-to it is done to one direction.  A client has one for each node, and what is done to that is done to
-both directions.
+handshake.  So there is one listening socket for each pair of sender and receiver, and a fault on it
+hits one direction.  A client has one for each node, and a fault on that hits both directions.
 
-    hold       nothing passes, in the connections that there are and in new ones; when it ends, what has waited goes on
-    refuse     connections break, with what is under way, and new ones are not to be had
-    lag        what passes is late, in order
-    break_off  connections break once, with what is under way
+    hold       nothing passes, in open and new connections; afterwards the waiting bytes are sent
+    refuse     connections break and lose the bytes in flight; new connections are refused
+    lag        bytes are delayed, in order
+    break_off  connections break once and lose the bytes in flight
 
-A proxy on top of TCP cannot lose a byte in the middle of a connection, and neither can a network:
-the kernels would send it again.
+A proxy on top of TCP cannot lose a byte in the middle of a connection.  Neither can a network,
+because the kernel retransmits it.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ BUFFER_LIMIT = 1 << 20
 """Bytes that wait in one direction before the sender is made to wait."""
 
 
-class Link:
-    """From one node to another, or from a client to a node."""
+class ProxyLink:
+    """A link from one node to another, or from a client to a node."""
 
     def __init__(self, port: int) -> None:
         self.port = port  # of the receiver
         self.lag_s: Callable[[], float] | None = None
-        self.connections: set[_Connection] = set()
+        self.connections: set[_ProxyConnection] = set()
         self._server: asyncio.Server | None = None
         self._holds = 0
         self._refusals = 0
 
     async def listen(self) -> int:
-        """Says at which port."""
+        """Listen on a free port and return it."""
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: _Connection(self).near, "127.0.0.1", 0
+            lambda: _ProxyConnection(self).near, "127.0.0.1", 0
         )
         port: int = self._server.sockets[0].getsockname()[1]
         return port
@@ -48,9 +47,9 @@ class Link:
     def close(self) -> None:
         if self._server is not None:
             self._server.close()
-        self.refuse()  # those that are on their way in, too
+        self.refuse()  # connections that are being made, too
 
-    # What can be done to it.  Two cuts may overlap: it passes again when both have ended.
+    # Faults.  Two cuts may overlap: bytes pass again when both have ended.
 
     def hold(self) -> None:
         self._holds += 1
@@ -82,9 +81,9 @@ class Link:
 
 
 class _End(asyncio.Protocol):
-    """One end of a connection, with what has come in there and not gone out at the other end yet."""
+    """One end of a connection, with the bytes received there and not yet sent at the other end."""
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: _ProxyConnection) -> None:
         self._connection = connection
         self.transport: asyncio.Transport | None = None
         self.is_lost = False
@@ -93,9 +92,8 @@ class _End(asyncio.Protocol):
         self.waits = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(
-            asyncio.Transport, transport
-        )  # that of uvloop does not derive from it
+        # uvloop's transport does not derive from asyncio.Transport
+        self.transport = cast(asyncio.Transport, transport)
         found = self.transport.get_extra_info("socket")
         if found is not None:
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -117,10 +115,9 @@ class _End(asyncio.Protocol):
         self._connection.flush()
 
     def pass_on(self, far: _End, now: float) -> float | None:
-        """Hands over what may go out now; says when there will be more."""
-        if (
-            far.transport is None or far.is_lost or far.transport.is_closing()
-        ):  # nobody takes it any more, and the other end hears of that
+        """Send the bytes that are due; return when the next ones are."""
+        # If the receiver is gone, the sender's connection breaks as well.
+        if far.transport is None or far.is_lost or far.transport.is_closing():
             self.waiting.clear()
             if self.transport is not None:
                 self.transport.abort()
@@ -142,8 +139,8 @@ class _End(asyncio.Protocol):
         return self.waiting[0][0] if self.waiting else None
 
 
-class _Connection:
-    def __init__(self, link: Link) -> None:
+class _ProxyConnection:
+    def __init__(self, link: ProxyLink) -> None:
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -173,8 +170,8 @@ class _Connection:
         return 0.0 if lag is None else self._loop.time() + lag()
 
     def flush(self) -> None:
-        """Passes on what can be passed on, the end of one side too.  While the link is held nobody
-        hears of anything.
+        """Pass on bytes that are due, and the end of either side.  Nothing passes while the link is
+        held.
         """
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""What is to be done to which algorithm, and what the algorithm's card says of it."""
+"""Parameters of a torture, and the claims of the algorithm's card."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from habemus.problems.fencing import Granted
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.peers.membership import irreplaceable
-from habemus.torture.judge import Claim
+from habemus.torture.judge import TortureClaim
 from habemus.torture.schedule import (
     DAMAGE_KINDS,
     FEWEST_REPLACING,
@@ -31,7 +31,7 @@ USUAL = ("kill", "pause", "cut")
 
 
 class BadPlan(ValueError):
-    """A torture that cannot be meant."""
+    """Invalid parameters of a torture."""
 
 
 def tolerated(assumes: Assumptions, over: str) -> set[str]:
@@ -65,14 +65,14 @@ def links_for(assumes: Assumptions) -> str:
 
 
 def kinds_of(words: Iterable[str]) -> tuple[str, ...]:
-    """`kill` is `kill-node` and `kill-client`, and so on."""
+    """Return the kinds of fault that the words name; `kill` is `kill-node` and `kill-client`."""
     found: list[str] = []
     for word in words:
         if word not in GROUPS and word not in KINDS:
             known = [*GROUPS, *(kind for kind in KINDS if kind not in GROUPS)]
             near = difflib.get_close_matches(word, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise BadPlan(f"there is no fault {word!r}; {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"faults: {', '.join(known)}"
+            raise BadPlan(f"unknown fault {word!r}; {hint}")
         found += GROUPS.get(word, (word,))
     return tuple(dict.fromkeys(found))
 
@@ -88,7 +88,7 @@ class Plan:
     options: tuple[str, ...]
     over: str
     locks: int
-    claim: Claim
+    claim: TortureClaim
 
     @property
     def lease_s(self) -> float:
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def names(self) -> list[str]:
-        """Of the locks."""
+        """Names of the locks."""
         return [f"lock-{number}" for number in range(1, self.locks + 1)]
 
     def plain(self) -> dict[str, object]:
@@ -124,11 +124,13 @@ class Plan:
         found = []
         if self.claim.beyond:
             found.append(
-                f"the card of {self.algorithm} does not claim to stand"
+                f"the card of {self.algorithm} does not claim to tolerate"
                 f" {', '.join(self.claim.beyond)}"
             )
         if self.claim.is_fenced and not self.claim.has_tokens:
-            found.append(f"{self.algorithm} gives no tokens, so the referee has nothing to check")
+            found.append(
+                f"{self.algorithm} has no fencing tokens, so the referee cannot check them"
+            )
         return found
 
 
@@ -145,26 +147,24 @@ def plan_of(
     locks: int = 1,
     is_fenced: bool = True,
 ) -> Plan:
-    """Without faults, those of the usual ones that the algorithm's card claims to stand."""
+    """Return a plan.  Default faults: the usual ones that the card claims to tolerate."""
     entry = find(_from_anywhere(algorithm))
     if not issubclass(entry.algorithm, Mutex):
-        raise BadPlan(
-            f"{algorithm} is no algorithm for mutual exclusion, and a torture is about locks"
-        )
+        raise BadPlan(f"{algorithm} is not a mutual exclusion algorithm; torture tests locks")
     if over is None:
         over = links_for(entry.assumes)
     elif over == RAW:
         over = ""
     elif over not in LINKS:
-        raise BadPlan(f"there are no links {over}; there are {', '.join(LINKS)} and {RAW}")
+        raise BadPlan(f"unknown links {over!r}; use {', '.join(LINKS)} or {RAW}")
     allowed = tolerated(entry.assumes, over)
     kinds = (
         kinds_of(faults) if faults else tuple(kind for kind in kinds_of(USUAL) if kind in allowed)
     )
     if not kinds:
         raise BadPlan(
-            f"the card of {algorithm} claims to stand none of {', '.join(USUAL)}; name the faults"
-            " yourself"
+            f"the card of {algorithm} claims to tolerate none of {', '.join(USUAL)}; choose faults"
+            " with --faults"
         )
     chosen = live_options(entry.name, options)
     services = services_of(
@@ -173,7 +173,7 @@ def plan_of(
     if not set(DAMAGE_KINDS).isdisjoint(kinds):
         _check_replacing(algorithm, services, nodes)
     lease_s = _lease_s(services[-1])
-    claim = Claim(
+    claim = TortureClaim(
         excludes="ME1" in entry.box.ensures and not lease_s,
         progresses="ME2" in entry.box.ensures,
         has_tokens=any(issubclass(each, Granted) for each in entry.algorithm.indications),
@@ -187,21 +187,22 @@ def plan_of(
 
 
 def _from_anywhere(algorithm: str) -> str:
-    """The nodes have another working folder, and a user's own file is found by its path."""
+    """Make the path of a user's file absolute: the nodes have another working folder."""
     path, colon, name = algorithm.rpartition(":")
     return f"{Path(path).absolute()}:{name}" if colon and path.endswith(".py") else algorithm
 
 
 def _check_replacing(algorithm: str, services: Sequence[Service], nodes: int) -> None:
-    """Refuse damage to memories from which no node could come back."""
+    """Raise BadPlan for damage from which a node could not recover."""
     damage = f"{', '.join(DAMAGE_KINDS)} (a part of disk)"
     if nodes < FEWEST_REPLACING:
         raise BadPlan(
-            f"{damage} need {FEWEST_REPLACING} nodes or more, not {nodes}; disk-full does not"
+            f"{damage} need at least {FEWEST_REPLACING} nodes, and --nodes is {nodes}; disk-full"
+            " does not"
         )
     if any(irreplaceable(services, node) for node in range(1, nodes + 1)):
         raise BadPlan(
-            f"{algorithm} has no way back for a node that lost its memory, as {damage} need;"
+            f"{algorithm} cannot replace a node that lost its memory, which {damage} need;"
             " disk-full does not"
         )
 

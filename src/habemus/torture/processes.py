@@ -1,5 +1,5 @@
-"""The processes of a torture: nodes, clients and the referee, each in a session of its own, and
-none of them outlives it.
+"""The processes of a torture: nodes, clients and the referee.  Each has its own session, and none
+outlives the torture.
 """
 
 from __future__ import annotations
@@ -20,23 +20,21 @@ from time import monotonic
 from habemus.torture.plan import LOCKS, Plan
 
 READY_S = 30.0
-"""Within which a process must have said that it is ready."""
+"""Timeout for the start of a process."""
 TAKES_PART_S = 60.0
-"""Within which a node that was replaced has heard from all the others."""
+"""Timeout for a replaced node to take part."""
 LOOK_S = 0.05
 PORTS = (10_000, 30_000)
-"""Below those that the kernel gives to outgoing connections: a node that is down must find its port
-free when it comes back.
-"""
+"""Below the ephemeral ports of the kernel, so that a node finds its port free when it restarts."""
 _PR_SET_PDEATHSIG = 1
 
 
 class DidNotStart(RuntimeError):
-    """A process ended, or said nothing, before it was ready."""
+    """A process ended or timed out before it was ready."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Not by the seed: another torture with the same one may be going on."""
+    """Return free ports, independent of the seed: another torture may use the same seed."""
     draw = SystemRandom()
     found: list[int] = []
     while len(found) < count:
@@ -52,16 +50,13 @@ def free_ports(count: int) -> list[int]:
 
 
 def _end_with_parent() -> None:
-    """The kernel ends the process when the torture ends, however it ends; a process that is
-    stopped, too.
-    """
+    """Let the kernel kill this process when the torture ends, even if it is stopped."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-_LIBC = (
-    ctypes.CDLL(None) if sys.platform == "linux" else None
-)  # loaded here, because little is safe between fork and exec
+# loaded here, because little is safe between fork and exec
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Child:
@@ -75,7 +70,7 @@ class Child:
         self.log = log
         self._says_ready = says_ready
         self._process: asyncio.subprocess.Process | None = None
-        self.was_told = True  # to end, or it was never there: nobody is to wonder that it is not
+        self.may_be_down = True  # its end is expected
 
     @property
     def pid(self) -> int:
@@ -108,7 +103,7 @@ class Child:
                 start_new_session=True,
                 preexec_fn=_end_with_parent,
             )
-        self.was_told = may_end
+        self.may_be_down = may_end
         if self._says_ready:
             assert self._process.stdout is not None
             try:
@@ -122,20 +117,20 @@ class Child:
 
     def last_words(self) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "its log is empty"
 
     def signal(self, number: int) -> None:
         if self.is_up:
             os.kill(self.pid, number)
 
     async def kill(self) -> None:
-        self.was_told = True
+        self.may_be_down = True
         if self._process is not None:
             self.signal(signal.SIGKILL)
             await self._process.wait()
 
     async def ended(self, seconds: float) -> bool:
-        """Whether it ends by itself in that time."""
+        """Return whether the process ends by itself in that time."""
         assert self._process is not None
         try:
             await asyncio.wait_for(self._process.wait(), seconds)
@@ -160,9 +155,7 @@ class NodeProcess(Child):
         super().__init__(command, folder, folder / f"node-{number}.log", says_ready=True)
 
     async def replace(self) -> bool:
-        """Start it in the place of itself, whose memory is lost.  Return whether it takes part in
-        time.
-        """
+        """Start the node with --replace.  Return whether it takes part in time."""
         start = self.log.stat().st_size
         await self.start("--replace", "--verbose")
         deadline = monotonic() + TAKES_PART_S
@@ -173,9 +166,7 @@ class NodeProcess(Child):
         return False
 
     def limit_disk(self, spare: int) -> None:
-        """From now on its files can grow by so many bytes and no more; then writing fails, in the
-        middle.
-        """
+        """Let the files of the node grow by so many bytes; then a write fails half-way."""
         if self.is_up and self.memory.exists():
             self._limit(self.memory.stat().st_size + spare)
 
@@ -189,7 +180,7 @@ class NodeProcess(Child):
 
 
 class ClientProcess(Child):
-    """One life of a client; the next one has another name and a file of its own."""
+    """One client process; its successor has another name and another record."""
 
     def __init__(self, folder: Path, plan: Plan, number: int, life: int, cluster: str) -> None:
         self.number = number
@@ -222,9 +213,7 @@ class RefereeProcess(Child):
 
 
 def write_config(folder: Path, plan: Plan, node: int, ports: Mapping[int, int]) -> None:
-    """A cluster as one node sees it: its own address is its own, and those of the others are the
-    proxies'.
-    """
+    """Write the cluster.toml of one node: its own address, and the proxies of the others."""
     lines = ['cluster = "torture"', 'data = "data"', 'socket = "node-{id}.sock"', "[nodes]"]
     lines += [f'{number} = "127.0.0.1:{port}"' for number, port in sorted(ports.items())]
     lines += [
@@ -240,8 +229,8 @@ def write_config(folder: Path, plan: Plan, node: int, ports: Mapping[int, int]) 
     (folder / f"node-{node}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def whereabouts(folder: Path, plan: Plan, client: int, ports: Mapping[int, int]) -> str:
-    """Where a client looks for nodes: all of them, beginning with its own; without ports by local
+def cluster_address(folder: Path, plan: Plan, client: int, ports: Mapping[int, int]) -> str:
+    """Return the cluster address of a client: all nodes, its own first; without ports, by local
     sockets.
     """
     order = [(client - 1 + turn) % plan.nodes + 1 for turn in range(plan.nodes)]

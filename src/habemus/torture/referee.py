@@ -2,17 +2,17 @@
 
     python -m habemus.torture.referee SOCKET RECORD [--unfenced]
 
-Clients say, one JSON array a line,
+Clients send one JSON array per line:
 
     ["read", lock, client, stay, token or null]
-    ["write", lock, client, stay, token or null, value]     the value that was read; the next one is to be stored
+    ["write", lock, client, stay, token or null, value]     the value that was read
 
-and hear [true, value] or [false, newest token].  It remembers the largest token that it has seen
-and refuses a smaller one, also for reading: whoever reads is going to write what he makes of it,
-and if an older holder could still write in between, its update would be lost without anybody having
-written with an old token.  Without tokens, or unfenced, it accepts everything.
+The answer is [true, value] or [false, newest token].  A write stores the successor of the value.
+The referee remembers the largest token and refuses a smaller one, for reads as well: a client that
+reads will write, and if an older holder could write in between, that update would be lost although
+no write had an old token.  Without tokens, or with --unfenced, the referee accepts every access.
 
-Everything is written down before it is answered (`habemus.torture.history`).
+Each access is recorded before it is answered (`habemus.torture.history`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from time import monotonic_ns
 from typing import Any, cast
 
 
-class Resource:
-    """One value, and who may change it."""
+class FencedValue:
+    """One value, and the largest token that was accepted."""
 
     def __init__(self, *, is_fenced: bool) -> None:
         self._is_fenced = is_fenced
@@ -34,7 +34,7 @@ class Resource:
         self.value = 0
 
     def access(self, kind: str, token: int | None, value: int | None) -> tuple[bool, int | None]:
-        """Whether it is accepted, and what to say."""
+        """Return whether the access is accepted, and the value or the newest token."""
         if self._is_fenced and token is not None:
             if self._newest is not None and token < self._newest:
                 return False, self._newest
@@ -49,19 +49,19 @@ class Referee:
     def __init__(self, record: int, *, is_fenced: bool) -> None:
         self._record = record
         self._is_fenced = is_fenced
-        self._resources: dict[str, Resource] = {}
+        self._resources: dict[str, FencedValue] = {}
 
     def answer(self, line: list[Any]) -> list[Any]:
         kind, lock, client, stay, token, *rest = line
         value = rest[0] if rest else None
-        resource = self._resources.setdefault(lock, Resource(is_fenced=self._is_fenced))
+        resource = self._resources.setdefault(lock, FencedValue(is_fenced=self._is_fenced))
         accepted, said = resource.access(kind, token, value)
         entry = [monotonic_ns(), kind, lock, client, stay, token, value, accepted]
         os.write(self._record, json.dumps(entry).encode() + b"\n")
         return [accepted, said]
 
 
-class _Connection(asyncio.Protocol):
+class _RefereeConnection(asyncio.Protocol):
     def __init__(self, referee: Referee) -> None:
         self._referee = referee
         self._rest = b""
@@ -80,7 +80,9 @@ class _Connection(asyncio.Protocol):
 async def serve(path: str, record: str, *, is_fenced: bool) -> None:
     opened = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     referee = Referee(opened, is_fenced=is_fenced)
-    server = await asyncio.get_running_loop().create_unix_server(lambda: _Connection(referee), path)
+    server = await asyncio.get_running_loop().create_unix_server(
+        lambda: _RefereeConnection(referee), path
+    )
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     await server.serve_forever()

@@ -1,6 +1,4 @@
-"""Lets it happen: starts the processes, makes the faults of the schedule, heals them, and has the
-judge look at what is left.
-"""
+"""Execute a torture plan: start the processes, inject and heal the faults, judge the history."""
 
 from __future__ import annotations
 
@@ -22,39 +20,45 @@ from habemus.runtimes.live.clients.protocol import VERSION
 from habemus.torture.damage import damage
 from habemus.torture.history import History, history_of
 from habemus.torture.judge import NS, PATIENCE_S, Judgement, judge
-from habemus.torture.links import Link
+from habemus.torture.links import ProxyLink
 from habemus.torture.plan import Plan
 from habemus.torture.processes import (
     ClientProcess,
     DidNotStart,
     NodeProcess,
     RefereeProcess,
+    cluster_address,
     free_ports,
-    whereabouts,
     write_config,
 )
-from habemus.torture.schedule import DAMAGE_KINDS, WHOEVER_IS_INSIDE, Fault, is_by_network, rounds
+from habemus.torture.schedule import (
+    CURRENT_HOLDER,
+    DAMAGE_KINDS,
+    PlannedFault,
+    is_by_network,
+    rounds,
+)
 
 LOOK_S = 0.02
-"""How often the files of the clients are looked at."""
+"""Seconds between two looks at the records of the clients."""
 LOOKS = 50
-"""How many times, if nobody is inside who could be hit."""
+"""Most looks for a holder that a fault can hit."""
 FIRST_CALM_S = 1.0
-"""Before the first round."""
+"""Calm time before the first round."""
 TICK_S = 0.05
 STALL_S = 0.1
-"""A tick that is later by more than that shows that the machine did not run the torture in between."""
+"""A tick that is later than this is a stall of the machine."""
 STAGGER_S = 0.3
-"""Within which nodes that were killed together are started again."""
+"""Time in which nodes that were killed together are restarted."""
 LAG_S = (0.001, 0.15)
 BREAKS_S = (0.02, 0.3)
-"""Between two breaks of a link that drops."""
+"""Time between two breaks of a dropping link."""
 STATUS_S = 0.5
-"""Within which a node says who leads."""
+"""Timeout of asking a node for the leader."""
 NOTICE_S = 10.0
-"""Within which the other nodes have told a node without memory that they know it by another one."""
+"""Time in which a node with the wrong memory is refused by the others."""
 TORN_BYTES = 40
-"""At most so many can still be written to a disk that is about to be full."""
+"""Most bytes that fit on a disk that is about to be full."""
 INSIDE = ("granted", "read", "write", "wrote")
 TAIL_BYTES = 2_000
 JOURNAL = "faults.jsonl"
@@ -63,13 +67,11 @@ Progress = Callable[[float, str], None]
 
 
 @dataclass
-class Report:
+class TortureReport:
     plan: Plan
     judgement: Judgement
     folder: Path
-    failures: list[str] = field(
-        default_factory=list
-    )  # processes that ended by themselves, or complained of themselves
+    failures: list[str] = field(default_factory=list)  # processes that failed by themselves
 
     @property
     def verdict(self) -> Verdict:
@@ -85,9 +87,9 @@ class Report:
         }
 
 
-def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> Report:
-    """Runs it to its end, or until SIGINT or SIGTERM; leaves the files and `report.json` in the
-    folder.
+def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> TortureReport:
+    """Run a torture to its end, or until SIGINT or SIGTERM.  The folder gets the records and
+    `report.json`.
     """
     try:
         import uvloop
@@ -95,7 +97,7 @@ def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> R
         history, failures = asyncio.run(Torture(plan, folder, progress).run())
     else:
         history, failures = uvloop.run(Torture(plan, folder, progress).run())
-    report = Report(plan, judge(history, plan.claim), folder, failures)
+    report = TortureReport(plan, judge(history, plan.claim), folder, failures)
     (folder / "report.json").write_text(
         json.dumps(report.plain(), indent=2) + "\n", encoding="utf-8"
     )
@@ -109,9 +111,9 @@ class Torture:
         self._progress = progress
         self._draw = Random(f"{plan.seed}/run")
         self._ports = dict(enumerate(free_ports(plan.nodes), 1))
-        self._links: dict[tuple[int, int], Link] = {}
+        self._links: dict[tuple[int, int], ProxyLink] = {}
         self._links_of: dict[
-            int, dict[int, Link]
+            int, dict[int, ProxyLink]
         ] = {}  # of each client to each node, in both directions
         self._clusters: dict[int, str] = {}  # where each client looks for nodes
         self._nodes = {number: NodeProcess(folder, number) for number in self._ports}
@@ -121,7 +123,7 @@ class Torture:
         self._over = asyncio.Event()
         self._faults = 0
         self._failures: list[str] = []
-        self._is_hasty = False  # nobody waits for anything any more
+        self._is_hasty = False  # end without waiting
         self._hit: set[int] = set()  # clients to which something is being done
 
     async def run(self) -> tuple[History, list[str]]:
@@ -137,7 +139,7 @@ class Torture:
             try:
                 await self._begin()
                 began = monotonic_ns()
-                await self._let_it_happen()
+                await self._execute_rounds()
                 ended = monotonic_ns()
             finally:
                 await self._end()
@@ -145,9 +147,7 @@ class Torture:
         return history_in(self._folder, began, ended), self._failures
 
     def _hear_signal(self) -> None:
-        """The first one ends the faults; whoever sends a second does not want to wait until
-        somebody is let in either.
-        """
+        """End the faults; a second signal also ends the wait for a grant."""
         self._is_hasty = self._over.is_set()
         self._over.set()
 
@@ -159,7 +159,7 @@ class Torture:
             ports = {sender: self._ports[sender]}
             for receiver in self._nodes:
                 if receiver != sender:
-                    link = self._links[sender, receiver] = Link(self._ports[receiver])
+                    link = self._links[sender, receiver] = ProxyLink(self._ports[receiver])
                     ports[receiver] = await link.listen()
             write_config(self._folder, self._plan, sender, ports)
         await self._referee.start()
@@ -168,10 +168,10 @@ class Torture:
             ports = {}
             if is_by_network(number):
                 links = self._links_of[number] = {
-                    node: Link(port) for node, port in self._ports.items()
+                    node: ProxyLink(port) for node, port in self._ports.items()
                 }
                 ports = {node: await link.listen() for node, link in links.items()}
-            self._clusters[number] = whereabouts(self._folder, self._plan, number, ports)
+            self._clusters[number] = cluster_address(self._folder, self._plan, number, ports)
             await self._start_client(number, 1)
 
     async def _start_client(self, number: int, life: int) -> None:
@@ -180,7 +180,7 @@ class Torture:
         self._clients[number] = client
 
     async def _end(self) -> None:
-        """Clients first: what they do not see any more is nothing that happened to them."""
+        """Kill the clients first, so that they do not record the end of the nodes."""
         for client in self._clients.values():
             await client.kill()
         for process in (self._referee, *self._nodes.values()):
@@ -202,15 +202,13 @@ class Torture:
 
     # Rounds.
 
-    async def _let_it_happen(self) -> None:
+    async def _execute_rounds(self) -> None:
         began = monotonic_ns()
         end = began + round(self._plan.seconds * NS)
         tasks = [asyncio.create_task(self._watch(began)), asyncio.create_task(self._note_stalls())]
         timer = asyncio.get_running_loop().call_later(self._plan.seconds, self._over.set)
         try:
-            await self._until_let_in(
-                monotonic_ns()
-            )  # a fault before anything works would show nothing
+            await self._until_let_in(monotonic_ns())  # no fault before the first grant
             await self._wait(FIRST_CALM_S)
             for drawn in rounds(self._plan.size, self._plan.seed):
                 if self._over.is_set() or monotonic_ns() >= end:
@@ -227,7 +225,7 @@ class Torture:
                 task.cancel()
 
     async def _wait(self, seconds: float) -> None:
-        """Not longer than the torture lasts."""
+        """Wait for a time, at most until the end of the torture."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._over.wait(), seconds)
 
@@ -242,7 +240,7 @@ class Torture:
             await asyncio.sleep(LOOK_S)
 
     async def _leader(self) -> int | None:
-        """Whom the nodes take for the leader, if their algorithm has one."""
+        """Return the leader, if the algorithm has one."""
         for node in self._nodes:
             with suppress(OSError, TimeoutError, ValueError, LookupError):
                 async with asyncio.timeout(STATUS_S):
@@ -250,19 +248,19 @@ class Torture:
         return None
 
     async def _watch(self, began: int) -> None:
-        """Tells how far it is, and notices who has ended without having been told to."""
+        """Report progress, and processes that have ended by themselves."""
         while True:
             await asyncio.sleep(0.5)
             for client in self._clients.values():
-                if not client.is_up and not client.was_told:
-                    client.was_told = True
+                if not client.is_up and not client.may_be_down:
+                    client.may_be_down = True
                     self._give_up(
                         f"client {client.name} ended by itself with code {client.code}:"
                         f" {client.last_words()}"
                     )
             for node in self._nodes.values():
-                if not node.is_up and not node.was_told:
-                    node.was_told = True
+                if not node.is_up and not node.may_be_down:
+                    node.may_be_down = True
                     self._failures.append(
                         f"node {node.number} ended by itself with code {node.code}:"
                         f" {node.last_words()}"
@@ -271,7 +269,7 @@ class Torture:
             self._progress((monotonic_ns() - began) / NS, f"{self._faults} faults")
 
     async def _note_stalls(self) -> None:
-        """Note when the machine stands still: what clients believe then is not the lock's fault."""
+        """Record stalls of the machine, which excuse overlaps."""
         before = monotonic_ns()
         while True:
             await asyncio.sleep(TICK_S)
@@ -287,16 +285,14 @@ class Torture:
             self._give_up(str(reason))
 
     def _give_up(self, why: str) -> None:
-        """Something is wrong with what the torture rests on, and whatever it would go on to measure
-        means nothing.
-        """
+        """End the torture: its environment has failed, so further results would mean nothing."""
         self._failures.append(why)
         self._is_hasty = True
         self._over.set()
 
     # Faults.
 
-    async def _make(self, fault: Fault) -> None:
+    async def _make(self, fault: PlannedFault) -> None:
         await self._wait(fault.after)
         if self._over.is_set():
             return
@@ -317,15 +313,15 @@ class Torture:
         }[fault.kind]
         await make(fault)
 
-    def _began(self, fault: Fault, whom: str = "") -> int:
+    def _began(self, fault: PlannedFault, whom: str = "") -> int:
         self._faults += 1
         self._note("began", fault.kind, whom or fault.whom, self._faults)
         return self._faults
 
-    def _victims(self, fault: Fault) -> list[NodeProcess]:
+    def _victims(self, fault: PlannedFault) -> list[NodeProcess]:
         return [self._nodes[node] for node in fault.nodes]
 
-    async def _kill_nodes(self, fault: Fault) -> None:
+    async def _kill_nodes(self, fault: PlannedFault) -> None:
         nodes = self._victims(fault)
         delays = [self._draw.uniform(0, STAGGER_S) if len(nodes) > 1 else 0.0 for _ in nodes]
         number = self._began(fault)
@@ -340,7 +336,7 @@ class Torture:
         await self._wait(seconds)
         await self._restart(node)
 
-    async def _pause_node(self, fault: Fault) -> None:
+    async def _pause_node(self, fault: PlannedFault) -> None:
         [node] = self._victims(fault)
         number = self._began(fault)
         node.signal(signal.SIGSTOP)
@@ -348,10 +344,10 @@ class Torture:
         node.signal(signal.SIGCONT)
         self._note("ended", number)
 
-    async def _fill_disk(self, fault: Fault) -> None:
-        """Counts if the node has noticed it, and stopped."""
+    async def _fill_disk(self, fault: PlannedFault) -> None:
+        """Limit the disk of a node.  The fault counts only if the node stopped."""
         [node] = self._victims(fault)
-        node.was_told = True
+        node.may_be_down = True
         node.limit_disk(self._draw.randrange(TORN_BYTES))
         if await node.ended(fault.lasts + 1):
             number = self._began(fault)
@@ -360,9 +356,9 @@ class Torture:
             self._note("ended", number)
         else:
             node.unlimit_disk()
-            node.was_told = False
+            node.may_be_down = False
 
-    async def _damage_disk(self, fault: Fault) -> None:
+    async def _damage_disk(self, fault: PlannedFault) -> None:
         [node] = self._victims(fault)
         number = self._began(fault)
         await node.kill()
@@ -373,27 +369,23 @@ class Torture:
         self._note("ended", number)
 
     async def _replace(self, node: NodeProcess, what: str) -> None:
-        """Act as the operator, who sees the node refuse its memory, or the others refuse the node,
-        and replaces it.
-        """
+        """Replace a node as an operator does: after it refused its memory, or was refused."""
         with suppress(DidNotStart):
             await node.start(may_end=True)
             if not await node.ended(NOTICE_S):
-                self._failures.append(f"node {node.number} went on with a damaged memory: {what}")
+                self._failures.append(f"node {node.number} ran with a damaged memory: {what}")
         await node.kill()
         try:
             if not await node.replace():
                 self._give_up(
-                    f"node {node.number} was replaced and does not take part: {node.last_words()}"
+                    f"node {node.number} was replaced but did not take part: {node.last_words()}"
                 )
         except DidNotStart as reason:
             self._give_up(str(reason))
 
-    async def _victim(self, fault: Fault) -> ClientProcess | None:
-        """The client that is inside, if there is one soon; nobody to whom something is being done
-        already.
-        """
-        if fault.client != WHOEVER_IS_INSIDE:
+    async def _victim(self, fault: PlannedFault) -> ClientProcess | None:
+        """Return the client that holds the lock, if there is one soon and no fault has hit it."""
+        if fault.client != CURRENT_HOLDER:
             return None if fault.client in self._hit else self._clients[fault.client]
         for _ in range(LOOKS):
             for number, client in self._clients.items():
@@ -406,7 +398,7 @@ class Torture:
             await asyncio.sleep(LOOK_S)
         return None
 
-    async def _kill_client(self, fault: Fault) -> None:
+    async def _kill_client(self, fault: PlannedFault) -> None:
         client = await self._victim(fault)
         if client is None:
             return
@@ -418,7 +410,7 @@ class Torture:
         self._hit.discard(client.number)
         self._note("ended", number)
 
-    async def _pause_client(self, fault: Fault) -> None:
+    async def _pause_client(self, fault: PlannedFault) -> None:
         client = await self._victim(fault)
         if client is None:
             return
@@ -430,7 +422,7 @@ class Torture:
         self._hit.discard(client.number)
         self._note("ended", number)
 
-    async def _cut_client(self, fault: Fault) -> None:
+    async def _cut_client(self, fault: PlannedFault) -> None:
         client = await self._victim(fault)
         if client is None:
             return
@@ -440,10 +432,10 @@ class Torture:
         )
         self._hit.discard(client.number)
 
-    async def _cut(self, fault: Fault) -> None:
+    async def _cut(self, fault: PlannedFault) -> None:
         await self._cut_off(fault, [self._links[each] for each in fault.links], fault.whom)
 
-    async def _cut_off(self, fault: Fault, links: Sequence[Link], whom: str) -> None:
+    async def _cut_off(self, fault: PlannedFault, links: Sequence[ProxyLink], whom: str) -> None:
         number = self._began(fault, f"{whom}{', silent' if fault.is_silent else ''}")
         for link in links:
             (link.hold if fault.is_silent else link.refuse)()
@@ -452,7 +444,7 @@ class Torture:
             (link.let_go if fault.is_silent else link.accept)()
         self._note("ended", number)
 
-    async def _delay(self, fault: Fault) -> None:
+    async def _delay(self, fault: PlannedFault) -> None:
         links = [self._links[each] for each in fault.links]
         number = self._began(fault)
         for link in links:
@@ -462,7 +454,7 @@ class Torture:
             link.lag_s = None
         self._note("ended", number)
 
-    async def _drop(self, fault: Fault) -> None:
+    async def _drop(self, fault: PlannedFault) -> None:
         links = [self._links[each] for each in fault.links]
         number = self._began(fault)
         end = monotonic_ns() + round(fault.lasts * NS)
@@ -474,7 +466,7 @@ class Torture:
 
 
 def history_in(folder: Path, began: int, ended: int) -> History:
-    """What the processes of a torture in that folder have written down so far."""
+    """Return the history recorded so far in the folder of a torture."""
 
     def text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8") if path.exists() else ""
@@ -509,16 +501,14 @@ async def _leader_by(path: str) -> int | None:
 
 
 async def _all(parts: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Waits for every one of them, also if one fails: none is to start a process when the others
-    have been ended.
-    """
+    """Wait for all of them, even if one fails, so that none starts a process later."""
     for each in await asyncio.gather(*parts, return_exceptions=True):
         if isinstance(each, BaseException):
             raise each
 
 
 def _last_lines(path: Path) -> list[list[Any]]:
-    """The last events that a client has written down."""
+    """Return the last events of a client's record."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -530,4 +520,4 @@ def _last_lines(path: Path) -> list[list[Any]]:
     return [json.loads(line) for line in (lines[1:] if start else lines)]
 
 
-__all__ = ["DidNotStart", "Report", "history_in", "perform"]
+__all__ = ["DidNotStart", "TortureReport", "history_in", "perform"]

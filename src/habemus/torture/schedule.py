@@ -1,9 +1,9 @@
-"""Which fault, whom, when and for how long: drawn from a seed.
+"""The schedule of faults, drawn from a seed: kind, victims, time and duration.
 
 Faults come in rounds.  For each round a few nodes are chosen, fewer than half, and only they and
 their links are hit, so that a majority of the others is up and connected, whatever else happens.
-At the end of a round everything is healed, and the next begins when somebody has been let in: how
-long that takes is one of the things to be measured.
+At the end of a round all faults are healed.  The next round begins after a grant; the time until
+that grant is measured.
 
 Two kinds spare no majority: `kill-majority` and `kill-all`.  A round has at most one of them, and
 then no other fault ends or pauses a node in that round.  The memory of at most one node is damaged
@@ -67,33 +67,33 @@ NODE_ENDS = ("kill-node", *MASS_KINDS, "disk-full", *DAMAGE_KINDS)
 PROCESS_KINDS = (*NODE_ENDS, "pause-node")
 CLIENT_KINDS = ("kill-client", "pause-client", "cut-client")
 OUT_OF_HEARING = ("pause-client", "cut-client")
-"""Meanwhile a client does not hear that its lock is lost."""
+"""Faults during which a client does not hear that its lock is lost."""
 ROUND_S = 1.0
-"""Within which the faults of a round begin."""
+"""Time in which the faults of a round begin."""
 MOST_FAULTS = 5
-"""In one round."""
+"""Most faults in one round."""
 AT_LEADER = 0.6
-"""In so many rounds the leader is one of those that are hit, where there is a leader."""
+"""Fraction of rounds that hit the leader, if there is one."""
 CALM_S = (0.2, 0.8)
 """Rest between a healing and the next round."""
 LONG_CALMS = 0.25
 """Fraction of rounds with a long rest."""
 LONG_CALM_S = (0.8, 1.6)
 """Length of a long rest, after the last lease of the round has expired."""
-WHOEVER_IS_INSIDE = 0
+CURRENT_HOLDER = 0
 FEWEST_REPLACING = 3
-"""Nodes, if memories are damaged: a majority must keep theirs."""
+"""Fewest nodes if memories are damaged: a majority must keep theirs."""
 
 Link = tuple[int, int]
-"""From one node to another."""
+"""Sender and receiver."""
 
 
-class Fault(NamedTuple):
+class PlannedFault(NamedTuple):
     kind: str
     after: float  # the round began, in seconds
     lasts: float
     nodes: tuple[int, ...] = ()
-    client: int = WHOEVER_IS_INSIDE
+    client: int = CURRENT_HOLDER
     links: tuple[Link, ...] = ()
     is_silent: bool = False  # the connections stay, and nothing comes through
 
@@ -102,19 +102,18 @@ class Fault(NamedTuple):
         if self.kind in PROCESS_KINDS:
             return f"node{'s' * (len(self.nodes) > 1)} {', '.join(map(str, self.nodes))}"
         if self.kind in CLIENT_KINDS:
-            return f"client {self.client}" if self.client else "whoever is inside"
+            return f"client {self.client}" if self.client else "the current holder"
         return " ".join(f"{sender}>{receiver}" for sender, receiver in self.links)
 
 
 class Round(NamedTuple):
-    faults: list[Fault]
-    # the faults of this node are to be those of whoever leads, and the other way round; 0: it is
-    # what it is
+    faults: list[PlannedFault]
+    # the faults of this node are swapped with those of the leader; 0: no swap
     leader: int
     calm_s: float = 0.0  # rest after the round
 
-    def aimed(self, leader: int | None) -> list[Fault]:
-        """The faults, with the leader in that place."""
+    def aimed(self, leader: int | None) -> list[PlannedFault]:
+        """Return the faults, with the leader in the place of `self.leader`."""
         if leader is None or not self.leader:
             return self.faults
         other = {self.leader: leader, leader: self.leader}
@@ -136,35 +135,31 @@ class Size(NamedTuple):
     lease_s: float  # 0: there are none
     kinds: tuple[str, ...]
     spares_waking: bool = False
-    """No client stands still or is cut off while nodes are killed.  A lock belongs to the node by
-    which it was acquired, and ends with it; a client without a lease hears of that when the
-    connection closes, but not meanwhile.  And no connection of a client breaks: then its node lets
-    go of the lock at once, and the client hears of that when it next looks."""
+    """No client is paused or cut off while nodes are killed, and no connection of a client breaks.
+    A lock ends with the node by which it was acquired; a client without a lease hears of that when
+    its connection closes.  When a connection breaks, the node releases the lock at once, and the
+    client hears of that at its next check."""
 
     @property
     def aftermath_s(self) -> float:
-        """How long a fault that has ended can still have effects: until the leases given before
-        have expired everywhere.
-        """
+        """Time after a fault until all leases granted before have expired."""
         return outlasting(self.lease_s)
 
 
 def outlasting(lease_s: float) -> float:
-    """Longer than a lease by any clock that is slower by a tenth at most, as the coordinators
-    count.
-    """
+    """Return a time longer than a lease by any clock that is at most 10 % slow."""
     return 1.1 * lease_s
 
 
 def is_by_network(client: int) -> bool:
-    """Every other client reaches the nodes by the network, and the others by local sockets, which
-    nobody can cut.
+    """Return whether a client uses the network: every other one does.  The rest use local sockets,
+    which cannot be cut.
     """
     return client % 2 == 1
 
 
 def rounds(size: Size, seed: int) -> Iterator[Round]:
-    """One after another, for ever; the same for the same seed."""
+    """Yield rounds without end; the same rounds for the same seed."""
     draw = Random(seed)
     bag: list[str] = []  # each kind has its turn before any of them comes again
     while True:
@@ -186,13 +181,13 @@ class _RoundDraft:
         self._draw = draw
         self._still_up = list(weak)
         self._clients = list(range(1, size.clients + 1))
-        self._found: list[Fault] = []
+        self._found: list[PlannedFault] = []
         self._unwanted: tuple[str, ...] = ()
         kinds = set(size.kinds)
         if size.spares_waking and kinds & set(OUT_OF_HEARING) and kinds & set(NODE_ENDS):
             self._unwanted = draw.choice((OUT_OF_HEARING, NODE_ENDS))
 
-    def faults(self, bag: list[str]) -> list[Fault]:
+    def faults(self, bag: list[str]) -> list[PlannedFault]:
         kinds = self._size.kinds
         for _ in range(self._draw.randint(2, MOST_FAULTS)):
             if not bag:
@@ -204,7 +199,7 @@ class _RoundDraft:
         return sorted(self._found, key=lambda fault: fault.after)
 
     def _fits(self, kind: str) -> bool:
-        """Whether there is a victim left for it in this round."""
+        """Return whether this round has a victim left for the kind."""
         if kind in self._unwanted:
             return False
         if kind in MASS_KINDS:
@@ -220,29 +215,29 @@ class _RoundDraft:
     def _reachable(self, kind: str) -> list[int]:
         return [each for each in self._clients if kind != "cut-client" or is_by_network(each)]
 
-    def _fault(self, kind: str, after: float) -> Fault:
+    def _fault(self, kind: str, after: float) -> PlannedFault:
         draw, size = self._draw, self._size
         if kind in MASS_KINDS:
             self._still_up = []
-            return Fault(kind, after, draw.uniform(0.1, 1.2), nodes=self._many(kind))
+            return PlannedFault(kind, after, draw.uniform(0.1, 1.2), nodes=self._many(kind))
         if kind in PROCESS_KINDS:
             node = self._still_up.pop(draw.randrange(len(self._still_up)))
-            return Fault(kind, after, draw.uniform(0.1, 1.2), nodes=(node,))
+            return PlannedFault(kind, after, draw.uniform(0.1, 1.2), nodes=(node,))
         if kind in CLIENT_KINDS:
             client = draw.choice(self._reachable(kind))
             self._clients.remove(client)
-            client = WHOEVER_IS_INSIDE if draw.random() < 0.7 else client
+            client = CURRENT_HOLDER if draw.random() < 0.7 else client
             outlasts = size.lease_s and draw.random() < 0.7
             lasts = size.lease_s * draw.uniform(1.05, 1.5) if outlasts else draw.uniform(0.2, 1.0)
             is_silent = size.spares_waking or draw.random() < 0.5
-            return Fault(kind, after, lasts, client=client, is_silent=is_silent)
+            return PlannedFault(kind, after, lasts, client=client, is_silent=is_silent)
         links = _links(kind, draw.choice(self._weak), list(range(1, size.nodes + 1)), draw)
-        return Fault(
+        return PlannedFault(
             kind, after, draw.uniform(0.2, 1.5), links=links, is_silent=draw.random() < 0.5
         )
 
     def _many(self, kind: str) -> tuple[int, ...]:
-        """All nodes, or more than half of them."""
+        """Return all nodes, or more than half of them."""
         everybody = range(1, self._size.nodes + 1)
         if kind == "kill-all":
             return tuple(everybody)
@@ -250,7 +245,7 @@ class _RoundDraft:
 
 
 def _links(kind: str, node: int, nodes: list[int], draw: Random) -> tuple[Link, ...]:
-    """Those to be hit: of one node to another one, or to all."""
+    """Return the links to hit: between a node and another one, or all others."""
     others = [each for each in nodes if each != node]
     if draw.random() < 0.5:
         others = [draw.choice(others)]

@@ -24,7 +24,7 @@ from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED
 from habemus.core.properties import Verdict
 from habemus.deployment.services import judged, replayed
 from habemus.printing import client as client_module
-from habemus.printing.client import Client, Printed, is_up
+from habemus.printing.client import Printed, PrintingClient, is_up
 from habemus.printing.group import Group
 from habemus.printing.printer import Printer
 from habemus.printing.serving import LARGEST_STAMP
@@ -132,11 +132,11 @@ class Stage:
         peers: dict[int, int],
         record: Path | None = None,
         setup: Setup | None = None,
-    ) -> Client:
+    ) -> PrintingClient:
         group = Group(
             me, {peer: Address("127.0.0.1", at) for peer, at in peers.items()}, setup=setup
         )
-        made = Client(
+        made = PrintingClient(
             group,
             Address("127.0.0.1", port),
             Address("127.0.0.1", self.printer_port),
@@ -147,7 +147,9 @@ class Stage:
         self._endings.append(made.stop)
         return made
 
-    async def trio(self, record: Path | None = None, setup: Setup | None = None) -> list[Client]:
+    async def trio(
+        self, record: Path | None = None, setup: Setup | None = None
+    ) -> list[PrintingClient]:
         ports = dict(zip((1, 2, 3), reserved_ports(3), strict=True))
         others = {me: {peer: port for peer, port in ports.items() if peer != me} for me in ports}
         return [await self.client(me, ports[me], others[me], record, setup) for me in ports]
@@ -158,12 +160,12 @@ class Stage:
     def was_told(self, what: str) -> bool:
         return any(each == what for each, _ in self.told)
 
-    def begin(self, client: Client, text: str) -> asyncio.Task[Printed]:
+    def begin(self, client: PrintingClient, text: str) -> asyncio.Task[Printed]:
         task = asyncio.get_running_loop().create_task(client.print(text))
         self._endings.append(lambda: _ended(task))
         return task
 
-    def stub(self, client: Client) -> Any:
+    def stub(self, client: PrintingClient) -> Any:
         channel = grpc.aio.insecure_channel(str(client.address))
         self._endings.append(channel.close)
         return stubs.MutualExclusionServiceStub(channel)
@@ -455,7 +457,7 @@ def test_an_address_where_something_else_listens_is_no_peer() -> None:
     perform(play)
 
 
-async def _restarted_peer(stage: Stage) -> tuple[Client, Peer, Any, asyncio.Task[Any]]:
+async def _restarted_peer(stage: Stage) -> tuple[PrintingClient, Peer, Any, asyncio.Task[Any]]:
     """2 replies to the request of 1, restarts with its clock at 0, and asks with 1 while 3 has not
     replied to 1 yet.
     """
@@ -493,7 +495,7 @@ def test_without_that_guard_both_would_have_every_reply(monkeypatch: pytest.Monk
     """The algorithm alone, which assumes that nobody crashes, lets it in: the guard is what keeps
     it out.
     """
-    monkeypatch.setattr(Client, "_has_forgotten", lambda *_: False)
+    monkeypatch.setattr(PrintingClient, "_has_forgotten", lambda *_: False)
 
     async def play() -> None:
         async with Stage() as stage:

@@ -163,7 +163,7 @@ def test_a_block_that_raises_is_rolled_back_with_its_token(run: Callable[[Test],
                 await here.driver.insert(writer, "half")
                 raise ZeroDivisionError
         assert (here.newest(), here.jobs()) == (None, [])
-        with pytest.raises(ValueError, match="this lock gives no token"):
+        with pytest.raises(ValueError, match="has no fencing tokens"):
             await here.add(connection, "without", None)
         await here.add(connection, "whole", 1)
         assert (here.newest(), here.jobs()) == (1, ["whole"])
@@ -321,14 +321,14 @@ def test_a_guard_for_the_other_kind_of_connection_lets_nothing_through(
         with (
             pytest.raises(
                 TypeError,
-                match="is asynchronous, and nothing would be checked; use async_postgresql",
+                match="is asynchronous, so the token would not be checked; use",
             ),
             postgresql.fenced(connection, "printer", 1) as writer,
         ):
             await here.driver.insert(writer, "stale")
         with pytest.raises(TypeError, match="is asynchronous"):
             postgresql.make_table(connection)
-        with pytest.raises(TypeError, match="is not an asynchronous connection; use postgresql"):
+        with pytest.raises(TypeError, match="is not an asynchronous connection; use habemus"):
             await here.add(here.observer, "a", 44)
         assert (here.newest(), here.jobs()) == (43, ["first"])
 

@@ -97,7 +97,9 @@ def test_as_programs(tmp_path: Path) -> None:
         try:
             assert write("2") == (0, "")
             code, said = write("1")
-            assert code == 1 and said.startswith("token 1 is stale: 2 has been accepted")
+            assert code == 1 and said.startswith(
+                "token 1 is stale: the resource has accepted token 2"
+            )
         finally:
             serving.kill()
     assert (tmp_path / "report").read_text() == "with 2"

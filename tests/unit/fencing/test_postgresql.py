@@ -138,7 +138,7 @@ def test_accepted_if_and_only_if_not_smaller_than_the_largest_accepted(connect: 
 
 def test_no_token_and_no_autocommit(connect: Open) -> None:
     connection = connect()
-    with pytest.raises(ValueError, match="this lock gives no token"):
+    with pytest.raises(ValueError, match="has no fencing tokens"):
         add(connection, "a", None)
     with pytest.raises(ValueError, match="autocommit"):
         add(connect(autocommit=True), "a", 1)

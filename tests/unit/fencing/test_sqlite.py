@@ -99,7 +99,9 @@ def test_fences_know_nothing_of_each_other(connect: Open) -> None:
 
 def test_no_token(connect: Open) -> None:
     connection = connect()
-    with pytest.raises(ValueError, match="this lock gives no token: its algorithm has none"):
+    with pytest.raises(
+        ValueError, match="token is None: the algorithm of this lock has no fencing tokens"
+    ):
         add(connection, "a", None)
     assert not connection.in_transaction and jobs(connection) == []
 

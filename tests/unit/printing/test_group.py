@@ -31,7 +31,7 @@ def test_peers_as_a_user_writes_them() -> None:
         ("-2=host:1", "is not the id"),
         ("2147483648=host:1", "is not the id"),
         ("²=host:1", "is not the id"),
-        ("2=host:1,2=host:2", "named twice"),
+        ("2=host:1,2=host:2", "given twice"),
         ("2=host:1,3=host:1", "two peers have the address"),
     ],
 )
@@ -49,7 +49,7 @@ def test_processes_are_the_clients_in_the_order_of_their_ids() -> None:
 
 
 def test_nobody_is_his_own_peer() -> None:
-    with pytest.raises(BadGroup, match="its own peer"):
+    with pytest.raises(BadGroup, match="in --peers as well"):
         Group(2, {2: Address("h", 1)})
 
 

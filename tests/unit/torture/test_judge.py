@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from habemus.core.properties import Verdict
-from habemus.torture.history import Access, Fault, History, Stay, Update
+from habemus.torture.history import Access, History, InjectedFault, Stay, Update
 from habemus.torture.judge import (
     FEWEST_GRANTS,
     NS,
     PATIENCE_S,
-    Claim,
+    TortureClaim,
     calm_windows,
     duplicates,
     first_grants,
@@ -28,11 +28,11 @@ from habemus.torture.judge import (
     stale_writes,
 )
 
-LENIENT = Claim(
+LENIENT = TortureClaim(
     excludes=False, progresses=True, has_tokens=True, is_fenced=True, faults=("kill-node",)
 )
 LEASED = LENIENT._replace(lease_s=0.05)
-STRICT = Claim(
+STRICT = TortureClaim(
     excludes=True, progresses=True, has_tokens=False, is_fenced=True, faults=("kill-node",)
 )
 STEP = 1_000_000
@@ -55,7 +55,7 @@ def good_history(grants: int = FEWEST_GRANTS, *, tokens: bool = True) -> History
     history = History(
         0,
         (10 * grants + 10) * STEP,
-        faults=[Fault("kill-node", "node 1", 0, STEP)],
+        faults=[InjectedFault("kill-node", "node 1", 0, STEP)],
         healings=[STEP],
     )
     for turn in range(grants):
@@ -73,7 +73,7 @@ def good_history(grants: int = FEWEST_GRANTS, *, tokens: bool = True) -> History
 
 
 @pytest.mark.parametrize(("claim", "tokens"), [(LENIENT, True), (STRICT, False)])
-def test_a_good_history_is_good(claim: Claim, tokens: bool) -> None:
+def test_a_good_history_is_good(claim: TortureClaim, tokens: bool) -> None:
     judgement = judge(good_history(tokens=tokens), claim)
     assert judgement.verdict is Verdict.HOLDS
     assert judgement.violated == []
@@ -116,9 +116,9 @@ def test_with_leases_two_may_believe() -> None:
 
 def test_calm_is_without_faults_and_their_aftermath() -> None:
     faults = [
-        Fault("cut", "1>2", 100, 200),
-        Fault("pause-node", "node 1", 150, 250),
-        Fault("cut", "1>2", 900, None),
+        InjectedFault("cut", "1>2", 100, 200),
+        InjectedFault("pause-node", "node 1", 150, 250),
+        InjectedFault("cut", "1>2", 900, None),
     ]
     history = History(0, 1_000, faults=faults, stalls=[(500, 600)])
     leased = LEASED._replace(lease_s=50e-9 / 1.1)
@@ -126,14 +126,16 @@ def test_calm_is_without_faults_and_their_aftermath() -> None:
     excused = leased._replace(excuses=("pause-node",))
     assert calm_windows(history, excused) == [(0, 150), (300, 500), (650, 1_000)]
     assert calm_windows(replace(history, faults=[], stalls=[]), leased) == [(0, 1_000)]
-    assert calm_windows(replace(history, faults=[Fault("cut", "1>2", 0, 990)]), leased) == []
+    assert (
+        calm_windows(replace(history, faults=[InjectedFault("cut", "1>2", 0, 990)]), leased) == []
+    )
 
 
 def test_in_calm_time_two_may_not_believe_even_with_leases() -> None:
     judgement = judge(two_inside(tokens=True), LEASED)
     assert (len(judgement.overlaps), len(judgement.calm_overlaps)) == (1, 1)
     assert judgement.violated == ["ME1"]
-    assert "without an excuse" in judgement.findings[0].why
+    assert "in calm time" in judgement.findings[0].why
 
 
 @pytest.mark.parametrize("ago_ms", [0, 50])
@@ -141,17 +143,19 @@ def test_near_a_fault_they_may(ago_ms: int) -> None:
     """The lease is 50 ms, and its aftermath 55."""
     history = two_inside(tokens=True)
     moment = history.stays[11].asked - ago_ms * STEP
-    history.faults.append(Fault("pause-client", "client 1.1", moment - STEP, moment))
+    history.faults.append(InjectedFault("pause-client", "client 1.1", moment - STEP, moment))
     judgement = judge(history, LEASED)
     assert (len(judgement.overlaps), len(judgement.calm_overlaps)) == (1, 0)
     assert judgement.verdict is Verdict.HOLDS
-    history.faults[-1] = Fault("pause-client", "client 1.1", moment - 62 * STEP, moment - 61 * STEP)
+    history.faults[-1] = InjectedFault(
+        "pause-client", "client 1.1", moment - 62 * STEP, moment - 61 * STEP
+    )
     assert judge(history, LEASED).violated == ["ME1"]
 
 
 def test_a_run_without_calm_shows_nothing_of_leases() -> None:
     history = good_history()
-    history.faults.append(Fault("kill-node", "node 1", history.began, None))
+    history.faults.append(InjectedFault("kill-node", "node 1", history.began, None))
     judgement = judge(history, LEASED)
     assert judgement.verdict is Verdict.UNDECIDED
     assert "always a fault" in judgement.findings[0].why
@@ -240,7 +244,7 @@ def test_lost_updates_are_found() -> None:
 
 
 @pytest.mark.parametrize(("claim", "name"), [(LENIENT, "FENCE"), (STRICT, "ME1")])
-def test_a_lost_update_is_a_violation(claim: Claim, name: str) -> None:
+def test_a_lost_update_is_a_violation(claim: TortureClaim, name: str) -> None:
     """Both read what was there after the tenth: every token is right, and nobody was seen inside
     beside another.
     """
@@ -292,7 +296,7 @@ def test_they_may_not_if_both_hear_of_their_grants_at_once() -> None:
         assert [(one.token, other.token) for one, other in judgement.regressions] == [(51, 50)]
         assert "FENCE" in judgement.violated
         if claim is LEASED:  # one of the two may have heard late
-            history.faults.append(Fault("pause-client", "client 1.1", asked, None))
+            history.faults.append(InjectedFault("pause-client", "client 1.1", asked, None))
             assert judge(history, claim).regressions == []
 
 
@@ -355,7 +359,7 @@ def test_first_grants_after_healings() -> None:
 def test_too_few_grants_show_nothing() -> None:
     judgement = judge(good_history(FEWEST_GRANTS - 1), LENIENT)
     assert judgement.verdict is Verdict.UNDECIDED
-    assert "too few" in judgement.findings[0].why
+    assert "only " in judgement.findings[0].why
 
 
 def test_a_run_without_faults_shows_nothing() -> None:

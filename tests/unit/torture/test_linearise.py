@@ -9,14 +9,21 @@ from random import Random
 import pytest
 
 from habemus.core.properties import Verdict
-from habemus.torture.linearise import Counter, Entry, Lock, Model, Operation, linearise
+from habemus.torture.linearise import (
+    Counter,
+    LockEntry,
+    LockModel,
+    Operation,
+    SequentialModel,
+    linearise,
+)
 
 
 def updates(*given: tuple[int, int | None, int]) -> list[Operation]:
     return [Operation(*each) for each in given]
 
 
-def verdict(operations: list[Operation], model: Model) -> Verdict:
+def verdict(operations: list[Operation], model: SequentialModel) -> Verdict:
     return linearise(operations, model).verdict
 
 
@@ -48,22 +55,24 @@ def test_an_unknown_one_may_take_effect_late() -> None:
 
 def test_the_lock_without_leases() -> None:
     def entries(*given: tuple[int, int, int]) -> list[Operation]:
-        return [Operation(asked, answered, Entry(None, left)) for asked, answered, left in given]
+        return [
+            Operation(asked, answered, LockEntry(None, left)) for asked, answered, left in given
+        ]
 
-    strict = Lock(is_leased=False)
+    strict = LockModel(is_leased=False)
     assert verdict(entries((0, 1, 5), (0, 6, 9)), strict) is Verdict.HOLDS
     assert verdict(entries((0, 1, 5), (0, 4, 9)), strict) is Verdict.VIOLATED
-    assert verdict(entries((0, 1, 5), (0, 4, 9)), Lock(is_leased=True)) is Verdict.HOLDS
+    assert verdict(entries((0, 1, 5), (0, 4, 9)), LockModel(is_leased=True)) is Verdict.HOLDS
 
 
 def test_tokens_grow_in_some_order() -> None:
-    leased = Lock(is_leased=True)
+    leased = LockModel(is_leased=True)
     assert (
-        verdict([Operation(0, 10, Entry(2, 20)), Operation(0, 10, Entry(1, 20))], leased)
+        verdict([Operation(0, 10, LockEntry(2, 20)), Operation(0, 10, LockEntry(1, 20))], leased)
         is Verdict.HOLDS
     )
     assert (
-        verdict([Operation(0, 4, Entry(2, 20)), Operation(5, 10, Entry(1, 20))], leased)
+        verdict([Operation(0, 4, LockEntry(2, 20)), Operation(5, 10, LockEntry(1, 20))], leased)
         is Verdict.VIOLATED
     )
 
@@ -80,7 +89,7 @@ def test_ten_thousand_operations_are_no_matter() -> None:
     assert verdict([*long[:-1], Operation(99_990, 100_005, 3)], Counter()) is Verdict.VIOLATED
 
 
-def by_trying(operations: list[Operation], model: Counter | Lock) -> bool:
+def by_trying(operations: list[Operation], model: Counter | LockModel) -> bool:
     """All orders of all choices of unknown operations, one by one."""
     known = [each for each in operations if each.returned is not None]
     unknown = [each for each in operations if each.returned is None]
@@ -91,7 +100,7 @@ def by_trying(operations: list[Operation], model: Counter | Lock) -> bool:
     return False
 
 
-def _fits(order: tuple[Operation, ...], model: Counter | Lock) -> bool:
+def _fits(order: tuple[Operation, ...], model: Counter | LockModel) -> bool:
     state = model.initial
     for place, each in enumerate(order):
         latest = min(
@@ -123,10 +132,15 @@ def test_it_agrees_with_trying_everything(kind: str) -> None:
                 token = draw.randrange(5) if kind == "leased" else None
                 operations.append(
                     Operation(
-                        invoked, returned, Entry(token, returned + draw.randrange(5)), str(index)
+                        invoked,
+                        returned,
+                        LockEntry(token, returned + draw.randrange(5)),
+                        str(index),
                     )
                 )
-        model: Counter | Lock = Counter() if kind == "counter" else Lock(is_leased=kind == "leased")
+        model: Counter | LockModel = (
+            Counter() if kind == "counter" else LockModel(is_leased=kind == "leased")
+        )
         expected = by_trying(operations, model)
         assert verdict(operations, model) is (Verdict.HOLDS if expected else Verdict.VIOLATED), (
             operations

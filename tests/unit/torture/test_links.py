@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from tests import virtual
 
-from habemus.torture.links import Link
+from habemus.torture.links import ProxyLink
 
 PATIENCE = 600.0
 
@@ -53,13 +53,13 @@ class Receiver:
                 await self.changed.wait()
 
 
-Test = Callable[[Link, int, Receiver], Awaitable[None]]
+Test = Callable[[ProxyLink, int, Receiver], Awaitable[None]]
 
 
 def over_a_link(test: Test) -> None:
     async def run() -> None:
         receiver = Receiver()
-        link = Link(await receiver.serve())
+        link = ProxyLink(await receiver.serve())
         try:
             await test(link, await link.listen(), receiver)
         finally:
@@ -89,7 +89,7 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
 
 
 def test_bytes_pass_both_ways() -> None:
-    async def test(link: Link, port: int, receiver: Receiver) -> None:
+    async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
         reader, writer = await dial(port)
         writer.write(b"hello")
         await receiver.until(lambda: receiver.heard == b"hello")
@@ -102,7 +102,7 @@ def test_bytes_pass_both_ways() -> None:
 
 
 def test_held_bytes_wait_and_go_on_in_order() -> None:
-    async def test(link: Link, port: int, receiver: Receiver) -> None:
+    async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
         _, writer = await dial(port)
         writer.write(b"a")
         await receiver.until(lambda: receiver.heard == b"a")
@@ -124,7 +124,7 @@ def test_held_bytes_wait_and_go_on_in_order() -> None:
 
 
 def test_what_a_dead_sender_had_sent_arrives_when_the_link_lets_go() -> None:
-    async def test(link: Link, port: int, receiver: Receiver) -> None:
+    async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
         _, writer = await dial(port)
         writer.write(b"a")
         await receiver.until(lambda: receiver.heard == b"a")
@@ -142,7 +142,7 @@ def test_what_a_dead_sender_had_sent_arrives_when_the_link_lets_go() -> None:
 
 
 def test_a_sender_hears_that_the_receiver_is_dead_when_the_link_lets_go() -> None:
-    async def test(link: Link, port: int, receiver: Receiver) -> None:
+    async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
         reader, writer = await dial(port)
         writer.write(b"a")
         await receiver.until(lambda: receiver.heard == b"a")
@@ -159,7 +159,7 @@ def test_a_sender_hears_that_the_receiver_is_dead_when_the_link_lets_go() -> Non
 
 
 def test_a_refused_link_breaks_and_is_not_to_be_had() -> None:
-    async def test(link: Link, port: int, receiver: Receiver) -> None:
+    async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
         reader, writer = await dial(port)
         writer.write(b"a")
         await receiver.until(lambda: receiver.heard == b"a")
@@ -177,7 +177,7 @@ def test_a_refused_link_breaks_and_is_not_to_be_had() -> None:
 
 
 def test_breaking_off_loses_what_is_under_way() -> None:
-    async def test(link: Link, port: int, receiver: Receiver) -> None:
+    async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
         reader, writer = await dial(port)
         writer.write(b"a")
         await receiver.until(lambda: receiver.heard == b"a")
@@ -195,7 +195,7 @@ def test_breaking_off_loses_what_is_under_way() -> None:
 
 
 def test_late_bytes_keep_their_order() -> None:
-    async def test(link: Link, port: int, receiver: Receiver) -> None:
+    async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
         lags = iter([0.05, 0.0, 0.02, 0.0, 0.0])
         link.lag_s = lambda: next(lags, 0.0)
         _, writer = await dial(port)
@@ -212,7 +212,7 @@ def test_late_bytes_keep_their_order() -> None:
 
 def test_nobody_behind_it() -> None:
     async def run() -> None:
-        link = Link(1)  # nobody listens there
+        link = ProxyLink(1)  # nobody listens there
         reader, writer = await dial(await link.listen())
         assert await is_closed(reader)
         await hang_up(writer)

@@ -25,7 +25,7 @@ def test_one_word_stands_for_several_kinds() -> None:
 
 
 def test_a_fault_that_there_is_not() -> None:
-    with pytest.raises(BadPlan, match="there is no fault 'kil'; did you mean kill"):
+    with pytest.raises(BadPlan, match="unknown fault 'kil'; did you mean kill"):
         kinds_of(["kil"])
 
 
@@ -110,15 +110,18 @@ def test_options_are_those_of_the_live_default_and_what_is_said_instead() -> Non
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"algorithm": "bully"}, "no algorithm for mutual exclusion"),
+        ({"algorithm": "bully"}, "not a mutual exclusion algorithm"),
         ({"algorithm": "centrall"}, "did you mean central?"),
-        ({"over": "wire"}, "there are no links wire"),
+        ({"over": "wire"}, "unknown links 'wire'"),
         ({"options": ["leas=1s"]}, "did you mean lease?"),
-        ({"faults": ["fire"]}, "there is no fault 'fire'"),
-        ({"faults": ["disk"], "nodes": 2}, "need 3 nodes or more, not 2; disk-full does not"),
+        ({"faults": ["fire"]}, "unknown fault 'fire'"),
+        (
+            {"faults": ["disk"], "nodes": 2},
+            "need at least 3 nodes, and --nodes is 2; disk-full does not",
+        ),
         (
             {"faults": ["disk-lost"], "algorithm": "quorum-yield"},
-            "quorum-yield has no way back for a node that lost its memory",
+            "quorum-yield cannot replace a node that lost its memory",
         ),
     ],
 )

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from habemus.torture.history import lines_of, read_referee
-from habemus.torture.referee import Referee, Resource
+from habemus.torture.referee import FencedValue, Referee
 
 
 def test_a_smaller_token_is_refused() -> None:
-    resource = Resource(is_fenced=True)
+    resource = FencedValue(is_fenced=True)
     assert resource.access("write", 5, 0) == (True, 1)
     assert resource.access("write", 7, 1) == (True, 2)
     assert resource.access("write", 5, 2) == (False, 7)
@@ -21,7 +21,7 @@ def test_a_read_is_a_promise() -> None:
     """Else an older holder could write between the read and the write of the newer one, whose write
     would undo that.
     """
-    resource = Resource(is_fenced=True)
+    resource = FencedValue(is_fenced=True)
     assert resource.access("read", 5, None) == (True, 0)
     assert resource.access("read", 7, None) == (True, 0)
     assert resource.access("write", 5, 0) == (False, 7)
@@ -29,10 +29,10 @@ def test_a_read_is_a_promise() -> None:
 
 
 def test_unfenced_it_accepts_everything() -> None:
-    resource = Resource(is_fenced=False)
+    resource = FencedValue(is_fenced=False)
     assert resource.access("write", 7, 0) == (True, 1)
     assert resource.access("write", 5, 0) == (True, 1)
-    assert Resource(is_fenced=True).access("write", None, 4) == (True, 5)
+    assert FencedValue(is_fenced=True).access("write", None, 4) == (True, 5)
 
 
 def test_everything_is_written_down(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from habemus.torture.schedule import (
     MASS_KINDS,
     NODE_ENDS,
     OUT_OF_HEARING,
-    Fault,
+    PlannedFault,
     Round,
     Size,
     is_by_network,
@@ -24,7 +24,7 @@ from habemus.torture.schedule import (
 ALL = Size(nodes=5, clients=4, lease_s=2.0, kinds=tuple(KINDS))
 
 
-def some(size: Size, seed: int = 1, many: int = 300) -> list[list[Fault]]:
+def some(size: Size, seed: int = 1, many: int = 300) -> list[list[PlannedFault]]:
     return [each.faults for each in islice(rounds(size, seed), many)]
 
 
@@ -145,7 +145,10 @@ def test_no_client_stands_still_while_nodes_are_killed_where_that_cannot_be_told
 
 def test_the_leader_takes_the_place_of_another_one() -> None:
     """And that one its place, so that no more nodes are hit than before."""
-    faults = [Fault("kill-node", 0, 1, nodes=(2,)), Fault("cut", 0, 1, links=((2, 4), (3, 1)))]
+    faults = [
+        PlannedFault("kill-node", 0, 1, nodes=(2,)),
+        PlannedFault("cut", 0, 1, links=((2, 4), (3, 1))),
+    ]
     aimed = Round(faults, 2).aimed(4)
     assert [fault.nodes for fault in aimed] == [(4,), ()]
     assert aimed[1].links == ((4, 2), (3, 1))
@@ -158,7 +161,7 @@ def test_some_rounds_are_aimed_at_the_leader() -> None:
 
 
 def test_whom_is_told() -> None:
-    assert Fault("cut", 0, 1, links=((1, 2), (2, 1))).whom == "1>2 2>1"
-    assert Fault("kill-node", 0, 1, nodes=(3,)).whom == "node 3"
-    assert Fault("kill-majority", 0, 1, nodes=(1, 3)).whom == "nodes 1, 3"
-    assert Fault("pause-client", 0, 1).whom == "whoever is inside"
+    assert PlannedFault("cut", 0, 1, links=((1, 2), (2, 1))).whom == "1>2 2>1"
+    assert PlannedFault("kill-node", 0, 1, nodes=(3,)).whom == "node 3"
+    assert PlannedFault("kill-majority", 0, 1, nodes=(1, 3)).whom == "nodes 1, 3"
+    assert PlannedFault("pause-client", 0, 1).whom == "the current holder"

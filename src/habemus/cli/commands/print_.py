@@ -27,7 +27,7 @@ from habemus.cli.output import Exit, json_option, say_json
 from habemus.core.process import Span
 
 if TYPE_CHECKING:
-    from habemus.printing.client import Client, Printed
+    from habemus.printing.client import Printed, PrintingClient
     from habemus.printing.group import Group
     from habemus.runtimes.live.sockets import Address
 
@@ -202,7 +202,7 @@ class _Session:
         return len(self.texts) or self.count or self.tried
 
     async def run(self, absent: dict[int, Address]) -> int:
-        from habemus.printing.client import Client, is_up
+        from habemus.printing.client import PrintingClient, is_up
 
         for peer, place in absent.items():
             if await is_up(place):
@@ -210,7 +210,7 @@ class _Session:
                     f"--without {peer}: the peer answers at {place}, so it is not down; omit"
                     " --without"
                 )
-        client = Client(self.group, self.listen, self.printer, self.tell, self.record)
+        client = PrintingClient(self.group, self.listen, self.printer, self.tell, self.record)
         if self.group.give_up_us is not None:
             self.tell("unsafe", seconds=f"{self.group.give_up_us / 1_000_000:g}")
         await client.start()
@@ -239,7 +239,7 @@ class _Session:
             say_json(self._plain(client))
         return Exit.OK if self.done == self.wanted else Exit.FAILED
 
-    def _plain(self, client: Client) -> dict[str, Any]:
+    def _plain(self, client: PrintingClient) -> dict[str, Any]:
         return {
             "client": self.group.me,
             "group": list(self.group.ids),
@@ -251,7 +251,7 @@ class _Session:
             "jobs": [job._asdict() for job in self.jobs],
         }
 
-    async def _work(self, client: Client) -> None:
+    async def _work(self, client: PrintingClient) -> None:
         is_interactive = not self.texts and self.every is None
         async for text in self._lines(client) if is_interactive else self._given():
             if self.stopping.is_set():
@@ -279,7 +279,7 @@ class _Session:
                 await asyncio.sleep(random.randint(low, high) / 1_000_000)
                 yield say(self.language, "text", number=number, me=self.group.me)
 
-    async def _lines(self, client: Client) -> AsyncIterator[str]:
+    async def _lines(self, client: PrintingClient) -> AsyncIterator[str]:
         if sys.stdin.isatty():
             self.tell("prompt")
         rest = b""

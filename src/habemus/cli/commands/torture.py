@@ -23,7 +23,7 @@ from habemus.cli.tables import say_table
 from habemus.core.properties import Verdict
 
 if TYPE_CHECKING:
-    from habemus.torture.run import Report
+    from habemus.torture.run import TortureReport
 
 
 @click.command(
@@ -174,7 +174,7 @@ def torture(
     return EXIT_OF[report.verdict]
 
 
-def _say(report: Report) -> None:
+def _say(report: TortureReport) -> None:
     plan, found = report.plan, report.judgement
     over = f" over {plan.over} links" if plan.over else ""
     click.echo(
