@@ -75,7 +75,7 @@ class Group:
 
     @cached_property
     def ids(self) -> tuple[int, ...]:
-        """Ids of all clients, in order; process k has the k-th."""
+        """All client ids, in order; process k has the k-th."""
         return tuple(sorted((self.me, *self.peers)))
 
     def process(self, client: int) -> ProcessId:
