@@ -254,7 +254,7 @@ def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     for arguments, reason in (
-        (["bully"], "no algorithm for mutual exclusion"),
+        (["bully"], "not a mutual exclusion algorithm"),
         (["central", "--faults", "fire"], "unknown fault 'fire'"),
         (["central", "--folder", str(tmp_path / "full")], "is not empty"),
     ):

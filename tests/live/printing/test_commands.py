@@ -29,7 +29,7 @@ def taken_port() -> Iterator[int]:
     ("arguments", "why"),
     [
         (["printer", "--port", "TAKEN"], "cannot listen on 127.0.0.1:TAKEN: the port is in use"),
-        (["printer", "--host", "0.0.0.0", "--port", "0"], "say --insecure"),
+        (["printer", "--host", "0.0.0.0", "--port", "0"], "use --insecure"),
         (["printer", "--seconds", "fast"], "'fast' is not a number of seconds"),
         (["printer", "--seconds", "3..2"], "is not a number of seconds"),
         (["printer", "--port", "70000"], "70000 is not in the range"),
@@ -41,12 +41,12 @@ def taken_port() -> Iterator[int]:
         (["print", "--id", "-1", "--port", "0", *PEERS], "is not the id of a client"),
         ([*ME, *PEERS, "--without", "3"], "--without 3: unknown peer; --peers has 2"),
         ([*ME, *PEERS, "--printer", "nowhere"], "'nowhere' is not an address"),
-        ([*ME, "--peers", "2=10.0.0.1:50053"], "say --insecure"),
-        ([*ME, *PEERS, "--printer", "10.0.0.1:50051"], "say --insecure"),
+        ([*ME, "--peers", "2=10.0.0.1:50053"], "use --insecure"),
+        ([*ME, *PEERS, "--printer", "10.0.0.1:50051"], "use --insecure"),
         ([*ME, *PEERS, "--every", "1", "text"], "TEXT and --every exclude each other"),
         ([*ME, *PEERS, "--jobs", "3"], "--jobs needs --every"),
         ([*ME, *PEERS, "--give-up", "1..2"], "one number of seconds"),
-        (["print", "--id", "1", "--port", "50053", *PEERS], "where this client listens"),
+        (["print", "--id", "1", "--port", "50053", *PEERS], "is the address of this client"),
     ],
 )
 def test_bad_use_gets_one_line_and_code_2(
