@@ -1,7 +1,7 @@
 """Traces: one event format, written, read, drawn and exported.
 
-What draws and exports is imported from its module (`habemus.traces.diagram`, `.export`, `.table`,
-...): a run that is only judged does not pay for it.
+Drawing and exporting are imported from their modules (`habemus.traces.diagram`, `.export`,
+`.table`, ...), so that a run that is only judged does not load them.
 """
 
 from habemus.traces.trace import Digest, TooLargeToDraw, Trace, digest

@@ -1,4 +1,4 @@
-"""Saves a trace in the form that the ending of the file's name asks for."""
+"""Save a trace in the format that the suffix of the file name asks for."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ ENDINGS = tuple(_SAVES)
 
 
 def check_ending(path: Path | str) -> None:
-    """Refuses a name whose ending says nothing, so that a long run need not come to its end to find
-    that out.
-    """
+    """Refuse a file name with an unknown suffix, before a long run instead of after it."""
     if Path(path).suffix.lower() not in _SAVES:
         raise ValueError(
             f"cannot tell what to write into {str(path)!r}: the name must end in"
@@ -54,8 +52,9 @@ def check_ending(path: Path | str) -> None:
 
 
 def save(trace: Trace, path: Path | str, *, words: Words = ENGLISH, steps: bool = False) -> None:
-    """Writes the trace as a picture, a diagram in text, a log, or itself.  `steps`: its times count
-    steps, not microseconds.
+    """Write the trace as a picture, a diagram in text, a log, or a trace file.
+
+    `steps`: the times of the trace count steps, not microseconds.
     """
     check_ending(path)
     _SAVES[Path(path).suffix.lower()](trace, Path(path), words, steps)

@@ -1,12 +1,14 @@
 """The trace file: JSON lines.
 
     {"habemus":1,"title":...,"run":{...},"processes":[...],"labels":{...}}     the header
-    {"t":1343,"p":1,"e":"send","peer":2,"id":1,"name":"Request","v":{...}}     one event per line, with "vc" if it has a clock
+    {"t":1343,"p":1,"e":"send","peer":2,"id":1,"name":"Request","v":{...}}     one line per event
     {"digest":...,"events":N,"findings":[...]}                                 the footer
 
-There is one way to write a trace, so reading can be strict: every line must be exactly as it would
-be written. That catches what a lenient reader swallows (a key given twice, an extra key, a 1 that
-became `true`), and the footer catches a file that was cut short or changed.
+Events with a vector clock have the key "vc".
+
+A trace has exactly one encoding, so reading is strict: every line must be exactly as it would be
+written.  That catches what a lenient reader would accept (a repeated key, an extra key, a 1 that
+became `true`), and the footer detects a file that was truncated or changed.
 """
 
 from __future__ import annotations
@@ -26,27 +28,25 @@ VERSION = 1
 LONGEST_LINE = 1 << 20
 MOST_EVENTS = 10_000_000
 DEEPEST_NESTING = 32
-"""Values nest by the layers of a stack, which are few; a deeper one is made to break its reader."""
+"""Limit on nested values.  Real ones nest by the layers of a stack, which are few."""
 
 
 class MalformedTrace(ValueError):
-    """A file that is not a trace, or not a whole one; the message is one line with the number of
-    the line in the file.
-    """
+    """A file that is no complete trace; the message is one line with the line number."""
 
 
 # Writing.
 
 
 def write(trace: Trace, path: Path | str) -> None:
-    """Writes the trace file."""
+    """Write the trace file."""
     with Path(path).open("w", encoding="ascii", newline="\n") as file:
         for line in written(trace):
             file.write(line + "\n")
 
 
 def written(trace: Trace) -> Iterator[str]:
-    """The lines of the trace file, without line ends."""
+    """Yield the lines of the trace file, without line ends."""
     if len(trace.events) > MOST_EVENTS:
         raise ValueError(
             f"a trace file holds {MOST_EVENTS} events at most, and this trace has"
@@ -82,8 +82,8 @@ def written(trace: Trace) -> Iterator[str]:
 
 
 def _plain_text(plain: dict[str, Any]) -> str:
-    # What identifies a run comes from the caller: a tuple or a key that is no string would come
-    # back as something else.
+    # `run` comes from the caller: a tuple, or a key that is no string, would be read as another
+    # value.
     try:
         text = canonical(plain)
         if json.loads(text, parse_constant=_refused) == plain:
@@ -119,13 +119,13 @@ def _within_limits(line: str, what: str) -> str:
 
 
 def read(path: Path | str) -> Trace:
-    """The trace in the file, or `MalformedTrace`."""
+    """Return the trace in the file, or raise `MalformedTrace`."""
     with Path(path).open("rb") as file:
         return parsed(iter(lambda: file.readline(LONGEST_LINE + 2), b""))
 
 
 def parsed(raw: Iterable[bytes]) -> Trace:
-    """The trace in these lines, or `MalformedTrace`."""
+    """Return the trace in these lines, or raise `MalformedTrace`."""
     numbered = enumerate(raw, start=1)
     number, first = next(numbered, (1, b""))
     if not first:
@@ -182,7 +182,7 @@ def _text(line: bytes) -> str:
 
 
 def _object(number: int, line: bytes) -> dict[str, Any]:
-    """The JSON object on a line."""
+    """Return the JSON object on a line."""
     if len(line.rstrip(b"\r\n")) > LONGEST_LINE:
         raise MalformedTrace(f"line {number}: longer than {LONGEST_LINE} bytes")
     try:
@@ -293,7 +293,7 @@ def _expect_keys(
 
 def _processes(number: int, found: list[int]) -> tuple[ProcessId, ...]:
     if len(set(found)) != len(found):
-        raise MalformedTrace(f"line {number}: a process stands twice among the processes")
+        raise MalformedTrace(f"line {number}: a process occurs twice among the processes")
     return tuple(found)
 
 
@@ -314,7 +314,7 @@ def _labels(
 
 
 def event_of(number: int, plain: dict[str, Any]) -> Event:
-    """The event that a line holds, or `MalformedTrace`."""
+    """Return the event on a line, or raise `MalformedTrace`."""
     _expect_keys(number, "the event", plain, _EVENT, _EVENT_MAY)
     if plain["e"] not in KINDS:
         raise MalformedTrace(
@@ -364,7 +364,7 @@ def _unlike(number: int, expected: str) -> MalformedTrace:
 
 
 def _shown(found: object) -> str:
-    """What was found, on one line and not too long."""
+    """Return a short repr of untrusted input on one line."""
     text = repr(found)
     return text if len(text) <= 80 else text[:77] + "..."
 

@@ -1,4 +1,4 @@
-"""Flights: the way of each message from its sending to what became of it."""
+"""Flights: the way of each message from its sending to its receipt or loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Flight(NamedTuple):
     receiver: ProcessId
     sent: int | None  # index of the event `send`; None if the trace begins later
     ended: int | None = (
-        None  # index of the event `receive` or `lost`; None if it is under way at the end
+        None  # index of the event `receive` or `lost`; None if it is in flight at the end
     )
     is_lost: bool = False
     is_swallowed: bool = False  # lost on its way, and not at a process that was down
@@ -23,7 +23,7 @@ class Flight(NamedTuple):
 
 
 def flights(events: Sequence[Event]) -> list[Flight]:
-    """All flights of a trace, by the first event of each that the trace has."""
+    """Return all flights of a trace, in the order of their first events."""
     found: list[Flight] = []
     under_way: dict[int, deque[int]] = {}  # number of the message -> flights that have not ended
     for index, event in enumerate(events):

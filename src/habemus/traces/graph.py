@@ -1,10 +1,10 @@
 """Pictures of a network, stage by stage, as SVG.
 
-An election on a graph is easier to follow on the graph itself than on a space-time diagram: who is
-still in, which way the links run, what becomes of them.  A stage says just that, in plain words;
-where the processes stand is worked out here, once for all stages.
+An election on a graph is easier to follow on the graph itself than on a space-time diagram: the
+remaining candidates, the directions of the links, and their changes.  A stage describes these in
+words; the positions of the processes are computed here, once for all stages.
 
-Places are found with whole numbers only, so the same network looks the same on every machine.
+The layout uses integers only, so the same network looks the same on every platform.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from habemus.traces.trace import TooLargeToDraw
 
 
 class DrawnLink(NamedTuple):
-    """A link between two processes; where it has a direction, it runs from the first to the second."""
+    """A link between two processes, directed from the first to the second if it has a direction."""
 
     one: ProcessId
     other: ProcessId
@@ -87,7 +87,7 @@ SIZE = 11.0
 LEADING = 15.0
 WIDEST = 1_260.0
 NEAREST = 46.0
-"""Between the middles of two processes."""
+"""Distance between the centres of two processes."""
 
 Place: TypeAlias = tuple[int, int]
 Point: TypeAlias = tuple[float, float]
@@ -96,7 +96,7 @@ Point: TypeAlias = tuple[float, float]
 def graph(
     stages: Sequence[GraphStage], *, title: str = "", label: Callable[[ProcessId], str] = str
 ) -> str:
-    """All stages in one picture, side by side in as many rows as it takes."""
+    """Draw all stages in one picture, side by side in as many rows as needed."""
     processes = sorted(stages[0].roles) if stages else []
     if not processes:
         raise ValueError("there is no stage to draw")
@@ -225,7 +225,7 @@ def _head(x: float, y: float, along: float, across: float, colour: str) -> str:
 
 
 def _tag(process: ProcessId, tag: str, stage: GraphStage, points: Mapping[ProcessId, Point]) -> str:
-    """A few letters beside a process, on the side where its links are fewest."""
+    """Draw a few letters beside a process, on the side with the fewest links."""
     x, y = points[process]
     near = [
         points[other]
@@ -260,7 +260,7 @@ def _tag(process: ProcessId, tag: str, stage: GraphStage, points: Mapping[Proces
 
 
 def _legend(stages: Sequence[GraphStage], y: float, total: float) -> tuple[list[str], float]:
-    """The signs in use and what they mean."""
+    """Draw the signs in use and their meanings."""
     roles = {role for stage in stages for role in stage.roles.values()}
     signs = {link.sign for stage in stages for link in stage.links}
     tagged = next((tag for stage in stages for tag in stage.tags.values()), None)
@@ -331,14 +331,14 @@ def _assembled(shapes: Iterable[str], wide: float, high: float, title: str) -> s
     return ink.element("svg", inner, **frame) + "\n"
 
 
-# Where the processes stand: distances on paper like those in the network (Kamada and Kawai), from
-# several beginnings; the outcome with the fewest crossings is taken.
+# Layout: distances on paper are like those in the network (Kamada and Kawai).  Several initial
+# layouts are tried, and the result with the fewest crossings is used.
 
 UNIT = 1_000
 """The length of a link, in the units of places."""
 
 CLOSEST = 650
-"""How near two processes may stand."""
+"""Smallest distance between two processes."""
 
 ROUNDS = 60
 BEGINNINGS = 8
@@ -347,7 +347,7 @@ BEGINNINGS = 8
 def places(
     processes: Sequence[ProcessId], links: Sequence[tuple[ProcessId, ProcessId]]
 ) -> dict[ProcessId, Place]:
-    """A place for every process, near those it is linked with."""
+    """Compute a position for every process, near those it is linked with."""
     near: dict[ProcessId, list[ProcessId]] = {process: [] for process in processes}
     for one, other in links:
         near[one].append(other)
@@ -369,7 +369,10 @@ def places(
 def _distances(
     start: ProcessId, near: Mapping[ProcessId, Sequence[ProcessId]], far: int
 ) -> dict[ProcessId, int]:
-    """Links between a process and each other one; what cannot be reached is put at some distance."""
+    """Count the links between a process and each other one.
+
+    Unreachable processes get some large distance.
+    """
     reached = {start: 0}
     frontier = [start]
     for process in frontier:
@@ -387,7 +390,7 @@ def _order_from(
     *,
     deep: bool,
 ) -> list[ProcessId]:
-    """The processes as a walk along the links meets them, into the depth or into the breadth."""
+    """Return the processes in the order of a depth-first or breadth-first walk."""
     order: dict[ProcessId, None] = {}
     for first in (start, *processes):
         frontier = [first]
@@ -402,13 +405,13 @@ def _order_from(
 
 
 _SINES = (0, 195, 383, 556, 707, 831, 924, 981, 1000)
-"""Of every eighth of a right angle, in thousandths: a table is the same everywhere."""
+"""Sines of every eighth of a right angle, in thousandths: a table is the same on every platform."""
 FULL = 3_200
 """A full turn, in the units of angles."""
 
 
 def _sine(angle: int) -> int:
-    """In thousandths."""
+    """Return the sine in thousandths."""
     quarter, rest = divmod(angle % FULL, 800)
     rest = 800 - rest if quarter % 2 else rest
     step, part = divmod(rest, 100)
@@ -422,7 +425,7 @@ def _turned(place: Place, angle: int) -> Place:
 
 
 def _circle(order: Sequence[ProcessId]) -> dict[ProcessId, Place]:
-    """The processes round a circle, in this order."""
+    """Place the processes on a circle, in this order."""
     radius = UNIT * max(len(order), 3) // 6
     return {
         process: _turned((0, -radius), FULL * index // len(order))
@@ -433,9 +436,7 @@ def _circle(order: Sequence[ProcessId]) -> dict[ProcessId, Place]:
 def _settled(
     begun: Mapping[ProcessId, Place], distances: Mapping[ProcessId, Mapping[ProcessId, int]]
 ) -> dict[ProcessId, Place]:
-    """Each process in turn goes where the others want it, nearer ones more urgently, until little
-    moves.
-    """
+    """Move each process in turn towards its ideal distances, until little moves."""
     found = dict(begun)
     for _ in range(ROUNDS):
         moved = 0
@@ -460,7 +461,7 @@ def _settled(
 
 
 def _apart(found: Mapping[ProcessId, Place]) -> dict[ProcessId, Place]:
-    """Pushes processes apart that stand too close to be told apart."""
+    """Push processes apart that are too close to be distinguished."""
     places = dict(found)
     for _ in range(ROUNDS):
         calm = True
@@ -487,7 +488,7 @@ def _apart(found: Mapping[ProcessId, Place]) -> dict[ProcessId, Place]:
 
 
 def _faults(found: Mapping[ProcessId, Place], links: Sequence[tuple[ProcessId, ProcessId]]) -> int:
-    """How hard it is to read: links that cross, and links that run through a process."""
+    """Count what makes a layout hard to read: crossing links, and links through a process."""
     crossings = 0
     for (a, b), (c, d) in combinations(links, 2):
         if len({a, b, c, d}) == 4 and _cross(found[a], found[b], found[c], found[d]):
@@ -516,8 +517,9 @@ def _cross(a: Place, b: Place, c: Place, d: Place) -> bool:
 def _on_paper(
     found: Mapping[ProcessId, Place], links: int
 ) -> tuple[dict[ProcessId, Point], float, float]:
-    """The places in pixels from the upper left corner, turned so that they need little paper; the
-    more links, the larger.
+    """Return the positions in pixels, turned so that they need little paper.
+
+    More links make the picture larger.
     """
     turned = min(
         (_all_turned(found, angle) for angle in range(0, FULL // 2, FULL // 128)), key=_paper
@@ -544,7 +546,7 @@ def _all_turned(found: Mapping[ProcessId, Place], angle: int) -> dict[ProcessId,
 
 
 def _paper(found: Mapping[ProcessId, Place]) -> tuple[int, int]:
-    """What a picture needs: first of all little room, then little height."""
+    """Return the cost of a picture: first its area, then its height."""
     xs, ys = [x for x, _ in found.values()], [y for _, y in found.values()]
     wide, high = max(xs) - min(xs) + UNIT // 2, max(ys) - min(ys) + UNIT // 2
     return wide * high * (2 if high > wide else 1), high

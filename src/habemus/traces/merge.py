@@ -1,18 +1,17 @@
-"""Joins the records of live nodes to one trace.
+"""Merge the records of live nodes into one trace.
 
-Each node has written down what its processes did, in the order in which they did it.  One more rule
-gives an order of all events that respects cause and effect: a message is received after it was
-sent.  Among the events that could come next, the earliest by the clock is taken; the clocks of one
-machine agree, so there the order is also that of real time.  Between machines only cause and effect
-count, and times are pushed forward where a receipt would otherwise come before its sending. From
-the order follow the vector clocks.
+Each node has recorded the events of its processes in their order.  One more rule gives an order of
+all events that respects cause and effect: a message is received after it was sent.  Among the
+events that could come next, the earliest by the clock is taken.  The clocks of one machine agree,
+so there the order is also that of real time.  Between machines only cause and effect count, and
+times are moved forward where a receipt would otherwise come before its sending.  The vector clocks
+follow from the order.
 
-What nobody wrote down is added.  A node that was killed left no last word: its processes *crash*
-when it last wrote anything.  If it came back, they recover there; one that had nothing durable
-comes back without its memory.
+Missing events are added.  The processes of a node that was killed *crash* at the time of its last
+record.  If the node was restarted, they recover then; a node without durable variables recovers
+with amnesia.
 
-The run lasts until the first node leaves in good order: what the others make of its leaving is not
-part of it.
+The run lasts until the first node shuts down cleanly: the reaction of the others is not part of it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class NodeRecord:
-    """What one node wrote down in one life."""
+    """The record of one node in one life."""
 
     path: str
     cluster: str
@@ -42,21 +41,22 @@ class NodeRecord:
     life: int
     services: Mapping[str, Mapping[str, Any]]
     events: Sequence[tuple[str, Event]]  # with the instance
-    end: int | None  # when it left in good order
+    end: int | None  # the time at which it shut down cleanly
 
     @property
     def last(self) -> int:
-        """When it last wrote anything."""
+        """Time of the last record."""
         return self.end if self.end is not None else self.events[-1][1].time if self.events else 0
 
 
 class CannotMerge(ValueError):
-    """The records do not belong together, or something is missing."""
+    """The records do not belong together, or one is missing."""
 
 
 def read_record(path: Path) -> NodeRecord:
-    """The record in the file.  Its last line may be cut short, for the node may have been killed
-    while it wrote.
+    """Return the record in the file.
+
+    Its last line may be truncated, because the node may have been killed while it wrote.
     """
     with path.open("rb") as file:
         lines = list(iter(lambda: file.readline(LONGEST_LINE + 2), b""))
@@ -127,7 +127,7 @@ def _entry(
 
 
 def instances(records: Sequence[NodeRecord]) -> dict[str, int]:
-    """The instances in the records, with the number of their events."""
+    """Return the instances in the records, with the number of their events."""
     counts: dict[str, int] = {}
     for record in records:
         for on, _ in record.events:
@@ -136,8 +136,9 @@ def instances(records: Sequence[NodeRecord]) -> dict[str, int]:
 
 
 def merge(records: Sequence[NodeRecord], on: str | None = None) -> Trace:
-    """The trace of one instance, named as "service/name"; it need not be named if there is only
-    one.
+    """Return the trace of one instance, named as "service/name".
+
+    The name may be omitted if there is only one.
     """
     _check(records)
     found = instances(records)
@@ -208,7 +209,7 @@ def _check(records: Sequence[NodeRecord]) -> None:
 
 
 def _lives(records: list[NodeRecord], on: str) -> Iterator[Event]:
-    """All that the processes of one node did, life after life, with the crashes in between."""
+    """Return all events of the processes of one node, life after life, with crashes in between."""
     lives = sorted(records, key=lambda each: each.life)
     alive: list[ProcessId] = []
     known: set[ProcessId] = set()
@@ -228,9 +229,7 @@ def _lives(records: list[NodeRecord], on: str) -> Iterator[Event]:
 
 
 def _in_order(streams: list[list[Event]], homes: Mapping[ProcessId, int]) -> Iterator[Event]:
-    """Takes from each stream in turn what can come next; a receipt can when its message has been
-    sent.
-    """
+    """Yield the events of all streams in causal order: a receipt follows its sending."""
     places = [0] * len(streams)
     sent: set[tuple[int, int | None]] = set()
     now = 0
@@ -271,7 +270,7 @@ def _clocked(
     start: int,
     homes: Mapping[ProcessId, int],
 ) -> Iterator[Event]:
-    """With times from the first event on, numbers of messages in order, and vector clocks."""
+    """Set times from the first event on, numbers of messages in order, and vector clocks."""
     position = {process: index for index, process in enumerate(processes)}
     clocks = {process: [0] * len(processes) for process in processes}
     numbers: dict[tuple[int, int | None], tuple[int, tuple[int, ...]]] = {}
@@ -290,8 +289,8 @@ def _clocked(
             numbers[homes[event.process], event.number] = (number, tuple(clock))
         yield event._replace(time=event.time - start, number=number, clock=tuple(clock))
         if event.kind == "send":
-            # What is received more than once was sent again below the process: to a node that had
-            # restarted, for example.
+            # A message that is received twice was retransmitted below the process, for example to
+            # a node that had restarted.
             again = event._replace(
                 kind="duplicate", time=event.time - start, number=number, clock=None
             )

@@ -1,8 +1,7 @@
 """The trace as a Mermaid sequence diagram.
 
-Mermaid draws a message as one level arrow, so its way through time is lost; it stands where the
-message arrives, because that is where it has an effect.  Whoever wants to see time takes the
-space-time diagram.
+Mermaid draws a message as a horizontal arrow, so its travel time is lost.  The arrow is at the time
+of arrival, because that is when the message has an effect.  The space-time diagram shows time.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from habemus.traces.trace import TooLargeToDraw, Trace
 from habemus.traces.words import ENGLISH, Words, in_words, one_line, printable, what
 
 MOST_CHARACTERS = 50_000
-"""What Mermaid accepts, as it is set up almost everywhere."""
+"""Mermaid's default limit on the length of a diagram."""
 
 LONGEST = 60
 """Mermaid makes room for the longest text between two participants, however long it is."""
@@ -28,7 +27,7 @@ RED = "rgb(253, 227, 225)"
 
 
 def mermaid(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str:
-    """The diagram in Mermaid's notation."""
+    """Return the diagram in Mermaid's notation."""
     lines = ["sequenceDiagram"]
     lines += [
         f"participant {_name(process)} as {_safe(trace.label(process)) or _name(process)}"
@@ -45,7 +44,7 @@ def mermaid(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str
 
 
 def markdown(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str:
-    """A page of Markdown with the title, the diagram and the findings."""
+    """Return a page of Markdown with the title, the diagram and the findings."""
     findings = [f"- {_inline(one_line(finding, words, steps))}" for finding in trace.findings]
     title = _inline(trace.title or words["untitled"])
     return (
@@ -64,7 +63,7 @@ def markdown(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> st
 
 
 class _DiagramWriter:
-    """Writes the lines of a diagram, event by event."""
+    """Writer of the lines of a diagram, event by event."""
 
     def __init__(self, trace: Trace, words: Words, steps: bool) -> None:
         self._trace = trace
@@ -148,9 +147,9 @@ class _DiagramWriter:
 
 
 def _red_stretches(trace: Trace, inside: list[Period]) -> list[tuple[int, int, str]]:
-    """From which event to which the ground is red, and the names of the properties.
+    """Return the stretches of events on red ground, and the names of the violated properties.
 
-    Mermaid wants such stretches nested or apart, so those that overlap become one.
+    Mermaid wants such stretches nested or disjoint, so overlapping ones are merged.
     """
     found: list[tuple[int, int, str]] = []
     last = len(trace.events) - 1
@@ -189,9 +188,7 @@ _PLAIN = re.compile(r"[^\w .,()/+=*'!?|\[\]-]")
 
 
 def _safe(text: str) -> str:
-    """The text with everything that means something to Mermaid written as its number; the word
-    "end" ends a block.
-    """
+    """Escape everything that has a meaning in Mermaid; the word "end" ends a block."""
     text = printable(text)
     text = text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
     text = _PLAIN.sub(lambda found: f"#{ord(found[0])};", text)
@@ -201,5 +198,5 @@ def _safe(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text within Markdown: on one line, and with its signs taken as signs."""
+    """Escape text for Markdown, on one line."""
     return re.sub(r"([\\`*_{}\[\]<>#|&])", r"\\\1", printable(text))

@@ -1,6 +1,4 @@
-"""Changes of the network: the links that were cut, mended or slowed down at one moment, named as
-briefly as they can be.
-"""
+"""Changes of the network: links cut, healed or slowed down at one moment, briefly named."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ class Change(NamedTuple):
 
 
 def changes(events: Sequence[Event]) -> list[Change]:
-    """Neighbouring events of one kind and moment belong together: one fault makes an event for each
-    link.
-    """
+    """Group neighbouring events of one kind and moment: one fault makes an event for each link."""
     found: list[Change] = []
     for index, event in enumerate(events):
         if event.kind not in KINDS_OF_CHANGE or event.peer is None:
@@ -53,7 +49,7 @@ def named(
     label: Callable[[ProcessId], str],
     words: Words = ENGLISH,
 ) -> str:
-    """ "cut 1-2", "cut 1>2" for one direction, "cut 1 2 | 3 4 5" for a partition."""
+    """Name a change: "cut 1-2", "cut 1>2" for one direction, "cut 1 2 | 3 4 5" for a partition."""
     groups = _partition(change.links, processes)
     if groups is not None and len(change.links) > 2:
         links = " | ".join(" ".join(label(process) for process in group) for group in groups)
@@ -76,7 +72,7 @@ def named(
 def _partition(
     links: frozenset[Link], processes: Collection[ProcessId]
 ) -> list[list[ProcessId]] | None:
-    """The groups between which these are exactly all links, if there are such groups."""
+    """Return the groups between which these are exactly all links, if there are such groups."""
     groups: list[list[ProcessId]] = []
     for process in processes:
         for group in groups:

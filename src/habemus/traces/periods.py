@@ -1,4 +1,4 @@
-"""Periods: how long a process waited, was inside, was down or stood still."""
+"""Periods in which a process waited, was inside, was down or was paused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def enters(event: Event) -> bool:
 
 
 def leaves(event: Event) -> bool:
-    """Of its own will, or because it is told that it has lost the lock."""
+    """Whether the event ends a stay inside: a release, or an indication that the lock is lost."""
     return (event.kind, event.name) in (
         ("request", "release"),
         ("indicate", "LockLost"),
@@ -37,7 +37,7 @@ def leaves(event: Event) -> bool:
 
 
 def _begun(event: Event) -> str | None:
-    """The kind of period that begins with an event."""
+    """Return the kind of period that begins with an event."""
     if asks(event):
         return WAITING
     if enters(event):
@@ -46,7 +46,7 @@ def _begun(event: Event) -> str | None:
 
 
 def _ended(event: Event) -> tuple[str, ...]:
-    """The kinds of period that end with an event; a crash ends whatever the process was doing."""
+    """Return the kinds of period that end with an event; a crash ends all others."""
     if enters(event):
         return (WAITING,)
     if leaves(event):
@@ -57,7 +57,7 @@ def _ended(event: Event) -> tuple[str, ...]:
 
 
 def periods(events: Sequence[Event]) -> list[Period]:
-    """All periods of a trace, by their beginnings."""
+    """Return all periods of a trace, in the order of their beginnings."""
     under_way: dict[tuple[ProcessId, str], int] = {}
     found: list[Period] = []
     for index, event in enumerate(events):
@@ -73,7 +73,7 @@ def periods(events: Sequence[Event]) -> list[Period]:
 
 
 def holders(events: Iterable[Event]) -> Iterable[tuple[ProcessId, ...]]:
-    """Who is inside after each event, in the order of entry."""
+    """Yield the processes that are inside after each event, in the order of entry."""
     inside: dict[ProcessId, None] = {}
     for event in events:
         if enters(event):

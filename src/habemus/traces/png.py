@@ -1,8 +1,8 @@
-"""SVG to PNG.
+"""Conversion of SVG to PNG.
 
-The drawing is done by resvg, which brings no font and silently leaves text out where it finds none,
-as on a plain Debian.  So fonts are looked for in the packages that ship one, besides those of the
-system, and a picture without its text is refused.
+resvg draws the picture.  It ships no font, and silently omits text where it finds none, as on a
+plain Debian.  So fonts are also searched in Python packages that ship one, and a picture without
+its text is refused.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _FONTS = (
 
 
 class CannotDraw(RuntimeError):
-    """What turns SVG into PNG is not installed, or finds no font."""
+    """The converter from SVG to PNG is not installed, or finds no font."""
 
 
 def png(svg_text: str, *, scale: float = SCALE) -> bytes:
-    """The picture as PNG; very tall ones at a smaller scale."""
+    """Return the picture as PNG; very tall ones at a smaller scale."""
     found = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', svg_text[:2_000])
     pixels = float(found[1]) * float(found[2]) if found else 0.0
     if pixels * scale**2 > MOST_PIXELS:
@@ -84,8 +84,9 @@ def _rendered(resvg: ModuleType, svg_text: str, scale: float) -> bytes:
 
 @lru_cache(maxsize=1)
 def _fonts() -> tuple[list[str] | None, str | None]:
-    """The files of the first font that is there, and its family.  The packages are not imported:
-    one of them is slow at that.
+    """Return the files of the first font that is found, and its family.
+
+    The packages are not imported, because one of them is slow to import.
     """
     for package, folder, names, family in _FONTS:
         spec = importlib.util.find_spec(package)
@@ -100,7 +101,7 @@ def _fonts() -> tuple[list[str] | None, str | None]:
 
 @lru_cache(maxsize=1)
 def _shows_text(resvg: ModuleType) -> bool:
-    """Whether a letter leaves a trace on the paper."""
+    """Whether a letter is visible in a picture."""
     paper = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"'
         ' font-family="sans-serif">{}</svg>'

@@ -1,9 +1,9 @@
 """The trace as a log for ShiViz, which draws happened-before from vector clocks.
 
-Its first line is the regular expression that takes an entry apart, its second line would separate
+Its first line is the regular expression that parses an entry; its second line would separate
 several runs and is empty.  ShiViz demands that each host begins with 1 in its own clock and counts
-every event of its own. What happens to messages and links is no event of a host, has no clock, and
-is left out.
+every event of its own.  Faults of messages and links are no events of a host, have no clock, and
+are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NoClocks(ValueError):
 
 
 def shiviz(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str:
-    """The log."""
+    """Return the log."""
     return "\n".join([EXPRESSION, "", *_entries(trace, words, steps)]) + "\n"
 
 
@@ -59,8 +59,8 @@ def _entries(trace: Trace, words: Words, steps: bool) -> Iterator[str]:
 
 
 def _hosts(trace: Trace) -> dict[ProcessId, str]:
-    """A name without spaces for each process, and no name twice: ShiViz knows hosts by their names
-    only.
+    """Return a unique name without spaces for each process, because ShiViz identifies hosts by
+    name.
     """
     names = {
         process: re.sub(r"[^A-Za-z0-9_.-]+", "_", trace.label(process)).strip("_")

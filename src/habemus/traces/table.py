@@ -12,21 +12,22 @@ from habemus.traces.trace import Trace
 from habemus.traces.words import ENGLISH, Words, in_words, one_line, printable
 
 SPACE = 2
-"""Between two columns."""
+"""Space between two columns."""
 LEAST_ROOM = 20
-"""What happened gets at least so many characters."""
+"""Smallest width of the column of events."""
 
 
 class EventRow(NamedTuple):
     time: str
     process: str
     what: str
-    inside: str  # who is in the critical section afterwards
+    inside: str  # the processes in the critical section afterwards
 
 
 def rows(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> list[EventRow]:
-    """A row for each event, and one for all links that change together.  `steps` says that times
-    count steps, not microseconds.
+    """Return a row for each event, and one for all links that change together.
+
+    `steps`: the times of the trace count steps, not microseconds.
     """
     on_arrival = {
         flight.ended
@@ -55,8 +56,9 @@ def rows(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> list[E
 
 
 def text(trace: Trace, width: int = 100, words: Words = ENGLISH, *, steps: bool = False) -> str:
-    """The table and, below it, the findings; no line is longer than the width, unless the width
-    leaves no room at all.
+    """Return the table and, below it, the findings.
+
+    No line is longer than the width, unless the width is too small for a table.
     """
     title = EventRow(
         words["axis steps"] if steps else words["time"],
@@ -103,5 +105,5 @@ def _clipped(cell: str, room: int) -> str:
 
 
 def _thousandths(time: int) -> str:
-    """Milliseconds with all three decimals, so that they stand in a column."""
+    """Format a time as milliseconds with three decimals, so that columns align."""
     return f"{'-' if time < 0 else ''}{abs(time) // 1_000}.{abs(time) % 1_000:03}"

@@ -1,6 +1,4 @@
-"""A trace: what happened in one run, what identifies the run, and what the monitors found out about
-it.
-"""
+"""A trace: the events of one run, its identity, and the findings of the monitors."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ class TooLargeToDraw(ValueError):
 
 @dataclass(frozen=True)
 class Trace:
-    """One run.  `run` is what identifies it (algorithm, size, seed, ...), as plain JSON; nothing
-    here looks into it.
-    """
+    """One run.  `run` identifies it (algorithm, size, seed, ...) as opaque JSON."""
 
     run: Mapping[str, Any]
     processes: tuple[ProcessId, ...]
@@ -38,7 +34,7 @@ class Trace:
     def __post_init__(self) -> None:
         known = frozenset(self.processes)
         if len(known) != len(self.processes):
-            raise ValueError("a process stands twice among the processes of the trace")
+            raise ValueError("a process occurs twice among the processes of the trace")
         for process in self.labels:
             if process not in known:
                 raise ValueError(
@@ -57,12 +53,14 @@ class Trace:
 
     @property
     def counts_steps(self) -> bool:
-        """Whether the times are steps, as those of a counterexample are, and not microseconds."""
+        """Whether the times are steps, as in a counterexample, and not microseconds."""
         return "check" in self.run
 
     def save(self, path: Path | str) -> None:
-        """Save the trace; the ending decides: .svg, .png, .md, .mmd (Mermaid), .json, .shiviz."""
-        from habemus.traces.export import save  # which draws, and few runs are drawn
+        """Save the trace in the format of the suffix: .svg, .png, .md, .mmd (Mermaid), .json,
+        .shiviz.
+        """
+        from habemus.traces.export import save  # slow to import, and rarely needed
 
         save(self, path, steps=self.counts_steps)
 
@@ -81,7 +79,7 @@ class Trace:
 
 
 def mistake_in(event: Event, processes: Collection[ProcessId]) -> str:
-    """What keeps an event from standing in a trace of these processes; empty if nothing does."""
+    """Return the reason why an event cannot be in a trace of these processes, or nothing."""
     if event.process not in processes:
         return f"{event.process} is not a process of the trace"
     if event.peer is not None and event.peer not in processes:
@@ -97,9 +95,7 @@ _KINDS = frozenset(KINDS)
 
 
 class Digest:
-    """SHA-256 over the canonical lines of events that come one by one, as an observer of a run sees
-    them.
-    """
+    """SHA-256 over the canonical lines of events, which are added one by one."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -111,22 +107,19 @@ class Digest:
             self._flush()
 
     def hexdigest(self) -> str:
-        """The digest of the events so far; more may follow."""
+        """Return the digest of the events so far; more may follow."""
         self._flush()
         return self._hash.hexdigest()
 
     def _flush(self) -> None:
         if self._pending:
-            # `lines` writes out a message that was sent to many only once, which is why events wait
-            # for one another here.
+            # Events are hashed in batches, because `lines` encodes a broadcast message only once.
             self._hash.update(("\n".join(lines(iter(self._pending))) + "\n").encode("ascii"))
             self._pending.clear()
 
 
 def digest(events: Iterable[Event]) -> str:
-    """SHA-256 over the canonical lines of the events, each with its line end, as hexadecimal
-    digits.
-    """
+    """Return the SHA-256 over the canonical lines of the events, each with its line end, as hex."""
     result = Digest()
     for event in events:
         result.add(event)

@@ -1,7 +1,7 @@
-"""What happened, in words.
+"""Descriptions of events in words.
 
-Every word that a reader of a trace sees stands here, so that a translation is one more mapping with
-the same keys.
+All words that a reader of a trace sees are defined here, so that a translation is one more mapping
+with the same keys.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def in_words(
     *,
     on_arrival: bool = False,
 ) -> str:
-    """What happened at the process of the event, without its name: "sends Request(6) to 2".
+    """Describe an event of a process, without the name of the process: "sends Request(6) to 2".
 
     A message is lost `on_arrival` if it reached its receiver, which was down; the event is then the
     receiver's.
@@ -118,7 +118,7 @@ def in_words(
 
 
 def what(event: Event) -> str:
-    """The value of the event as a person writes it; a bare value has no name to stand before it."""
+    """Return the value of the event as a person writes it; a bare value has no name before it."""
     if event.name:
         return event.described()
     return (
@@ -127,28 +127,26 @@ def what(event: Event) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line, without what a terminal would obey or an editor could not show: traces
-    come from anywhere.
-    """
+    """Return the text on one line, without control characters: traces are untrusted input."""
     return "".join(
         character if character.isprintable() else "\ufffd" for character in " ".join(text.split())
     )
 
 
 def milliseconds(time: int) -> str:
-    """Microseconds as milliseconds, exactly."""
+    """Format microseconds as milliseconds, exactly."""
     whole, rest = divmod(abs(time), 1_000)
     digits = f"{whole}.{rest:03}".rstrip("0") if rest else f"{whole}"
     return f"-{digits}" if time < 0 else digits
 
 
 def moment(time: int, words: Words = ENGLISH, steps: bool = False) -> str:
-    """A time with its unit: "12.5 ms", or "step 12" where times count steps."""
+    """Format a time with its unit: "12.5 ms", or "step 12" if times count steps."""
     return f"{words['axis steps']} {time}" if steps else f"{milliseconds(time)} {words['axis ms']}"
 
 
 def one_line(finding: Finding, words: Words = ENGLISH, steps: bool = False) -> str:
-    """A finding as a sentence: "ME1 violated at 12.475 ms: 1 and 2 are inside"."""
+    """Describe a finding: "ME1 violated at 12.475 ms: 1 and 2 are inside"."""
     why = printable(finding.why)
     when = "" if finding.time is None else moment(finding.time, words, steps)
     said = f" {words['at'].format(time=when)}" if when and when not in why else ""  # once is enough

@@ -159,7 +159,7 @@ def test_the_file_of_these_tests_is_right() -> None:
             HEADER.replace("[1,2]", '[1,"2"]'),
             "line 1: 'processes' of the header must be a list of integers, found [1, '2']",
         ),
-        (HEADER.replace("[1,2]", "[1,1]"), "line 1: a process stands twice among the processes"),
+        (HEADER.replace("[1,2]", "[1,1]"), "line 1: a process occurs twice among the processes"),
         (
             HEADER.replace('"labels":{}', '"labels":{"3":"C"}'),
             "line 1: a label for '3', which is not a process of the trace",

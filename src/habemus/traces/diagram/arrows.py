@@ -1,4 +1,4 @@
-"""Arrows: messages on their way, and their labels."""
+"""Arrows of messages, and their labels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from habemus.traces.flights import Flight
 
 SIZE = 11.0
 STEEP = math.radians(52)
-"""From this angle on a label stands level across its arrow; before, it runs along it."""
+"""Angle from which a label is horizontal; below it, the label runs along its arrow."""
 CLEAR = 9.0
-"""Between a label and a process line."""
+"""Space between a label and a process line."""
 LOOP = 26.0
-"""How far a message to oneself goes out."""
+"""Width of the loop of a message of a process to itself."""
 NAMES_FROM = 250
-"""With so many messages labels are names only."""
+"""Number of messages from which labels are names only."""
 COMPONENT_NAMES_FROM = 30
 COMPONENT_BARE_FROM = 120
-"""With so many messages of components these have names only, or no labels."""
+"""Numbers of messages of components from which these have names only, or no labels."""
 
 
 class Arrow(NamedTuple):
@@ -37,10 +37,10 @@ class Arrow(NamedTuple):
 
 
 def colours(flights: list[Flight], events: tuple[Event, ...]) -> dict[tuple[str, str], str]:
-    """A colour for each name of a message, in the order of appearance.
+    """Assign a colour to each name of a message, in the order of appearance.
 
-    Messages of components step back behind those of the algorithm on top, unless it sends none
-    itself because a link below it carries everything.
+    Messages of components are paler than those of the algorithm on top, unless it sends none itself
+    because a link below it carries everything.
     """
     kinds = list(
         dict.fromkeys(
@@ -63,7 +63,7 @@ def _event(flight: Flight, events: tuple[Event, ...]) -> Event:
 
 
 def arrows(sheet: Sheet) -> list[Arrow]:
-    """Where each message starts and ends in the picture."""
+    """Compute the start and end of the arrow of each message."""
     events = sheet.trace.events
     palette = colours(sheet.flights, events)
     found = []
@@ -144,7 +144,7 @@ def _shape(sheet: Sheet, arrow: Arrow) -> str:
 
 
 def _back(stroke: Stroke, distance: float) -> tuple[float, float]:
-    """A point so far before the end."""
+    """Return the point at some distance before the end."""
     length = math.hypot(stroke.x2 - stroke.x1, stroke.y2 - stroke.y1) or 1.0
     share = min(1.0, distance / length)
     return stroke.x2 + (stroke.x1 - stroke.x2) * share, stroke.y2 + (stroke.y1 - stroke.y2) * share
@@ -160,7 +160,7 @@ def head_of(stroke: Stroke, colour: str, size: float) -> str:
 
 
 def _loop(sheet: Sheet, arrow: Arrow, weight: float, dashes: str | None) -> str:
-    """A message to oneself goes out to the right and comes back."""
+    """Draw a message of a process to itself as a loop on the right."""
     x, y1, y2 = arrow.stroke.x1, arrow.stroke.y1, arrow.stroke.y2
     half = sheet.half_width(arrow.flight.sender, y2)
     reach = x + half + LOOP
@@ -186,7 +186,7 @@ def _loop(sheet: Sheet, arrow: Arrow, weight: float, dashes: str | None) -> str:
 
 
 def _description(sheet: Sheet, arrow: Arrow) -> str:
-    """The message in full, for whoever points at it."""
+    """Describe the message in full, for a tooltip."""
     trace, words, flight, event = sheet.trace, sheet.words, arrow.flight, arrow.event
     parts = [
         words["message"].format(
@@ -224,7 +224,7 @@ class _Label(NamedTuple):
 
 
 def label(sheet: Sheet, all_arrows: list[Arrow]) -> None:
-    """Writes on each arrow what it carries, as fully as there is room for, or not at all."""
+    """Write on each arrow its message, as fully as there is room for, or not at all."""
     components = sum(1 for arrow in all_arrows if arrow.is_component)
     for arrow in all_arrows:
         forms = variants(arrow.event.described(), arrow.event.name)
@@ -266,7 +266,7 @@ def _chosen(sheet: Sheet, arrow: Arrow, forms: list[str]) -> _Label | None:
 
 
 def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, _Label]]:
-    """Places for a label, each with how little it is liked."""
+    """Yield places for a label, each with a penalty."""
     stroke = arrow.stroke
     half = width(form, SIZE) / 2 + 1
     if arrow.flight.sender == arrow.flight.receiver:

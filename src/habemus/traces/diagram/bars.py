@@ -1,6 +1,4 @@
-"""Bars and bands: the life of each process, how long it waited and was inside, and where something
-was violated.
-"""
+"""Bars and bands: the life of each process, its waits and entries, and the violations."""
 
 from __future__ import annotations
 
@@ -17,13 +15,11 @@ from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
 
 SIZE = 10.0
 LONGEST = 160.0
-"""Of the name of a property, on red."""
+"""Largest width of the tag with the name of a property."""
 
 
 def draw_lines(sheet: Sheet) -> None:
-    """The line of each process: drawn while it is up, dotted while it is down, nothing before its
-    start.
-    """
+    """Draw the line of each process: solid while it is up, dotted while it is down."""
     starts: dict[ProcessId, float] = {}
     for index, event in enumerate(sheet.trace.events):
         if event.kind not in KINDS_OF_CHANGE:
@@ -92,7 +88,7 @@ def draw_bars(sheet: Sheet) -> None:
 
 
 def _number(sheet: Sheet, entries: int, x: float, top: float, bottom: float) -> str:
-    """The number of an entry, on its bar, where no point is in the way."""
+    """Draw the number of an entry on its bar, away from points."""
     y = top + 8.5
     while y + 5.5 < bottom and entries < 100:
         if sheet.layout.is_free(LabelBox(x, y, 3, 4.5)):
@@ -115,8 +111,10 @@ def _description(sheet: Sheet, period: Period) -> str:
 
 
 def draw_violations(sheet: Sheet) -> None:
-    """A red band where two are inside at once; a red frame around a wait that did not end; a ring
-    for anything else.
+    """Draw the violations.
+
+    A red band marks two processes inside at once, a red frame a wait that did not end, a ring
+    anything else.
     """
     for finding in sheet.trace.violations:
         if finding.time is None:
@@ -143,7 +141,7 @@ def draw_violations(sheet: Sheet) -> None:
 def _periods_at(
     sheet: Sheet, time: int, processes: tuple[ProcessId, ...], kind: str
 ) -> list[Period]:
-    """The period of that kind in which each process is at that time, if it is in one."""
+    """Return the period of that kind in which each process is at that time."""
     events = sheet.trace.events
     found: dict[ProcessId, Period] = {}
     for period in sheet.periods:
@@ -214,7 +212,7 @@ def _rings(sheet: Sheet, finding: Finding) -> None:
 
 
 def _tag(sheet: Sheet, finding: Finding, x: float, y: float, *, begins: bool = False) -> None:
-    """The name of the property, on red, just above a place; it is centred there, or `begins` there."""
+    """Draw the name of a property on red just above a place, centred or beginning there."""
     name = clipped(finding.name, SIZE * BOLD, LONGEST)
     half = width(name, SIZE) * BOLD / 2 + 5
     x = min(

@@ -22,8 +22,11 @@ class Columns:
         right: float,
         width: float | None,
     ) -> None:
-        """`labels` are the widths of the labels to come between the columns, `left` and `right` the
-        room needed before the first column and after the last one."""
+        """Space the columns.
+
+        `labels` are the widths of the labels between the columns, `left` and `right` the space
+        before the first column and after the last one.
+        """
         between = max(1, len(processes) - 1)
         if width is None:
             few = len(processes) <= 8
@@ -43,7 +46,9 @@ class Columns:
         self.width = max(self.last + right, width or LEAST_WIDTH)
 
     def between(self, one: float, other: float) -> list[tuple[float, float]]:
-        """The spaces between neighbouring columns that lie between two points, from left to right."""
+        """Return the gaps between neighbouring columns that lie between two points, from left to
+        right.
+        """
         low, high = sorted((one, other))
         places = sorted(self.x.values())
         edges = [low, *(x for x in places if low + 1 < x < high - 1), high]

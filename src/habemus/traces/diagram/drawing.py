@@ -1,8 +1,8 @@
 """The space-time diagram as SVG.
 
-Time runs downwards, because then a long run scrolls like a text and what stands on the arrows stays
-level enough to read.  Each process is a line, each message an arrow; see the legend of any picture
-for the rest.
+Time runs downwards, so a long run scrolls like a text and labels on arrows stay nearly
+horizontal.  Each process is a line, each message an arrow; the legend of a picture explains the
+rest.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from habemus.traces.words import ENGLISH, Words, milliseconds, moment
 
 MOST_EVENTS = 5_000
 NAMES_AGAIN = 640.0
-"""After this distance the names of the processes are repeated, for whoever has scrolled."""
+"""Distance after which the names of the processes are repeated, for readers who have scrolled."""
 SECONDS_FROM = 20_000_000
 
 
 def svg(
     trace: Trace, *, width: int | None = None, words: Words = ENGLISH, steps: bool = False
 ) -> str:
-    """The picture of a trace.  `steps` says that its times count steps, as those of a
-    counterexample do, and not microseconds.
+    """Draw a trace.
+
+    `steps`: the times of the trace count steps, as in a counterexample, not microseconds.
     """
     if len(trace.events) > MOST_EVENTS:
         raise TooLargeToDraw(
@@ -120,7 +121,7 @@ def _axis(sheet: Sheet) -> None:
 
 
 def _names_again(sheet: Sheet) -> None:
-    """The names of the processes once more, where there is room on their lines."""
+    """Repeat the names of the processes where there is room on their lines."""
     y = NAMES_AGAIN
     while y < sheet.bottom - 160:
         for process in sheet.trace.processes:

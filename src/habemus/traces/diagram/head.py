@@ -1,4 +1,4 @@
-"""The head of a picture: its title, what was found out, and what the signs mean."""
+"""The head of a picture: its title, the findings, and the legend."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Icon = Callable[[float, float], str]
 
 
 def head(sheet: Sheet, all_arrows: list[Arrow]) -> tuple[list[str], float]:
-    """The shapes of the head and its height."""
+    """Return the shapes of the head and its height."""
     room = sheet.columns.width - 2 * MARGIN
     shapes: list[str] = []
     y = 26.0
@@ -46,7 +46,7 @@ def head(sheet: Sheet, all_arrows: list[Arrow]) -> tuple[list[str], float]:
 
 
 def _violations(sheet: Sheet, room: float, top: float) -> tuple[list[str], float]:
-    """What was violated and why, on red."""
+    """Draw the violated properties and the reasons, on red."""
     lines: list[str] = []
     for finding in sheet.trace.violations:
         for order, line in enumerate(wrapped(sheet.description(finding), SIZE, room - 30)):
@@ -66,7 +66,7 @@ def _violations(sheet: Sheet, room: float, top: float) -> tuple[list[str], float
 
 
 def _others(trace: Trace, words: Words) -> str:
-    """The properties that were not violated, by verdict."""
+    """List the properties that were not violated, by verdict."""
     parts = []
     for verdict in (Verdict.HOLDS, Verdict.UNDECIDED):
         names = [finding.name for finding in trace.findings if finding.verdict is verdict]
@@ -76,7 +76,7 @@ def _others(trace: Trace, words: Words) -> str:
 
 
 def _legend(sheet: Sheet, all_arrows: list[Arrow], y: float) -> tuple[list[str], float]:
-    """The signs in use and their meanings, in as many lines as it takes."""
+    """Draw the signs in use and their meanings, in as many lines as needed."""
     shapes = []
     x = MARGIN
     room = sheet.columns.width - MARGIN
@@ -91,7 +91,7 @@ def _legend(sheet: Sheet, all_arrows: list[Arrow], y: float) -> tuple[list[str],
 
 
 def _entries(sheet: Sheet, all_arrows: list[Arrow]) -> list[tuple[float, _Icon, str]]:
-    """The width of each sign, how it is drawn, and what it means."""
+    """Return the width, the shape and the meaning of each sign."""
     seen, words = sheet.seen, sheet.words
     entries: list[tuple[float, _Icon, str]] = []
 

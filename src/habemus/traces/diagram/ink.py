@@ -1,7 +1,7 @@
 """Ink: SVG elements as text, and the colours.
 
-No element has an id, so that several pictures can stand in one page without getting into each
-other's way; arrow heads and crosses are therefore drawn, not referred to.
+No element has an id, so that a page can contain several pictures; arrow heads and crosses are
+therefore drawn, not referenced.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from html import escape
 
 FONT = "'Open Sans','Segoe UI','Helvetica Neue',Arial,'DejaVu Sans',sans-serif"
 
-# The palette of Okabe and Ito, which colour-blind people can tell apart; darker where text is
-# written in it.
+# The palette of Okabe and Ito, which colour-blind people can distinguish; darker for text.
 PAPER = "#ffffff"
 TEXT = "#1f2430"
 MUTED = "#5b6472"
@@ -32,22 +31,27 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def escaped(text: str) -> str:
-    """The text as XML can hold it; characters that it cannot hold at all become question marks in a
-    box.
-    """
+    """Escape text for XML; characters that XML cannot contain become replacement characters."""
     return escape(_NOT_XML.sub("\ufffd", text))
 
 
 def number(value: float) -> str:
-    """A coordinate, to a tenth of a pixel: enough for the eye, and the same on every machine."""
+    """Format a coordinate to a tenth of a pixel, the same on every platform."""
     shown = f"{value:.1f}".removesuffix(".0")
     return "0" if shown == "-0" else shown
 
 
+def _attribute(value: str | float) -> str:
+    return escaped(value) if isinstance(value, str) else number(value)
+
+
 def element(tag: str, inner: str = "", /, **attributes: str | float | None) -> str:
-    """One element.  `stroke_width` is written stroke-width; attributes that are None are left out."""
+    """Return one element.
+
+    `stroke_width` is written stroke-width; attributes that are None are left out.
+    """
     shown = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escaped(value) if isinstance(value, str) else number(value)}"'
+        f' {name.rstrip("_").replace("_", "-")}="{_attribute(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
@@ -71,7 +75,7 @@ def text(
     halo: bool = False,
     angle: float = 0.0,
 ) -> str:
-    """A line of text with its baseline at y; a halo keeps it legible over lines."""
+    """Return a line of text with its baseline at y; a halo keeps it legible over lines."""
     return element(
         "text",
         escaped(words),
@@ -166,7 +170,7 @@ def circle(
 
 
 def frame(x: float, y: float, width: float, height: float, stroke: str, fill: str = "none") -> str:
-    """A strong edge around something."""
+    """Return a strong edge around a rectangle."""
     return element(
         "rect",
         x=x,
@@ -181,7 +185,7 @@ def frame(x: float, y: float, width: float, height: float, stroke: str, fill: st
 
 
 def zigzag(x: float, y: float) -> str:
-    """The sign for a part of an axis that is left out."""
+    """Return the sign for an omitted part of an axis."""
     return element(
         "path",
         d=f"M{number(x)} {number(y - 7)}l5 3.5l-10 3.5l10 3.5l-5 3.5",

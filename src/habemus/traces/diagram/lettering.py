@@ -1,7 +1,7 @@
-"""Lettering: how wide a text is, where it breaks, and how it is made shorter.
+"""Lettering: widths of texts, line breaks, and shortened texts.
 
-Nobody knows with which font a picture will be shown, so widths are those of a wide one (DejaVu
-Sans); what fits with it fits with the narrower fonts that most readers have.
+The font of the viewer is unknown, so widths are those of a wide font (DejaVu Sans); texts that fit
+with it fit with the narrower fonts that most readers have.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _CLASSES = {  # widths in ems, rounded up to the class
 _WIDTHS = {character: width for width, characters in _CLASSES.items() for character in characters}
 _WIDE = ("W", "F")
 BOLD = 1.15
-"""How much wider bold letters are."""
+"""Ratio of the widths of bold and regular letters."""
 
 
 @lru_cache(maxsize=4096)
 def width(text: str, size: float) -> float:
-    """The width of a line of text in pixels, at most."""
+    """Return an upper bound of the width of a line of text in pixels."""
     ems = 0.0
     for character in text:
         known = _WIDTHS.get(character)
@@ -43,7 +43,7 @@ def width(text: str, size: float) -> float:
 
 
 def clipped(text: str, size: float, room: float) -> str:
-    """The text, or as much of it as there is room for and three dots."""
+    """Return the text, or as much of it as there is room for and three dots."""
     if width(text, size) <= room:
         return text
     length = len(text)
@@ -53,7 +53,7 @@ def clipped(text: str, size: float, room: float) -> str:
 
 
 def wrapped(text: str, size: float, room: float, most: int = 6) -> list[str]:
-    """The text in lines that fit; what does not fit into so many lines is cut off with three dots."""
+    """Break the text into lines that fit; cut it off with three dots after the last one."""
     found: list[str] = []
     line = ""
     for word in text.split():
@@ -71,7 +71,7 @@ def wrapped(text: str, size: float, room: float, most: int = 6) -> list[str]:
 
 
 def variants(described: str, name: str) -> list[str]:
-    """A message from its full form to its name: `Data(3, Request(6))`, `Data(3, Request)`, `Data`."""
+    """Return a message from its full form to its name: `Data(3, Request(6))`, ..., `Data`."""
     forms = [described]
     opening = described.find("(")
     if opening >= 0:

@@ -1,6 +1,4 @@
-"""Marks: what a process does besides sending and receiving, and what happens to it and to the
-network.
-"""
+"""Marks: events of processes other than sends and receipts, and changes of the network."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from habemus.traces.words import Words, in_words, what
 SIZE = 10.5
 LONGEST = 150.0
 TIMER_NAMES_UP_TO = 40
-"""With more timers than this they are drawn and not named."""
+"""Number of timers above which they are drawn without names."""
 
 
 class Mark(NamedTuple):
@@ -30,7 +28,7 @@ class Mark(NamedTuple):
 
 
 def marks(events: tuple[Event, ...], words: Words) -> list[Mark]:
-    """What is to be marked, and with which words."""
+    """Return the events to be marked, and their words."""
     first = events[0].time if events else 0
     timers = sum(1 for event in events if event.kind == "timer")
     found = []
@@ -62,9 +60,7 @@ def marks(events: tuple[Event, ...], words: Words) -> list[Mark]:
 
 
 def draw_points(sheet: Sheet) -> None:
-    """A point for each step of a process; whoever points at it reads what happened, and the vector
-    clock.
-    """
+    """Draw a point for each step of a process, with its events and vector clock as a tooltip."""
     steps: defaultdict[tuple[int, float], list[Event]] = defaultdict(list)
     for index, event in enumerate(sheet.trace.events):
         if event.kind not in (*KINDS_OF_CHANGE, "lost", "duplicate"):
@@ -76,7 +72,7 @@ def draw_points(sheet: Sheet) -> None:
         clocks = [event.clock for event in events if event.clock is not None]
         if clocks:
             lines.append(sheet.words["clock"].format(clock=f"[{', '.join(map(str, clocks[-1]))}]"))
-        # A larger point that cannot be seen makes it easier to hit.
+        # A larger invisible point is easier to hit with the mouse.
         shape = ink.tooltip("\n".join(lines)) + ink.element(
             "circle", cx=x, cy=y, r=8, fill=ink.PAPER, fill_opacity=0.01
         )
@@ -178,12 +174,12 @@ NOTE_WIDTH = 130.0
 
 
 def note_width(notes: list[str]) -> float:
-    """The room that the names of changes take beside the last column."""
+    """Return the width of the names of changes beside the last column."""
     return max((min(width(note, SIZE * BOLD), NOTE_WIDTH) for note in notes), default=0.0)
 
 
 def draw_changes(sheet: Sheet) -> None:
-    """A line across the picture for each change of the network, with its name at the right edge."""
+    """Draw a line across the picture for each change of the network, with its name on the right."""
     trace = sheet.trace
     for change in changes(trace.events):
         sheet.seen.add("network")

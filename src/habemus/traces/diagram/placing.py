@@ -1,4 +1,4 @@
-"""Placing: finds room for labels, so that none covers another one."""
+"""Placing of labels, so that none covers another one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class LabelBox(NamedTuple):
 
     @property
     def reach(self) -> float:
-        """How far it extends up and down."""
+        """Vertical extent, from the centre."""
         return abs(self.half_width * math.sin(self.angle)) + abs(
             self.half_height * math.cos(self.angle)
         )
 
     @property
     def breadth(self) -> float:
-        """How far it extends to the left and right."""
+        """Horizontal extent, from the centre."""
         return abs(self.half_width * math.cos(self.angle)) + abs(
             self.half_height * math.sin(self.angle)
         )
@@ -42,7 +42,10 @@ class Stroke(NamedTuple):
 
 
 class Layout:
-    """What stands where.  Boxes must not be covered; strokes had better not be."""
+    """The boxes and strokes of a picture.
+
+    Boxes must not be covered; strokes should not be.
+    """
 
     def __init__(self) -> None:
         self._boxes: defaultdict[int, list[LabelBox]] = defaultdict(list)
@@ -61,7 +64,7 @@ class Layout:
         return not any(_overlap(box, other) for bucket in buckets for other in self._boxes[bucket])
 
     def crossings(self, box: LabelBox, own: Stroke | None = None) -> int:
-        """How many strokes run through the box, other than its own."""
+        """Count the strokes through the box, other than its own."""
         buckets = _buckets(box.y - box.reach, box.y + box.reach)
         near = {stroke for bucket in buckets for stroke in self._strokes[bucket] if stroke != own}
         return sum(1 for stroke in near if _crosses(box, stroke))
@@ -72,7 +75,7 @@ def _buckets(top: float, bottom: float) -> range:
 
 
 def _overlap(one: LabelBox, other: LabelBox) -> bool:
-    """Two rectangles are apart if and only if a line along a side of one of them separates them."""
+    """Whether two rectangles overlap: no line along a side of one of them separates them."""
     dx, dy = other.x - one.x, other.y - one.y
     if abs(dx) > one.breadth + other.breadth or abs(dy) > one.reach + other.reach:
         return False
@@ -91,7 +94,7 @@ def _overlap(one: LabelBox, other: LabelBox) -> bool:
 
 
 def _crosses(box: LabelBox, stroke: Stroke) -> bool:
-    """Clips the stroke, seen from the box, against its sides."""
+    """Whether a stroke crosses a box: clip the stroke, seen from the box, against its sides."""
     across, down = math.cos(box.angle), math.sin(box.angle)
 
     def seen(x: float, y: float) -> tuple[float, float]:

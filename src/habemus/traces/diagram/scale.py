@@ -1,10 +1,9 @@
-"""The scale: where the moments of a trace stand in a picture.
+"""The scale: the positions of the moments of a trace in a picture.
 
-Runs are bursts of events between long waits, so time cannot be drawn true to scale.  Every distinct
-moment gets at least so much room that it can be told from the last one, and no wait gets more than
-is needed to see that there was one; in between the distances are true.  What happens at one moment
-in one process, one step after the other, is drawn one below the other as well, so that cause always
-stands above effect.
+Runs are bursts of events between long waits, so time cannot be drawn to scale.  Every distinct
+moment gets at least enough room to be distinguished from the last one, and no wait gets more than
+is needed to see it; in between, distances are proportional.  Successive steps of a process at one
+moment are drawn below each other as well, so that a cause is always above its effect.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from habemus.traces.flights import Flight
 from habemus.traces.network import KINDS_OF_CHANGE
 
 MESSAGE_HEIGHT = 54.0
-"""How far down a usual message travels."""
+"""Vertical distance that a typical message travels."""
 STEP = 17.0
-"""Between two steps of one process, at least."""
+"""Smallest distance between two steps of one process."""
 LEAST = 12.0
 MOST = 80.0
-"""Between two moments."""
+"""Smallest and largest distance between two moments."""
 BREAK = 1.6
 """A gap that is squeezed by more than this factor is marked as a break."""
 
@@ -34,10 +33,10 @@ TICK_DISTANCE = 34.0
 MOST_TICKS = 4_000
 
 OPENING = frozenset({"start", "recover", "crash", "pause", "resume", "request", "receive", "timer"})
-"""With these a process begins a new step; what it sends and indicates belongs to the step."""
+"""Kinds of events that begin a step; sends and indications belong to the step before them."""
 
 SIGNED = frozenset({"crash", "recover", "request", "timer", "indicate", "choose"})
-"""These are drawn as signs on the line of the process."""
+"""Kinds of events that are drawn as signs on the line of the process."""
 
 
 class Gap(NamedTuple):
@@ -98,11 +97,11 @@ class Scale:
         self._rows = [positions[key] for key in keys]
 
     def y(self, index: int) -> float:
-        """Where the event with this index stands."""
+        """Return the position of the event with this index."""
         return self._rows[index]
 
     def at(self, time: int) -> float:
-        """Where a moment stands at which nothing need have happened."""
+        """Return the position of a moment, with or without an event."""
         if not self._moments:
             return 0.0
         index = bisect_right(self._moments, time) - 1
@@ -124,8 +123,8 @@ class Scale:
         return self._moments[-1] if self._moments else 0
 
     def ticks(self) -> list[Tick]:
-        """Round times, the roundest first, as many as stand far enough apart: 0, 10, 20, then 5,
-        15, then the rest.
+        """Return round times that are far enough apart, the roundest first: 0, 10, 20, then 5, 15,
+        then the rest.
         """
         origin = self.origin()
         chosen: list[Tick] = []
@@ -148,17 +147,15 @@ class Scale:
         return chosen
 
     def origin(self) -> int:
-        """What the axis counts from: a clock that had long been running when the trace began is set
-        to zero.
-        """
+        """Zero of the axis: the first moment, if the clock had been running long before."""
         return self.first if self.first > 10 * (self.last - self.first) else 0
 
 
 def _keys(events: Sequence[Event], flights: Sequence[Flight]) -> list[tuple[int, int]]:
-    """The moment of each event and its depth among what happens at that moment.
+    """Return the moment of each event, and its depth among the events of that moment.
 
-    Clocks of machines may differ, and an effect then seems to come before its cause; the order of
-    the events is right all the same, so a time that runs backwards is taken for the time before it.
+    Clocks of machines may differ, and then an effect seems to precede its cause.  The order of the
+    events is correct, so a time that runs backwards is replaced by the time before it.
     """
     sent = {flight.ended: flight.sent for flight in flights if flight.ended is not None}
     swallowed = {flight.ended for flight in flights if flight.is_swallowed}
@@ -197,8 +194,8 @@ def _keys(events: Sequence[Event], flights: Sequence[Flight]) -> list[tuple[int,
 
 
 def _usual(events: Sequence[Event], flights: Sequence[Flight], moments: Sequence[int]) -> int:
-    """How long a message usually takes, or the usual time between two moments where there are no
-    messages.
+    """Return the typical travel time of a message, or the typical time between two moments if there
+    are no messages.
     """
     delays = [
         events[flight.ended].time - events[flight.sent].time

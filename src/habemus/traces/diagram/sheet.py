@@ -1,4 +1,4 @@
-"""The sheet: what all who draw on a picture share."""
+"""The sheet: the state shared by all parts that draw a picture."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from habemus.traces.trace import Trace
 from habemus.traces.words import Words, moment, one_line
 
 LAYERS = ("ground", "bands", "pauses", "lines", "bars", "arrows", "points", "marks", "labels")
-"""From the bottom up."""
+"""Layers of the picture, from the bottom up."""
 
 BAR = 6.0
 """Half the width of a bar on a process line."""
 
 FOOT = 34.0
-"""How far the process lines go on after the last event."""
+"""Length of the process lines after the last event."""
 
 
 class Sheet:
@@ -59,7 +59,7 @@ class Sheet:
         return self.columns.x[process]
 
     def extent(self, period: Period) -> tuple[float, float]:
-        """Where a period begins and ends."""
+        """Return the beginning and the end of a period."""
         end = self.scale.height + FOOT / 2 if period.last is None else self.scale.y(period.last)
         if period.last is None and period.kind == DOWN:
             end = self.bottom
@@ -69,11 +69,11 @@ class Sheet:
         return self.layout.is_free(box) and self.bars.is_free(box)
 
     def half_width(self, process: ProcessId, y: float) -> float:
-        """Half the width of what is drawn on a process line: arrows end at its edge."""
+        """Return half the width of the shape on a process line, where arrows end."""
         return BAR if any(top <= y <= bottom for top, bottom in self._bars[process]) else 1.5
 
     def when(self, time: int) -> str:
-        """A time as the axis counts it."""
+        """Format a time as the axis counts it."""
         return moment(time - self.scale.origin(), self.words, self.steps)
 
     def description(self, finding: Finding) -> str:
