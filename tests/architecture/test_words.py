@@ -16,6 +16,7 @@ import habemus
 SOURCE = Path(habemus.__file__).parent
 
 DONE = (
+    "analysis",
     "cli/__init__.py",
     "cli/app.py",
     "cli/commands",
@@ -33,6 +34,7 @@ DONE = (
     "runtimes/checker",
     "runtimes/replay.py",
     "runtimes/sim",
+    "scenarios",
     "torture",
     "traces",
 )

@@ -1,3 +1,1 @@
-"""Many runs seen together: sweeps over seeds, algorithms side by side, what a crash of each role
-does, voting sets as pictures.
-"""
+"""Analysis of many runs: guarantee cards, sweeps over seeds, comparisons, figures and pictures."""

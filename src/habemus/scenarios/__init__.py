@@ -9,7 +9,7 @@ from habemus.scenarios.scenario import Scenario, ScenarioOutcome, UnknownScenari
 
 @cache
 def scenarios() -> dict[str, Scenario]:
-    """All scenarios by name."""
+    """Return all scenarios by name."""
     found: dict[str, Scenario] = {}
     for module_info in pkgutil.iter_modules(__path__, f"{__name__}."):
         for scenario in getattr(importlib.import_module(module_info.name), "SCENARIOS", ()):

@@ -3,7 +3,10 @@
 from habemus.runs.setup import Setup
 from habemus.scenarios.scenario import Scenario
 
-TWO_LOBES = "edges=[[1,11],[1,12],[2,6],[2,10],[3,8],[3,9],[4,10],[4,11],[4,12],[5,9],[6,8],[6,9],[7,11],[8,9],[11,12]]"
+TWO_LOBES = (
+    "edges=[[1,11],[1,12],[2,6],[2,10],[3,8],[3,9],[4,10],[4,11],[4,12],[5,9],[6,8],[6,9],[7,11],"
+    "[8,9],[11,12]]"
+)
 """Twelve processes in two groups that only the link between 2 and 10 connects."""
 
 SCENARIOS = (

@@ -16,7 +16,7 @@ from habemus.runs.simulate import Report, execute
 
 
 class UnknownScenario(LookupError):
-    """No scenario of that name; the message suggests the nearest."""
+    """Unknown scenario; the message suggests the nearest name."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class ScenarioOutcome:
 
     @property
     def as_expected(self) -> bool:
-        """Exactly the expected properties are violated, and where none is, none is left undecided
-        either.
+        """True if exactly the expected properties are violated. Where none is expected, none may be
+        undecided either.
         """
         if self.scenario.violates:
             return set(self.report.violated) == set(self.scenario.violates)

@@ -64,7 +64,7 @@ HOLDER_CRASH = Setup(
 
 
 def _pace(one: int, other: int, moment: str, delay: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """From a moment on, how long messages take between two processes."""
+    """Return faults that set the delay between two processes from a moment on."""
     return ("slow", f"{one}>{other}@{moment}={delay}"), ("slow", f"{other}>{one}@{moment}={delay}")
 
 

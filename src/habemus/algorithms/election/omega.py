@@ -76,7 +76,9 @@ class Omega(Election):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each, with a detector of the kind that `by` names."""
+        """Participants 1 to N, each connected to each, with a detector of the kind that
+        `by` names.
+        """
         by = options.get("by", "eventually-perfect")
         if by not in DETECTORS:
             raise MistakeInPlan(

@@ -49,7 +49,9 @@ class Ring(Election):
 
 
 class RingOfIds(Ring):
-    """A ring in which it matters who stands where.  Another `arrangement` is another random order."""
+    """A ring in which it matters who stands where.  Another `arrangement` is another
+    random order.
+    """
 
     order: Const[Order] = "random"
     arrangement: Const[int] = 0

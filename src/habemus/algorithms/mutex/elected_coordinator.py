@@ -263,7 +263,9 @@ class ElectedCoordinator(Participant):
             self.have_recorded_by(others[: self.majority() - 1])
 
     def next_token(self) -> Token:
-        """Larger than any before it: that of a later term is, and within a term they are counted."""
+        """Larger than any before it: that of a later term is, and within a term they are
+        counted.
+        """
         if self.loan is None or self.loan.token[0] < self.term:
             return (self.term, 1)
         return (self.term, self.loan.token[1] + 1)

@@ -1,8 +1,8 @@
-"""What a crash does, by the role of the process that crashes: one run for each algorithm and role.
+"""Effects of a crash by the role of the process that crashes: one run for each algorithm and role.
 
-Four participants.  1 enters and stays a while; 3 asks meanwhile and waits; 4 asks later, and 1 once
-more; 2 never asks. Then one of them is struck: who is inside, whom all depend on, who waits, or who
-has nothing to do with it.
+Four participants take part. 1 enters and stays a while; 3 asks meanwhile and waits; 4 asks later,
+and 1 once more; 2 never asks. Then one process crashes: the one inside, the one that all depend on,
+one that waits, or one that is not involved.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ PARTICIPANTS = 4
 HOLDER, BYSTANDER, WAITING = 1, 2, 3
 ASKS = ("1@1ms+6ms", "3@4ms", "4@30ms", "1@60ms")
 QUIET_ASKS = ("1@1ms+3ms", "3@20ms", "4@30ms")
-"""Nobody asks while 1 is inside, so that the token is then with somebody who does not need it."""
+"""No request comes while 1 is inside, so that the token then rests with a process that does not
+need it.
+"""
 BACK = "25ms"
-"""When the struck process comes back, if it does: before the later ones ask."""
+"""The moment when the crashed process recovers, if it does: before the later requests."""
 EVENTS = 2_000
-"""Where processes never come to rest, the run is cut off: as much as a picture can show, and long
+"""Limit on events for processes that never come to rest: as much as a picture can show, and long
 enough for any of their timeouts.
 """
 
@@ -49,7 +51,7 @@ WORDS = {
 
 
 class Struck(NamedTuple):
-    """Who crashes and when, in the notation of runs, and in which run."""
+    """The process that crashes, the moment in the notation of runs, and the run."""
 
     process: int
     crash: str
@@ -59,7 +61,7 @@ class Struck(NamedTuple):
 
 @dataclass(frozen=True)
 class CrashCell:
-    """What became of one algorithm when one role crashed."""
+    """Outcome of the crash of one role in one algorithm."""
 
     algorithm: str
     role: str
@@ -96,7 +98,7 @@ def check(entry: Entry) -> None:
 
 
 def cells(entry: Entry, recover: bool) -> list[CrashCell]:
-    """One for each role that the algorithm has."""
+    """Return one cell for each role that the algorithm has."""
     struck = {
         "holder": Struck(HOLDER, f"{HOLDER}@Granted#1", TITLES["holder"]),
         "center": _center(entry),
@@ -107,8 +109,8 @@ def cells(entry: Entry, recover: bool) -> list[CrashCell]:
 
 
 def _center(entry: Entry) -> Struck | None:
-    """A coordinator if there is one, else whoever has the token when nobody needs it; None where
-    all are alike.
+    """Return the coordinator if there is one, else the idle process that has the token; None where
+    all processes are alike.
     """
     system = system_of(Setup(entry.name, PARTICIPANTS), entry)
     coordinators = sorted(set(system.plans) - set(system.clients))
@@ -174,7 +176,7 @@ def _cell(entry: Entry, role: str, struck: Struck, recover: bool) -> CrashCell:
 
 
 def _others(report: Report) -> str:
-    """What those do who are up at the end."""
+    """Return what the processes that are up do at the end."""
     assert report.trace is not None
     if any(
         finding.name == "ME1" and finding.verdict is Verdict.VIOLATED for finding in report.findings
@@ -204,7 +206,9 @@ def _others(report: Report) -> str:
 
 
 def page(names: Iterable[str] | None = None) -> str:
-    """The whole table as Markdown, with and without recovery, and the command behind each cell."""
+    """Return the whole table as Markdown, with and without recovery, and the command behind each
+    cell.
+    """
     from habemus.catalog.entries import find
 
     shown = [find(name) for name in names or mutexes()]

@@ -42,8 +42,8 @@ PROPERTIES: dict[str, tuple[str, ...]] = {
     ELECTION.name: ("E1", "E2", "E3", "E4"),
 }
 SAFETY = ("ME1", ME3, "FENCE", "TOKEN", "E1", "E3", "E4")
-"""Judged with any number of losses; the others with one, since whoever may lose everything may wait
-for ever.
+"""Properties judged with any number of losses. The others are judged with one: a process that may
+lose every message may wait for ever.
 """
 
 
@@ -61,7 +61,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class CardTask:
-    """A search, tried with each size until one comes to its end, and the cells that rest on it."""
+    """A search that is tried with each size until it is complete, and the cells it decides."""
 
     algorithm: str
     timing: str
@@ -71,7 +71,7 @@ class CardTask:
 
 
 class Found(NamedTuple):
-    """What one search says."""
+    """Result of one search."""
 
     searched: Searched
     verdicts: dict[
@@ -80,7 +80,7 @@ class Found(NamedTuple):
 
 
 def tasks_of(entry: Entry) -> list[CardTask]:
-    """All searches that the card of an algorithm rests on."""
+    """Return all searches that the card of an algorithm needs."""
     bounds = bounds_of(entry)
     if entry.problem.model is None or bounds.not_searched:
         return []
@@ -121,8 +121,8 @@ def _part(name: str) -> str:
 
 
 def _models(entry: Entry, bounds: Bounds) -> dict[str, dict[str, dict[str, Any]]]:
-    """The fields of a check for each fault model; of two checks, where safety and liveness need
-    different ones.
+    """Return the fields of a check for each fault model, or of two checks where safety and liveness
+    need different ones.
     """
     fifo = entry.assumes.fifo
     base = {"network": "fifo"} if bounds.fifo else {}
@@ -177,8 +177,8 @@ def _tasks(
 
 
 def _of_three(entry: Entry, common: Mapping[str, Any], limit: int) -> Check:
-    """The search of `Bounds.recovery_limit`: with three voters, which are the coordinators where these
-    are apart.
+    """Return the search of `Bounds.recovery_limit`: with three voters, which are the coordinators
+    where coordinators are separate processes.
     """
     apart = any(option.startswith("coordinators=") for option in common["options"])
     changes = {"options": ("coordinators=3",)} if apart else {}
@@ -191,7 +191,7 @@ def _of_three(entry: Entry, common: Mapping[str, Any], limit: int) -> Check:
 
 
 def search(task: CardTask) -> list[Found]:
-    """Makes the searches of a task, from the largest size on, until nothing more is to be learned."""
+    """Run the searches of a task, from the largest size on, until one is complete."""
     found: list[Found] = []
     for check in task.checks:
         report = perform(check)
@@ -225,7 +225,7 @@ def make(
     jobs: int = 1,
     progress: Callable[[int, str], None] = lambda done, beside: None,
 ) -> list[Card]:
-    """The cards of these algorithms.  They are the same whoever works on them, and in which order."""
+    """Return the cards of these algorithms. The number of workers does not change them."""
     chosen = list(dict.fromkeys(names))
     tasks = [task for name in chosen for task in tasks_of(find(name))]
     found: dict[CardTask, list[Found]] = {}
@@ -287,8 +287,8 @@ def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: lis
 
 
 def _decided(name: str, found: list[Found], searches: list[Searched]) -> Cell | None:
-    """The verdict that the searches of several sizes give together; None where it is not about such
-    a property.
+    """Return the verdict of the searches of all sizes together; None if they do not judge this
+    property.
     """
     told = [(each.searched, *each.verdicts[name]) for each in found if name in each.verdicts]
     if not told:
@@ -319,8 +319,8 @@ def _unsearched(entry: Entry) -> dict[Place, Cell]:
 
 
 def _shows(shown: Shown, entry: Entry, place: Place) -> bool:
-    """A scenario is a run with clocks, and nothing in it promises that messages are faster than
-    timers.
+    """Return whether a scenario is evidence for a cell. It never is for synchronous cells: in a run
+    with clocks, messages need not be faster than timers.
     """
     timing, model, name = place
     if shown.algorithm != entry.name or name not in shown.violated or timing == SYNCHRONOUS:
@@ -332,7 +332,9 @@ def _shows(shown: Shown, entry: Entry, place: Place) -> bool:
 
 
 def claims(entry: Entry, name: str) -> bool:
-    """Whether the card of the algorithm claims a property; ME2 is both of its parts."""
+    """Return whether the card of the algorithm claims a property; a claim of ME2 covers both of its
+    parts.
+    """
     return name in entry.box.ensures or name.partition("-")[0] in entry.box.ensures
 
 
@@ -361,7 +363,7 @@ def assumed(entry: Entry, place: Place, size: int) -> bool:
 
 
 def contradictions(card: Card) -> list[tuple[Place, Cell]]:
-    """The violated cells of what the algorithm claims under just these faults."""
+    """Return the violated cells of properties that the algorithm claims under these faults."""
     entry = find(card.algorithm)
     violated = [
         (place, cell)
@@ -372,7 +374,7 @@ def contradictions(card: Card) -> list[tuple[Place, Cell]]:
 
 
 def _size(card: Card, cell: Cell) -> int:
-    """How many took part; in a scenario there are enough that one of them is no majority."""
+    """Return the number of participants; scenarios have enough that one process is no majority."""
     return 3 if cell.search is None or cell.steps is None else card.searches[cell.search].check.n
 
 
@@ -380,7 +382,9 @@ def _size(card: Card, cell: Cell) -> int:
 
 
 class CardRow(NamedTuple):
-    """A line of a table: an algorithm with a timing, and its cells of one property by fault model."""
+    """A line of a table: one algorithm with one timing, and its cells of a property by
+    fault model.
+    """
 
     card: Card
     timing: str
@@ -410,7 +414,7 @@ def problems_of(made: Iterable[Card]) -> dict[Problem, list[Card]]:
 
 
 def properties_of(problem: Problem, made: Iterable[Card]) -> dict[str, str]:
-    """The properties that there are cells of, with what they say."""
+    """Return the properties that have cells, with their statements."""
     named = {name for card in made for name in card.properties}
     return {each.name: each.says for each in problem.properties if each.name in named}
 
@@ -418,41 +422,50 @@ def properties_of(problem: Problem, made: Iterable[Card]) -> dict[str, str]:
 _INTRODUCTION = """\
 # What each algorithm guarantees, and under which faults
 
-This page is generated; `make cards` makes it anew, which takes some minutes, and `habemus cards central` makes one card. A test fails when
-the code of an algorithm has changed since its card was made.
+This page is generated. `make cards` makes it anew, which takes some minutes, and
+`habemus cards central` makes one card. A test fails when the code of an algorithm has changed since
+its card was made.
 
-Every cell rests on a search through *all* that can happen within a bound, or on a scenario:
+The evidence for every cell is a search through *all* possible runs within a bound, or a scenario:
 
-- **✔ holds**: in every state within the bound, and what the property is about did happen. That is no proof for every number of
-  participants: the bound is three of them (n=3), or only two (n=2) where three have too many states, who enter (or call an election)
-  once, unless the evidence says otherwise.
-- **✘ violated**: a run is known that violates it. The first number is that of the steps of a shortest one, and the evidence has the
-  command that shows it. Most algorithms do not claim to stand most faults: a ✘ is no mistake where the algorithm does not claim the
-  property, or assumes that there is no such fault.
-- **? undecided**: the search was cut off at its limit, or could not judge. The evidence says which. Nothing follows from it.
+- **✔ holds**: in every state within the bound, and the case that the property is about did occur.
+  That is no proof for every number of participants: the bound is three of them (n=3), or only two
+  (n=2) where three have too many states, and each enters (or calls an election) once, unless the
+  evidence says otherwise.
+- **✘ violated**: a run is known that violates it. The first number is the length of a shortest one
+  in steps, and the evidence has the command that shows it. Most algorithms do not claim to tolerate
+  most faults: a ✘ is no mistake where the algorithm does not claim the property, or assumes that
+  there is no such fault.
+- **? undecided**: the search was cut off at its limit, or could not judge. The evidence says which.
+  Nothing follows from it.
 
-The fault models, each in addition to links as the algorithm asks for them:
+The fault models, each in addition to links as the algorithm assumes them:
 
 {models}
 
-Being slow is no fault, and there is no column for it: a search lets every message and every process wait for as long as it likes, so all
-cells are about pauses and delays as well. For algorithms with timers that makes two rows: *asynchronous*, timers run out whenever they are
-set, before or after any message; and *synchronous*, time passes only when no message is under way.
+Slowness is no fault, and there is no column for it: a search delays every message and every process
+for any time, so all cells include pauses and delays. Algorithms with timers have two rows:
+*asynchronous*, timers expire at any moment, before or after any message; and *synchronous*, time
+passes only when no message is under way.
 
-Some things to know when reading:
+Notes for reading:
 
-- Liveness (ME2, E2) in the columns *recovery* and *amnesia* is about runs in which the process does come back (`--returning`).
-- With *lossy* links any messages are lost, for safety. For liveness one is, since whoever may lose everything may wait for ever; and
-  one for all properties where links keep the order.
-- ME3 is about what happened before what among the algorithm's own messages. Applications that also speak to each other in other ways can
-  learn of a request earlier; only a card that claims ME3 stands that.
-- Where somebody waits for ever because nobody gets in, ME2-deadlock is violated and ME2-starvation is left undecided.
-- *claimed* says that the card of the algorithm names the property among those that it ensures, under its own assumptions.
+- Liveness (ME2, E2) in the columns *recovery* and *amnesia* is about runs in which the process does
+  recover (`--returning`).
+- With *lossy* links any messages are lost, for safety. For liveness one is lost, since a process
+  that may lose every message may wait for ever; and one for all properties where links keep the
+  order.
+- ME3 is about the causal order among the algorithm's own messages. Applications that also
+  communicate in other ways can learn of a request earlier; only a card that claims ME3 covers that.
+- Where a process waits for ever because none gets in, ME2-deadlock is violated and ME2-starvation
+  is left undecided.
+- *claimed* means that the card of the algorithm names the property among those that it ensures,
+  under its own assumptions.
 """
 
 
 def page(made: Sequence[Card]) -> str:
-    """All cards as Markdown: first the tables, then for each algorithm what its cells rest on."""
+    """Return all cards as Markdown: first the tables, then the evidence for each algorithm."""
     lines = [
         _INTRODUCTION.format(
             models="\n".join(f"- *{model.name}*: {model.title}." for model in MODELS)
@@ -490,7 +503,7 @@ def _matrix(rows: list[CardRow], name: str, says: str) -> list[str]:
 
 
 def _brief(card: Card, cell: Cell | None) -> str:
-    """A cell in a few characters."""
+    """Return a cell in a few characters."""
     if cell is None:
         return "-"
     steps = str(cell.steps) if cell.steps is not None else ""
@@ -510,7 +523,7 @@ def _evidence(card: Card) -> list[str]:
 
 
 class Ground(NamedTuple):
-    """What some cells of a fault model rest on."""
+    """Evidence for some cells of a fault model."""
 
     faults: str
     verdicts: list[str]
@@ -519,7 +532,7 @@ class Ground(NamedTuple):
 
 
 def grounds(card: Card) -> list[Ground]:
-    """The cells put together by what they rest on."""
+    """Return the evidence for all cells, grouped by search or scenario."""
     return [
         ground
         for timing in card.timings

@@ -1,9 +1,9 @@
-"""The guarantee cards: what is known of each algorithm under each kind of fault, and from where.
+"""The guarantee cards: verdicts on each algorithm under each kind of fault, with their evidence.
 
-A card is a table of cells, one for each timing, fault model and property.  A cell has one of three
-verdicts, and points to what it rests on: a search, whose bound is stated, or a scenario.  The cards
-are made by `habemus cards`, which takes minutes, and kept in a file beside this one, so that the
-catalog can show them at once.
+A card is a table of cells, one for each timing, fault model and property. A cell has one of three
+verdicts and refers to its evidence: a search, whose bound is stated, or a scenario. `habemus cards`
+makes the cards in some minutes. They are stored in a file beside this one, so that the catalog can
+show them at once.
 """
 
 from __future__ import annotations
@@ -30,40 +30,38 @@ UNTIMED = ""
 
 
 class FaultModel(NamedTuple):
-    """What may go wrong."""
+    """One kind of fault."""
 
     name: str
     title: str
 
 
 MODELS = (
-    FaultModel(
-        "none", "nothing goes wrong: the links that the algorithm asks for, and nobody crashes"
-    ),
+    FaultModel("none", "no faults: links as the algorithm assumes them, and no process crashes"),
     FaultModel("unordered", "messages overtake each other"),
     FaultModel("lossy", "messages are lost"),
-    FaultModel("duplicating", "a message comes twice"),
-    FaultModel("crash", "a process crashes, at any moment, for good"),
-    FaultModel("recovery", "a process crashes, and comes back with its stable memory"),
-    FaultModel("amnesia", "a process crashes, and comes back without any memory"),
+    FaultModel("duplicating", "a message is delivered twice"),
+    FaultModel("crash", "a process crashes at any moment and stays down"),
+    FaultModel("recovery", "a process crashes and recovers with its stable memory"),
+    FaultModel("amnesia", "a process crashes and recovers without any memory"),
 )
 
 
 @dataclass(frozen=True)
 class Searched:
-    """A search that cells rest on, and how far it came."""
+    """A search that decides cells, and its extent."""
 
     check: Check
     states: int
     depth: int
-    stopped: str = ""  # why, if it did not come to its end
+    stopped: str = ""  # the reason, if the search is incomplete
 
     def command(self) -> str:
-        """What makes it again; a search that came to its end needs no limit."""
+        """Return the command that repeats the search; a complete search needs no limit."""
         return (self.check if self.stopped else replace(self.check, limit=STATE_LIMIT)).command()
 
     def bound(self, entry: Entry) -> str:
-        """The bound in words."""
+        """Return the bound in words."""
         many = f"{self.check.n} participants"
         given = (*self.check.options, *self.check.initial)
         options = f", {', '.join(given)}" if given else ""
@@ -72,16 +70,16 @@ class Searched:
 
 @dataclass(frozen=True)
 class Cell:
-    """One verdict, and what it rests on."""
+    """One verdict and its evidence."""
 
     verdict: Verdict
     search: int | None = None  # which of the card's searches
     steps: int | None = None  # of the shortest counterexample
-    why: str = ""  # it is undecided
-    scenario: str = ""  # that shows it violated
+    why: str = ""  # the reason why it is undecided
+    scenario: str = ""  # the scenario that shows the violation
 
     def plain(self) -> list[Any]:
-        """As short as it can be: verdict, search, steps or reason, scenario."""
+        """Return the cell as a short list: verdict, search, steps or reason, scenario."""
         full: list[Any] = [
             self.verdict.value,
             self.search,
@@ -100,7 +98,7 @@ class Cell:
 
 
 Place = tuple[str, str, str]
-"""Of a cell: timing, fault model, property."""
+"""Key of a cell: timing, fault model, property."""
 
 
 @dataclass
@@ -125,7 +123,7 @@ class Card:
         return list(dict.fromkeys(name for _, _, name in self.cells))
 
     def size(self, cell: Cell) -> str:
-        """How many participants the verdict is about; empty where it rests on a scenario, or on
+        """Return the number of participants of the search; empty if a scenario is the evidence, or
         nothing.
         """
         return (
@@ -135,17 +133,17 @@ class Card:
         )
 
     def rests_on_search(self, cell: Cell) -> bool:
-        """Whether a search decided it, and not a scenario beyond the bound of the search."""
+        """Return whether a search decided the cell, and not a scenario beyond its bound."""
         return cell.search is not None and (cell.steps is not None or not cell.scenario)
 
     def bound(self, cell: Cell) -> str:
-        """Within which bound the verdict was found, in words."""
+        """Return the bound of the verdict in words."""
         if self.rests_on_search(cell) and cell.search is not None:
             return f"within {self.searches[cell.search].bound(find(self.algorithm))}"
         return f"by scenario {cell.scenario}" if cell.scenario else ""
 
     def evidence(self, cell: Cell) -> str:
-        """What a cell rests on, in words."""
+        """Return the evidence for a cell in words."""
         told = []
         if cell.search is not None:
             searched = self.searches[cell.search]
@@ -157,7 +155,8 @@ class Card:
             elif cell.verdict is Verdict.UNDECIDED:
                 why = (
                     cell.why
-                    or f"no violation in {searched.states:,} states up to {searched.depth} steps, but {searched.stopped}"
+                    or f"no violation in {searched.states:,} states up to {searched.depth} steps,"
+                    f" but {searched.stopped}"
                 )
                 told.append(f"{why}: {bound}")
             else:
@@ -169,13 +168,13 @@ class Card:
         return "; ".join(told)
 
     def command(self, cell: Cell) -> str:
-        """What shows it, to be pasted into a shell."""
+        """Return the command that shows the evidence."""
         if self.rests_on_search(cell) and cell.search is not None:
             return self.searches[cell.search].command()
         return f"habemus scenario {cell.scenario}" if cell.scenario else ""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every cell with its evidence."""
+        """Return every cell with its evidence."""
         return [self.row(place, cell) for place, cell in self.cells.items()]
 
     def row(self, place: Place, cell: Cell) -> dict[str, Any]:
@@ -229,8 +228,8 @@ class Card:
 
 
 _OF_ALL = {"every": True, "search": "breadth"}
-"""What all searches of cards have in common: they go on after a violation, and are the same with
-and without numpy.
+"""Fields that all searches of cards share: they go on after a violation, and are the same with and
+without numpy.
 """
 
 
@@ -242,14 +241,14 @@ def _short(check: Check) -> dict[str, Any]:
 
 @cache
 def cards() -> dict[str, Card]:
-    """The cards as they were made last."""
+    """Return the stored cards."""
     text = resources.files("habemus.analysis.cards").joinpath(FILE).read_text(encoding="utf-8")
     return {name: Card.from_plain(name, plain) for name, plain in json.loads(text).items()}
 
 
 def text_of(made: Iterable[Card]) -> str:
-    """The content of the file: one line for each search and each fault model, so that a difference
-    can be read.
+    """Return the content of the file: one line for each search and each fault model, so that
+    differences are readable.
     """
     blocks = []
     for card in sorted(made, key=lambda each: each.algorithm):
@@ -280,12 +279,12 @@ def _line(plain: Any) -> str:
     return json.dumps(plain, ensure_ascii=False)
 
 
-# Whether a card is still about the algorithm that there is.
+# Fingerprints: they tell whether a card is up to date with its algorithm.
 
 
 def fingerprint(entry: Entry) -> str:
-    """Of the files of the algorithm, its ancestors and its components, without their comments:
-    whatever changes what it does.
+    """Return the fingerprint of the code of an algorithm, its ancestors and its components.
+    Comments, docstrings and layout do not count.
     """
     found = hashlib.sha256()
     for name in sorted(_modules(entry.algorithm.__module__)):
@@ -294,7 +293,7 @@ def fingerprint(entry: Entry) -> str:
 
 
 def _modules(name: str, known: set[str] | None = None) -> set[str]:
-    """A module and those of `habemus.algorithms` that it imports, and so on."""
+    """Return a module and the modules of `habemus.algorithms` that it imports, recursively."""
     known = set() if known is None else known
     if name not in known:
         known.add(name)

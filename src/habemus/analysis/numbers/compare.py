@@ -40,7 +40,7 @@ from habemus.runtimes.sim.simulation import Ending
 
 
 class Quantity(NamedTuple):
-    """Something that is measured, and which of the formulas stands beside it."""
+    """A measured cost, and the formula that it is compared with."""
 
     name: str
     title: str
@@ -98,7 +98,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared, with whom, and how."""
+    """Algorithms to compare, and the conditions."""
 
     algorithms: tuple[str, ...]
     sizes: SizeRange
@@ -119,13 +119,13 @@ class Comparison:
 
     @property
     def axis(self) -> str | None:
-        """What varies: `n`, `load`, or nothing."""
+        """The axis that varies: `n`, `load`, or none."""
         if self.sizes.low < self.sizes.high:
             return "n"
         return "load" if self.loads is not None and self.loads.low < self.loads.high else None
 
     def check(self) -> None:
-        """Refuses what cannot be compared, before any run is made."""
+        """Raise an exception if the comparison is impossible, before any run is made."""
         problems = {find(name).problem.name: find(name).problem for name in self.algorithms}
         if "detector" in problems:
             raise BadSetup(
@@ -185,8 +185,8 @@ class Comparison:
     def measure(
         self, jobs: int, progress: Callable[[int, str], None] | None = None
     ) -> list[ComparisonRow]:
-        """One row for each algorithm at each point, by size and load and then as the algorithms
-        were named.
+        """Return one row for each algorithm at each point, by size and load and then in the order
+        of the algorithms.
         """
         tasks = self.tasks()
         rows: dict[ComparisonTask, ComparisonRow] = {}
@@ -198,11 +198,11 @@ class Comparison:
 
 
 DEFAULT_LOAD = Loads(Decimal("0.5"), Decimal("0.5"))
-"""So that some meet and some do not, and both delays are measured."""
+"""At this load some requests meet and some do not, so that both delays are measured."""
 
 
 def think(hold_us: int, size: int, load: Decimal) -> str:
-    """The span of think times whose mean is hold * N / load, in the notation of runs."""
+    """Return the span of think times whose mean is hold * N / load, in the notation of runs."""
     longest = int((Decimal(2 * hold_us * size) / load).to_integral_value(ROUND_HALF_EVEN))
     return f"0..{longest}"
 
@@ -213,7 +213,7 @@ class ComparisonTask(NamedTuple):
 
 
 def row_of(task: ComparisonTask) -> ComparisonRow:
-    """Makes the run of one row."""
+    """Run one row."""
     setup, load = task
     entry = find(setup.algorithm)
     observed = (
@@ -245,9 +245,7 @@ def row_of(task: ComparisonTask) -> ComparisonRow:
 
 @dataclass
 class _Crowd:
-    """What a crowd sees: how long one waits, how many get in until when, and whether all get their
-    share of it.
-    """
+    """Measurements of a workload: waiting times, throughput, and whether all get the same share."""
 
     requests: int
     waits: list[int] = field(default_factory=list)
@@ -273,7 +271,7 @@ class _Crowd:
 
 
 class CrowdJudge(MutexJudge):
-    """Judges as always, and measures the workload besides the algorithm."""
+    """Judge of mutual exclusion that also measures the workload."""
 
     def __init__(self, setup: Setup, system: System, network: Network) -> None:
         super().__init__(setup, system, network)
@@ -297,7 +295,7 @@ class CrowdJudge(MutexJudge):
 
 
 def jain(shares: Sequence[int]) -> float | None:
-    """Jain's index: 1 if all have the same share, 1/N if one has everything."""
+    """Return Jain's index: 1 if all have the same share, 1/N if one has everything."""
     squares = sum(share * share for share in shares)
     return round(sum(shares) ** 2 / (len(shares) * squares), 6) if squares else None
 
@@ -306,7 +304,9 @@ def jain(shares: Sequence[int]) -> float | None:
 
 
 def formula_of(entry: Entry, size: int) -> float | None:
-    """Messages of an uncontended entry, or of an election that the first participant calls."""
+    """Return the messages of an uncontended entry, or of an election that the first participant
+    calls.
+    """
     system = system_of(Setup(entry.name, size), entry)
     plan = system.plans[system.clients[0]]
     assert isinstance(plan, mutex.Mutex | election.Election)
@@ -315,7 +315,9 @@ def formula_of(entry: Entry, size: int) -> float | None:
 
 
 def mean_messages_of_voting(entry: Entry, size: int) -> float | None:
-    """3(K-1) on average over voting sets of different sizes, where the algorithm has such sets."""
+    """Return 3(K-1), averaged over voting sets of different sizes, where the algorithm has such
+    sets.
+    """
     if "sets" not in entry.options:
         return None
     sets = voting_sets(size, PLANE_OR_GRID)
@@ -324,8 +326,8 @@ def mean_messages_of_voting(entry: Entry, size: int) -> float | None:
 
 
 class Crossing(NamedTuple):
-    """From which size on one algorithm needs fewer messages than another, for all sizes of the
-    range from there on.
+    """The size from which on one algorithm needs fewer messages than another, up to the end of the
+    range.
     """
 
     cheaper: str
@@ -338,8 +340,8 @@ class Crossing(NamedTuple):
 
 
 def crossings(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Crossing]:
-    """Where voting in small sets becomes cheaper than asking everybody, if both are compared over a
-    range of sizes.
+    """Return the sizes at which voting in small sets becomes cheaper than asking everybody, if both
+    are compared over a range of sizes.
     """
     everybody = "ricart-agrawala"
     voting = [name for name in comparison.algorithms if name.startswith("maekawa")]
@@ -357,8 +359,8 @@ def crossings(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Cro
 
 
 LONGEST_FORMULA = 100
-"""Up to this size formulas are worked out for every size; beyond, the answer does not change any
-more.
+"""Largest size for which formulas are evaluated at every size; beyond it, the answer does not
+change any more.
 """
 
 
@@ -382,7 +384,7 @@ def _crossing_measured(name: str, other: str, rows: Sequence[ComparisonRow]) -> 
 
 
 def _last_change(costs: Sequence[tuple[int, float | None, float | None]]) -> int | None:
-    """The first size from which on the first is always less than the second."""
+    """Return the first size from which on the first is always less than the second."""
     since: int | None = None
     for size, first, second in costs:
         if first is None or second is None:

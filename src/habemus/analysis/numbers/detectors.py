@@ -27,12 +27,12 @@ from habemus.runtimes.sim.network import MILLION, Bits, Delay, Network, Sampler
 from habemus.runtimes.sim.simulation import Record, Simulation
 
 PERIOD = 20_000
-"""From one heartbeat to the next, for all detectors that send them."""
+"""Time from one heartbeat to the next, for all detectors that send them."""
 TICK = 2_000
-"""What the detectors that count ticks count in."""
+"""Length of a tick, for the detectors that count ticks."""
 PATIENCE = 3_000_000
-"""So long after the crash the run goes on: whoever does not suspect by then is taken for one that
-never will.
+"""Time that the run goes on after the crash. A process that does not suspect by then counts as one
+that never will.
 """
 
 TICKS = (f"tick={TICK}", f"period={PERIOD // TICK}")
@@ -54,9 +54,7 @@ FAMILIES: dict[str, tuple[str, tuple[int, ...], tuple[str, ...]]] = {
     "phi-accrual": ("threshold", (1, 2, 3, 4, 6, 8, 10, 12, 14, 16), ("least_deviation=1", *TICKS)),
     "swim": ("grace", (0, 1, 2, 3, 5), (f"period={PERIOD}",)),
 }
-"""For each detector the option that makes it hasty or patient, its values, and the options that
-stay.
-"""
+"""The option that makes each detector hasty or patient, its values, and the options that stay."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +113,8 @@ class Trial:
             )
 
     def crash(self, seed: int) -> int:
-        """When the last process crashes: at any point between two heartbeats, the same for all
-        detectors.
+        """Return when the last process crashes: at any point between two heartbeats, the same for
+        all detectors.
         """
         return notation.time(self.crash_at) + random.Random(f"crash {seed}").randrange(PERIOD)
 
@@ -175,7 +173,7 @@ class DetectorQuality:
 
     @property
     def least_rate(self) -> float:
-        """What a single mistake would have been: fewer cannot be seen in so short a time."""
+        """Rate of a single mistake: fewer cannot be seen in so short a time."""
         return HOUR / self.watched
 
     @property
@@ -222,7 +220,7 @@ def cells(trial: Trial, names: Sequence[str]) -> list[DetectorSetting]:
 def measure(
     every: Sequence[DetectorSetting], jobs: int, update: Callable[[int, str], None]
 ) -> list[DetectorQuality]:
-    """A point for each cell, in their order, whoever is finished first."""
+    """Return the quality of each setting, in their order."""
     found: dict[DetectorSetting, DetectorQuality] = {}
     for cell, point in results(measured, every, jobs):
         found[cell] = point
@@ -270,7 +268,7 @@ def measured(cell: DetectorSetting) -> DetectorQuality:
 
 
 def _suspected_since(monitor: DetectorMonitor, crashed: ProcessId) -> Iterator[int | None]:
-    """When the suspicion of each that is left began, of those that lasted to the end."""
+    """Return when the suspicions began that lasted to the end, by process that is still up."""
     for process in monitor.processes:
         if process != crashed:
             yield monitor.suspicions.get((process, crashed))
@@ -296,7 +294,7 @@ ENDINGS = (".png", ".svg")
 
 
 def check_plot(path: Path) -> None:
-    """Refuses a plot that cannot be made, before the runs are."""
+    """Raise an exception if the plot is impossible, before the runs are made."""
     if path.suffix.lower() not in ENDINGS:
         raise ValueError(
             f"cannot tell what to write into {str(path)!r}: the name must end in"
@@ -316,8 +314,8 @@ def _matplotlib() -> Any:
 
 
 def save_plot(trial: Trial, points: Sequence[DetectorQuality], path: Path) -> None:
-    """Mean detection time against mistakes; below the line of a single mistake lie those that made
-    none.
+    """Plot the mean detection time against mistakes; settings without a mistake are below the line
+    of a single one.
     """
     matplotlib = _matplotlib()
     from matplotlib.figure import Figure
@@ -339,8 +337,15 @@ def save_plot(trial: Trial, points: Sequence[DetectorQuality], path: Path) -> No
                 least / 2,
             )
         axes.axhline(least, color="#9aa3ad", lw=0.8, ls=":")
-        axes.annotate("one mistake in all the time watched; hollow: none", (1, least), xycoords=("axes fraction", "data"),
-                      ha="right", va="bottom", fontsize=8, color="#4d5563")  # fmt: skip
+        axes.annotate(
+            "one mistake in all the time watched; hollow: none",
+            (1, least),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="bottom",
+            fontsize=8,
+            color="#4d5563",
+        )
         axes.set_yscale("log")
         axes.set_xscale("log")
         _label_in_ms(
@@ -362,7 +367,7 @@ def save_plot(trial: Trial, points: Sequence[DetectorQuality], path: Path) -> No
 
 
 def _label_in_ms(axes: Any, times: Sequence[float]) -> None:
-    """Round numbers instead of powers of ten, of which there would be two."""
+    """Label an axis with round numbers instead of powers of ten, of which there would be two."""
     rounds = [step * 10**power for power in range(5) for step in (1, 2, 5)]
     low, high = min(times), max(times)
     shown = [each for each in rounds if low * 0.8 <= each <= high * 1.25]

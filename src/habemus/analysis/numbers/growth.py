@@ -37,7 +37,7 @@ NEGLIGIBLE = 1e-9
 """Errors below this are those of arithmetic."""
 
 LAWS = ("1", "log n", "sqrt n", "n", "n log n", "n^2", "m log n")
-"""From slow to fast.  Of laws that are equally good the first is taken."""
+"""Laws from slow to fast growth. Of laws that are equally good the first is taken."""
 
 MUTEX_QUANTITIES = tuple(
     each
@@ -74,8 +74,8 @@ class Growth(Comparison):
 
     @property
     def must_equal_formula(self) -> bool:
-        """Formulas are those of entries without contention, and of messages that all take the same
-        time.
+        """True if measurements must equal the formula: without contention, and with messages that
+        all take the same time.
         """
         law = notation.delay(self.delay)
         return self.loads is None and law.mean == law.longest
@@ -97,7 +97,9 @@ class Growth(Comparison):
         ]
 
     def links(self, algorithm: str, size: int) -> float:
-        """How many pairs of processes can speak to each other, on average over the arrangements."""
+        """Return the number of pairs of processes that are connected, on average over the
+        arrangements.
+        """
         total = 0
         for repeat in range(self.repeats):
             system = system_of(_arranged(Setup(algorithm, size), repeat), find(algorithm))
@@ -107,7 +109,7 @@ class Growth(Comparison):
     def measure(
         self, jobs: int, progress: Callable[[int, str], None] | None = None
     ) -> list[ComparisonRow]:
-        """One row for each algorithm at each size, the average of its runs."""
+        """Return one row for each algorithm at each size, the average of its runs."""
         rows = super().measure(jobs, progress)
         return [
             _average(rows[first : first + self.repeats])
@@ -122,7 +124,9 @@ def _arranged(setup: Setup, repeat: int) -> Setup:
 
 
 def _average(rows: Sequence[ComparisonRow]) -> ComparisonRow:
-    """The first row with the averages of all; what one run could not show is left out of them."""
+    """Return the first row with the averages of all; values that one run could not show are left
+    out.
+    """
     if len(rows) == 1:
         return rows[0]
 
@@ -142,7 +146,7 @@ def _average(rows: Sequence[ComparisonRow]) -> ComparisonRow:
 
 @dataclass(frozen=True)
 class Fit:
-    """One law and how far off it is."""
+    """One law and its error."""
 
     law: str
     slope: float
@@ -150,7 +154,7 @@ class Fit:
     error: float  # of predictions, as a share of the mean
 
     def __str__(self) -> str:
-        """As `2 n - 2`."""
+        """Return the law as text, such as `2 n - 2`."""
         if self.law == "1":
             return _number(self.intercept)
         constant = _number(abs(self.intercept))
@@ -192,14 +196,14 @@ class Line:
         return self.fits[0]
 
     def fitted(self) -> list[float]:
-        """What the best law says at each size."""
+        """Return the values of the best law at each size."""
         places = terms(self.best.law, self.sizes, self.links)
         return [self.best.slope * place + self.best.intercept for place in places]
 
     @property
     def furthest_from_formula(self) -> float | None:
-        """The largest difference between measurement and formula, as a share of the formula; None
-        if there is no formula.
+        """Return the largest difference between measurement and formula, as a share of the formula;
+        None if there is no formula.
         """
         pairs = [
             (mine, other) for mine, other in zip(self.measured, self.formula, strict=True) if other
@@ -223,8 +227,8 @@ class Line:
 
 
 def lines(growth: Growth, rows: Sequence[ComparisonRow]) -> list[Line]:
-    """A line for each algorithm and quantity that was measured at enough sizes, in the order of the
-    algorithms.
+    """Return a line for each algorithm and quantity that was measured at enough sizes, in the order
+    of the algorithms.
     """
     found = []
     for name in growth.algorithms:
@@ -257,7 +261,7 @@ def lines(growth: Growth, rows: Sequence[ComparisonRow]) -> list[Line]:
 
 
 def terms(law: str, sizes: Sequence[int], links: Sequence[float]) -> list[float]:
-    """f at each size."""
+    """Return f at each size."""
     of: dict[str, Callable[[int, float], float]] = {
         "1": lambda n, _: 1.0,
         "log n": lambda n, _: log2(n),
@@ -271,7 +275,7 @@ def terms(law: str, sizes: Sequence[int], links: Sequence[float]) -> list[float]
 
 
 def fits(sizes: Sequence[int], links: Sequence[float], measured: Sequence[float]) -> list[Fit]:
-    """Every law that these sizes can tell from the others, the best first."""
+    """Return every law that these sizes can tell from the others, the best first."""
     if len(set(measured)) == 1:
         return [Fit("1", 0.0, measured[0], 0.0)]
     ratios = {round(m / n, 9) for n, m in zip(sizes, links, strict=True)}
@@ -296,7 +300,7 @@ def _fit(law: str, places: Sequence[float], values: Sequence[float]) -> Fit:
 
 
 def _least_squares(places: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
-    """The slope and the intercept; a law that does not vary has no slope."""
+    """Return the slope and the intercept; a law that does not vary has no slope."""
     count = len(places)
     middle, mean = sum(places) / count, sum(values) / count
     spread = sum((place - middle) ** 2 for place in places)

@@ -37,8 +37,8 @@ STYLES = {"worst": "-", "given": "--"}
 
 
 def save_violation(cells: Sequence[ViolationQuery], made: Sequence[Experiment], path: Path) -> None:
-    """Over m for each P, and over P for each m; where runs were made, what they showed, with its
-    interval.
+    """Plot the probability over m for each P, and over P for each m, with the results and intervals
+    of runs.
     """
     chances = _some(sorted({cell.p for cell in cells if cell.p}))
     sizes = _some(sorted({cell.m for cell in cells}))
@@ -78,15 +78,15 @@ def save_violation(cells: Sequence[ViolationQuery], made: Sequence[Experiment], 
 
 
 def _some(values: Sequence[Any], most: int = MOST) -> list[Any]:
-    """That many of them at most, evenly spread, with both ends."""
+    """Return at most that many of them, evenly spread, with both ends."""
     if len(values) <= most:
         return list(values)
     return [values[step * (len(values) - 1) // (most - 1)] for step in range(most)]
 
 
 def _chances(given: Sequence[Fraction]) -> list[Fraction]:
-    """From a tenth of the least to a half at least, evenly on the scale of powers, and each a short
-    number.
+    """Return chances from a tenth of the least to at least a half, evenly on a logarithmic scale,
+    each a short number.
     """
     low, high = max(float(min(given)) / 10, float(LEAST_CHANCE)), max(0.5, float(max(given)))
     return [chance(f"{low * (high / low) ** (step / (STEPS - 1)):.3g}") for step in range(STEPS)]
@@ -139,8 +139,8 @@ def _shown(axes: Any, made: Sequence[tuple[float, Experiment]], colour: str) -> 
 def save_timeouts(
     sample: Sample, costs: TimeoutCosts, found: Mapping[str, Sequence[DetectorCost]], path: Path
 ) -> None:
-    """The expected cost over the timeout, and the settings of the detectors by the time that they
-    needed.
+    """Plot the expected cost over the timeout, and the settings of the detectors by their detection
+    time.
     """
     best = cheapest(sample, costs)
     drawn = [each for each in curve(sample, costs, 400) if each.timeout]

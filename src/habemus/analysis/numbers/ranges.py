@@ -18,7 +18,7 @@ class SizeRange(NamedTuple):
     high: int
 
     def spread(self, points: int) -> list[int]:
-        """All of them, or that many of them evenly spread, with both ends."""
+        """Return all sizes, or that many of them evenly spread, with both ends."""
         if self.high - self.low < points:
             return list(range(self.low, self.high + 1))
         steps = points - 1
@@ -35,7 +35,7 @@ class Loads(NamedTuple):
     high: Decimal
 
     def spread(self, points: int) -> list[Decimal]:
-        """That many, each the same number of times the one before, to three digits; with both ends."""
+        """Return that many loads with a constant ratio, to three digits, with both ends."""
         if self.low == self.high:
             return [self.low]
         ratio = float(self.high / self.low)

@@ -1,13 +1,14 @@
-"""Which timeout?  The one with the least expected cost, for delays that were measured.
+"""The timeout with the least expected cost, for delays that were measured.
 
-Waiting costs E for each millisecond, and a mistake, taking for dead who is only slow, costs C.
+Waiting costs E for each millisecond, and a mistake, a slow process taken for dead, costs C.
 With a timeout T, p(T) is the share of the delays that are longer than T, and
 
     cost(T) = E * T + C * p(T)
 
-T is paid in full: it is how long everybody waits when there is nobody who could answer.  (If somebody always answered in the end,
-there would be no reason to give up at all.)  The notes ask whether C * p < E; this is the same question asked of every
-millisecond in turn: waiting a little longer pays as long as the mistakes that it avoids cost more than the waiting.
+T is paid in full: all processes wait that long when the other one is down.  (If it always answered
+in the end, there would be no reason to give up at all.)  The notes ask whether C * p < E; this is
+the same question asked of every millisecond in turn: waiting a little longer pays as long as the
+mistakes that it avoids cost more than the waiting.
 
 Between two delays of the sample p does not change and waiting only costs, so the best timeout is
 one of the delays, or 0.
@@ -75,20 +76,20 @@ class Sample:
         return tuple(sorted(self.delays))
 
     def longer_than(self, timeout: int) -> int:
-        """How many delays are."""
+        """Return the number of delays that are longer."""
         return len(self.delays) - bisect_right(self.ordered, timeout)
 
     def quantile(self, share: float) -> int:
         return self.ordered[min(len(self.delays) - 1, int(share * len(self.delays)))]
 
     def half(self, which: int) -> Sample:
-        """Every other delay, so that a trend over time is in both halves alike."""
+        """Return every other delay, so that a trend over time is in both halves alike."""
         return Sample(self.delays[which::2], self.origin)
 
 
 def of_file(path: Path) -> Sample:
-    """One delay on each line, in the notation of times (1500, 1500us, 1.5ms, 2s); `#` begins a
-    comment.
+    """Read one delay from each line, in the notation of times (1500, 1500us, 1.5ms, 2s); `#` begins
+    a comment.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -115,7 +116,7 @@ def _lines(name: str, text: str) -> Iterator[int]:
 
 
 def of_law(text: str, size: int, seed: int = 0) -> Sample:
-    """Draws from a distribution in the notation of `--delay`, as the simulator draws them."""
+    """Draw from a distribution in the notation of `--delay`, as the simulator does."""
     law = notation.delay(text)
     if hasattr(law, "gst"):
         raise BadSample(
@@ -131,7 +132,7 @@ class TimeoutCosts:
     waiting: Fraction  # E, of a millisecond
 
     def of(self, timeout: float | Fraction, mistakes: float | Fraction) -> float:
-        """The expected cost of a timeout in microseconds with this share of mistakes."""
+        """Return the expected cost of a timeout in microseconds with this share of mistakes."""
         return float(self.waiting * Fraction(timeout) / MS + self.mistake * Fraction(mistakes))
 
 
@@ -158,7 +159,7 @@ def _cost(text: str, what: str) -> Fraction:
 
 @dataclass(frozen=True)
 class Choice:
-    """A timeout, and what it costs on the sample."""
+    """A timeout and its cost on the sample."""
 
     timeout: int  # microseconds; 0: do not wait at all
     mistakes: int  # delays of the sample that are longer
@@ -171,8 +172,8 @@ class Choice:
 
     @property
     def share_at_most(self) -> float:
-        """The chance of a mistake is hardly larger than that (95 %, Clopper-Pearson); a sample
-        cannot show less than it has seen.
+        """Upper bound on the chance of a mistake (95 %, Clopper-Pearson); a sample cannot show less
+        than it has seen.
         """
         return clopper_pearson(self.mistakes, self.size)[1]
 
@@ -192,7 +193,7 @@ def priced(sample: Sample, timeout: int, costs: TimeoutCosts) -> Choice:
 
 
 def cheapest(sample: Sample, costs: TimeoutCosts) -> Choice:
-    """The best timeout; of several, the shortest."""
+    """Return the best timeout; of several, the shortest."""
     size = len(sample.delays)
     # In whole numbers: both costs times the same factor.
     each_us = costs.waiting.numerator * costs.mistake.denominator * size
@@ -209,14 +210,14 @@ def cheapest(sample: Sample, costs: TimeoutCosts) -> Choice:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """What a timeout that was chosen by one half of the sample costs on the other half."""
+    """Cost on one half of the sample of a timeout that was chosen by the other half."""
 
     chosen: Choice  # by the first half, priced on the second
     best: Choice  # of the second half
 
     @property
     def regret(self) -> float:
-        """How much more it costs than the best would have, as a share."""
+        """Additional cost compared with the best choice, as a share."""
         return self.chosen.cost / self.best.cost - 1 if self.best.cost else 0.0
 
     def plain(self) -> dict[str, Any]:
@@ -229,7 +230,7 @@ class CrossValidation:
 
 
 def check(sample: Sample, costs: TimeoutCosts) -> CrossValidation | None:
-    """None if the sample is too small to be halved."""
+    """Return the validation, or None if the sample is too small to be halved."""
     if len(sample.delays) < 2 * LEAST_SAMPLE:
         return None
     other = sample.half(1)
@@ -239,7 +240,9 @@ def check(sample: Sample, costs: TimeoutCosts) -> CrossValidation | None:
 
 
 def curve(sample: Sample, costs: TimeoutCosts, points: int = 40) -> list[Choice]:
-    """The cost of timeouts from 0 to the longest delay, close together where the delays are."""
+    """Return the cost of timeouts from 0 to the longest delay, close together where the
+    delays are.
+    """
     size = len(sample.delays)
     ranks = {(size - 1) * step // (points // 2) for step in range(points // 2 + 1)}
     even = {sample.ordered[-1] * step // (points // 2) for step in range(points // 2 + 1)}
@@ -287,7 +290,9 @@ class SampleTrial(Trial):
     delays: tuple[int, ...] = ()
 
     def crash(self, seed: int) -> int:
-        """Evenly spread between two heartbeats, so that a few runs tell the mean detection time."""
+        """Return moments evenly spread between two heartbeats, so that a few runs give the mean
+        detection time.
+        """
         return notation.time(self.crash_at) + (2 * seed + 1) * PERIOD // (2 * self.seeds)
 
     def network(self, seed: int) -> Network:
@@ -307,7 +312,7 @@ class SampleTrial(Trial):
 
 @dataclass(frozen=True)
 class DetectorCost:
-    """What a detector with one of its settings would have cost."""
+    """Cost of a detector with one of its settings."""
 
     point: DetectorQuality
     cost: float | None  # None: it did not see the crash
@@ -318,7 +323,7 @@ class DetectorCost:
 
     @property
     def mistakes(self) -> float:
-        """In the time of one heartbeat: as p is for one question."""
+        """Number of mistakes in the time of one heartbeat, as p is for one question."""
         return self.point.mistakes * PERIOD / self.point.watched
 
     def plain(self) -> dict[str, Any]:
@@ -336,7 +341,7 @@ def outcomes(
     seeds: int = 2,
     progress: Callable[[int, str], None] | None = None,
 ) -> dict[str, list[DetectorCost]]:
-    """For each detector of the catalog all of its settings, the cheapest first."""
+    """Return all settings of each detector of the catalog, the cheapest first."""
     every = cells(trial_of(sample, seeds), tuple(FAMILIES))
     points = measure(every, jobs, progress or (lambda _done, _beside: None))
     found: dict[str, list[DetectorCost]] = {name: [] for name in FAMILIES}
@@ -352,7 +357,9 @@ SETTINGS = sum(len(values) for _, values, _ in FAMILIES.values())
 
 
 def trial_of(sample: Sample, seeds: int) -> SampleTrial:
-    """Three processes that watch each other for 4 s, until one of them crashes."""
+    """Return a trial of three processes that watch each other for 4 s, until one of them
+    crashes.
+    """
     return SampleTrial(sample.origin, "0", 3, seeds, "4s", sample.delays)
 
 
@@ -370,5 +377,5 @@ def _outcome(point: DetectorQuality, costs: TimeoutCosts) -> DetectorCost:
 
 
 def best_of(found: dict[str, list[DetectorCost]]) -> Sequence[DetectorCost]:
-    """The cheapest setting of each."""
+    """Return the cheapest setting of each detector."""
     return [each[0] for each in found.values()]

@@ -1,18 +1,21 @@
-"""How likely it is that coordinators who forget let two into the critical section.
+"""The probability that coordinators without stable memory let two into the critical section.
 
 Of n coordinators, each restarts with chance P in a window of time and then no longer knows whom it
 has granted; m of them are a quorum.  Participant A is inside by a quorum.  What must happen so that
 B enters too?  That depends on how the requests arrived, and there are three cases:
 
-    worst   A was first at m coordinators only; its other requests are still under way.  The n-m others are free for B, which
-            therefore needs 2m-n of A's m, whichever they are:
+    worst   A was first at m coordinators only; its other requests are still under way.  The n-m
+            others are free for B, which therefore needs 2m-n of A's m, whichever they are:
 
                 sum over k from 2m-n to m of C(m,k) P^k (1-P)^(m-k)
 
             This is the formula of the notes, which sum up to n; beyond m all terms are 0.
-    given   The same, but B enters by one given quorum, because its requests to the other coordinators of A are late.  Then all
-            2m-n that the two quorums share must have restarted: P^(2m-n).
-    first   A was first everywhere.  B needs m of the n: sum over k from m to n of C(n,k) P^k (1-P)^(n-k).
+    given   The same, but B enters by one given quorum, because its requests to the other
+            coordinators of A are late.  Then all 2m-n that the two quorums share must have
+            restarted: P^(2m-n).
+    first   A was first everywhere.  B needs m of the n:
+
+                sum over k from m to n of C(n,k) P^k (1-P)^(n-k)
 
 If A was first at g coordinators, B needs m+g-n of those g.  One more for A means one more that must
 restart, so g = m is the worst.
@@ -20,7 +23,7 @@ restart, so g = m is the worst.
 A coordinator must restart after its grant to A and before B's request comes.  If it restarts later,
 it forgets B's request as well, and B does not ask again.
 
-Every number is a rational one, so that nothing is too small to be told.
+All numbers are rational, so that no probability is too small to be represented.
 """
 
 from __future__ import annotations
@@ -60,14 +63,14 @@ CASES = {
     "first": "A was first at every coordinator, and any m of the n must restart",
 }
 LARGEST = 500
-"""Coordinators.  The exact numbers have as many digits as n times those of P."""
+"""Largest number of coordinators. The exact numbers have as many digits as n times those of P."""
 LEAST_CHANCE = Decimal("1e-30")
 DIGITS = 30
-"""Of a chance as it is written."""
+"""Digits of a chance in the output."""
 
 
 class NoQuorum(ValueError):
-    """Sizes or chances that cannot be."""
+    """Invalid sizes or chances."""
 
 
 def check_sizes(n: int, m: int) -> None:
@@ -85,13 +88,13 @@ def check_sizes(n: int, m: int) -> None:
 
 
 def quorums(n: int) -> range:
-    """All sizes that a quorum of n can have."""
+    """Return all sizes that a quorum of n can have."""
     check_sizes(n, n)
     return range(more_than_half(n), n + 1)
 
 
 def chance(text: str, what: str = "P") -> Fraction:
-    """Exactly what was written."""
+    """Return the exact value of a chance as written."""
     stripped = text.strip()
     try:
         value = Decimal(stripped.removesuffix("%"))
@@ -110,7 +113,9 @@ def chance(text: str, what: str = "P") -> Fraction:
 
 
 def at_least(needed: int, of: int, each: Fraction) -> Fraction:
-    """The chance that so many of them, or more, restart, when each does with the same chance."""
+    """Return the chance that at least so many of them restart, when each does with the
+    same chance.
+    """
     hit, miss = each.numerator, each.denominator - each.numerator
     if not miss:
         return Fraction(1)
@@ -133,17 +138,17 @@ class ViolationQuery:
 
     @property
     def shared(self) -> int:
-        """How many coordinators two quorums share at least."""
+        """Least number of coordinators that two quorums share."""
         return 2 * self.m - self.n
 
     @property
     def telling(self) -> int:
-        """Whose restarts decide: so many coordinators."""
+        """Number of coordinators whose restarts decide."""
         return {"worst": self.m, "given": self.shared, "first": self.n}[self.case]
 
     @property
     def needed(self) -> int:
-        """So many of these must restart."""
+        """Number of deciding coordinators that must restart."""
         return self.m if self.case == "first" else self.shared
 
     @property
@@ -185,7 +190,9 @@ def _decimal(value: Fraction, digits: int) -> Decimal:
 
 
 def scientific(value: Fraction, digits: int = 3) -> str:
-    """As `7.35e-59`, however small; from a thousandth on as `0.344`."""
+    """Return a number as text such as `7.35e-59`, however small; from a thousandth on as
+    `0.344`.
+    """
     if not value:
         return "0"
     exact = _decimal(value, digits + 10)
@@ -193,15 +200,15 @@ def scientific(value: Fraction, digits: int = 3) -> str:
 
 
 def log10(value: Fraction) -> float | None:
-    """None for 0."""
+    """Return the logarithm to base 10, or None for 0."""
     return float(_decimal(value, 30).log10()) if value else None
 
 
 def smallest_quorum(n: int, p: Fraction, target: Fraction, case: str = "worst") -> int | None:
-    """The smallest m with which a violation is no more likely than that; None if even m = n is not
-    enough.
+    """Return the smallest m with which a violation is no more likely than that; None if even m = n
+    is not enough.
 
-    A larger quorum is always safer, so the search can be halved again and again.
+    A larger quorum is always safer, so bisection finds it.
     """
     sizes = quorums(n)
     low, high = 0, len(sizes)
@@ -221,15 +228,17 @@ HOLD, NEVER = "30ms", "100ms"
 """A stays inside beyond the end of the run, and a late request comes after it."""
 ASKS = (f"{A}@1ms+{HOLD}", f"{B}@12ms+1ms")
 WINDOW = range(5_000, 10_000)
-"""When coordinators crash: A has entered by then, and B has not yet asked when they are back."""
+"""Moments when coordinators crash: A has entered by then, and B has not yet asked when they are
+back.
+"""
 BACK = 1_000
 END = "18ms"
 """B has all the grants that it can get, and A is still inside."""
 
 
 class Arrival(NamedTuple):
-    """Who reached whom: the coordinators at which A was first, and those of them that B reaches
-    only when all is over.
+    """Order of arrival: the coordinators at which A was first, and those of them that B reaches
+    only after the end.
     """
 
     first: list[ProcessId]
@@ -237,7 +246,7 @@ class Arrival(NamedTuple):
 
     @property
     def telling(self) -> list[ProcessId]:
-        """Those whose restarts decide."""
+        """The coordinators whose restarts decide."""
         return [each for each in self.first if each not in self.late]
 
 
@@ -251,8 +260,8 @@ class SampledRun:
 
 
 def draw(cell: ViolationQuery, seed: int, bias: Fraction) -> SampledRun:
-    """Everybody restarts with chance P, except those that decide: they do with the chance `bias`,
-    which may be another.
+    """Draw the run of a seed. Coordinators restart with chance P, except the deciding ones, which
+    restart with the chance `bias`.
     """
     chosen = random.Random(f"pv {cell.n} {cell.m} {cell.p} {cell.case} {bias} {seed}")
     coordinators = coordinators_of(cell.n, cell.m)
@@ -273,7 +282,7 @@ def draw(cell: ViolationQuery, seed: int, bias: Fraction) -> SampledRun:
 def described(
     cell: ViolationQuery, seed: int, arrival: Arrival, crashes: Mapping[ProcessId, int]
 ) -> Setup:
-    """The run in which the requests arrive like this, and these coordinators crash when it says."""
+    """Return the run with this order of arrival and these crashes."""
     faults = [("crash", f"{each}@{crash}") for each, crash in crashes.items()]
     faults += [("amnesia", f"{each}@{crash + BACK}") for each, crash in crashes.items()]
     faults += [
@@ -305,7 +314,7 @@ def _fault(kind: str, text: str) -> Fault:
 
 
 def is_violated(cell: ViolationQuery, setup: Setup) -> bool:
-    """Makes the run, and says whether ME1 was violated in it."""
+    """Run a sample and return whether ME1 was violated."""
     system = _system(cell.n, cell.m)
     simulation = Simulation(
         system,
@@ -327,10 +336,11 @@ def is_violated(cell: ViolationQuery, setup: Setup) -> bool:
 
 
 def bias_of(cell: ViolationQuery) -> Fraction:
-    """The chance of a restart under which violations are frequent, and no run counts much more than
-    another.
+    """Return the chance of a restart under which violations are frequent and runs have similar
+    weights.
 
-    With it, as many restart on average as are needed; if all must, they do in half of the runs.
+    With it, as many restart on average as are needed; if all must restart, they do in half of the
+    runs.
     """
     if cell.needed < cell.telling:
         usual = Fraction(cell.needed, cell.telling)
@@ -341,7 +351,7 @@ def bias_of(cell: ViolationQuery) -> Fraction:
 
 @dataclass
 class Experiment:
-    """Runs of one cell, and what they say."""
+    """Runs of one query, and their estimate."""
 
     cell: ViolationQuery
     bias: Fraction  # P itself: plain Monte Carlo; else importance sampling
@@ -361,7 +371,9 @@ class Experiment:
         return self.counts.total()
 
     def weight(self, restarts: int) -> Fraction:
-        """How much more likely such a run is than it was drawn."""
+        """Return the ratio of the true chance of such a run to the chance with which it
+        was drawn.
+        """
         if self.is_plain:
             return Fraction(1)
         p, q = self.cell.p, self.bias
@@ -379,7 +391,7 @@ class Experiment:
 
     @property
     def variance(self) -> Fraction:
-        """Of the estimate."""
+        """Variance of the estimate."""
         squares = (
             sum(
                 (count * self.weight(restarts) ** 2 for restarts, count in self.counts.items()),
@@ -390,8 +402,8 @@ class Experiment:
         return (squares - self.estimate**2) / max(1, self.runs - 1)
 
     def interval(self, level: float = LEVEL) -> tuple[Fraction, Fraction]:
-        """Clopper-Pearson for plain runs; for weighted ones, the mean and as many standard
-        deviations as it takes.
+        """Interval by Clopper and Pearson for plain runs; for weighted ones, the mean and as many
+        standard deviations as needed.
         """
         if self.is_plain:
             low, high = clopper_pearson(self.violations, self.runs, level)
@@ -403,7 +415,7 @@ class Experiment:
         return max(Fraction(0), self.estimate - reach), self.estimate + reach
 
     def agrees(self, level: float = LEVEL) -> bool:
-        """Whether the theory lies in the interval."""
+        """Return whether the theory lies in the interval."""
         low, high = self.interval(level)
         return low <= self.cell.probability <= high
 
@@ -434,7 +446,7 @@ class Experiment:
 
 HOW = ("auto", "plain", "weighted")
 VISIBLE = 10
-"""So many violations must be expected for plain runs to say anything."""
+"""Number of violations that must be expected for plain runs to say anything."""
 AT_ONCE = 50
 
 
@@ -446,7 +458,7 @@ class ViolationBatch(NamedTuple):
 
 
 def runs_of(batch: ViolationBatch) -> Experiment:
-    """Makes the runs of a batch of work."""
+    """Run a batch."""
     made = Experiment(batch.cell, batch.bias)
     for seed in range(batch.first, batch.first + batch.size):
         run = draw(batch.cell, seed, batch.bias)
@@ -461,7 +473,7 @@ def runs_of(batch: ViolationBatch) -> Experiment:
 def batches(
     cells: Sequence[ViolationQuery], runs: int, how: str = "auto", seed: int = 0
 ) -> list[ViolationBatch]:
-    """The work, cut up; the runs of a cell have the seeds from `seed` on."""
+    """Return the work in batches; the runs of a query have the seeds from `seed` on."""
     found = []
     for cell in cells:
         plain = how == "plain" or (how == "auto" and cell.probability * runs >= VISIBLE)
@@ -476,7 +488,7 @@ def batches(
 def experiments(
     work: Sequence[ViolationBatch], jobs: int, progress: Callable[[int, str], None] | None = None
 ) -> list[Experiment]:
-    """What came of the batches, a cell after the other; the same however many work on it."""
+    """Return the results, one query after the other. The number of workers does not change them."""
     made: dict[ViolationQuery, Experiment] = {
         batch.cell: Experiment(batch.cell, batch.bias) for batch in work
     }
@@ -490,9 +502,9 @@ def experiments(
 
 
 def contradicted(made: Sequence[Experiment]) -> list[Experiment]:
-    """Those that the theory cannot explain: it lies so far outside that in one of a thousand such
-    tables at most chance would do that.
+    """Return the experiments that contradict the theory: by chance alone, at most one such table in
+    a thousand would have one.
 
-    One of twenty lies outside its 95 % interval by chance alone, so that says nothing yet.
+    One of twenty lies outside its 95 % interval by chance, so that alone is no contradiction.
     """
     return [each for each in made if not each.agrees(1 - 0.001 / len(made))]

@@ -16,8 +16,8 @@ HINT = "pip install 'habemus[plot]'"
 ENDINGS = (".png", ".svg")
 COLUMNS = 4
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d5563")
-"""Of Okabe and Ito, which colour-blind people can tell apart; beyond that, the marks tell the lines
-apart.
+"""Colours of Okabe and Ito, which colour-blind people can tell apart; beyond these, the marks
+distinguish the lines.
 """
 MARKS = "os^Dv"
 UNITS = dict.fromkeys(("client_delay", "sync_delay", "wait", "turnaround"), ", message times")
@@ -25,14 +25,14 @@ AXES = {"n": "participants", "load": "load"}
 
 
 def check_plot(comparison: Comparison, path: Path) -> None:
-    """Refuses a plot that cannot be made, before the runs are."""
+    """Raise an exception if the plot is impossible, before the runs are made."""
     check_picture(path)
     if comparison.axis is None:
         raise ValueError("a plot needs something that varies, such as -n 2..20 or --load 0.1..10")
 
 
 def check_picture(path: Path) -> None:
-    """Refuses a file that cannot be drawn."""
+    """Raise an exception for a file that cannot be drawn."""
     if path.suffix.lower() not in ENDINGS:
         raise ValueError(
             f"cannot tell what to write into {str(path)!r}: the name must end in"
@@ -43,7 +43,9 @@ def check_picture(path: Path) -> None:
 
 @contextmanager
 def picture(path: Path, width: float, height: float) -> Iterator[Any]:
-    """A figure, saved at the end.  Text stays text, and the same numbers give the same file."""
+    """Yield a figure and save it at the end. Text stays text, and the same numbers give the same
+    file.
+    """
     matplotlib = _matplotlib()
     from matplotlib.figure import Figure
 
@@ -70,7 +72,9 @@ def _matplotlib() -> Any:
 def save_plot(
     comparison: Comparison, rows: Sequence[ComparisonRow], path: Path, lines: Sequence[Line] = ()
 ) -> None:
-    """With `lines`, also the laws that were fitted to them, dotted, and written beside each panel."""
+    """Plot a comparison; with `lines`, also the fitted laws, dotted and written beside
+    each panel.
+    """
     shown = [
         each
         for each in comparison.quantities

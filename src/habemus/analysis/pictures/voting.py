@@ -1,4 +1,4 @@
-"""Voting sets: who needs whose votes, in words and numbers."""
+"""Voting sets in words and numbers: the votes that each participant needs."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from habemus.core.quorums import VotingSets, sizes_with_plane
 from habemus.runs.setup import BadSetup
 
 LARGEST = 400
-"""Participants of a picture, or of a list."""
+"""Largest number of participants of a picture, or of a list."""
 MATRIX_UP_TO = 31
-"""The table of the text form has at most so many columns."""
+"""Largest number of columns of the table in the text form."""
 HOW = ("grid", "plane", "majority")
 _BY = {"grid": "a grid", "plane": "a projective plane", "majority": "majorities"}
 
 
 @dataclass(frozen=True)
 class Voting:
-    """The voting sets of so many participants, and how they were formed."""
+    """Voting sets of a number of participants, and their construction."""
 
     how: str
     sets: VotingSets
 
     @property
     def messages(self) -> float:
-        """3(K-1) per entry, on average over the sets."""
+        """Messages per entry: 3(K-1), on average over the sets."""
         voters = sum(map(len, self.sets.values()))
         return 3 * (voters - len(self.sets)) / len(self.sets)
 
     @property
     def votes(self) -> dict[ProcessId, int]:
-        """In how many sets each process votes."""
+        """Return the number of sets in which each process votes."""
         counted = Counter(voter for voters in self.sets.values() for voter in voters)
         return {process: counted[process] for process in self.sets}
 
     @property
     def meetings(self) -> tuple[int, int]:
-        """How many any two sets have in common: at least and at most."""
+        """Least and largest number of processes that two sets share."""
         as_sets = [frozenset(voters) for voters in self.sets.values()]
         shared = [len(one & other) for one, other in combinations(as_sets, 2)]
         return min(shared), max(shared)
@@ -53,7 +53,7 @@ class Voting:
         return f"Voting sets of {len(self.sets)} by {_BY[self.how]}: {size}"
 
     def remarks(self) -> list[str]:
-        """What there is to say of them all."""
+        """Return remarks on the sets as a whole."""
         least, most = self.meetings
         work = sorted(set(self.votes.values()))
         return [
@@ -80,8 +80,8 @@ class Voting:
 
 
 def voting_of(entry: Entry, size: int, how: str | None) -> Voting:
-    """The sets that the algorithm would use for so many participants, formed in the given way or in
-    its usual one.
+    """Return the sets that the algorithm would use for this many participants, by the given
+    construction or its default.
     """
     if "sets" not in entry.options:
         having = [each.name for each in entries().values() if "sets" in each.options]
@@ -93,7 +93,7 @@ def voting_of(entry: Entry, size: int, how: str | None) -> Voting:
 
 
 def in_words(voting: Voting) -> str:
-    """The sets, one on a line, for few with a table of who votes for whom."""
+    """Return the sets as text, one on a line, for few participants with a table of votes."""
     sets = voting.sets
     width = len(str(max(sets)))
     lines = [voting.title(), *(f"  {remark}" for remark in voting.remarks()), ""]
@@ -115,7 +115,7 @@ def in_words(voting: Voting) -> str:
 
 
 def rows_of(sets: VotingSets) -> list[list[ProcessId]]:
-    """The square into which a grid writes the processes."""
+    """Return the square into which a grid writes the processes."""
     everybody = list(sets)
     width = isqrt(len(everybody) - 1) + 1
     return [everybody[start : start + width] for start in range(0, len(everybody), width)]

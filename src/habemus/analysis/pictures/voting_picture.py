@@ -1,4 +1,6 @@
-"""Voting sets as a picture: on the left who votes for whom, on the right why two sets meet."""
+"""Voting sets as a picture: the votes on the left, and the reason why two sets meet on
+the right.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ def picture(voting: Voting) -> str:
 
 
 def _example(voting: Voting) -> tuple[ProcessId, ProcessId]:
-    """Two whose sets are shown: far from each other, where that means anything."""
+    """Return two processes whose sets are shown: far from each other, where that means anything."""
     everybody = list(voting.sets)
     if voting.how == "grid":
         rows = rows_of(voting.sets)
@@ -143,7 +145,7 @@ def _matrix(
 def _figure(
     voting: Voting, left: float, top: float, one: ProcessId, other: ProcessId
 ) -> tuple[list[str], float]:
-    """What fits the way in which the sets were formed, and how tall it is."""
+    """Return the figure that fits the construction of the sets, and its height."""
     if voting.how == "grid":
         return _drawn_grid(voting.sets, left, top, one, other)
     if voting.how == "plane" and len(voting.sets) == 7:
@@ -184,7 +186,9 @@ def _drawn_grid(
 def _drawn_circle(
     voting: Voting, left: float, top: float, one: ProcessId, other: ProcessId
 ) -> list[str]:
-    """Both planes and majorities are cyclic: each set is the one before, turned by one place."""
+    """Draw the sets on a circle. Planes and majorities are cyclic: each set is the one before,
+    rotated by one place.
+    """
     sets = voting.sets
     radius, middle = _SIDE / 2 - 22, (left + _SIDE / 2, top + _SIDE / 2)
     places = {}
@@ -246,8 +250,8 @@ def _point(
 def _drawn_fano(
     sets: VotingSets, left: float, top: float, one: ProcessId, other: ProcessId
 ) -> tuple[list[str], float]:
-    """The plane of seven points as it is always drawn: a triangle, its heights, and the circle
-    through their feet.
+    """Draw the plane of seven points as usual: a triangle, its heights, and the circle through
+    their feet.
     """
     lines = [frozenset(voters) for voters in sets.values()]
     corners = list(sets)[:2]

@@ -1,8 +1,7 @@
-"""The runs of a grid on a cluster of dask.distributed, by the same function that the processes of
-this machine run.
+"""Runs of a grid on a cluster of dask.distributed, by the same function that local processes run.
 
-A batch whose worker dies is given to another one.  If that happens too often for the scheduler's
-patience, or if the cluster is lost as a whole, the journal still has every row that came back.
+A batch whose worker dies is given to another worker. If workers die too often for the scheduler, or
+if the whole cluster is lost, the journal still has every row that was returned.
 """
 
 from __future__ import annotations
@@ -24,25 +23,29 @@ MOST_LOCAL = 256
 TO_CONNECT = "10s"
 TO_FIND_A_WORKER_S = 30
 DEATHS = 20
-"""So many workers may die over one batch before the scheduler of a local cluster gives it up."""
+"""Number of workers that may die over one batch before the scheduler of a local cluster gives it
+up.
+"""
 AHEAD = 3
-"""Pieces for each thread that are under way or wait: enough that nobody idles, few enough to be
-left behind.
+"""Batches for each thread that are under way or wait: enough that no worker idles, few enough to be
+abandoned.
 """
 
 
 class BadCluster(ValueError):
-    """A cluster that is not there, or that cannot make our runs."""
+    """An unreachable cluster, or one that cannot make our runs."""
 
 
 def check(address: str) -> None:
-    """Refuses what is no address of a cluster, before anything is begun."""
+    """Raise an exception for an invalid address of a cluster, before anything is started."""
     _local_size(address)
     _distributed()
 
 
 def _local_size(address: str) -> int | None:
-    """How many workers a local cluster is to have; None for a cluster that is there."""
+    """Return the number of workers that a local cluster is to have; None for an existing
+    cluster.
+    """
     if matched := re.fullmatch(r"local:(\d{1,6})", address):
         if not 1 <= int(matched[1]) <= MOST_LOCAL:
             raise BadCluster(f"{address}: a local cluster has 1 to {MOST_LOCAL} workers")
@@ -64,7 +67,7 @@ def _distributed() -> Any:
 
 @contextmanager
 def cluster(address: str) -> Iterator[Executor]:
-    """The workers of the cluster, as long as it is open."""
+    """Yield the workers of the cluster as an executor, as long as it is open."""
     size = _local_size(address)
     distributed = _distributed()
     for name in sorted(logging.root.manager.loggerDict):
@@ -87,7 +90,7 @@ def cluster(address: str) -> Iterator[Executor]:
 
 @contextmanager
 def _local(distributed: Any, size: int) -> Iterator[str]:
-    """Worker processes of this machine and a scheduler that only this machine can reach, without a
+    """Start local worker processes and a scheduler that only this machine can reach, without a
     dashboard.
     """
     import dask
@@ -120,14 +123,16 @@ def _local(distributed: Any, size: int) -> Iterator[str]:
 
 
 def dask_setup(_worker: object) -> None:
-    """Called by every worker of a local cluster when it begins: an interrupt is for the one who
+    """Ignore interrupts in every worker of a local cluster: an interrupt is for the process that
     hands out the work.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _check_workers(client: Any, address: str) -> None:
-    """All workers are of this version, so that the rows do not depend on who makes them."""
+    """Raise an exception unless all workers have this version, so that rows do not depend on the
+    worker.
+    """
     try:
         client.wait_for_workers(1, timeout=TO_FIND_A_WORKER_S)
     except TimeoutError:

@@ -28,11 +28,11 @@ from habemus.runs.simulate import LINKS, faults_of, system_of
 from habemus.runtimes.sim.faults import processes_of
 
 MOST_RUNS = 1_000_000
-"""More than this is several sweeps; a file that asks for it is more likely to be mistaken."""
+"""Largest number of runs of a grid; a file that asks for more is probably mistaken."""
 
 LONGEST_FILE = 1_000_000
 LARGEST_SEED = 2**53
-"""Up to here every program that reads the results has the same numbers."""
+"""Largest seed that every program that reads the results represents exactly."""
 
 MOST_REQUESTS = 1_000_000
 WITHOUT = "none"
@@ -44,7 +44,7 @@ class BadGrid(ValueError):
 
 
 class Trouble(NamedTuple):
-    """One value of the axis of faults: what goes wrong, under a name."""
+    """One value of the axis of faults: named faults."""
 
     name: str
     faults: tuple[tuple[str, str], ...] = ()
@@ -85,7 +85,7 @@ class Grid:
 
     @property
     def cells(self) -> int:
-        """Combinations, apart from the seed."""
+        """Number of combinations, apart from the seed."""
         return (
             len(self.algorithms)
             * len(self.sizes)
@@ -134,7 +134,7 @@ class Grid:
         )
 
     def check(self) -> None:
-        """Refuses what no run can be made of, before many are begun."""
+        """Raise an exception if a run is impossible, before many are started."""
         if any(load not in WORKLOADS for load in self.loads):
             for name in self.algorithms:
                 if find(name).problem is not MUTEX:
@@ -168,7 +168,7 @@ class Grid:
                         )
 
     def plain(self) -> dict[str, Any]:
-        """As JSON can hold it, by the keys of the file; two grids are the same if this is."""
+        """Return the grid as JSON values by the keys of the file; equal grids have equal values."""
         return {
             "algorithms": list(self.algorithms),
             "n": list(self.sizes),
@@ -202,7 +202,7 @@ def _built(setup: Setup, entry: Entry, key: str) -> System:
 
 
 def read(path: Path) -> Grid:
-    """The grid that a file describes, or `BadGrid` with one line that says what is wrong with it."""
+    """Read the grid that a file describes. Raise `BadGrid` with one line if it is invalid."""
     with path.open("rb") as file:
         content = file.read(LONGEST_FILE + 1)
     try:
@@ -218,7 +218,7 @@ def read(path: Path) -> Grid:
 
 
 def grid_of(document: Mapping[str, Any]) -> Grid:
-    """The grid of a document, checked."""
+    """Return the grid of a document, checked."""
     _refuse_unknown(document, KEYS, "")
     for key in ("algorithms", "n"):
         if key not in document:
@@ -275,7 +275,7 @@ def _refusal(key: str, wanted: str, value: object) -> BadGrid:
 
 
 def _several(key: str, value: Any, one: Callable[[str, Any], Any]) -> tuple[Any, ...]:
-    """A value alone or a list of them, each once."""
+    """Return a value alone or a list of them, each once."""
     values = [one(key, each) for each in (value if isinstance(value, list) else [value])]
     if not values:
         raise BadGrid(f"{key} is an empty list; {_EXAMPLES[key]}")
@@ -405,7 +405,7 @@ def _in_notation(parse: Callable[[str], Any]) -> Callable[[str, Any], str]:
 
 
 def _chance(key: str, value: Any) -> str:
-    """In quotes as on the command line, or simply a number."""
+    """Return a chance written in quotes as on the command line, or simply as a number."""
     text = repr(value) if type(value) in (int, float) else value
     return _in_notation(notation.chance)(key, text)
 
@@ -442,7 +442,7 @@ _ONE: dict[str, Callable[[str, Any], Any]] = {
     "until": _in_notation(notation.time),
     "events": _whole(1, EVENT_LIMIT),
 }
-"""What is the same in all runs."""
+"""Keys with one value for all runs."""
 
 KEYS = ("algorithms", "n", "load", "delay", "faults", "seeds", "options", *_ONE)
 _EXAMPLES = {

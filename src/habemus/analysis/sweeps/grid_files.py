@@ -28,7 +28,7 @@ class BadResults(ValueError):
 
 
 def check_out(path: Path) -> None:
-    """Refuses a file that cannot be written, before the runs are made."""
+    """Raise an exception for a file that cannot be written, before the runs are made."""
     _writer(path)
     if path.suffix.lower() == ".parquet":
         _pyarrow()
@@ -37,7 +37,7 @@ def check_out(path: Path) -> None:
 
 
 def write(path: Path, columns: Sequence[Column], rows: Iterable[GridRow]) -> None:
-    """Writes all of it or nothing: the file has its name only when it is complete."""
+    """Write all rows or nothing: the file gets its name only when it is complete."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         _writer(path)(unfinished, columns, rows)
@@ -107,9 +107,9 @@ _WRITERS = {".csv": _write_csv, ".jsonl": _write_json_lines, ".parquet": _write_
 
 
 def read(path: Path) -> Iterator[GridRow]:
-    """The rows of a file of results, or of the journal of a sweep that has not ended.
+    """Yield the rows of a file of results, or of the journal of an unfinished sweep.
 
-    Each is checked: whole numbers and real ones are numbers, everything else is a text or missing.
+    Each is checked: whole and real numbers are numbers, everything else is text or missing.
     """
     reader = {**_READERS, JOURNAL: read_rows}.get(path.suffix.lower())
     if reader is None:

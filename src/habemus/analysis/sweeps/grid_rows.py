@@ -1,7 +1,7 @@
-"""The row of each run of a grid: what was asked, what became of every property, what it cost.
+"""The row of each run of a grid: its parameters, its verdicts and its costs.
 
-`rows_of` is the one function that makes runs, here and on every worker, near or far.  It never
-raises: what goes wrong is a row.
+`rows_of` is the one function that makes runs, here and on every worker. It never raises: an error
+is a row.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ ENDING = (
 
 
 def columns_of(algorithms: Iterable[str]) -> tuple[Column, ...]:
-    """The columns of a grid: those of every problem that it has algorithms for."""
+    """Return the columns of a grid: those of every problem that it has algorithms for."""
     wanted = {find(name).problem.name for name in algorithms}
     solved = [problem for problem in problems() if problem.name in wanted]
     properties = [Column(each.name, str) for problem in solved for each in problem.properties]
@@ -83,19 +83,19 @@ def columns_of(algorithms: Iterable[str]) -> tuple[Column, ...]:
 
 
 RunBatch: TypeAlias = list[dict[str, Any]]
-"""Some runs of a grid, to be made together: plain values, so that they can be sent anywhere."""
+"""Runs of a grid that are made together: plain values, so that they can be sent to any worker."""
 
 AT_ONCE = 20
-"""Runs in one batch at most: enough to be worth sending, few enough to be worth losing."""
+"""Largest number of runs in a batch: enough to be worth sending, few enough to be worth losing."""
 LEAST_BATCHES = 64
-"""Small grids are cut finer, so that all workers have something to do to the end."""
+"""Least number of batches: small grids are cut finer, so that all workers are busy to the end."""
 
 
 class RunBatches(Sequence[RunBatch]):
-    """The runs that are left, cut into batches when they are asked for.
+    """The remaining runs, cut into batches on demand.
 
-    Each batch takes runs from all over the grid, so that all take about as long, and what is left
-    can be estimated.
+    Each batch takes runs from all over the grid, so that all take about as long and the remaining
+    time can be estimated.
     """
 
     def __init__(self, grid: Grid, numbers: Sequence[int]) -> None:
@@ -132,7 +132,7 @@ class RunBatches(Sequence[RunBatch]):
 
 
 def rows_of(batch: RunBatch) -> list[GridRow]:
-    """Makes the runs of a batch."""
+    """Run a batch."""
     return [_row(**run) for run in batch]
 
 

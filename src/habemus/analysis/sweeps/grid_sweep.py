@@ -1,7 +1,7 @@
-"""The sweep of a grid: whoever makes the runs, however often it is stopped, the same rows come out.
+"""The sweep of a grid: the same rows, whichever workers run it and however often it is interrupted.
 
-A run is decided by its number, every row goes into the journal when it is made, and the results are
-written by number at the end.
+A run is decided by its number, every row is appended to the journal when it is made, and the
+results are written by number at the end.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from habemus.analysis.sweeps.workers import results
 from habemus.core.properties import Verdict
 
 FAILURES_KEPT = 100
-"""For each algorithm; they are counted beyond that."""
+"""Failures that are kept for each algorithm; the rest are counted."""
 
 PATIENCE = 5
-"""So many times in a row workers may die without a row being made; then it is the runs that kill
-them.
+"""Number of times in a row that workers may die without a row being made; then the runs are the
+cause.
 """
 
 
 class WorkersDie(RuntimeError):
-    """A worker died, or all of them.  What it was working on can be given to others."""
+    """A worker died, or all of them. Its work can be given to others."""
 
 
 class WorkersGone(RuntimeError):
-    """Nobody is left to make the runs."""
+    """No worker is left to make the runs."""
 
 
 class BadOut(ValueError):
-    """Results that cannot be written there."""
+    """A path to which results cannot be written."""
 
 
 Executor: TypeAlias = Callable[[RunBatches], Generator[list[GridRow], None, None]]
-"""Who makes the runs: takes the batches, and gives back the rows of each as they are finished, in
-any order.
+"""Function that makes runs: takes the batches, and yields the rows of each when they are finished,
+in any order.
 """
 
 
 def processes(jobs: int) -> Executor:
-    """Worker processes of this machine."""
+    """Return an executor with worker processes of this machine."""
 
     def executor(batches: RunBatches) -> Generator[list[GridRow], None, None]:
         try:
@@ -71,7 +71,7 @@ def processes(jobs: int) -> Executor:
 
 @dataclass
 class AlgorithmVerdicts:
-    """What came of the runs of one algorithm."""
+    """Verdicts on the runs of one algorithm."""
 
     algorithm: str
     verdicts: Counter[str] = field(default_factory=Counter)  # how many runs have each
@@ -105,7 +105,7 @@ class AlgorithmVerdicts:
 
 @dataclass
 class GridSweep:
-    """The sweep, and what came of it so far."""
+    """A sweep of a grid and its results so far."""
 
     grid: Grid
     out: Path
@@ -120,7 +120,9 @@ class GridSweep:
         return journal_of(self.out)
 
     def prepare(self, fresh: bool) -> None:
-        """Refuses to write over what is there, unless it is to begin anew."""
+        """Raise an exception rather than overwrite existing files, unless a new start is
+        asked for.
+        """
         grid_files.check_out(self.out)
         if fresh:
             self.journal.unlink(missing_ok=True)
@@ -131,8 +133,8 @@ class GridSweep:
             )
 
     def run(self, executor: Executor, progress: Callable[[int, str], None] | None = None) -> None:
-        """Makes the runs that are missing and writes the results.  An interrupt leaves the journal,
-        to go on from.
+        """Make the missing runs and write the results. After an interrupt, the journal allows to
+        continue.
         """
         head = {"version": version("habemus"), "runs": len(self.grid), "grid": self.grid.plain()}
         with SweepJournal(self.journal, head, len(self.grid)) as journal:
@@ -177,8 +179,8 @@ class GridSweep:
 
     @property
     def verdict(self) -> Verdict:
-        """Undecided if the sweep did not come to its end; violated if any run was, or could not be
-        made.
+        """Verdict on the sweep: undecided if it is unfinished, violated if any run was or could not
+        be made.
         """
         verdicts = {verdict for outcome in self.outcomes.values() for verdict in outcome.verdicts}
         if self.broken_off:

@@ -1,11 +1,11 @@
-"""Intervals of confidence: how far the truth may lie from what a number of runs has shown.
+"""Confidence intervals: how far the truth may lie from the results of a number of runs.
 
-Everything is worked out with the standard library.  A share is given the interval of Clopper and
-Pearson, which covers the true chance at least as often as it says, however rare the event; a mean
-of weights the usual one of the normal distribution.
+Only the standard library is used. A share gets the interval of Clopper and Pearson, which covers
+the true chance at least as often as stated, however rare the event; a mean of weights gets that of
+the normal distribution.
 
-Source  Clopper, Pearson: The use of confidence or fiducial limits illustrated in the case of the
-        binomial, Biometrika 26, 1934.
+Source Clopper, Pearson: The use of confidence or fiducial limits illustrated in the case of the
+binomial, Biometrika 26, 1934.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEVEL = 0.95
 
 
 def clopper_pearson(hits: int, runs: int, level: float = LEVEL) -> tuple[float, float]:
-    """The chances at which so few hits, or so many, would not be too surprising."""
+    """Return the least and largest chance with which this number of hits is not too surprising."""
     if not 0 <= hits <= runs or runs < 1:
         raise ValueError(f"{hits} hits in {runs} runs cannot be")
     surprise = (1 - level) / 2
@@ -32,12 +32,12 @@ def clopper_pearson(hits: int, runs: int, level: float = LEVEL) -> tuple[float, 
 
 
 def deviations(level: float = LEVEL) -> float:
-    """How many standard deviations to either side the interval of a mean reaches."""
+    """Return the number of standard deviations to either side that the interval of a mean spans."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def _where(holds: Callable[[float], bool]) -> float:
-    """Up to which chance it holds."""
+    """Return the largest chance for which the condition holds."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -46,7 +46,7 @@ def _where(holds: Callable[[float], bool]) -> float:
 
 
 def _at_least(hits: int, runs: int, chance: float) -> float:
-    """The chance of so many hits or more."""
+    """Return the chance of at least so many hits."""
     if hits <= 0 or chance >= 1:
         return 1.0
     if chance <= 0:

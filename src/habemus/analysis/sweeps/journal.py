@@ -1,10 +1,8 @@
-"""The journal of a sweep: every row as soon as it is made, so that whatever ends the sweep, what
-was made is kept.
+"""The journal of a sweep: every row is kept as soon as it is made, whatever ends the sweep.
 
-A text file beside the results: the first line says what the sweep is, each further line is one row.
-Rows are appended some at a time, and are on the disk before the next are.  A line that was being
-written when everything stopped is cut off when the journal is opened again; a row that cannot be
-read is made again.
+A text file beside the results: the first line describes the sweep, each further line is one row.
+Rows are appended a few at a time, and are on the disk before the next are. A torn last line is cut
+off when the journal is opened again; a row that cannot be read is made again.
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ KIND = "habemus sweep"
 ENDING = ".journal"
 NOWHERE = -1
 SHOWN = 60
-"""Characters of a value in a message."""
+"""Largest number of characters of a value in a message."""
 
 
 class BadJournal(ValueError):
-    """A journal that this sweep cannot go on with; the message says what to do."""
+    """A journal that this sweep cannot continue; the message says what to do."""
 
 
 def journal_of(out: Path) -> Path:
@@ -35,10 +33,10 @@ def journal_of(out: Path) -> Path:
 
 
 class SweepJournal:
-    """The rows made so far, by number.  It belongs to one process at a time."""
+    """The rows made so far, by number. One process at a time owns it."""
 
     def __init__(self, path: Path, head: Mapping[str, Any], size: int) -> None:
-        """Opens the journal of a sweep of so many rows, or begins it.  `head` is what the sweep is."""
+        """Open the journal of a sweep of so many rows, or create it. `head` describes the sweep."""
         self.path = path
         self.damaged = 0  # lines that could not be read
         self._places = array("q", [NOWHERE]) * size  # where the row of each number begins
@@ -129,7 +127,7 @@ class SweepJournal:
     # Writing and reading.
 
     def add(self, rows: Sequence[GridRow]) -> None:
-        """Keeps some rows, and comes back when they are on the disk."""
+        """Append rows, and return when they are on the disk."""
         place = self._file.seek(0, os.SEEK_END)
         lines = [self._line(row) for row in rows]
         self._append(b"".join(lines))
@@ -149,14 +147,14 @@ class SweepJournal:
         os.fsync(self._file.fileno())
 
     def __len__(self) -> int:
-        """How many rows are made."""
+        """Return the number of rows that are made."""
         return self._made
 
     def missing(self) -> Sequence[int]:
         return array("q", (number for number, place in enumerate(self._places) if place == NOWHERE))
 
     def rows(self) -> Iterator[GridRow]:
-        """What is made, by number."""
+        """Yield the rows by number."""
         for place in self._places:
             if place != NOWHERE:
                 self._file.seek(place)
@@ -177,7 +175,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 def _differences(
     found: Mapping[str, Any], head: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """The first level at which two heads differ, by the names that the user knows."""
+    """Return the first level at which two heads differ, by the keys that the user knows."""
     for key in dict.fromkeys([*head, *found]):
         then, now = found.get(key), head.get(key)
         if then != now:
@@ -193,7 +191,7 @@ def _short(value: object) -> str:
 
 
 def read_rows(path: Path) -> Iterator[GridRow]:
-    """The rows of the journal of a sweep that has not ended, for a look at them."""
+    """Yield the rows of the journal of an unfinished sweep."""
     with path.open("rb") as file:
         head = _parsed(file.readline())
         if head is None or head.get("kind") != KIND:

@@ -1,8 +1,7 @@
-"""What the rows of a sweep say together: verdicts by property and by axis, costs, and the runs that
-do not hold.
+"""Summary of the rows of a sweep: verdicts by property and by axis, costs, and the runs that fail.
 
-Rows are read one after the other and only counted, so that a sweep of a million runs needs no more
-memory than its distinct values.
+Rows are read one after the other and only counted, so that the memory needed for a million runs is
+that of the distinct values.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from habemus.core.properties import Property, Verdict
 AXES = {"n": "participants", "load": "load", "delay": "delay", "fault": "fault"}
 HOLDS, VIOLATED, UNDECIDED = (each.value for each in Verdict)
 EXAMPLES = 3
-"""Runs that are shown of each kind of failure of an algorithm; the others are counted."""
+"""Runs that are shown of each kind of failure of an algorithm; the rest are counted."""
 KINDS = 6
 """Kinds of failure that are shown of each algorithm."""
 MOST_VALUES = 5_000
-"""Values of an axis; results that have more are not those of a grid."""
+"""Largest number of values of an axis; results that have more are not those of a grid."""
 
 
 class ReportQuantity(NamedTuple):
@@ -59,7 +58,7 @@ QUANTITIES: dict[str, tuple[ReportQuantity, ...]] = {
 
 @dataclass
 class Mean:
-    """Of some numbers."""
+    """Mean of some numbers."""
 
     total: float = 0
     count: int = 0
@@ -97,7 +96,7 @@ class Failures:
 
 @dataclass
 class Survey:
-    """Everything that a report shows."""
+    """Summary that a report shows."""
 
     runs: int = 0
     algorithms: list[str] = field(
@@ -148,12 +147,14 @@ class Survey:
         return sum(count for (_, each), count in self.verdicts.items() if each == verdict)
 
     def varied(self) -> dict[str, list[str]]:
-        """The axes that have more than one value, with these: numbers by size, names as they came."""
+        """Return the axes that have several values, with the values: numbers by size, names in
+        their first order.
+        """
         return {axis: in_order(values) for axis, values in self.values.items() if len(values) > 1}
 
     def problems(self) -> dict[str, list[str]]:
-        """The algorithms by the name of their problem; those that this version does not know under
-        an empty one.
+        """Return the algorithms by the name of their problem; those that this version does not know
+        under an empty name.
         """
         found: dict[str, list[str]] = {}
         for name in self.algorithms:
@@ -162,7 +163,7 @@ class Survey:
         return found
 
     def judged(self, algorithms: Iterable[str]) -> list[Property]:
-        """The properties on which there is a verdict."""
+        """Return the properties that have a verdict."""
         names = set(algorithms)
         seen = {each for (name, each, _) in self.properties if name in names}
         return [each for each in PROPERTIES.values() if each.name in seen]
@@ -173,7 +174,7 @@ PROPERTIES = {each.name: each for problem in problems() for each in problem.prop
 
 @cache
 def entry_of(name: str) -> Entry | None:
-    """The algorithm of the catalog; results of another version may have others."""
+    """Return the algorithm of the catalog; results of another version may have others."""
     return entries().get(name)
 
 
@@ -182,13 +183,13 @@ def problem_of(name: str) -> Problem | None:
 
 
 def claims(algorithm: str, name: str) -> bool:
-    """Whether the card claims a property; ME2 claims both of its parts."""
+    """Return whether the card claims a property; a claim of ME2 covers both of its parts."""
     entry = entry_of(algorithm)
     return entry is not None and bool({name, name.partition("-")[0]} & set(entry.box.ensures))
 
 
 def _counts(algorithm: str, name: str) -> bool:
-    """Whether a property makes the verdict."""
+    """Return whether a property decides the verdict."""
     entry = entry_of(algorithm)
     return entry is None or name in entry.problem.always_counted or name in entry.box.ensures
 
@@ -212,7 +213,7 @@ def _costs(row: GridRow) -> dict[str, float]:
 
 
 def in_order(values: list[str]) -> list[str]:
-    """Numbers by size, then names as they came."""
+    """Return numbers by size, then names in their first order."""
     return sorted(values, key=lambda value: (number(value) is None, number(value) or 0.0))
 
 

@@ -1,4 +1,4 @@
-"""The report of a sweep: one HTML page that needs nothing but itself."""
+"""The report of a sweep: one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from habemus.analysis.sweeps.report import (
 from habemus.core.properties import Property
 
 MOST_VALUES = 12
-"""Values of an axis that have a column; of more, so many evenly spread."""
+"""Largest number of values of an axis that have a column; of more, so many evenly spread."""
 LONGEST_REASON = 400
 OPEN = 6
-"""So many kinds of failures are shown without being asked for."""
+"""Number of kinds of failures that are expanded at first."""
 WORDS = {HOLDS: "hold", VIOLATED: "violated", UNDECIDED: "undecided", ERROR: "error"}
 
 
 def page(survey: Survey, pictures: Mapping[str, str], title: str, subtitle: str = "") -> str:
-    """The page; `pictures` are the SVG of the costs, by problem."""
+    """Return the page; `pictures` are the SVG of the costs, by problem."""
     parts = [
         _head(survey, title, subtitle),
         *(_properties(survey, problem, names) for problem, names in survey.problems().items()),
@@ -75,7 +75,7 @@ def _tile(number: str, word: str, kind: str) -> str:
 
 
 def _bar(counts: Mapping[str, int], kind: str = "") -> str:
-    """Shares as lengths; a share that is not nothing can be seen."""
+    """Return a bar with shares as lengths; every share above zero is visible."""
     total = sum(counts.values())
     pieces = [
         f'<i class="{verdict}" style="flex:{max(count / total, 0.012):.4f}"></i>'
@@ -270,7 +270,8 @@ def _of_algorithm(survey: Survey, name: str, kinds: Sequence[Failures], is_open:
         else ""
     )
     summary = f"<summary><b>{escape(name)}</b> <span>{failed:,} of {runs:,} runs</span></summary>"
-    return f"<details{' open' if is_open else ''}>\n{summary}\n{''.join(map(_of_kind, shown))}{more}</details>"
+    opening = f"<details{' open' if is_open else ''}>"
+    return f"{opening}\n{summary}\n{''.join(map(_of_kind, shown))}{more}</details>"
 
 
 def _of_kind(kind: Failures) -> str:

@@ -1,4 +1,4 @@
-"""The costs of a sweep as pictures for its report: a row of panels for each axis, a column for each
+"""Costs of a sweep as pictures for its report: a row of panels for each axis, a column for each
 quantity.
 """
 
@@ -15,13 +15,13 @@ from habemus.analysis.sweeps.report import AXES, QUANTITIES, ReportQuantity, Sur
 PANEL_IN = (3.0, 2.35)
 FULL_WIDTH_PT = 4 * PANEL_IN[0] * 72
 NAMES_AT_MOST = 12
-"""So many names are written under an axis; of more, some."""
+"""Largest number of names under an axis; of more, some."""
 LONGEST_NAME = 24
 INK, PALE = "#2b313b", "#e6e9ee"
 
 
 def check() -> None:
-    """Refuses to begin if pictures cannot be made."""
+    """Raise an exception if pictures cannot be made."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -29,7 +29,7 @@ def check() -> None:
 
 
 def pictures(survey: Survey) -> dict[str, str]:
-    """The SVG of each problem that has something to show, by its name."""
+    """Return the SVG of each problem that has something to show, by its name."""
     found = {}
     for problem, algorithms in survey.problems().items():
         shown = [
@@ -163,8 +163,8 @@ def _text(text: str) -> str:
 
 
 def _inline(svg: str, salt: str) -> str:
-    """As it can stand in a page: no prologue, nothing that names another place, and ids that no
-    other picture has.
+    """Return an SVG for a page: without prologue and references to other places, and with unique
+    ids.
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
@@ -173,7 +173,8 @@ def _inline(svg: str, salt: str) -> str:
     assert found is not None
     # A picture of fewer quantities is narrower, so that its letters are as large as those of the
     # others.
-    size = f"width:{100 * float(found[2]) / FULL_WIDTH_PT:.1f}%;min-width:{0.95 * float(found[2]):.0f}px"
+    width = float(found[2])
+    size = f"width:{100 * width / FULL_WIDTH_PT:.1f}%;min-width:{0.95 * width:.0f}px"
     opening = (
         f'<svg viewBox="{found[1]}" style="{size}" role="img"'
         ' xmlns:xlink="http://www.w3.org/1999/xlink">'

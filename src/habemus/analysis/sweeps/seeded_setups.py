@@ -1,8 +1,7 @@
-"""The run that belongs to a seed of a sweep: the seed decides everything, within what the card
-allows.
+"""The run of each seed of a sweep: the seed decides everything, within the declared assumptions.
 
-It decides the number of participants and, where that matters, who stands where and who is linked to
-whom; when each asks and how long it stays inside; how long messages take; and who crashes when.
+It decides the number of participants and, where that matters, their arrangement and topology; the
+moments of requests and the time inside; delays; and crashes.
 """
 
 from __future__ import annotations
@@ -27,31 +26,32 @@ LATE_DELAYS = ("heavy:100us",)
 """Half of the messages are fast, and one in a thousand takes a hundred times as long."""
 
 EVENTS = 200_000
-"""A run of a sweep that has not ended after so many events is cut off, and shows that much less."""
+"""Limit on the events of a run; a run that is cut off shows less."""
 
 REQUESTS = 3
 MOMENTS_US = 25_000
-"""Crashes come within it, and returns within as much again: most runs of mutual exclusion with
-short stays are as long.
+"""Crashes come within this time, and recoveries within as much again: most runs of mutual exclusion
+with short stays are as long.
 """
 LONG_MOMENTS_US = 500_000
 """The same for processes that never come to rest, whose runs are longer."""
 RETURNS = ("1s", "10s")
 LATE_RETURNS = ("10s", "40s")
-"""When whoever crashed at an event comes back, and when if stays are long.  All the rest has mostly
-happened by the first moment, and certainly by the second."""
+"""Moments at which a process that crashed at an event recovers, and those for long stays. Most of
+the run has happened by the first moment, and all of it by the second.
+"""
 
 
 @dataclass(frozen=True)
 class SeededSetups:
-    """What is to be drawn from."""
+    """Setups to draw from, one for each seed."""
 
     sizes: SizeRange
     delay: str | None = None  # None: several
     crashes: bool = False
 
     def sizes_for(self, entry: Entry) -> SizeRange:
-        """Those of the sizes that the algorithm runs with, or `BadSetup` if there are none."""
+        """Return the sizes that the algorithm supports. Raise `BadSetup` if there are none."""
         fewest = max(self.sizes.low, getattr(entry.algorithm, "fewest", 1))
         most = min(self.sizes.high, getattr(entry.algorithm, "largest", self.sizes.high))
         if fewest > most:
@@ -62,7 +62,9 @@ class SeededSetups:
         return SizeRange(fewest, most)
 
     def setup(self, entry: Entry, seed: int) -> Setup:
-        """Odd seeds ask all at once, even ones now and then; the sizes take turns."""
+        """Return the setup of a seed. Odd seeds request all at once, even ones now and then; the
+        sizes alternate.
+        """
         rng = random.Random(
             f"{entry.name} {seed}"
         )  # of its own, so that a change of one algorithm does not change the others
@@ -90,7 +92,7 @@ class SeededSetups:
         return _with_crashes(setup, entry, rng) if self.crashes else setup
 
     def check(self, entry: Entry) -> None:
-        """Refuses what no run can be made of, before many are begun."""
+        """Raise an exception if a run is impossible, before many are started."""
         low, high = self.sizes_for(entry)
         for size in {low, high}:
             try:
@@ -100,7 +102,7 @@ class SeededSetups:
 
 
 def _calls(participants: Sequence[ProcessId], rng: random.Random) -> tuple[str, ...]:
-    """Some of them call an election at almost the same moment."""
+    """Return calls of an election by some of them at almost the same moment."""
     callers = rng.sample(participants, rng.randint(1, len(participants)))
     return tuple(f"{each}@{rng.randrange(1, 3_000)}" for each in sorted(callers))
 
@@ -164,7 +166,7 @@ def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
 
 
 def _moments(setup: Setup, entry: Entry) -> int:
-    """How much of a run there is to crash in: long stays make it longer."""
+    """Return the part of a run in which crashes may come: long stays make it longer."""
     return (
         max(MOMENTS_US, REQUESTS * notation.time(setup.hold))
         if entry.problem is MUTEX
@@ -173,14 +175,16 @@ def _moments(setup: Setup, entry: Entry) -> int:
 
 
 def _some(processes: list[ProcessId], most: int, rng: random.Random) -> list[ProcessId]:
-    """At least one of them, unless there are none to take."""
+    """Return at least one of them, unless there are none."""
     return rng.sample(processes, rng.randint(1, most)) if most > 0 else []
 
 
 def _at_once(
     everybody: list[ProcessId], within: int, rng: random.Random
 ) -> tuple[tuple[str, str], ...]:
-    """Everybody crashes at one moment, or all but one, and they come back one after the other."""
+    """Return a crash of all processes, or all but one, at one moment, and their recoveries one
+    after the other.
+    """
     moment = rng.randrange(1, within)
     victims = rng.sample(everybody, rng.choice((len(everybody), max(1, len(everybody) - 1))))
     crashes = [("crash", f"{each}@{moment}") for each in victims]
@@ -193,8 +197,8 @@ def _at_once(
 def _event(
     process: ProcessId, participants: list[ProcessId], entry: Entry, rng: random.Random
 ) -> str:
-    """An event at which it crashes: in the middle of a step, on entering or leaving, or when
-    somebody else enters.
+    """Return an event at which the process crashes: in the middle of a step, on entering or
+    leaving, or when another process enters.
     """
     of_locks = (
         ("acquire", "Granted", "release", "another's", "another's")
@@ -216,8 +220,8 @@ def _crash(
     within: int,
     rng: random.Random,
 ) -> list[tuple[str, str]]:
-    """At an event, and then back at one of the given moments; or at a time, and back some time
-    after.
+    """Return a crash at an event with recoveries at the given moments, or a crash and recovery at
+    times.
     """
     if not when:
         moment = rng.randrange(1, within)
@@ -233,9 +237,9 @@ _AN_ELECTION_US = 2_000_000
 
 
 def _between_elections(setup: Setup, participants: list[ProcessId], rng: random.Random) -> Setup:
-    """One calls; then somebody crashes or comes back, and the same one calls; and so on.
+    """Return a setup with calls by one process, each after a crash or recovery of another.
 
-    The one that calls stays up: what an application has planned to ask for is forgotten in a crash.
+    The caller stays up: an application forgets its planned requests in a crash.
     """
     caller = rng.choice(participants)
     up, down = [each for each in participants if each != caller], list[ProcessId]()

@@ -1,8 +1,7 @@
-"""Many runs, each by its own seed, and whether anything that a card claims was violated in one of
-them.
+"""Many runs, each by its own seed, and the violations of claims among them.
 
-What comes out is the same however many workers there are: a seed decides its run, and the tallies
-of parts add up in any order.
+The number of workers does not change the result: a seed decides its run, and the tallies of parts
+add up in any order.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
 AT_ONCE = 20
-"""Runs in one batch of work: enough to be worth handing over, few enough to be worth waiting for."""
+"""Runs in one batch: enough to be worth sending, few enough to be worth waiting for."""
 
 FAILURES_KEPT = 100
-"""For each algorithm; they are counted beyond that."""
+"""Failures that are kept for each algorithm; the rest are counted."""
 
 BROKEN = "handlers"
-"""What is violated when a handler of the algorithm raises an exception."""
+"""The violation that is reported when a handler of the algorithm raises an exception."""
 
 
 class Failure(NamedTuple):
@@ -51,7 +50,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class Tally:
-    """What came of the runs of one algorithm."""
+    """Results of the runs of one algorithm."""
 
     algorithm: str
     runs: int = 0
@@ -81,7 +80,7 @@ class Tally:
 
     @property
     def never_held(self) -> list[str]:
-        """Claims that no run showed: a sweep that met no case has shown nothing."""
+        """Return the claims that no run showed: a sweep that met no case has shown nothing."""
         judged = {
             finding
             for finding in _judged(find(self.algorithm))
@@ -117,20 +116,22 @@ class Tally:
 
 
 def _judged(entry: Entry) -> list[str]:
-    """The properties that the monitor of the problem gives a verdict on whenever they are claimed;
-    a bound (ME4) needs a number.
+    """Return the properties on which the monitor gives a verdict whenever they are claimed; a bound
+    (ME4) needs a number.
     """
     return [each.name for each in entry.problem.properties if each.name != "ME4"]
 
 
 def _claim(finding: str, entry: Entry) -> bool:
-    """Whether the card says that it holds in a run of a sweep; ME2 claims both of its parts."""
+    """Return whether a property must hold in a run of a sweep; a claim of ME2 covers both of its
+    parts.
+    """
     claimed = {*entry.box.ensures, *entry.assumes.holds_without_pauses}
     return bool({finding, finding.partition("-")[0]} & claimed)
 
 
 class SeedBatch(NamedTuple):
-    """A batch of the work: some seeds of one algorithm."""
+    """Some seeds of one algorithm."""
 
     algorithm: str
     setups: SeededSetups
@@ -139,7 +140,7 @@ class SeedBatch(NamedTuple):
 
 
 def tally_of(batch: SeedBatch) -> Tally:
-    """Makes the runs of a batch."""
+    """Run a batch."""
     entry = find(batch.algorithm)
     tally = Tally(entry.name)
     for seed in range(batch.first, batch.first + batch.size):
@@ -179,7 +180,7 @@ def _note(tally: Tally, seed: int, setup: Setup, report: Report) -> None:
 
 @dataclass
 class Sweep:
-    """The runs to make, and what came of those that were made."""
+    """Runs over seeds, and their results so far."""
 
     algorithms: tuple[str, ...]
     setups: SeededSetups
@@ -201,7 +202,9 @@ class Sweep:
 
     @property
     def verdict(self) -> Verdict:
-        """Violated if any claim was; undecided also if the sweep did not come to its end."""
+        """Verdict on the sweep: violated if any claim was, undecided also if the sweep is
+        unfinished.
+        """
         verdicts = {tally.verdict for tally in self.tallies.values()}
         if Verdict.VIOLATED in verdicts:
             return Verdict.VIOLATED
@@ -210,8 +213,8 @@ class Sweep:
         )
 
     def batches(self) -> list[SeedBatch]:
-        """All algorithms advance together, so that a sweep that is broken off has covered them
-        alike.
+        """Return the batches. All algorithms advance together, so that an interrupted sweep has
+        covered them alike.
         """
         starts = range(self.first, self.first + self.seeds, AT_ONCE)
         end = self.first + self.seeds
@@ -222,7 +225,7 @@ class Sweep:
         ]
 
     def run(self, jobs: int, progress: Callable[[int, str], None] | None = None) -> None:
-        """Makes the runs.  An interrupt ends it early, and what was covered by then stands."""
+        """Make the runs. An interrupt ends the sweep early; the results so far are kept."""
         for name in self.algorithms:
             self.setups.check(find(name))
         try:

@@ -1,5 +1,5 @@
-"""Work on several cores.  What comes out depends on the work alone, never on how many work on it or
-who is first.
+"""Work on several cores. The result depends on the work alone, never on the number or speed of
+workers.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """How many this process may use, which can be fewer than the machine has."""
+    """Return the number of cores that this process may use, which can be fewer than the machine
+    has.
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 WORTH_IT = 12
-"""Fewer pieces of work than this are done before workers have started."""
+"""Least number of tasks for which starting workers is worth the time."""
 
 
 def jobs_for(pieces: int, wanted: int | None) -> int:
-    """How many workers to start, if the user does not say."""
+    """Return the number of workers to start if the user does not say."""
     return wanted or (cores() if pieces > WORTH_IT else 1)
 
 
 def results(
     work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
 ) -> Iterator[tuple[Task, Result]]:
-    """Each task with its result, in the order in which they are finished.  `work` is a function of
-    a module.
+    """Yield each task with its result, in the order in which they are finished.
 
-    Whoever leaves the loop early, by an interrupt for example, waits only for what is being worked
-    on.
+    `work` is a function of a module. A caller that leaves the loop early, by an interrupt for
+    example, waits only for the tasks in progress.
     """
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
@@ -72,7 +73,7 @@ def _begin() -> None:
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
+    """End a worker when its parent is killed; it would wait for work for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
