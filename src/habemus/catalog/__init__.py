@@ -1,3 +1,1 @@
-"""Name to algorithm, and description to run: what the command line, the scenarios and the docs are
-made from.
-"""
+"""The catalog: algorithms, problems and cards by name."""

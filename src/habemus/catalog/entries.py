@@ -1,7 +1,7 @@
-"""The catalog: every algorithm that a file under `habemus.algorithms` names, found by looking.
+"""The catalog of all algorithms in the files under `habemus.algorithms`.
 
-An algorithm is listed when its class has a `name`.  What the catalog says of it is read from the
-box in its module's docstring, so there is one place to write it, and it stands next to the code.
+An algorithm is listed if its class has a `name`.  Its card is the docstring of its module, so that
+it is written once, next to the code.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ from habemus.core.system import System
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
 BASES = {"Mutex": "mutex", "Election": "election", "Detector": "detector"}
-"""The class that an algorithm derives from, and the module of the catalog that knows its problem:
-loaded when it is asked for.
-"""
+"""Base classes of algorithms, with the modules of the catalog that describe their problems."""
 
 
 class UnknownAlgorithm(LookupError):
-    """No algorithm of that name; the message suggests the nearest."""
+    """There is no algorithm of that name; the message suggests the nearest."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,7 @@ class Box:
 
     @property
     def ensures(self) -> tuple[str, ...]:
-        """The properties that the first clause of `Ensures` names.  What comes after a semicolon is
-        explanation.
-        """
+        """Properties that the first clause of `Ensures` names; the rest is explanation."""
         clause = re.split(r"[;.]", self.sections.get("Ensures", ""), maxsplit=1)[0]
         return tuple(
             re.findall(r"\b(?:ME[1-4]|E[1-4]|FENCE|TOKEN|completeness|accuracy)\b", clause)
@@ -85,17 +81,17 @@ class Entry:
 
     @property
     def unsafe(self) -> str | None:
-        """The scenario that breaks it, for algorithms that are here to be broken."""
+        """Scenario that breaks an algorithm which is included as a bad example."""
         return self.box.sections.get("Unsafe")
 
     @property
     def assumes(self) -> Assumptions:
-        """What the algorithm assumes of links, crashes and time."""
+        """Assumptions of the algorithm about links, crashes and time."""
         return self.algorithm.assumes
 
     @property
     def options(self) -> dict[str, str]:
-        """The constants that a user may set, with their defaults."""
+        """Constants that a user may set, with their defaults."""
         variables = self.algorithm.__variables__.values()
         return {
             each.name: repr(each.default)
@@ -136,8 +132,8 @@ class Entry:
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
-    """The known name that is most like another, if any is."""
-    import difflib  # takes a while to load, and only mistakes need it
+    """Return the known name that is most similar, if there is one."""
+    import difflib  # slow to import, and only errors need it
 
     return difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
 
@@ -147,7 +143,7 @@ def _is_required(variable: Any) -> bool:
 
 
 def problems() -> tuple[Problem, ...]:
-    """All problems of the catalog."""
+    """Return all problems of the catalog."""
     return tuple(map(_problem, BASES.values()))
 
 
@@ -158,7 +154,7 @@ def _problem(name: str) -> Problem:
 
 @cache
 def entries() -> dict[str, Entry]:
-    """All algorithms by name."""
+    """Return all algorithms by name."""
     found: dict[str, Entry] = {}
     for module_info in pkgutil.walk_packages(habemus.algorithms.__path__, "habemus.algorithms."):
         module = importlib.import_module(module_info.name)
@@ -172,7 +168,7 @@ def entries() -> dict[str, Entry]:
 
 
 def entry_of(cls: type[Process]) -> Entry:
-    """The entry of a class, whether it is in the catalog or a user's own."""
+    """Return the entry of a class of the catalog or of a user."""
     base = next(
         (
             each
@@ -193,9 +189,7 @@ def entry_of(cls: type[Process]) -> Entry:
 
 
 def find(name: str) -> Entry:
-    """The algorithm of that name, or the class of a file that a user wrote:
-    `path/to/mine.py:MyMutex`.
-    """
+    """Return the algorithm of that name, or that of a user's file: `path/to/mine.py:MyMutex`."""
     path, _, cls_name = name.rpartition(":")
     if path.endswith(".py") or name.endswith(".py"):
         return load(Path(path or name), cls_name if path else "")
@@ -214,7 +208,7 @@ def find(name: str) -> Entry:
 
 @cache
 def _found_alone(name: str) -> Entry | None:
-    """The entry without looking at all the others: only the file that names it is imported."""
+    """Return the entry by importing only the file that names it."""
     wanted = f'name = "{name}"'
     for file in sorted(Path(habemus.algorithms.__path__[0]).glob("*/*.py")):
         if wanted in file.read_text(encoding="utf-8"):
@@ -230,7 +224,7 @@ def _is_process(member: object) -> TypeGuard[type[Process]]:
 
 
 def _own_classes(module: ModuleType) -> dict[str, type[Process]]:
-    """The processes that a module defines, without those that it imports."""
+    """Return the processes that a module defines, without those that it imports."""
     return {
         name: each
         for name, each in vars(module).items()
@@ -239,12 +233,12 @@ def _own_classes(module: ModuleType) -> dict[str, type[Process]]:
 
 
 class CannotLoad(LookupError):
-    """A file that has no such algorithm."""
+    """The file has no such algorithm."""
 
 
 def load(path: Path, cls_name: str) -> Entry:
-    """The algorithm of a user's own file.  Its name is where it is, so that it can be found again,
-    by other processes too.
+    """Return the algorithm of a user's file.  Its name is its path, so that other processes find it
+    too.
     """
     if not path.is_file():
         raise CannotLoad(f"there is no file {path}")
@@ -263,20 +257,18 @@ def load(path: Path, cls_name: str) -> Entry:
             if cls_name
             else f"which class of {path}? {hint}"
         )
-    lacking = sorted(getattr(cls, "__abstractmethods__", ()))
-    if lacking:
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
         raise CannotLoad(
-            f"{path}: {cls_name} does not say what to do on {' and '.join(lacking)}; define"
-            f" {', '.join(lacking)}"
+            f"{path}: {cls_name} does not implement {' and '.join(missing)}; define"
+            f" {', '.join(missing)}"
         )
     return replace(entry_of(cls), name=f"{path}:{cls_name}")
 
 
 @cache
 def _module_of(path: Path) -> ModuleType:
-    """The module of a file, imported once, whatever else is called the same; files beside it can be
-    imported by it.
-    """
+    """Import a file once, under a unique name.  It can import files beside it."""
     spec = importlib.util.spec_from_file_location(
         f"habemus_user_{path.stem}_{zlib.crc32(bytes(path)):08x}", path
     )
@@ -295,9 +287,9 @@ def _module_of(path: Path) -> ModuleType:
 
 
 def _explained(reason: BaseException, path: Path) -> str:
-    """An exception of a user's file, with the line where it came from."""
+    """Return an exception of a user's file in words, with its line."""
     if isinstance(reason, SyntaxError):
-        return f"{type(reason).__name__}: {reason}"  # which says the line itself
+        return f"{type(reason).__name__}: {reason}"  # which contains the line
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(reason.__traceback__)

@@ -1,6 +1,4 @@
-"""What the catalog needs to know of each problem: who solves it, what drives a run of it, and who
-judges it.
-"""
+"""Problems as the catalog describes them: base class, properties, workload and judge."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ if TYPE_CHECKING:
 
 
 class Judge(Protocol):
-    """Sees every event of a run, in order, and says at its end what became of the properties and
-    what it cost.
-    """
+    """Reads every event of a run in order, and returns verdicts and costs at its end."""
 
     def observe(self, event: Event) -> None: ...
 
@@ -42,20 +38,19 @@ class Problem:
     title: str
     base: type[Process]
     properties: tuple[Property, ...]
-    always_counted: tuple[
-        str, ...
-    ]  # make the verdict of every run; the others only where the algorithm claims them
+    # properties that count for every verdict; the others count if the algorithm claims them
+    always_counted: tuple[str, ...]
     workload: Callable[[Setup, System], Workload]
     judge: Callable[[Setup, System, Network], Judge]
     model: (
         Callable[[int | None, System], tuple[Mapping[ProcessId, ClientModel], Observer]] | None
     ) = None
-    """What a search needs, for so many requests of each client; None where a problem is about time."""
+    """Clients with so many requests each, and the observer; None if the problem is about time."""
 
 
 def lazy(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module that is loaded when it is called: a search needs no workloads and no
-    judges, nor the simulator under them.
+    """Return a function that imports its module when it is called: a search needs no workloads, no
+    judges and no simulator.
     """
 
     def call(*arguments: Any) -> Any:
@@ -65,7 +60,7 @@ def lazy(module: str, name: str) -> Callable[..., Any]:
 
 
 def exact(numerator: int, denominator: int) -> float:
-    """A whole number where it is one: costs are compared with formulas."""
+    """Return a quotient, as an integer where it is one, for comparison with formulas."""
     return (
         numerator // denominator
         if numerator % denominator == 0

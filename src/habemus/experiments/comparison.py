@@ -62,7 +62,8 @@ def compare(
     `n` and `load` may be ranges such as "2..20"; only one of them at a time.  Without a name, all
     safe algorithms for mutual exclusion are compared.
 
-    >>> compare("central", "ricart-agrawala", n=4, load=0.1).rows[0]["messages_per_entry_by_formula"]
+    >>> rows = compare("central", "ricart-agrawala", n=4, load=0.1).rows
+    >>> rows[0]["messages_per_entry_by_formula"]
     3
     """
     names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()

@@ -16,7 +16,7 @@ from habemus.scenarios import ScenarioOutcome
 from habemus.traces import Trace
 
 COLOURS = {Verdict.HOLDS: "#1b7837", Verdict.VIOLATED: "#b2182b", Verdict.UNDECIDED: "#8a6d00"}
-"""Dark enough for text on a white page, and told apart by those who do not see red and green."""
+"""Colours dark enough for text on white, and distinct for readers who cannot see red and green."""
 
 
 class CannotSave(ValueError):
@@ -33,7 +33,7 @@ def table_html(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 class _Result(ABC):
-    """What a run, a check and a scenario have in common."""
+    """Base class of the results of runs, checks and scenarios."""
 
     @property
     @abstractmethod
@@ -43,7 +43,7 @@ class _Result(ABC):
     @property
     @abstractmethod
     def command(self) -> str:
-        """The command line that repeats it."""
+        """Command line that repeats the run."""
 
     @property
     @abstractmethod
@@ -104,7 +104,7 @@ class _Result(ABC):
 
 @dataclass(frozen=True, repr=False)
 class RunResult(_Result):
-    """What came of a simulated run: verdicts, costs, digest and trace."""
+    """Result of a simulated run: verdicts, costs, digest and trace."""
 
     _report: Report
 
@@ -162,7 +162,7 @@ class RunResult(_Result):
 
 @dataclass(frozen=True, repr=False)
 class ScenarioResult(RunResult):
-    """What came of a scenario, and whether that is its known outcome."""
+    """Result of a scenario, and whether it is the known outcome."""
 
     _outcome: ScenarioOutcome
 
@@ -183,7 +183,7 @@ class ScenarioResult(RunResult):
 
 @dataclass(frozen=True, repr=False)
 class CheckResult(_Result):
-    """What came of an exhaustive search: verdicts within a bound, and the counterexample if any."""
+    """Result of an exhaustive search: verdicts within a bound, and the counterexample if any."""
 
     _report: CheckReport
 

@@ -1,7 +1,7 @@
 """Failure detection: the interface of every detector.
 
-A detector watches its peers and says whom it suspects to have crashed.  It may be wrong, and takes
-that back.
+A detector watches its peers and reports which of them it suspects to have crashed.  It may be
+wrong; then it withdraws the suspicion.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from habemus.core.system import complete
 
 
 class Suspected(Indication):
-    """This process seems to have crashed."""
+    """The process seems to have crashed."""
 
     process: ProcessId
 
 
 class Restored(Indication):
-    """This process was suspected and has shown itself: that was a mistake, or it has come back."""
+    """The suspicion is withdrawn: it was a mistake, or the process has recovered."""
 
     process: ProcessId
 
 
 class Detector(Process):
-    """Says which of its peers it suspects, on every change."""
+    """Base class of failure detectors: each reports every change of its suspicions."""
 
     indications = (Suspected, Restored)
     name: ClassVar[str] = ""
-    """Under which the catalog lists the algorithm."""
+    """Name of the algorithm in the catalog."""
     largest: ClassVar[int] = 1_000
-    """How many participants a run may have; everybody watches everybody, so each period costs the
+    """Largest number of participants of a run.  Each watches all others, so each period costs the
     square.
     """
     duration: ClassVar[int | None] = 2_000_000
-    """How long a run lasts, counted from its last fault, when the run does not say: detectors never
-    come to rest.
-    """
+    """Default duration of a run after its last fault; detectors never become idle."""
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each, all by the same plan."""
+        """Return participants 1 to N, all of the same plan and all connected to each other."""
         plan = cls(**options)
-        everybody = range(1, size + 1)
-        return System(dict.fromkeys(everybody, plan), complete(everybody), tuple(everybody))
+        participants = range(1, size + 1)
+        return System(
+            dict.fromkeys(participants, plan), complete(participants), tuple(participants)
+        )

@@ -1,12 +1,12 @@
-"""Judges a run of a failure detector: completeness and accuracy, and how good it was.
+"""Findings about a run of a failure detector, completeness and accuracy, and its quality.
 
-The simulator knows who crashed, so the monitor can tell a mistake from a detection.  A *mistake* is
-a suspicion of a process that is up, from the moment it begins until it is taken back, or the
-process crashes, or the one that made it does.  A *detection* is a suspicion of a process that is
-down; its time counts from the crash.
+The simulator knows which processes crashed, so the monitor can tell a mistake from a detection.  A
+*mistake* is a suspicion of a process that is up; it lasts until the suspicion is withdrawn or one
+of the two processes crashes.  A *detection* is a suspicion of a process that is down; its time
+counts from the crash.
 
 Both properties are about the end of the run, and follow the rule of `finality`.  Completeness is
-judged only in runs in which somebody is down at the end.
+judged only in runs in which a process is down at the end.
 """
 
 from __future__ import annotations
@@ -33,27 +33,23 @@ PROPERTIES = (COMPLETENESS, ACCURACY)
 
 @dataclass
 class DetectorMonitor:
-    """Fed with every event of a run in order; `findings` says what became of each property."""
+    """Reads every event of a run in order; `findings` returns a verdict for each property."""
 
     processes: tuple[ProcessId, ...]
     label: Callable[[ProcessId], str] = str
     planned_end: int | None = None
 
     down: dict[ProcessId, int] = field(default_factory=dict, init=False)  # since when
-    suspicions: dict[tuple[ProcessId, ProcessId], int] = field(
-        default_factory=dict, init=False
-    )  # (who, whom), since when
+    # since when one process suspects another
+    suspicions: dict[tuple[ProcessId, ProcessId], int] = field(default_factory=dict, init=False)
     mistakes: int = field(default=0, init=False)
-    mistake_durations: list[int] = field(
-        default_factory=list, init=False
-    )  # of those that have ended
+    mistake_durations: list[int] = field(default_factory=list, init=False)  # if it has ended
     detection_times: list[int] = field(default_factory=list, init=False)
     last_mistake: int | None = field(default=None, init=False)  # when the last one began or ended
 
     _mistaken: set[tuple[ProcessId, ProcessId]] = field(default_factory=set, init=False, repr=False)
-    _last_change: int = field(
-        default=0, init=False, repr=False
-    )  # of a suspicion of somebody that is up
+    # of a suspicion of a process that is up
+    _last_change: int = field(default=0, init=False, repr=False)
     _last_detection: int = field(default=0, init=False, repr=False)
     _last_fault: int = field(default=0, init=False, repr=False)
 
@@ -108,13 +104,13 @@ class DetectorMonitor:
             if (who, whom) in self._mistaken:
                 self._end_mistake(time, who, whom, since)
             if who == process:
-                del self.suspicions[who, whom]  # forgotten with everything else
+                del self.suspicions[who, whom]  # volatile state is lost
             else:
-                self.detection_times.append(0)  # suspected too early, and right in the end
+                self.detection_times.append(0)  # suspected before the crash
 
     def _recover(self, time: int, process: ProcessId) -> None:
-        """Whoever suspects it was right so far.  It may keep the suspicion a while: that is no
-        mistake yet, but must end.
+        """Note a recovery.  A suspicion of the process was right so far; it is not counted as a
+        mistake, but must be withdrawn in the end.
         """
         del self.down[process]
 

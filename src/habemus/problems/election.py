@@ -13,7 +13,7 @@ from habemus.core.system import complete
 
 
 class Leader(Indication):
-    """From now on this process takes `process` for the leader, or nobody; in which term, if the
+    """The leader that this process follows from now on, None: it knows none; and the term, if the
     election has terms.
     """
 
@@ -22,11 +22,10 @@ class Leader(Indication):
 
 
 class Costs(NamedTuple):
-    """What one election costs by the formula when the first participant alone calls it and nothing
-    fails.
+    """Costs of one election by the formula, if only the first participant calls and nothing fails.
 
-    The turnaround goes from the call to the last process that names the leader, in message times.
-    None: it depends.
+    The turnaround is the time from the call until the last process has named the leader, in message
+    times.  None: it depends.
     """
 
     messages: int | None = None
@@ -34,47 +33,45 @@ class Costs(NamedTuple):
 
 
 class Election(Process):
-    """The processes agree on one of them."""
+    """Base class of algorithms for leader election."""
 
     indications = (Leader,)
     name: ClassVar[str] = ""
-    """Under which the catalog lists the algorithm."""
+    """Name of the algorithm in the catalog."""
     largest: ClassVar[int] = 3_000
-    """How many participants a run may have; everybody knows everybody, so memory grows with the
+    """Largest number of participants of a run.  Each knows all others, so memory grows with the
     square.
     """
     scope: ClassVar[str] = "ever"
-    """Where E1 is claimed: never two leaders "ever", never two in one "term", or only "eventually"."""
+    """Scope of E1: never two leaders "ever", never two in one "term", or only "eventually"."""
     callers: ClassVar[str] = "one"
-    """Who calls an election when the run does not say: "one" (any), "all", or "none" because
-    processes see to it themselves.
+    """Default callers of an election: "one" (any), "all", or "none" if processes begin elections
+    by themselves.
     """
     duration: ClassVar[int | None] = None
-    """How long a run lasts, counted from its last fault, when the processes never come to rest and
-    the run does not say.
-    """
+    """Default duration of a run after its last fault, where the processes never become idle."""
 
     @request
     @abstractmethod
     def elect(self) -> None:
-        """The application calls an election: there is no leader yet, or it suspects the one there
-        is.
-        """
+        """Call an election: there is no leader yet, or the application suspects it."""
 
     def costs(self, size: int) -> Costs:
-        """The formula for this many participants; measurements must equal it."""
+        """Return the costs by formula for a number of participants; measurements must equal it."""
         return Costs()
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each, all by the same plan."""
+        """Return participants 1 to N, all of the same plan and all connected to each other."""
         plan = cls(**options)
-        everybody = range(1, size + 1)
-        return System(dict.fromkeys(everybody, plan), complete(everybody), tuple(everybody))
+        participants = range(1, size + 1)
+        return System(
+            dict.fromkeys(participants, plan), complete(participants), tuple(participants)
+        )
 
 
 class Call(NamedTuple):
-    """One call of an election: by whom, and when."""
+    """One call of an election: its process and its time."""
 
     process: ProcessId
     after: Span
@@ -82,7 +79,7 @@ class Call(NamedTuple):
 
 @dataclass
 class Calls:
-    """The given calls and no others.  A process that is down when its turn comes does not call."""
+    """Workload of given calls.  A process that is down at the time of its call does not call."""
 
     calls: Iterable[Call] = ()
 
@@ -103,5 +100,5 @@ class Calls:
         pass
 
     def is_done(self) -> bool:
-        # an election has ended when nothing happens any more, or when the time of the run is over
+        # an election ends when nothing happens any more, or at the planned end of the run
         return False

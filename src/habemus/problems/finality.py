@@ -1,11 +1,13 @@
-"""When the end of a run is final: the rule for everything that must be so *in the end*.
+"""The rule by which the end of a run is final, for properties that must hold *in the end*.
 
-When nothing can happen any more, what is so is final.  Processes that never come to rest (they send heartbeats) need a planned
-end, and then the rule is: **what was so during the whole last quarter of the run counts as final.**  So a property
+A quiescent state is final.  Processes that never become idle (they send heartbeats) need a planned
+end, and then the rule is: **a state that lasted for the whole last quarter of the run is final.**
+So a property
 
 - holds, if it is true at the planned end and nothing that it is about changed in the last quarter;
-- is violated, if it is false at the planned end and neither anything changed nor a fault happened in the last quarter;
-- is undecided otherwise, and whenever the run was cut off by anything else than its planned end.
+- is violated, if it is false at the planned end, and there was neither such a change nor a fault in
+  the last quarter;
+- is undecided otherwise, and in every run that was cut off before its planned end.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
 
 FAULTS = ("crash", "recover", "pause", "resume", "cut", "heal", "slow")
-"""The kinds of event after which one must wait and see."""
+"""Kinds of events after which a run needs time to show that a violation is final."""
 
 
 def is_late(time: int, planned_end: int | None) -> bool:
-    """Whether a moment lies in the last quarter of a run with a planned end."""
+    """Return whether a moment lies in the last quarter of a run with a planned end."""
     return planned_end is not None and 4 * time > 3 * planned_end
 
 

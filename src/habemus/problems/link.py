@@ -1,19 +1,19 @@
-"""Links: what carries the messages of a process to another one, and what each kind of link
-promises.
+"""Links: they carry messages between processes, and each kind of link has its guarantees.
 
-A process sends and receives without knowing how.  A plan says what its messages travel over:
+An algorithm sends and receives without knowing the links.  A plan names them:
 
     RicartAgrawala()                            the raw network
-    RicartAgrawala().over(PerfectLinks())       the same file, its messages carried by perfect links
+    RicartAgrawala().over(PerfectLinks())       the same file, over perfect links
 
-fair-loss     The raw network.  It may lose a message, bring it twice, and bring a later one first.  It invents none, and of
-              a message that is sent again and again, some copies arrive.
+fair-loss     The raw network.  It may lose, duplicate and reorder messages.  It invents none; if a
+              message is retransmitted for ever, some copies arrive.
 stubborn      Every message arrives, again and again, in any order, unless one of the two crashes.
-perfect       Every message arrives exactly once, in any order, unless one of the two crashes and does not come back.
-perfect fifo  The same, and the messages from one process to another arrive in the order in which they were sent.
+perfect       Every message arrives exactly once, in any order, unless one of the two crashes and
+              does not recover.
+perfect fifo  The same, and messages of one process to another arrive in the order of sending.
 
-What none of them promises is *when*: a message to a process that has crashed is sent again for
-ever, because nobody can tell a crashed process from a slow one.
+None of them bounds the delay: a message to a crashed process is retransmitted for ever, because a
+crashed process cannot be told from a slow one.
 """
 
 from abc import abstractmethod
@@ -23,8 +23,8 @@ from habemus.core.node import Delivered
 
 
 class Link(Process):
-    """Carries the messages of the process above it; what arrives goes up as `Delivered` and is
-    handled there as the message.
+    """Base class of links.  A message that arrives is passed to the process above as `Delivered`,
+    which handles it as the message itself.
     """
 
     indications = (Delivered,)
@@ -32,8 +32,8 @@ class Link(Process):
     @request
     @abstractmethod
     def transmit(self, message: Message, *, to: ProcessId) -> None:
-        """Sends the message to the process that stands above the links of the receiver."""
+        """Send a message to the process above the links of the receiver."""
 
     def deliver(self, message: Message, sender: ProcessId) -> None:
-        """Hands a message up."""
+        """Pass a message to the process above."""
         self.indicate(Delivered(sender, message))

@@ -13,47 +13,44 @@ from habemus.core.system import complete
 
 
 class Granted(Indication):
-    """The process is in the critical section from now on."""
+    """The process has entered the critical section."""
 
 
 class Costs(NamedTuple):
-    """What one uncontended entry and exit costs by the formula; delays in message times.  None: it
+    """Costs of one uncontended entry and exit by the formula; delays in message times.  None: it
     depends.
     """
 
-    messages: float | None = (
-        None  # a whole number, unless it is an average over participants that pay differently
-    )
+    # a whole number, unless it is an average over participants that pay differently
+    messages: float | None = None
     client_delay: int | None = None
     sync_delay: int | None = None
 
 
 def average(total: int, entries: int) -> float:
-    """Rounded as measurements are, so that the two can be compared."""
+    """Return an average, rounded as measurements are, so that the two can be compared."""
     return round(total / entries, 6)
 
 
 class Mutex(Process):
-    """At most one process at a time is in the critical section."""
+    """Base class of algorithms for mutual exclusion."""
 
     indications: ClassVar[tuple[type[Indication], ...]] = (Granted,)
     name: ClassVar[str] = ""
-    """Under which the catalog lists the algorithm."""
+    """Name of the algorithm in the catalog."""
     largest: ClassVar[int] = 3_000
-    """How many participants a run may have; everybody knows everybody, so memory grows with the
+    """Largest number of participants of a run.  Each knows all others, so memory grows with the
     square.
     """
     upkeep: ClassVar[tuple[str, ...]] = ()
-    """The messages that no entry causes, by name.  They are counted apart, as are those of
+    """Names of the messages that no entry causes.  They are counted separately, like those of
     components other than links.
     """
     duration: ClassVar[int | None] = None
-    """How long a run lasts, counted from its last fault, when the processes never come to rest and
-    the run does not say.
-    """
+    """Default duration of a run after its last fault, where the processes never become idle."""
     withdraws: ClassVar[bool] = False
-    """Whether a release before the grant takes the request back.  Others have to be let in before
-    they can leave.
+    """Whether a release before the grant cancels the request.  Processes of other algorithms must
+    enter before they can leave.
     """
 
     sees_waiters: ClassVar[bool] = False
@@ -62,57 +59,56 @@ class Mutex(Process):
     @request
     @abstractmethod
     def acquire(self) -> None:
-        """The application wants to enter.  It asks once and then waits for `Granted`."""
+        """Request entry.  The application requests once and then waits for `Granted`."""
 
     @request
     @abstractmethod
     def release(self) -> None:
-        """The application leaves the critical section."""
+        """Leave the critical section."""
 
     @request
     def write(self, term: int, count: int) -> None:
-        """The application writes to the resource and shows its token.  That is between the two of
-        them; the trace has it.
+        """Record that the application writes to the resource with its token.  The algorithm takes
+        no part in it.
         """
 
     def runs_out(self) -> Timer | None:
-        """The timer at whose expiry the process loses what it holds, unless that is renewed; None
-        where grants do not run out.
+        """Return the timer at whose expiry the process loses the lock unless it renews it; None
+        where grants do not expire.
         """
         return None
 
     def is_wanted(self) -> bool:
-        """Whether others are known to wait for what this process holds; never, where it does not
-        hear of them.
-        """
+        """Return whether this process knows that others wait for the lock it holds."""
         return False
 
     def granted(self) -> None:
-        """Lets the application in."""
+        """Let the application enter."""
         self.indicate(Granted())
 
     def costs(self, size: int) -> Costs:
-        """The formula for this many participants; measurements must equal it."""
+        """Return the costs by formula for a number of participants; measurements must equal it."""
         return Costs()
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each, all by the same plan."""
+        """Return participants 1 to N, all of the same plan and all connected to each other."""
         plan = cls(**options)
-        everybody = range(1, size + 1)
-        return System(dict.fromkeys(everybody, plan), complete(everybody), tuple(everybody))
+        participants = range(1, size + 1)
+        return System(
+            dict.fromkeys(participants, plan), complete(participants), tuple(participants)
+        )
 
 
 @dataclass
 class Visits:
-    """What applications do inside: they stay for a while, and those that have a token write on
-    entering and before they leave.
+    """Stays of applications inside.  An application with a token writes on entry and before it
+    leaves.
     """
 
     _tokens: dict[ProcessId, tuple[int, int]] = field(default_factory=dict, init=False)
-    _holds: dict[ProcessId, Span] = field(
-        default_factory=dict, init=False
-    )  # of those that have not written yet
+    # durations of the stays in which nothing was written yet
+    _holds: dict[ProcessId, Span] = field(default_factory=dict, init=False)
 
     def begin(self, process: ProcessId, indication: Granted, hold: Span, drive: Drive) -> None:
         token = getattr(indication, "token", None)  # only some locks give one
@@ -136,7 +132,7 @@ class Visits:
 
 @dataclass
 class Clients:
-    """Each client asks a number of times: it thinks, asks, stays inside for a while, leaves."""
+    """Clients that request a number of times: each thinks, requests, stays inside and leaves."""
 
     rounds: int = 1
     think: Span = (0, 10_000)
@@ -144,9 +140,8 @@ class Clients:
 
     _left: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
     _busy: set[ProcessId] = field(default_factory=set, init=False, repr=False)
-    _thinking: set[ProcessId] = field(
-        default_factory=set, init=False, repr=False
-    )  # will ask, but has not yet
+    # clients whose next request is still to come
+    _thinking: set[ProcessId] = field(default_factory=set, init=False, repr=False)
     _visits: Visits = field(default_factory=Visits, init=False, repr=False)
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
@@ -183,7 +178,7 @@ class Clients:
         self._visits.end(process)
         if process in self._thinking:
             self._thinking.discard(process)
-            self._left[process] += 1  # the request that the crash overtook is still to be made
+            self._left[process] += 1  # the request that the crash preceded is still to be made
 
     def recovered(self, process: ProcessId, drive: Drive) -> None:
         if process in self._left and self._next(process, drive):
@@ -194,8 +189,9 @@ class Clients:
 
 
 class InTurn(Clients):
-    """One client after the other, each when the last one has left and the messages have settled: no
-    contention.
+    """Clients that request one after the other, so that there is no contention.
+
+    Each requests when the last one has left and its messages have arrived.
     """
 
     def __init__(self, rounds: int = 1, pause: int = 100_000, hold: Span = 1_000) -> None:
@@ -231,7 +227,7 @@ class InTurn(Clients):
 
 
 class Ask(NamedTuple):
-    """One request of a script: who, when at the earliest, and how long it stays inside."""
+    """One request of a script: its process, earliest time, and duration of the stay inside."""
 
     process: ProcessId
     at: int
@@ -240,15 +236,14 @@ class Ask(NamedTuple):
 
 @dataclass
 class Script:
-    """The given requests and no others; the requests of one process come one after the other."""
+    """Workload of given requests; those of one process are made one after the other."""
 
     asks: Iterable[Ask]
 
     _left: dict[ProcessId, list[Ask]] = field(default_factory=dict, init=False, repr=False)
     _now: dict[ProcessId, Ask] = field(default_factory=dict, init=False, repr=False)
-    _made: set[ProcessId] = field(
-        default_factory=set, init=False, repr=False
-    )  # whose present request has been made
+    # processes whose present request has been made
+    _made: set[ProcessId] = field(default_factory=set, init=False, repr=False)
     _visits: Visits = field(default_factory=Visits, init=False, repr=False)
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:

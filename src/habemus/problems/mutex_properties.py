@@ -1,4 +1,4 @@
-"""What mutual exclusion promises: named here once, for all who judge it."""
+"""The properties of mutual exclusion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts messages and bytes of a run; a message to oneself costs nothing."""
+"""Counts of messages and bytes of a run; a message of a process to itself costs nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIZES_KEPT = 100_000
 
 
 class Sizes:
-    """Bytes of messages, worked out once for each."""
+    """Encoded sizes of messages, computed once for each."""
 
     def __init__(self) -> None:
         self._known: dict[Value, int] = {}

@@ -1,1 +1,1 @@
-"""From the description of a run or a check to its report."""
+"""Runs and checks, from the description to the report."""

@@ -1,5 +1,5 @@
-"""What a run of an algorithm may vary beside its seed: who stands where, who is linked to whom, and
-how long stays last.
+"""Variations of a run beside its seed: the order of processes, their links and quorums, and the
+durations of stays.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from habemus.catalog.entries import Entry
 from habemus.core.system import TOPOLOGIES
 
 HOLDS = ("1ms", "1ms", "30ms", "900ms")
-"""How long each stays inside.  Elections and leases take 100 ms and more: a take-over meets
-somebody inside only if that one stays.
+"""Durations of stays inside.  Elections and leases take 100 ms and more, so only long stays meet a
+take-over.
 """
 
 LOCKSTEP = "1ms"
-"""A delay: every message takes as long as every other, so that much happens at the same moment, and
-ties decide.
-"""
+"""A constant delay, so that many events happen at the same moment and ties decide their order."""
 
 _WAYS = {
     "order": ("random", "random", "increasing", "decreasing"),
@@ -28,8 +26,8 @@ _WAYS = {
 
 
 def arrangement(entry: Entry, rng: random.Random) -> tuple[str, ...]:
-    """Return options that say who stands where, is linked to whom and votes with whom; none where
-    an algorithm has no such options.
+    """Return random options for the order, the links and the quorums of processes, as far as the
+    algorithm has such options.
     """
     variables = entry.algorithm.__variables__
     named = [

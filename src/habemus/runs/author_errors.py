@@ -1,6 +1,4 @@
-"""A mistake in somebody's algorithm is told with its line, in one sentence; a mistake in this
-program is not hidden behind it.
-"""
+"""Errors of an algorithm become one line with its place; errors of habemus keep their traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ CORE = ("habemus", "core")
 
 @contextmanager
 def attribute_to_algorithm() -> Iterator[None]:
-    """Whatever a handler raises inside is a `MistakeInAlgorithm` that says where."""
+    """Turn an exception that a handler raises into a `MistakeInAlgorithm` with its place."""
     try:
         yield
     except (MistakeInAlgorithm, MistakeInPlan):
@@ -31,7 +29,5 @@ def attribute_to_algorithm() -> Iterator[None]:
 
 
 def _place(frame: traceback.FrameSummary) -> tuple[str, ...]:
-    """The last folders and the file: that of a compiled module has no others, and is not where the
-    module was loaded from.
-    """
+    """Return the last folders and the file.  The path of a compiled module has no others."""
     return Path(frame.filename).parts[-3:]

@@ -40,22 +40,22 @@ NETWORKS = ("fifo", "unordered", "lossy", "duplicating")
 TIMINGS = ("asynchronous", "synchronous")
 STATE_LIMIT = 3_000_000
 LOOP_LIMIT = 300_000
-"""So many states are looked through for loops; that takes longer than to find them."""
+"""Largest number of states that are searched for loops, which takes longer than to find them."""
 NO_LOOPS = "no run goes on for ever"
 NO_FAIR_LOOPS = "no fair run goes on for ever"
 SMALL = 50_000
-"""So many states are visited before another search is thought of."""
+"""States that are visited before `auto` tries another search."""
 SMALL_DIAGRAM = 400_000
-"""So many edges of diagrams are stored before sets of states are given up, which do not suit every
-algorithm.
+"""Edges of decision diagrams after which `auto` gives up the search among sets of states.  It does
+not suit every algorithm.
 """
 LARGEST_ORDER = 8
-"""Entries of each participant where it is kept track of what happened before what."""
+"""Largest number of entries of each participant for which causality (ME3) is tracked."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What identifies a check, in the notation of the command line."""
+    """The description of a check, in the notation of the command line."""
 
     algorithm: str
     n: int
@@ -63,16 +63,14 @@ class Check:
     initial: tuple[str, ...] = ()
     over: str = ""
     entries: int | None = 1  # of each participant, or calls of an election; None: without end
-    network: str = ""  # as the algorithm needs, unless told
+    network: str = ""  # empty: as the algorithm needs
     faults: tuple[tuple[str, int], ...] = ()  # how many of each, at most
     timeouts: int | None = None  # how many timers may run out; None: as many as are set
     timing: str = "asynchronous"
     merging: bool = False
     order: bool = False
-    returning: bool = (
-        False  # whoever crashes comes back: how things end while somebody is down does not count
-    )
-    every: bool = False  # go on after the first violation
+    returning: bool = False  # a crashed process recovers: a run does not end while one is down
+    every: bool = False  # continue after the first violation
     search: str = "auto"  # one of SEARCHES
     limit: int = STATE_LIMIT
 
@@ -105,11 +103,9 @@ class Check:
         if self.returning and not {"recover", "amnesia"} & {
             kind for kind, count in self.faults if count
         }:
-            raise BadSetup(
-                "nobody can come back without recoveries: add recover=1 or amnesia=1 to the faults"
-            )
+            raise BadSetup("--returning needs recoveries: add recover=1 or amnesia=1 to the faults")
         if self.entries is not None and self.entries < 0:
-            raise BadSetup(f"each participant enters a number of times, not {self.entries}")
+            raise BadSetup(f"the number of entries is 0 or more, not {self.entries}")
 
     def plain(self) -> dict[str, Any]:
         given = {
@@ -128,7 +124,7 @@ class Check:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Check:
-        """The check that `plain` wrote, or `BadSetup`: the text may come from anywhere."""
+        """Return the check that `plain` wrote.  Untrusted values: raise `BadSetup` on errors."""
         try:
             given: dict[str, Any] = {name: _as_tuple(value) for name, value in plain.items()}
             check = cls(**given)
@@ -157,7 +153,7 @@ class Check:
         )
 
     def command(self) -> str:
-        """The check as a command that can be pasted into a shell."""
+        """Return the check as a command that can be pasted into a shell."""
         words = ["habemus", "check", self.algorithm, "-n", str(self.n)]
         words += [word for text in self.options for word in ("-o", text)]
         words += [word for text in self.initial for word in ("--set", text)]
@@ -202,20 +198,20 @@ class Check:
         )
 
     def description(self, entry: Entry) -> str:
-        """The bound in words."""
+        """Return the bound in words."""
         bound = self.bound(entry)
         many = "any number of" if self.entries is None else str(self.entries)
         what = "calls" if entry.problem.name == "election" else "entries"
-        told = [
+        words = [
             f"{many} {what} of each",
             "links that keep the order" if bound.fifo else "messages in any order",
         ]
-        told += ["any of them lost"] if bound.lossy else []
-        told += [f"at most {count} {_IN_WORDS[kind]}" for kind, count in bound.budgets]
-        told += ["equal messages under way are one"] if bound.merging else []
-        told += ["messages faster than timers"] if bound.synchronous else []
-        told += ["whoever crashes comes back"] if self.returning else []
-        return ", ".join(told)
+        words += ["any of them lost"] if bound.lossy else []
+        words += [f"at most {count} {_IN_WORDS[kind]}" for kind, count in bound.budgets]
+        words += ["equal messages under way are one"] if bound.merging else []
+        words += ["messages faster than timers"] if bound.synchronous else []
+        words += ["whoever crashes comes back"] if self.returning else []
+        return ", ".join(words)
 
 
 def _as_tuple(value: Any) -> Any:
@@ -234,7 +230,7 @@ _IN_WORDS = {
 
 @dataclass
 class CheckReport:
-    """What came of a check."""
+    """The result of a check."""
 
     check: Check
     entry: Entry
@@ -265,7 +261,7 @@ class CheckReport:
 
     @property
     def trace(self) -> Trace | None:
-        """The way to the first violation that counts."""
+        """Trace to the first violation that counts."""
         return next((self.traces[name] for name in self.violated if name in self.traces), None)
 
     def plain(self) -> dict[str, Any]:
@@ -288,13 +284,13 @@ class CheckReport:
             "handlers_run": self.search.handlers_run,
             "search": self.search.description,
             "loops": self.loops,
-            "steps": {name: told.steps for name, told in self.stories.items()},
+            "steps": {name: story.steps for name, story in self.stories.items()},
             "trace": [] if trace is None else [event.line() for event in trace.events],
         }
 
 
 def _is_counted(entry: Entry, name: str) -> bool:
-    """Whether the property makes the verdict."""
+    """Return whether the property counts for the verdict."""
     names = (*entry.problem.always_counted, *entry.box.ensures)
     return name in names or name.partition("-")[0] in names
 
@@ -302,7 +298,7 @@ def _is_counted(entry: Entry, name: str) -> bool:
 def perform(
     check: Check, *, entry: Entry | None = None, progress: Callable[[Extent], None] | None = None
 ) -> CheckReport:
-    """Makes the search and says what became of each property."""
+    """Search, and judge each property."""
     entry = entry or find(check.algorithm)
     model = entry.problem.model
     if model is None:
@@ -344,9 +340,7 @@ _MODULES = {
 
 
 class Maker(Protocol):
-    """Makes a search of some kind.  It may be given the processes of another, so that their steps
-    are known.
-    """
+    """Makes a search of a kind, with the process models of another one to reuse their steps."""
 
     def __call__(self, kind: type[Search], /, *filled: list[ProcessModel]) -> Search: ...
 
@@ -360,7 +354,7 @@ def _kind(name: str) -> type[Search]:
 
 
 def _searched(check: Check, made: Maker, progress: Callable[[Extent], None] | None) -> Search:
-    """The search, at its end."""
+    """Return the finished search."""
     if check.search == "symbolic" and check.timing == "synchronous":
         raise BadSetup(
             "--search symbolic knows steps of one process at a time, and time passes for all: use"
@@ -379,8 +373,8 @@ def _searched(check: Check, made: Maker, progress: Callable[[Extent], None] | No
 def _searched_at_large(
     begun: Search, check: Check, made: Maker, progress: Callable[[Extent], None] | None
 ) -> Search:
-    """What turned out to be large: as sets of states, if that suits the algorithm and all that is
-    asked can be answered so.
+    """Continue a large search among sets of states, if that suits the algorithm and can decide all
+    properties; else state by state.
     """
     sets = made(_kind("symbolic"), begun.models)
     sets.run(min(check.limit, SMALL_DIAGRAM), not check.every, progress)
@@ -398,7 +392,7 @@ def _searched_at_large(
 def _enumerated(
     filled: list[ProcessModel], check: Check, made: Maker, progress: Callable[[Extent], None] | None
 ) -> Search:
-    """State after state, with numpy where there is numpy."""
+    """Search state by state, with numpy where it is installed."""
     if find_spec("numpy") is not None:
         from habemus.runtimes.checker.vectorised import TooWide
 
@@ -414,8 +408,8 @@ def _enumerated(
 def _found_again(
     sets: Search, check: Check, made: Maker, progress: Callable[[Extent], None] | None
 ) -> Search:
-    """A search among sets knows that something is wrong; the way to it is found state after state,
-    if that is within the limit.
+    """Find the path to a violation state by state, within the limit.  A search among sets of states
+    knows only that there is one.
     """
     search = _enumerated(sets.models, check, made, progress)
     missed = [name for name in sets.wrong if name not in search.wrong]
@@ -430,7 +424,7 @@ def _found_again(
 
 
 def _loops(search: Search, entry: Entry) -> tuple[list[Lasso], str]:
-    """The fair loops that violate something, and what is known of loops at all; empty: nothing is."""
+    """Return the fair loops that violate a property, and a remark about loops; empty: unknown."""
     names = [each.name for each in entry.problem.properties if each.kind is Kind.EVENTUALLY]
     if not search.extent.complete:
         return [], ""
@@ -445,8 +439,8 @@ def _loops(search: Search, entry: Entry) -> tuple[list[Lasso], str]:
 def _judge_with_room(
     name: str, kind: Kind, search: Search, found: list[Lasso], report: CheckReport
 ) -> Finding | None:
-    """To tell the way to a violation, steps may be looked at that the search had not come to, and
-    their numbers need room.
+    """Judge a property.  The path to a violation may need states that the search has not numbered,
+    and more bits for their numbers.
     """
     while True:
         try:
@@ -518,37 +512,37 @@ def _violated_at(wrong: FoundViolation, search: Search, report: CheckReport) -> 
     from habemus.runtimes.checker.counterexample import story
 
     path = search.path_to(wrong.state)
-    told = story(
+    found = story(
         search, [*path, search.violating(path[-1], wrong.name)] if wrong.how == "step" else path
     )
     ending = "quiescent" if wrong.how == "rest" else "events"
-    return _told(
-        wrong.name, told, ending, f"{wrong.name} is violated after {told.steps} steps", report
+    return _explained(
+        wrong.name, found, ending, f"{wrong.name} is violated after {found.steps} steps", report
     )
 
 
 def _violated_for_ever(lasso: Lasso, search: Search, report: CheckReport) -> Finding:
     from habemus.runtimes.checker.counterexample import STEP_US, story
 
-    told = story(search, lasso.path, lasso.loop)
+    found = story(search, lasso.path, lasso.loop)
     who = report.system.label(lasso.process)
-    assert told.loop is not None
+    assert found.loop is not None
     why = (
-        f"from step {told.loop // STEP_US} on the run can repeat for ever, fairly, and {who} lacks"
+        f"from step {found.loop // STEP_US} on the run can repeat for ever, fairly, and {who} lacks"
         " what it waits for"
     )
-    return _told(lasso.name, told, "", why, report, (lasso.process,))
+    return _explained(lasso.name, found, "", why, report, (lasso.process,))
 
 
-def _told(
+def _explained(
     name: str,
-    told: Story,
+    found: Story,
     ending: str,
     why: str,
     report: CheckReport,
     processes: tuple[int, ...] = (),
 ) -> Finding:
-    """Return the finding, explained by the monitor of the problem, and keep the trace that shows it.
+    """Return the finding, explained by the monitor of the problem, and keep its trace.
 
     No monitor judges a loop; its finding is explained by `why`.
     """
@@ -556,20 +550,25 @@ def _told(
     from habemus.traces import Trace
 
     system, setup = report.system, report.check.setup()
-    finding = Finding(name, Verdict.VIOLATED, why, told.events[-1].time, processes)
+    finding = Finding(name, Verdict.VIOLATED, why, found.events[-1].time, processes)
     if ending:
         judge = report.entry.problem.judge(setup, system, Network())
-        for event in told.events:
+        for event in found.events:
             judge.observe(event)
-        finding = confirmed(name, "the search", judge.findings(ending, told.awaits))
+        finding = confirmed(name, "the search", judge.findings(ending, found.awaits))
     labels = {process: system.label(process) for process in system.topology.processes}
     title = (
-        f"{report.check.algorithm}, {report.check.n} participants: {name} violated in {told.steps}"
+        f"{report.check.algorithm}, {report.check.n} participants: {name} violated in {found.steps}"
         " steps"
     )
-    run = {"check": report.check.plain(), "property": name, "steps": told.steps, "loop": told.loop}
+    run = {
+        "check": report.check.plain(),
+        "property": name,
+        "steps": found.steps,
+        "loop": found.loop,
+    }
     report.traces[name] = Trace(
-        run, system.topology.processes, labels, told.events, (finding,), title
+        run, system.topology.processes, labels, found.events, (finding,), title
     )
-    report.stories[name] = told
+    report.stories[name] = found
     return finding

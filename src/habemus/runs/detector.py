@@ -1,6 +1,4 @@
-"""Runs of failure detectors: their judge.  Nobody asks a detector for anything; the faults are the
-workload.
-"""
+"""Runs of failure detectors: their judge.  Their workload are the faults; they get no requests."""
 
 from __future__ import annotations
 
@@ -25,12 +23,12 @@ from habemus.runtimes.sim.simulation import Ending
 
 def workload(setup: Setup, system: System) -> Workload:
     if setup.asks:
-        raise BadSetup("a detector is not asked for anything")
+        raise BadSetup("a detector takes no requests; leave out --ask")
     return Calls()
 
 
 class DetectorJudge:
-    """The monitor of detectors and the count of messages, fed together."""
+    """The monitor of detectors and the counts of messages."""
 
     def __init__(self, setup: Setup, system: System, network: Network) -> None:
         algorithm = type(system.plans[system.clients[0]])

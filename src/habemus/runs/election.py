@@ -1,4 +1,4 @@
-"""Runs of leader election: who calls an election when, and its judge."""
+"""Runs of leader election: its workloads and its judge."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending
 
 PAUSE = 100_000
-"""Between two elections that are called one after the other."""
+"""Time between two elections that are called one after the other."""
 
 
 def workload(setup: Setup, system: System) -> Workload:
-    """Who calls: as the asks say (`P@T`); else `in-turn`, the first participant alone, then the
-    next, and so on, as many as `requests` says, each when the last election has settled; `burst`,
-    everybody at the same moment; `steady`, as the algorithm wants it: one process of the seed's
-    choice (again after a pause, for more requests), everybody after a while, or nobody."""
+    """Return the calls of a setup: its asks (`P@T`), or else those of its workload.
+
+    `in-turn`: the participants one after the other, each after the last election, `requests` in
+    all.  `burst`: all participants at the same moment.  `steady`: by `callers` of the algorithm, a
+    random process, all processes, or none.
+    """
     if setup.requests < 0:
-        raise BadSetup(f"an election is called a number of times, not {setup.requests}")
+        raise BadSetup(f"the number of requests is 0 or more, not {setup.requests}")
     if setup.requests * setup.n > MOST_REQUESTS:
         raise BadSetup(
             f"a run has up to {MOST_REQUESTS} requests, not {setup.n} times {setup.requests}"
@@ -84,7 +86,7 @@ def _later(span: Span, by: int) -> Span:
 
 
 class ElectionJudge:
-    """The monitor of elections and the count of messages, fed together."""
+    """The monitor of elections and the counts of messages."""
 
     def __init__(self, setup: Setup, system: System, network: Network) -> None:
         self._setup = setup

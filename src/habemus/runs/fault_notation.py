@@ -54,7 +54,7 @@ def _when(when: When) -> str:
 
 
 def _links(links: tuple[Link, ...]) -> list[str]:
-    """Name links as groups or pairs where the notation has a name for all of them, else one by one."""
+    """Name links as groups or pairs where the notation has a name for them, else one by one."""
     groups = _groups(links)
     if groups is not None:
         return ["|".join(",".join(map(str, group)) for group in groups)]

@@ -1,4 +1,4 @@
-"""When a run is planned to end."""
+"""The planned end of a run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from habemus.runs.setup import Setup
 
 
 def planned_end(setup: Setup, algorithm: type[Process]) -> int | None:
-    """The moment that the setup names; else, for processes that never come to rest, their duration
-    after the last fault.
+    """Return the planned end of a setup; else, for processes that never become idle, the end of
+    their duration after the last fault.
 
-    None: the run goes on until nothing can happen any more.
+    None: the run lasts until nothing can happen any more.
     """
     if setup.until is not None:
         return notation.time(setup.until)

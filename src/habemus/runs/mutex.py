@@ -1,4 +1,4 @@
-"""Runs of mutual exclusion: its workloads from the notation, and its judge."""
+"""Runs of mutual exclusion: its workloads and its judge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from habemus.runtimes.sim.simulation import Ending
 
 def workload(setup: Setup, system: System) -> Workload:
     if setup.requests < 0:
-        raise BadSetup(f"each participant asks a number of times, not {setup.requests}")
+        raise BadSetup(f"the number of requests is 0 or more, not {setup.requests}")
     if setup.requests * setup.n > MOST_REQUESTS:
         raise BadSetup(
             f"a run has up to {MOST_REQUESTS} requests, not {setup.n} times {setup.requests}"
@@ -47,7 +47,7 @@ def workload(setup: Setup, system: System) -> Workload:
 
 
 class MutexJudge:
-    """The monitor and the meter of mutual exclusion, fed together."""
+    """The monitors and the meter of mutual exclusion."""
 
     def __init__(self, setup: Setup, system: System, network: Network) -> None:
         self._setup = setup

@@ -1,4 +1,4 @@
-"""How runs are written down: one notation for the command line, trace files, scenarios and sweeps.
+"""The notation of runs, for the command line, trace files, scenarios and sweeps.
 
 times     5000, 5000us, 5ms, 2s            microseconds unless the unit is given
 spans     1000, 500..1500, 1ms..2ms
@@ -11,7 +11,7 @@ cut       A-B@WHEN, A>B@WHEN (one way), 1,2|3,4,5@WHEN (groups)
 heal      the same, or all@WHEN            slow  A>B@WHEN=DELAY
 skew      P=+50000 (millionths)            ask   P@TIME+HOLD
 set       P.variable=VALUE (JSON), the initial state of one process
-label     P=NAME, how a process is called in pictures
+label     P=NAME, the name of a process in pictures
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ def _until_gst(text: str, rest: str) -> Delay:
         return UntilGst(gst=time(moment))
     if len(how) < 2:
         raise BadNotation(
-            f"{text!r} says how long messages take before or after, but not both; write for example"
+            f"{text!r} has one delay, but needs two, before and after the moment; write for example"
             " gst:50ms:heavy:1ms:500..1500"
         )
     return UntilGst(delay(":".join(how[:-1])), delay(how[-1]), time(moment))
 
 
 def chance(text: str) -> int:
-    """In millionths."""
+    """Return a probability in millionths."""
     stripped = text.strip()
     try:
         value = Decimal(stripped.removesuffix("%")) / (100 if stripped.endswith("%") else 1)

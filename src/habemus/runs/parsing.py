@@ -1,5 +1,5 @@
-"""The words of the notation: times, numbers of processes, options, initial values, labels.  All
-that a search needs of it.
+"""Parsers of the notation that searches need too: times, processes, options, initial values,
+labels.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from habemus.core.process import ProcessId, Span
 
 
 class BadNotation(ValueError):
-    """A text that does not follow the notation; the message says what was expected, with an
-    example.
-    """
+    """The text does not follow the notation.  The message has an example of the expected form."""
 
 
 _UNITS = {"": 1, "us": 1, "ms": 1_000, "s": 1_000_000}
@@ -76,8 +74,8 @@ def label(text: str) -> tuple[ProcessId, str]:
 
 
 def option(text: str) -> tuple[str, Any]:
-    """`notices` means true; `timeout=5ms` is a span; anything else is JSON or a word.  Options
-    never change, so lists are tuples.
+    """Parse an option: `notices` means true; `timeout=5ms` is a span; other values are JSON or a
+    word.  Lists become tuples, because options never change.
     """
     name, given, value = text.partition("=")
     if not given:

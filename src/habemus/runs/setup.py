@@ -1,7 +1,6 @@
 """Everything that identifies a run, written in the notation of the command line.
 
-So every run can be printed as a command, saved in the header of its trace, and made again from
-either.
+So a run can be printed as a command, saved in the header of its trace, and repeated from either.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ def _position(kind: str) -> int:
 
 
 class BadSetup(ValueError):
-    """A description that does not describe a run."""
+    """The description of a run or a check is invalid."""
 
 
 MOST_REQUESTS = 10_000_000
-"""Of all participants together; some workloads make a list of them."""
+"""Limit for all participants together; some workloads make a list of their requests."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Setup:
     hold: str = "1ms"
     asks: tuple[str, ...] = ()
     delay: str = "1ms"
-    fifo: bool | None = None  # None: as the algorithm needs
+    fifo: bool | None = None  # None: if the algorithm needs it
     loss: str = "0"
     duplicate: str = "0"
     over: str = ""  # links under every process: perfect, or perfect-fifo
@@ -52,13 +51,13 @@ class Setup:
     events: int = EVENT_LIMIT
 
     def __post_init__(self) -> None:
-        # In one order, so that a setup and its command are the same run.
+        # Sorted, so that a setup and its command are the same run.
         object.__setattr__(
             self, "faults", tuple(sorted(self.faults, key=lambda fault: _position(fault[0])))
         )
 
     def plain(self) -> dict[str, Any]:
-        """As JSON can hold it; what is not said is as usual."""
+        """Return the setup as JSON values, without those that are defaults."""
         given = {
             each.name: getattr(self, each.name)
             for each in fields(self)
@@ -75,7 +74,7 @@ class Setup:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Setup:
-        """The setup that `plain` wrote, or `BadSetup`: the text may come from anywhere."""
+        """Return the setup that `plain` wrote.  Untrusted values: raise `BadSetup` on errors."""
         known = {each.name: each for each in fields(cls)}
         for name, value in plain.items():
             if name not in known:
@@ -108,7 +107,7 @@ class Setup:
         return cls(**{**plain, **changed})
 
     def command(self) -> str:
-        """The run as a command that can be pasted into a shell."""
+        """Return the run as a command that can be pasted into a shell."""
         words = ["habemus", "run", self.algorithm, "-n", str(self.n)]
         flags = {"options": "--option", "initial": "--set", "labels": "--label", "asks": "--ask"}
         for each in fields(self)[2:]:

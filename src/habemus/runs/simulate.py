@@ -21,15 +21,15 @@ from habemus.runtimes.sim.simulation import Ending, Record, Simulation
 from habemus.traces import Digest, Trace
 
 KEEP_LIMIT = 200_000
-"""So many events are kept in memory for a picture or a file; longer runs are judged as they go."""
+"""Largest number of events that are kept for a picture or a file; longer runs have no trace."""
 
 CLOCKS_UP_TO = 64
-"""Vector clocks are kept for so many processes; each event then carries as many numbers."""
+"""Largest number of processes for which events carry vector clocks."""
 
 
 @dataclass
 class Report:
-    """What came of a run."""
+    """The result of a run."""
 
     setup: Setup
     entry: Entry
@@ -43,11 +43,11 @@ class Report:
 
     @property
     def counted(self) -> list[Finding]:
-        """The findings that make the verdict: safety and liveness always, an order only if the
+        """Findings that count for the verdict: safety and liveness always, an order only if the
         algorithm claims it.
         """
-        # Links acknowledge, and an acknowledgement makes one event happen before another without
-        # the algorithm knowing of it.
+        # Acknowledgements of links create happened-before relations that the algorithm cannot
+        # see.
         claimed = [
             name for name in self.entry.box.ensures if not (self.setup.over and name == "ME3")
         ]
@@ -64,7 +64,7 @@ class Report:
 
     @property
     def why(self) -> str:
-        """The reasons of the verdict: those of the violations, else those of what is undecided."""
+        """Reasons of the verdict: of the violations, else of the undecided properties."""
         telling = [finding for finding in self.counted if finding.verdict is self.verdict]
         if self.verdict is Verdict.HOLDS:
             return "; ".join(dict.fromkeys(finding.why for finding in telling))
@@ -94,7 +94,7 @@ def execute(
     progress: Callable[[int, int], None] | None = None,
     entry: Entry | None = None,
 ) -> Report:
-    """Makes the run.  With `keep`, the report has its trace, unless the run is too long for that."""
+    """Execute a run.  With `keep`, the report has its trace, unless the run is too long for it."""
     entry = entry or find(setup.algorithm)
     if setup.workload not in WORKLOADS:
         raise BadSetup(f"there is no workload {setup.workload}; there are {', '.join(WORKLOADS)}")
@@ -175,17 +175,17 @@ def _network_of(setup: Setup, entry: Entry) -> Network:
 
 
 def replayed(trace: Trace) -> Report:
-    """Makes the run of a saved trace again."""
+    """Repeat the run of a saved trace."""
     return execute(Setup.from_plain(trace.run))
 
 
 def is_counterexample(run: Mapping[str, Any]) -> bool:
-    """Whether a trace was found by a check, which has no seed either."""
+    """Return whether a trace is the counterexample of a check."""
     return "check" in run
 
 
 def is_live(run: Mapping[str, Any]) -> bool:
-    """Whether a trace was recorded by live nodes, which no seed can make do the same again."""
+    """Return whether a trace was recorded by live nodes, and so cannot be repeated from a seed."""
     return run.get("live") is True
 
 

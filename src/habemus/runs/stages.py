@@ -1,9 +1,8 @@
-"""The stages of a run as pictures of its network: what each message did to the graph, told stage by
-stage.
+"""The stages of a run as pictures of its network, with the effect of each message on the graph.
 
-Stages are read from the messages of the trace and not from the states of the processes: links are
-asynchronous, so at no moment need all processes be between the same two stages, but every link
-carries one Yo and one vote in each of them.
+Stages are derived from the messages of the trace and not from the states of the processes.  Links
+are asynchronous, so there may be no moment at which all processes are in the same stage, but every
+link carries one Yo and one vote in each stage.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ Pair: TypeAlias = tuple[ProcessId, ProcessId]
 Label: TypeAlias = Callable[[ProcessId], str]
 
 MOST_NAMES = 14
-"""So many processes are named one by one."""
+"""Largest number of processes that are named one by one."""
 
 
 class NoStages(ValueError):
-    """An algorithm whose runs have no stages to draw, or a run without a trace."""
+    """The algorithm has no stages to draw, or the run has no trace."""
 
 
 def stages(report: Report) -> list[GraphStage]:
-    """The stages of a run of an algorithm that has some."""
+    """Return the stages of a run; raise `NoStages` if there are none."""
     read = READERS.get(report.entry.name)
     if read is None:
         raise NoStages(f"{report.entry.name} has no stages to draw; {' and '.join(READERS)} have")
@@ -40,9 +39,9 @@ def stages(report: Report) -> list[GraphStage]:
 
 
 def picture(report: Report, title: str = "") -> str:
-    """The stages of a run as one SVG."""
-    told = title or f"{report.entry.name}, {report.setup.n} participants"
-    return graph(stages(report), title=told, label=report.system.label)
+    """Return the stages of a run as one SVG."""
+    caption = title or f"{report.entry.name}, {report.setup.n} participants"
+    return graph(stages(report), title=caption, label=report.system.label)
 
 
 # Yo-Yo.
@@ -50,15 +49,14 @@ def picture(report: Report, title: str = "") -> str:
 
 @dataclass
 class _YoYoRun:
-    """What went over each link, in the order of the stages."""
+    """Messages of each link, in the order of the stages."""
 
     down: dict[Pair, list[tuple[ProcessId, ProcessId, ProcessId]]] = field(
         default_factory=dict
     )  # from, to, value
     answers: dict[Pair, list[str]] = field(default_factory=dict)
-    parents: dict[ProcessId, ProcessId] = field(
-        default_factory=dict
-    )  # by whom each process was told the outcome
+    # the process from which each process learnt the outcome
+    parents: dict[ProcessId, ProcessId] = field(default_factory=dict)
     leaders: dict[ProcessId, ProcessId] = field(default_factory=dict)
     cut: set[Pair] = field(default_factory=set)
 
@@ -119,15 +117,15 @@ def _yo_yo_stage(run: _YoYoRun, topology: Topology, number: int, label: Label) -
     }
     sources = [process for process in topology.processes if roles[process] == "source"]
     lost = [process for process in sources if "NO" in below[process]]
-    told = f"{_counted(len(sources), 'source')}" + (
+    caption = f"{_counted(len(sources), 'source')}" + (
         f": {_listed(sorted(sources), label)}." if len(sources) <= MOST_NAMES else "."
     )
     if lost:
-        told += f"  {_listed(sorted(lost), label)} {'loses' if len(lost) == 1 else 'lose'}."
+        caption += f"  {_listed(sorted(lost), label)} {'loses' if len(lost) == 1 else 'lose'}."
     if left:
-        told += f"  {_listed(sorted(left), label)} {'leaves' if len(left) == 1 else 'leave'}."
+        caption += f"  {_listed(sorted(left), label)} {'leaves' if len(left) == 1 else 'leave'}."
     tags = {process: str(min(values)) for process, values in above.items() if values}
-    return GraphStage(f"Stage {number}", told, roles, links, tags)
+    return GraphStage(f"Stage {number}", caption, roles, links, tags)
 
 
 def _role(process: ProcessId, gets: bool, gives: bool, run: _YoYoRun) -> str:
@@ -137,7 +135,7 @@ def _role(process: ProcessId, gets: bool, gives: bool, run: _YoYoRun) -> str:
 
 
 def _outcome(run: _YoYoRun, topology: Topology, label: Label) -> GraphStage:
-    """Who was elected, and along which links the news went."""
+    """Return the last picture: the leader, and the links over which the others learnt of it."""
     links = []
     for one, other in topology.edges:
         if run.parents.get(other) == one:
@@ -151,15 +149,17 @@ def _outcome(run: _YoYoRun, topology: Topology, label: Label) -> GraphStage:
         process: "leader" if process in leaders else "follower" if process in run.leaders else "out"
         for process in topology.processes
     }
-    told = (
+    caption = (
         f"{_listed(leaders, label)} {'is' if len(leaders) == 1 else 'are'} elected."
         if leaders
-        else "Nobody is elected."
+        else "No process is elected."
     )
     silent = [process for process in topology.processes if process not in run.leaders]
     if leaders and silent:
-        told += f"  {_listed(silent, label)} {'does' if len(silent) == 1 else 'do'} not hear of it."
-    return GraphStage("The end", told, roles, links)
+        caption += (
+            f"  {_listed(silent, label)} {'does' if len(silent) == 1 else 'do'} not hear of it."
+        )
+    return GraphStage("The end", caption, roles, links)
 
 
 # Franklin.
@@ -181,16 +181,16 @@ def franklin(trace: Trace, topology: Topology) -> list[GraphStage]:
     found = []
     for number, active in sorted(rounds.items()):
         lost = active - rounds.get(number + 1, set()) - {leader}
-        told = f"{len(active)} active: {_listed(sorted(active), trace.label)}."
-        told += (
+        caption = f"{len(active)} active: {_listed(sorted(active), trace.label)}."
+        caption += (
             f"  {_listed(sorted(lost), trace.label)} {'goes' if len(lost) == 1 else 'go'} passive."
             if lost
-            else "  Its own id comes back."
+            else "  Its own id returns to it."
         )
         roles = {
             process: "active" if process in active else "passive" for process in topology.processes
         }
-        found.append(GraphStage(f"Round {number}", told, roles, plain))
+        found.append(GraphStage(f"Round {number}", caption, roles, plain))
     if leader is not None and found:
         ending = {
             process: "leader" if process == leader else "follower" for process in topology.processes

@@ -1,6 +1,4 @@
-"""The system of a setup: its processes, as the options, the initial values and the links under them
-say.
-"""
+"""The system of a setup: its processes, with their options, initial values and links."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from habemus.runs import parsing as words
 from habemus.runs.setup import BadSetup, Setup
 
 LINKS = ("perfect", "perfect-fifo")
-"""What can be put under the processes."""
+"""Kinds of links that can be put under processes."""
 
 
 def system_of(setup: Setup, entry: Entry) -> System:
@@ -58,9 +56,7 @@ def _initial_value(plan: Process, name: str, value: Any) -> Any:
 
 
 def _over_links(plans: Mapping[ProcessId, Process], name: str) -> dict[ProcessId, Process]:
-    """The same plans with links under them, which their files know nothing of; those that have
-    links already keep them.
-    """
+    """Return the plans with links under them; plans that already have links keep theirs."""
     if name not in LINKS:
         raise BadSetup(f"there are no links {name}; there are {', '.join(LINKS)}")
     from habemus.algorithms.links.perfect import PerfectLinks

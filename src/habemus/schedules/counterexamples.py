@@ -1,4 +1,4 @@
-"""A saved counterexample, made to happen again: by the bare processes, and in the simulator."""
+"""Repetition of a saved counterexample, by the bare processes and in the simulator."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from habemus.traces import Trace, digest
 
 @dataclass(frozen=True)
 class Again:
-    """What a counterexample comes to when it is made to happen again."""
+    """The result of repeating a counterexample."""
 
     name: str  # of the property
     played: Played
     saved: str  # the digest of the file
     digest: str
     different: str  # the first event that differs; empty: none does
-    simulated: str  # what the simulator says of the same schedule
+    simulated: str  # the result of the simulator for the same schedule
     agrees: bool  # the simulator does not contradict it
 
     @property
@@ -34,8 +34,8 @@ class Again:
 
 
 def again(trace: Trace) -> Again:
-    """Plays the schedule of a saved counterexample; `BadSetup` if the file does not say what it
-    shows.
+    """Play the schedule of a saved counterexample; raise `BadSetup` if its description is
+    incomplete.
     """
     run = trace.run
     name, steps, loop = run.get("property"), run.get("steps"), run.get("loop")
@@ -83,7 +83,7 @@ def again(trace: Trace) -> Again:
 
 
 def _check_of(plain: Any) -> Check:
-    """The check of a header, which may come from anywhere."""
+    """Return the check of a header, which is untrusted."""
     if not isinstance(plain, dict):
         raise BadSetup("the description of the counterexample has no check")
     check = Check.from_plain(plain)

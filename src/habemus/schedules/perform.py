@@ -1,9 +1,8 @@
-"""Performs a counterexample in the simulator: a run whose every delay, timer, request and fault is
-dictated.
+"""Performance of a counterexample in the simulator, with scripted delays, timers, requests and
+faults.
 
-The simulator knows nothing of this.  Each link has a delay of its own that gives what is written
-for the next message, each timer is set to the moment at which it is to run out, and what is drawn
-is what was drawn before.
+The simulator is unchanged.  Each link has a sampler that returns the scripted delay of its next
+message, each timer is set to its scripted expiry, and random choices are the scripted ones.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from habemus.runtimes.sim.simulation import Record, Simulation
 from habemus.schedules.schedule import Step, drawn, said
 
 NEVER = 10**12
-"""When what the schedule does not have happens: long after its end."""
+"""Delay of messages and timers that the schedule does not have: long after its end."""
 
 
 class CannotPerform(ValueError):
-    """A schedule of which the simulator has no such fault."""
+    """The schedule has a fault that the simulator does not have."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ class Performed:
 
 
 @dataclass(frozen=True)
-class Dictated:
-    """A link that takes for each message as long as is written for it."""
+class ScriptedDelay:
+    """The delay of a link, given for each message."""
 
     delays: tuple[int, ...]
     mean: int = STEP_US
@@ -56,10 +55,8 @@ class Dictated:
         return lambda _now: next(left, NEVER)
 
 
-class Script(Calls):
-    """The application asks what is written, when it is written, and never reacts to anything;
-    timers and draws are as written too.
-    """
+class ScriptedRun(Calls):
+    """Workload of scripted requests, which never reacts; also the script of timers and choices."""
 
     def __init__(self, events: Sequence[Event], late: int) -> None:
         self.events = events
@@ -79,9 +76,7 @@ class Script(Calls):
                 )
 
     def dictate(self, me: ProcessId, parts: Sequence[tuple[str, Process]]) -> None:
-        """Gives the parts of a process timers that run out when they should, and lets them draw
-        what they should.
-        """
+        """Replace the timers and random choices of a process by the scripted ones."""
         draws = [
             drawn(event.fields()["value"])
             for event in self.events
@@ -118,16 +113,16 @@ class Script(Calls):
 def performed(
     check: Check, events: Sequence[Event], steps: Sequence[Step], entry: Entry, *, to_rest: bool
 ) -> Performed:
-    """The run, judged by the monitors as every run is; `CannotPerform` if the simulator has no such
-    fault.
+    """Run the schedule in the simulator and judge it; raise `CannotPerform` if the simulator lacks
+    one of its faults.
 
-    With `to_rest`, nothing more happens after the last step, so what is left over then has lost its
-    meaning.
+    With `to_rest`, no process acts after the last step, so remaining messages and timers come right
+    after it.
     """
     system = system_of(check.setup(), entry)
     last = max((event.time for event in events), default=0)
     late = last + STEP_US // 4 if to_rest else NEVER
-    script = Script(events, late)
+    script = ScriptedRun(events, late)
     network = Network(links=_links(events, late))
     simulation = Simulation(
         system,
@@ -155,32 +150,30 @@ def performed(
 
 
 def same_behaviour(one: Sequence[Event], other: Sequence[Event]) -> bool:
-    """Whether processes did the same at the same moments; when the network drops something is its
-    own affair.
+    """Return whether processes did the same at the same moments, whenever the network lost
+    messages.
     """
 
-    def deeds(events: Sequence[Event]) -> list[str]:
+    def actions(events: Sequence[Event]) -> list[str]:
         return [event.line() for event in events if event.kind not in ("lost", "cut", "heal")]
 
-    return deeds(one) == deeds(other)
+    return actions(one) == actions(other)
 
 
-def _links(events: Sequence[Event], late: int) -> dict[tuple[ProcessId, ProcessId], Dictated]:
-    """How long each message of each link takes, in the order in which they are sent; lost ones take
-    nothing.
-    """
+def _links(events: Sequence[Event], late: int) -> dict[tuple[ProcessId, ProcessId], ScriptedDelay]:
+    """Return the delays of each link in the order of sending, without those of lost messages."""
     ends = {event.number: event for event in events if event.kind in ("receive", "lost")}
     delays: dict[tuple[ProcessId, ProcessId], list[int]] = defaultdict(list)
     for event in events:
         if event.kind == "duplicate":
-            raise CannotPerform("the simulator cannot be told which message to double")
+            raise CannotPerform("the simulator cannot duplicate a given message")
         if event.kind == "send" and event.peer is not None:
             end = ends.get(event.number)
             if end is None:
                 delays[event.process, event.peer].append(late - event.time)
             elif not _swallowed(event, end):
                 delays[event.process, event.peer].append(end.time - event.time)
-    return {link: Dictated(tuple(each)) for link, each in delays.items()}
+    return {link: ScriptedDelay(tuple(each)) for link, each in delays.items()}
 
 
 def _swallowed(sent: Event, end: Event) -> bool:

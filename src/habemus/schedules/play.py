@@ -1,8 +1,8 @@
-"""Plays a schedule with the bare processes of an algorithm, and judges what comes of it.
+"""Play of a schedule by the bare processes of an algorithm, and the judgement of it.
 
-The events are those that the checker told, with the same numbers, times and vector clocks, if the
-algorithm still does the same.  If a step of the schedule is not possible any more, the play ends
-there: the algorithm has *diverged* from it.
+The events are those of the checker's counterexample, with the same numbers, times and vector
+clocks, if the algorithm is unchanged.  If a step of the schedule is no longer possible, the play
+ends there: the algorithm has *diverged* from it.
 """
 
 from __future__ import annotations
@@ -40,24 +40,22 @@ from habemus.runtimes.sim.network import Network
 from habemus.schedules.schedule import Step, asked, drawn, said
 
 REQUESTS_EACH = 8
-"""Bits of the requests of one process, where it is kept track of what happened before what."""
+"""Bits for the requests of one process, where causality is tracked."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a schedule."""
+    """The result of playing a schedule."""
 
     events: tuple[Event, ...]
-    violated: Mapping[
-        str, str
-    ]  # the properties that were seen to be violated, each with the reason
-    steps: int  # how many could be made
-    diverged: str = ""  # the step that was not possible any more, and why; empty: all were
-    at_rest: bool = False  # nothing is bound to happen after the last of them
+    violated: Mapping[str, str]  # the violated properties, each with the reason
+    steps: int  # that were possible
+    diverged: str = ""  # the step that was not possible, and why; empty: all were
+    at_rest: bool = False  # no process has to act after the last step
 
 
 class Diverged(Exception):
-    """A step that the algorithm, as it is now, cannot make."""
+    """The algorithm, as it is now, cannot make a step."""
 
 
 class Parcel(NamedTuple):
@@ -72,9 +70,7 @@ class Parcel(NamedTuple):
 def played(
     check: Check, steps: Sequence[Step], *, loop: int | None = None, entry: Entry | None = None
 ) -> Played:
-    """Plays the steps.  With `loop`, those after so many are one round of what is to repeat for
-    ever.
-    """
+    """Play the steps.  With `loop`, the steps after so many are one round of an endless loop."""
     entry = entry or find(check.algorithm)
     stage = _Stage(check, entry)
     starts, following = (
@@ -110,17 +106,17 @@ def played(
 
 @dataclass
 class _Stage:
-    """All processes, what is under way between them, and what can be seen."""
+    """All processes, the messages in transit, and the observer."""
 
     check: Check
     entry: Entry
     events: list[Event] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)  # what was seen to be violated
-    recent: list[ExternalEvent] = field(default_factory=list)  # what was seen in the last step
+    wrong: list[str] = field(default_factory=list)  # the violated properties
+    recent: list[ExternalEvent] = field(default_factory=list)  # of the last step
     started: bool = False
     _now: int = 0
     _number: int = 0
-    _script: list[str] = field(default_factory=list)  # the choices of the step that is being made
+    _script: list[str] = field(default_factory=list)  # the choices of the present step
 
     def __post_init__(self) -> None:
         if self.entry.problem.model is None:
@@ -178,7 +174,7 @@ class _Stage:
             self._crash(me)
 
     def _begin(self, step: Step, me: ProcessId) -> Callable[[], list[Effect]]:
-        """Tells how a step begins; gives the function that makes it."""
+        """Record the beginning of a step; return the function that makes it."""
         node = self.nodes[me]
         match step.kind:
             case "request":
@@ -264,7 +260,7 @@ class _Stage:
         )
 
     def _move(self, kind: str, parcel: Parcel) -> bool:
-        """Tells what becomes of a message; says whether it is received."""
+        """Record the fate of a message; return whether it is received."""
         number, sender, to, port, message, known = parcel
         event = Event(
             self._now,
@@ -361,7 +357,7 @@ class _Stage:
     def _send(
         self, me: ProcessId, to: ProcessId, port: int, message: Message, torn: int | None
     ) -> int | None:
-        """Sends, unless the crash has come before; gives how many may still be sent."""
+        """Send, unless the crash comes first; return how many messages may still be sent."""
         if torn == 0 and to != me:
             return 0
         if to not in self.nodes:
@@ -400,10 +396,10 @@ class _Stage:
     def _path(self, me: ProcessId, port: int) -> str:
         return self.nodes[me].stack.parts[port].path
 
-    # What it has come to.
+    # The outcome.
 
     def is_at_rest(self) -> bool:
-        """Whether nothing is bound to happen any more."""
+        """Return whether no process has to act any more."""
         reachable = set(self.nodes) if self.bound.can_return else self.up
         obliged = [
             me
@@ -418,7 +414,7 @@ class _Stage:
         )
 
     def state(self) -> Hashable:
-        """All that what happens next depends on."""
+        """Return the global state, on which all further steps depend."""
         links: dict[tuple[ProcessId, ProcessId], list[tuple[int, Message, int]]] = {}
         for parcel in self.under_way:
             links.setdefault((parcel.sender, parcel.to), []).append(
@@ -456,7 +452,7 @@ def _may(possible: Any) -> str:
 
 
 class _Round:
-    """One round of a loop: where it began, and what somebody lacked all along."""
+    """One round of a loop: its first state, and the obligations that stayed unfulfilled."""
 
     def __init__(self, stage: _Stage) -> None:
         self.stage = stage
@@ -473,7 +469,7 @@ class _Round:
         }
 
     def violated(self) -> dict[str, str]:
-        """What is violated if it goes on so: only if everything is as it was at first."""
+        """Return the properties that the endless loop violates; none if its state has changed."""
         if self.stage.state() != self.first:
             return {}
         label = self.stage.system.label

@@ -1,5 +1,5 @@
-"""A counterexample as a test: it fails for as long as the algorithm, on that schedule, still does
-what it should not.
+"""A counterexample as a test, which fails as long as the algorithm violates the property on that
+schedule.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ from habemus.schedules.schedule import schedule_of
 
 WIDTH = 88
 PLAYED = ("options", "initial", "over", "entries", "network", "faults", "merging", "order")
-"""What of a check a schedule can depend on."""
+"""The parameters of a check on which a schedule depends."""
 
 
 def regression_test(report: CheckReport, folder: Path | None = None) -> str:
-    """The text of the test, for a file in that folder (where the program was started, if it is not
-    said).
-    """
+    """Return the text of the test, for a file in that folder (default: the current one)."""
     name = report.violated[0]
-    trace, told = report.traces[name], report.stories[name]
+    trace, story = report.traces[name], report.stories[name]
     check = report.check
-    loop = None if told.loop is None else told.loop // STEP_US - 1
-    steps = "\n".join(map(str, schedule_of(trace.events, told.steps)))
+    loop = None if story.loop is None else story.loop // STEP_US - 1
+    steps = "\n".join(map(str, schedule_of(trace.events, story.steps)))
     arguments, imports = _algorithm(check.algorithm, folder or Path())
     words = ", ".join(
         [
@@ -40,9 +38,9 @@ def regression_test(report: CheckReport, folder: Path | None = None) -> str:
         ]
     )
     what = (
-        f"{name} is violated in {told.steps} steps"
+        f"{name} is violated in {story.steps} steps"
         if loop is None
-        else f"after {loop} steps a loop of {told.steps - loop} violates {name}"
+        else f"after {loop} steps a loop of {story.steps - loop} violates {name}"
     )
     return f'''"""Found by:
 
@@ -60,7 +58,7 @@ STEPS = """
 """
 
 
-def test_{_identifier(name)}_in_{told.steps}_steps() -> None:
+def test_{_identifier(name)}_in_{story.steps}_steps() -> None:
 {_call(words)}
     assert "{name}" not in played.violated, played.violated["{name}"]
 '''
@@ -78,7 +76,7 @@ def _paragraph(text: str) -> str:
 
 
 def _call(words: str) -> str:
-    """As a formatter of code would break it, whatever its width."""
+    """Return the call, broken into lines as a code formatter would."""
     line = f"    played = play({words})"
     if len(line) <= WIDTH:
         return line
@@ -87,8 +85,8 @@ def _call(words: str) -> str:
 
 
 def _algorithm(name: str, folder: Path) -> tuple[str, str]:
-    """The algorithm as an argument, and what must be imported for it.  A file is looked for from
-    where the test is.
+    """Return the algorithm as an argument, and the import it needs.  The path of a file is relative
+    to the test.
     """
     path, _, cls = name.rpartition(":")
     if not path:
@@ -98,7 +96,7 @@ def _algorithm(name: str, folder: Path) -> tuple[str, str]:
 
 
 def _bound(check: Check) -> list[str]:
-    """What differs from what is usual."""
+    """Return the arguments that are not defaults."""
     usual = {each.name: each.default for each in fields(check)}
     given = {name: getattr(check, name) for name in PLAYED}
     return [f"{name}={_literal(value)}" for name, value in given.items() if value != usual[name]]

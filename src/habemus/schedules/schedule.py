@@ -1,18 +1,18 @@
-"""A schedule: which step comes when, as lines that a person can read, write and keep in a test.
+"""A schedule: the steps of a run in order, as lines that can be read, written and kept in a test.
 
     1 acquire                                   a request of the application
     2 receives Request(1) from 1                ... at .links, where a component below gets it
-    3 timer Retry(2)                            the timer runs out
-    2 receives a copy of Request(1) from 1      it is received, and will come once more
+    3 timer Retry(2)                            the timer expires
+    2 receives a copy of Request(1) from 1      it is received, and will arrive once more
     Request(1) from 1 to 2 is lost
-    2 misses Request(1) from 1                  it comes while 2 is down
-    1 crashes, 1 recovers, 1 forgets            comes back with its stable memory, or without any
-    time passes                                 only where timers run out in their order
+    2 misses Request(1) from 1                  it arrives while 2 is down
+    1 crashes, 1 recovers, 1 forgets            it recovers with its stable memory, or without
+    time passes                                 only where timers expire in their order
 
-A step in which something is drawn ends with `, choosing 3 then 1`; one that a crash cuts short with
-`, crashing after 2 sends`. Messages and timers are written as in all pictures, `Request(1)`, and
-are known by that.  So a schedule can be followed by an algorithm that was changed, up to the step
-that is not possible any more.
+A step with random choices ends with `, choosing 3 then 1`; one that a crash interrupts ends with
+`, crashing after 2 sends`.  Messages and timers are written as in pictures, `Request(1)`, and are
+identified by that.  So a changed algorithm can follow a schedule up to the first step that is no
+longer possible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from habemus.runtimes.checker.counterexample import STEP_US
 
 
 class BadSchedule(ValueError):
-    """A line that is no step."""
+    """The line is not a step of a schedule."""
 
 
 class Step(NamedTuple):
@@ -74,7 +74,7 @@ _PATTERNS = {kind: re.compile(form.format(**_FIELDS) + _ENDING) for kind, form i
 
 
 def parsed(line: str) -> Step:
-    """The step that a line says, or `BadSchedule`."""
+    """Parse one line; raise `BadSchedule` if it is not a step."""
     text = " ".join(line.split())
     for kind, pattern in _PATTERNS.items():
         matched = pattern.fullmatch(text)
@@ -91,19 +91,19 @@ def parsed(line: str) -> Step:
                 None if torn is None else int(torn),
             )
     raise BadSchedule(
-        f"{text!r} is no step; write for example: 1 acquire, 2 receives Request(1) from 1, 3 timer"
-        " Retry(2), 1 crashes"
+        f"{text!r} is not a step; write for example: 1 acquire, 2 receives Request(1) from 1,"
+        " 3 timer Retry(2), 1 crashes"
     )
 
 
 def schedule(lines: str | Iterable[str]) -> list[Step]:
-    """The steps of a text, one on each line; empty lines and comments are left out."""
-    told = lines.splitlines() if isinstance(lines, str) else lines
-    return [parsed(line) for line in told if line.strip() and not line.strip().startswith("#")]
+    """Parse a text with one step on each line; empty lines and comments are skipped."""
+    split = lines.splitlines() if isinstance(lines, str) else lines
+    return [parsed(line) for line in split if line.strip() and not line.strip().startswith("#")]
 
 
 def said(name: str, value: Value | Mapping[str, Any] | None = None) -> str:
-    """A message, a timer or a request as a schedule writes it."""
+    """Return a message, a timer or a request in the notation of schedules."""
     return Event(0, 0, "", name, value).described()
 
 
@@ -112,12 +112,12 @@ def asked(name: str, arguments: Sequence[Any]) -> str:
 
 
 def drawn(plain: Any) -> str:
-    """What was chosen, as a schedule writes it."""
+    """Return a chosen value in the notation of schedules."""
     return said("_", {"value": plain})[2:-1]
 
 
 def schedule_of(events: Sequence[Event], steps: int) -> list[Step]:
-    """The schedule of a counterexample: its events come in steps of a millisecond each."""
+    """Return the schedule of a counterexample, whose steps are a millisecond apart."""
     at = {
         moment // STEP_US: list(group)
         for moment, group in groupby(events, key=lambda event: event.time)
@@ -137,7 +137,7 @@ def schedule_of(events: Sequence[Event], steps: int) -> list[Step]:
 
 
 def _starts(events: Sequence[Event]) -> list[Step]:
-    """How the processes start; that is worth a line only where something is drawn."""
+    """Return the starts of the processes.  Only those with random choices get a line."""
     started = [event.process for event in events if event.kind == "start"]
     return [
         Step(
@@ -169,7 +169,7 @@ def _step(
             step = step._replace(kind="copy", process=peer, peer=first.process)
         case "lost":
             sender, to = _ends(sent, first)
-            # Nothing is lost on the way to a process that is down: it is missed there.
+            # A message to a process that is down is not lost on the way; the process misses it.
             step = step._replace(kind="vanish" if to in down else "lose", process=to, peer=sender)
         case "recover" if first.fields().get("value") == "amnesia":
             step = step._replace(kind="amnesia")

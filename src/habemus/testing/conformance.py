@@ -1,14 +1,13 @@
-"""The conformance suite: what every algorithm must keep, whatever problem it solves.
+"""The conformance suite: rules for every algorithm, whatever problem it solves.
 
-It is public.  Hold your own algorithm to it:
+It is public.  Check your own algorithm with it:
 
     from habemus.testing import check_mutex
 
     def test_my_mutex() -> None:
         check_mutex(MyMutex)
 
-Each check raises AssertionError with a reason.  None of them passes on nothing: a check that met no
-case fails.
+Each check raises AssertionError with a reason.  A check that met no case fails.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ SEEDS = 24
 
 
 def _setups(entry: Entry) -> list[Setup]:
-    """Runs of several sizes, calm and crowded, with constant and with wild delays."""
+    """Return runs of several sizes, with little and much contention, and with different delays."""
     base = Setup(entry.name, 3, events=20_000)
     sizes = [size for size in SIZES if size >= getattr(entry.algorithm, "fewest", 1)]
     return [
@@ -55,8 +54,8 @@ def _run(entry: Entry, setup: Setup) -> Report:
 
 
 def check_determinism(entry: Entry) -> None:
-    """The same setup gives the same events, twice in a row and after a reset; another seed gives
-    others.
+    """Check that a setup has the same events each time, also after a reset, and that another seed
+    has others.
     """
     digests = set()
     for seed in range(4):
@@ -80,8 +79,8 @@ def check_determinism(entry: Entry) -> None:
 
 
 def check_purity(entry: Entry) -> None:
-    """The recorded events, given to the bare processes, lead to the recorded effects, and a
-    captured state can be put back.
+    """Check that recorded events, replayed to the bare processes, have the recorded effects, and
+    that a captured state can be restored.
     """
     steps = 0
     for setup in _setups(entry):
@@ -93,15 +92,15 @@ def check_purity(entry: Entry) -> None:
             hash(state)
             node.restore(state)
             assert node.capture() == state, (
-                f"{entry.name}: a state changes when it is captured and put back"
+                f"{entry.name}: a state changes when it is captured and restored"
             )
             steps += 1
-    assert steps > 20, "hardly a step was taken"
+    assert steps > 20, f"only {steps} steps were taken"
 
 
 def check_rules(entry: Entry) -> None:
-    """After every step no rule is left that could still be applied: none was skipped wrongly."""
-    looked = 0
+    """Check that after every step no rule is left whose guard holds."""
+    checked = 0
     for setup in _setups(entry):
         system = system_of(setup, entry)
         simulation = Simulation(
@@ -116,14 +115,14 @@ def check_rules(entry: Entry) -> None:
             for parts in simulation.processes.values():
                 for process in parts:
                     for rule in type(process).__behaviour__.rules:
-                        looked += 1
+                        checked += 1
                         holds = rule.guard(process)
                         assert not holds, (
                             f"{type(process).__name__}.{rule.name} was not applied although its"
                             " guard holds"
                         )
-    assert looked or not any(type(part).__behaviour__.rules for part in _parts(entry)), (
-        "no rule was looked at"
+    assert checked or not any(type(part).__behaviour__.rules for part in _parts(entry)), (
+        "no rule was checked"
     )
 
 
@@ -133,8 +132,8 @@ def _parts(entry: Entry) -> list[Process]:
 
 
 def check_values(entry: Entry) -> None:
-    """Every message, timer and indication of the runs is hashable, equals its like only, and
-    survives being written and read.
+    """Check that every message, timer and indication is hashable, equals only its like, and
+    survives encoding and decoding.
     """
     seen: dict[type[Value], Value] = {}
     for setup in _setups(entry):
@@ -148,15 +147,17 @@ def check_values(entry: Entry) -> None:
     for part in _parts(entry):
         known |= type(part).__behaviour__.values
     for kind, value in seen.items():
-        assert from_plain(to_plain(value), known) == value, f"{value!r} is not what was written"
+        assert from_plain(to_plain(value), known) == value, (
+            f"{value!r} changes when it is encoded and decoded"
+        )
         assert hash(value) == hash(from_plain(to_plain(value), known))
         assert all(value != other for other_kind, other in seen.items() if other_kind is not kind)
 
 
 def check_claims(entry: Entry) -> None:
-    """What the card claims holds over many seeds.
+    """Check that the claims of the card hold over many seeds.
 
-    Where liveness is claimed, every run must decide everything; an algorithm that may stand still
+    If liveness is claimed, every run must decide all properties; an algorithm that may deadlock
     must show its safety at least once.
     """
     claims = entry.box.ensures
@@ -176,7 +177,7 @@ def check_claims(entry: Entry) -> None:
         )
         report = execute(setup, entry=entry, keep=False)
         assert not report.costs.get("uninvited_entries"), (
-            f"{setup.command()}: somebody entered although nobody had asked"
+            f"{setup.command()}: a process entered without a request"
         )
         for finding in report.counted:
             claim = finding.name if finding.name in claims else finding.name.partition("-")[0]
@@ -193,22 +194,22 @@ def check_claims(entry: Entry) -> None:
             if finding.verdict is Verdict.HOLDS:
                 held.add(claim)
     unseen = [claim for claim in claims if claim in _JUDGED and claim not in held]
-    assert not unseen, f"{', '.join(unseen)}: claimed and never seen to hold"
+    assert not unseen, f"{', '.join(unseen)}: claimed, but no run shows that it holds"
 
 
 _JUDGED = ("ME1", "ME2", "ME3", "FENCE", "TOKEN", "E1", "E2", "E3")
 
 
 def check_cost(entry: Entry) -> None:
-    """What is measured equals the formula, exactly, where there is one."""
+    """Check that measured costs equal the formula exactly, where there is one."""
     if issubclass(entry.algorithm, Election):
         _check_cost_of_election(entry)
     if not issubclass(entry.algorithm, Mutex):
         return
     for size in (2, 3, 5, 10):
         alone = Setup(entry.name, size, workload="in-turn")
-        # One enters and stays while all others ask: each hand-over is then one from a holder to a
-        # known waiter.
+        # One enters and stays while all others request, so that each hand-over is one from a holder
+        # to a known waiter.
         crowded = Setup(entry.name, size, workload="burst", hold="6ms")
         runs = [(alone, {"messages": "messages_per_entry", "client_delay": "client_delay"})]
         if "ME2" in entry.box.ensures:  # one that may deadlock has no hand-over to measure
@@ -226,7 +227,7 @@ def check_cost(entry: Entry) -> None:
 
 
 def _check_cost_of_election(entry: Entry) -> None:
-    """The first participant alone calls, with whatever arrangement of the others."""
+    """Check the costs if only the first participant calls, for several arrangements."""
     for size in (2, 3, 5, 10):
         for seed in range(4):
             setup = Setup(
@@ -245,17 +246,16 @@ def _check_cost_of_election(entry: Entry) -> None:
 
 
 def check_crashes(entry: Entry) -> None:
-    """A crash of anybody at any moment, with or without recovery, breaks no handler, and no safety
-    that is claimed.
+    """Check that a crash of any process at any moment, with or without recovery, breaks no handler
+    and no claimed safety.
     """
     crashes = 0
     processes = list(system_of(Setup(entry.name, 3), entry).plans)
     remembers = "stable memory" in entry.box.sections.get("Assumes", "")
     for seed in range(SEEDS):
         victim = processes[seed % len(processes)]
-        scale = (
-            40 if seed % 4 > 1 else 1
-        )  # long stays, so that a crash and a take-over meet somebody inside
+        # long stays, so that a crash and a take-over meet a process inside
+        scale = 40 if seed % 4 > 1 else 1
         moment = (500 + 613 * seed % 9_000) * scale
         faults: tuple[tuple[str, str], ...] = (("crash", f"{victim}@{moment}us"),)
         if seed % 2:
@@ -282,7 +282,7 @@ def check_crashes(entry: Entry) -> None:
                 and (remembers or not seed % 2)
             ):
                 assert finding.verdict is not Verdict.VIOLATED, f"{setup.command()}: {finding.why}"
-    assert crashes, "nobody crashed"
+    assert crashes, "no process crashed"
 
 
 CHECKS: dict[str, Callable[[Entry], None]] = {
@@ -297,24 +297,24 @@ CHECKS: dict[str, Callable[[Entry], None]] = {
 
 
 def entry_of(algorithm: str | type[Process]) -> Entry:
-    """Return what the checks take: the entry of a class, a name, or `path/to/mine.py:MyMutex`."""
+    """Return the argument of checks: the entry of a class, a name, or `path/to/mine.py:MyMutex`."""
     return find(algorithm) if isinstance(algorithm, str) else entry_of_class(algorithm)
 
 
 def check_mutex(algorithm: type[Mutex]) -> None:
-    """Hold a mutual exclusion algorithm to the whole suite; AssertionError names the check and the
-    reason.
+    """Run the whole suite on an algorithm for mutual exclusion; AssertionError names the check and
+    the reason.
     """
     _check_all(algorithm)
 
 
 def check_election(algorithm: type[Election]) -> None:
-    """Hold an election to the whole suite; AssertionError names the check and the reason."""
+    """Run the whole suite on an election; AssertionError names the check and the reason."""
     _check_all(algorithm)
 
 
 def check_detector(algorithm: type[Detector]) -> None:
-    """Hold a failure detector to the whole suite; AssertionError names the check and the reason."""
+    """Run the whole suite on a failure detector; AssertionError names the check and the reason."""
     _check_all(algorithm)
 
 

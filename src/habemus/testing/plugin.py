@@ -1,10 +1,9 @@
-"""The pytest plugin: golden files, compared or written anew.
+"""The pytest plugin: golden files, compared or rewritten.
 
     def test_conversation(golden):
         golden("central-three.txt", text)
 
-`pytest --rewrite` writes the files instead of comparing; look at the difference before you commit
-it.
+`pytest --rewrite` writes the files instead of comparing; review the changes before you commit them.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite",
         action="store_true",
-        help="write golden files anew instead of comparing with them",
+        help="rewrite golden files instead of comparing with them",
     )
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compares a text with the file of that name in the folder `golden` beside the test."""
+    """Return a function that compares a text with a file in the folder `golden` beside the test."""
     rewrite = bool(request.config.getoption("--rewrite"))
     folder = Path(request.path).parent / "golden"
 
@@ -36,7 +35,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             file.write_text(text, encoding="utf-8")
             return
         assert file.exists(), (
-            f"{file} does not exist; run pytest with --rewrite and look at what it wrote"
+            f"{file} does not exist; run pytest with --rewrite and review the new file"
         )
         assert text == file.read_text(encoding="utf-8"), (
             f"{file} differs; if that is right, run pytest with --rewrite"

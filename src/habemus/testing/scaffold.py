@@ -1,6 +1,4 @@
-"""Writes the first version of somebody's own algorithm, and its test, from the files in
-`templates`.
-"""
+"""The first version of a user's algorithm and of its test, from the files in `templates`."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import NamedTuple
 
 
 class BadName(ValueError):
-    """A name that no algorithm's file can have."""
+    """The name cannot be that of a Python file, or the folder does not exist."""
 
 
 class Template(NamedTuple):
@@ -28,7 +26,7 @@ TEMPLATES = {
     "detector": Template("detector", "MyDetector", "timed"),
 }
 TAKEN = {*sys.stdlib_module_names, "habemus", "pytest", "conftest"}
-"""A file of that name would hide another module from its own test."""
+"""Names of modules that a file of that name would hide from its own test."""
 
 
 def class_name(name: str) -> str:
@@ -36,7 +34,7 @@ def class_name(name: str) -> str:
 
 
 def scaffold(problem: str, name: str, folder: Path) -> list[Path]:
-    """Writes NAME.py and test_NAME.py, and gives their paths.  Nothing is overwritten."""
+    """Write NAME.py and test_NAME.py, and return their paths.  No file is overwritten."""
     _check(name)
     if not folder.is_dir():
         raise BadName(f"there is no folder {folder}")
@@ -49,9 +47,7 @@ def scaffold(problem: str, name: str, folder: Path) -> list[Path]:
     }
     for path in texts:
         if path.exists():
-            raise FileExistsError(
-                f"{path} is there already and stays as it is; choose another name or --folder"
-            )
+            raise FileExistsError(f"{path} exists already; choose another name or --folder")
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
     return list(texts)

@@ -1,5 +1,4 @@
-"""Plays a schedule of a counterexample with an algorithm, as `habemus check --pytest` writes it
-into a test.
+"""The function `play` for tests, as `habemus check --pytest` writes them.
 
 played = play("central-timeout", 2, '''
     1 acquire
@@ -37,7 +36,7 @@ def play(
     order: bool = False,
     loop: int | None = None,
 ) -> Played:
-    """Plays the steps, one on each line, with the bare processes of an algorithm as it is now.
+    """Play the steps, one on each line, with the bare processes of an algorithm as it is now.
 
     The algorithm is a name of the catalog, a class, or a class of a file
     (`path/to/mine.py:MyMutex`); the rest is as in a check.  With `loop`, the steps after so many

@@ -1,3 +1,4 @@
-"""What `habemus new` writes: small algorithms that work, each with its test.  They are kept as
-code, so that they are tested as code.
+"""Templates of `habemus new`: small algorithms that work, each with its test.
+
+They are code, so that they are tested like code.
 """

@@ -1,7 +1,7 @@
 """Failure detection by heartbeats and a fixed timeout.
 
-Everybody says now and then that it is there.  Who has not been heard of for too long is suspected,
-until it is heard of again.
+Each process sends heartbeats.  A process whose heartbeats do not arrive in time is suspected until
+the next one arrives.
 
 Source   your own.
 Assumes  reliable links; a bound: messages take less than the timeout without the period.  Crashes.

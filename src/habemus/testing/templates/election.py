@@ -1,11 +1,11 @@
-"""Election of the smallest: everybody tells everybody its number.
+"""Election of the smallest: each process announces itself to all others.
 
-Whoever calls an election says that it is there.  Whoever hears that says it too.  Who has heard all
-others names the smallest.
+The process that calls an election announces itself.  A process that hears an announcement does so
+too.  A process that has heard all others names the smallest.
 
 Source   your own.
 Assumes  reliable links, in any order; no process crashes.
-Cost     n(n-1) messages: everybody to everybody, once.
+Cost     n(n-1) messages: one from each process to each other.
 Ensures  E1, E2, E3, E4.
 """
 
@@ -32,8 +32,8 @@ class Present(Message):
 class MyElection(Election):
     assumes = Assumptions(links=Links.RELIABLE, crashes=Crashes.NONE)
 
-    announced: bool = False  # the others know that this process is there
-    heard: set[ProcessId] = set()  # whom this process knows to be there
+    announced: bool = False  # this process has announced itself
+    heard: set[ProcessId] = set()  # the processes whose announcements have arrived
     leader: ProcessId | None = None
 
     def elect(self) -> None:
@@ -50,20 +50,20 @@ class MyElection(Election):
         self.announce()
 
     def has_heard_all(self) -> bool:
-        everybody = self.announced and len(self.heard) == len(self.peers)
-        return everybody and self.leader is None
+        is_complete = self.announced and len(self.heard) == len(self.peers)
+        return is_complete and self.leader is None
 
     @whenever(has_heard_all)
     def follow_the_smallest(self) -> None:
         self.leader = min((self.me, *self.heard))
         self.indicate(Leader(self.leader))
 
-    # For whoever looks at it from outside.
+    # For reports and tests.
 
     def awaits(self) -> Sequence[ProcessId]:
-        """Whom this process waits for: it explains why an election stands still, if it does."""
+        """Return the processes that this one waits for; explains an election that does not end."""
         return sorted(set(self.peers) - self.heard) if self.announced else []
 
     def costs(self, size: int) -> ElectionCosts:
-        """The formula, for an election that one process calls; what is measured must equal it."""
+        """Return the costs by formula; measurements must equal it."""
         return ElectionCosts(messages=size * (size - 1))

@@ -1,7 +1,7 @@
 """Mutual exclusion by a queue that one of the participants keeps.
 
-The participant with the smallest number is the secretary.  Whoever wants in asks it, and it lets
-one in at a time.
+The participant with the smallest number is the secretary.  The others send it their requests, and
+it grants one at a time.
 
 Source   your own.
 Assumes  reliable links, in any order; no process crashes.
@@ -40,9 +40,9 @@ class Release(Message):
 class MyMutex(Mutex):
     assumes = Assumptions(links=Links.RELIABLE, crashes=Crashes.NONE)
 
-    waits: bool = False  # this participant has asked and is not inside yet
-    holder: ProcessId | None = None  # who is inside, as the secretary sees it
-    queue: list[ProcessId] = []  # who comes next
+    waits: bool = False  # this participant has requested and is not inside yet
+    holder: ProcessId | None = None  # the process inside, known to the secretary
+    queue: list[ProcessId] = []  # the waiting processes, the next one first
 
     def secretary(self) -> ProcessId:
         return min((self.me, *self.peers))
@@ -79,12 +79,12 @@ class MyMutex(Mutex):
         self.holder = self.queue.pop(0)
         self.send(Grant(), to=self.holder)
 
-    # For whoever looks at it from outside.
+    # For reports and tests.
 
     def awaits(self) -> Sequence[ProcessId]:
-        """Whom this process waits for: it explains a deadlock, if there is one."""
+        """Return the processes that this one waits for; explains a deadlock."""
         return [self.secretary()] if self.waits else []
 
     def costs(self, size: int) -> MutexCosts:
-        """The formula; what is measured must equal it."""
+        """Return the costs by formula; measurements must equal it."""
         return MutexCosts(messages=average(3 * (size - 1), size))

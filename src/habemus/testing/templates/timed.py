@@ -1,4 +1,4 @@
-"""What MyAlgorithm must keep; run it with pytest."""
+"""Tests of MyAlgorithm; run them with pytest."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ MINE = f"{Path(__file__).with_name('my_file.py')}:MyAlgorithm"
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_conformance(check: str) -> None:
-    """Determinism, purity, the claims of the docstring over many seeds, ..."""
+    """Check determinism, purity, the claims of the docstring over many seeds, ..."""
     CHECKS[check](entry_of(MINE))
 
 
