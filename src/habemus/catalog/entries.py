@@ -86,12 +86,12 @@ class Entry:
 
     @property
     def assumes(self) -> Assumptions:
-        """Assumptions of the algorithm about links, crashes and time."""
+        """The assumptions of the algorithm about links, crashes and time."""
         return self.algorithm.assumes
 
     @property
     def options(self) -> dict[str, str]:
-        """Constants that a user may set, with their defaults."""
+        """The constants that a user may set, with their defaults."""
         variables = self.algorithm.__variables__.values()
         return {
             each.name: repr(each.default)

@@ -43,7 +43,7 @@ class Report:
 
     @property
     def counted(self) -> list[Finding]:
-        """Findings that count for the verdict: safety and liveness always, an order only if the
+        """The findings that count for the verdict: safety and liveness always, an order only if the
         algorithm claims it.
         """
         # Acknowledgements of links create happened-before relations that the algorithm cannot
@@ -64,7 +64,7 @@ class Report:
 
     @property
     def why(self) -> str:
-        """Reasons of the verdict: of the violations, else of the undecided properties."""
+        """The reasons of the verdict: of the violations, else of the undecided properties."""
         telling = [finding for finding in self.counted if finding.verdict is self.verdict]
         if self.verdict is Verdict.HOLDS:
             return "; ".join(dict.fromkeys(finding.why for finding in telling))

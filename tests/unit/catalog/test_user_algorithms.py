@@ -170,7 +170,7 @@ def test_files_beside_it_can_be_imported_and_two_files_may_have_one_name(write: 
         (
             MUTEX,
             "mine.py:MyMutex",
-            "mine.py: MyMutex does not say what to do on release; define release",
+            "mine.py: MyMutex does not implement release; define release",
         ),
     ],
 )

@@ -101,7 +101,7 @@ def test_nothing_is_overwritten(habemus: Habemus, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert (
         done.stderr
-        == "habemus: test_lock.py is there already and stays as it is; choose another name or"
+        == "habemus: test_lock.py exists already; choose another name or"
         " --folder\n"
     )
     assert not (tmp_path / "lock.py").exists()

@@ -180,7 +180,7 @@ def test_lines(line: str, step: Step) -> None:
     "line", ["", "acquire", "one acquire", "1", "1 2", "Request from 1 to 2 is"]
 )
 def test_what_is_no_step_is_refused(line: str) -> None:
-    with pytest.raises(BadSchedule, match="is no step"):
+    with pytest.raises(BadSchedule, match="is not a step"):
         parsed(line)
 
 
