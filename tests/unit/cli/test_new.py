@@ -99,11 +99,7 @@ def test_nothing_is_overwritten(habemus: Habemus, tmp_path: Path) -> None:
     (tmp_path / "test_lock.py").write_text("mine", encoding="utf-8")
     done = habemus("habemus", "new", "mutex", "lock")
     assert done.returncode == 2
-    assert (
-        done.stderr
-        == "habemus: test_lock.py exists already; choose another name or"
-        " --folder\n"
-    )
+    assert done.stderr == "habemus: test_lock.py exists already; choose another name or --folder\n"
     assert not (tmp_path / "lock.py").exists()
     assert (tmp_path / "test_lock.py").read_text(encoding="utf-8") == "mine"
 
