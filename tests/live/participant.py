@@ -47,15 +47,15 @@ async def visit(node: Node, service: str, name: str, rounds: int) -> None:
 
     leave = node.subscribe(service, name, listen)
     for _ in range(rounds):
-        node.ask(service, name, "acquire")
+        node.make_request(service, name, "acquire")
         granted = await heard.get()
         token = getattr(granted, "token", None)
         for _ in range(2):
             if token is not None:
-                node.ask(service, name, "write", *token)
+                node.make_request(service, name, "write", *token)
             await asyncio.sleep(0.002)
         if heard.empty():  # else it has lost the lock in the meantime
-            node.ask(service, name, "release")
+            node.make_request(service, name, "release")
         else:
             heard.get_nowait()
     leave()
@@ -70,7 +70,7 @@ def obey(node: Node, command: dict[str, Any]) -> asyncio.Task[None] | None:
                 visit(node, service, name, command["rounds"])
             )
         case "ask":
-            node.ask(service, name, command["request"])
+            node.make_request(service, name, command["request"])
         case "open":
             node.open(service, name)
             say(done=[service, name])

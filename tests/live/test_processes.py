@@ -233,9 +233,9 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "short").write_text("abc")
     (tmp_path / "short").chmod(0o600)
     (tmp_path / "short").chmod(0o600)
-    assert "a secret has at least 16" in refusal(tmp_path, *node)
+    assert "write at least 16" in refusal(tmp_path, *node)
     cluster_file(tmp_path, reserved_ports(1)[0])
-    assert "there is no node 2" in refusal(tmp_path, *node[:-1], "2")
+    assert "no node 2" in refusal(tmp_path, *node[:-1], "2")
     assert "can be reached by other machines" in refusal(tmp_path, *node, "--bind", "0.0.0.0:7400")
     assert "unknown key 'secret'; did you mean secret_file?" in _with_line(
         tmp_path, 'secret = "x"', node
@@ -248,7 +248,7 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     (memory / "memory").write_bytes(b"noise")
     cluster_file(tmp_path, reserved_ports(1)[0], data="data")
     assert (
-        "does not begin with a whole batch (5 bytes); if it is lost for good, start the node with"
+        "its 5 bytes begin with no whole batch; if it is lost for good, start the node with"
         " --replace" in refusal(tmp_path, *node)
     )
     (memory / "memory").unlink()

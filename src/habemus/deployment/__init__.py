@@ -1,3 +1,1 @@
-"""Live services from the catalog: assembled from a name and options, judged and replayed from their
-traces.
-"""
+"""Live services from the catalog: created from names and options, judged and replayed."""

@@ -1,6 +1,4 @@
-"""Live services from the catalog: made from a name and options, judged and replayed from their
-traces.
-"""
+"""Live services from the catalog: created from names and options, judged and replayed."""
 
 from __future__ import annotations
 
@@ -32,8 +30,9 @@ LINKS: dict[str, Process] = {
     "perfect": PerfectLinks(every=(50_000, 100_000)),
     "perfect-fifo": PerfectLinks(every=(50_000, 100_000), fifo=True),
 }
-"""What can be put under the processes of a service: slower to repeat itself than in a simulation,
-because here a sync of the disk stands between a message and its acknowledgement."""
+"""Links for the processes of a service.  They retransmit more slowly than in a simulation, because
+an fsync comes between a message and its acknowledgement.
+"""
 
 LEASE = ("lease=2s",)
 LENDING = ("patience=500ms", "ahead=1000")
@@ -58,9 +57,7 @@ LIVE_OPTIONS: dict[str, tuple[str, ...]] = {
     "terms": ("patience=200ms..400ms", "period=50ms"),
     "token-ring-repair": ("patience=1s", "silence=4s"),
 }
-"""Times for real networks, disks and schedulers, where the defaults of an algorithm are times of
-simulations.
-"""
+"""Defaults for real networks, disks and schedulers; those of the classes are for simulations."""
 ELECTION_OPTIONS: dict[str, str] = {
     "terms": '{"patience": [200000, 400000], "period": 50000}',
     "bully": '{"timeout": 200000, "patience": 500000}',
@@ -70,7 +67,7 @@ ELECTION_OPTIONS: dict[str, str] = {
 """The same for the election below an algorithm."""
 
 NEWS = "1..100ms"
-"""How long a message may take before two that both claim to lead count as two leaders."""
+"""Message delay within which two processes may both believe that they lead."""
 
 
 def live_options(algorithm: str, given: Iterable[str]) -> tuple[str, ...]:
@@ -96,13 +93,12 @@ def services_of(
     nodes: Iterable[int],
     shared: bool | None = None,
 ) -> list[Service]:
-    """A service for a cluster with these nodes, which are numbered from 1, and before it the one
-    that it shares, if it does.
+    """Return a service for a cluster with these nodes, preceded by its shared election, if any.
 
-    Locks whose coordinator is elected share one election unless told otherwise: else each would
-    hold its own, for ever.
+    Locks with an elected coordinator share one election by default: otherwise each lock would run
+    its own for ever.
     """
-    # needs a package that judging a trace can do without
+    # needs msgspec, which judging a trace does not
     from habemus.runtimes.live.hosting.service import (
         Feed,
         Service,
@@ -111,19 +107,21 @@ def services_of(
     everybody = sorted(nodes)
     if everybody != list(range(1, len(everybody) + 1)):
         raise BadSetup(
-            "the nodes of a cluster are numbered from 1 on, without gaps, not"
-            f" {', '.join(map(str, everybody))}"
+            f"nodes {', '.join(map(str, everybody))}: number the nodes of a cluster from 1 without"
+            " gaps"
         )
     setup = Setup(algorithm, len(everybody), options=tuple(options), over=over)
     election_system = _election_of(setup)
     if shared and election_system is None:
-        raise BadSetup(f"{algorithm} has no election that its instances could share")
+        raise BadSetup(
+            f"shared = true: {algorithm} has no election that its instances can share; remove it"
+        )
     if election_system is None or shared is False:
         return [Service(name, live_system(setup), everybody, {"live": True, **setup.plain()})]
     election = Service(
         f"{name}-election", election_system, everybody, {"live": True, "election_of": setup.plain()}
     )
-    feed = Feed(election.name, SHARED, ".election", _told)
+    feed = Feed(election.name, SHARED, ".election", _leader_changed)
     return [
         election,
         Service(
@@ -137,9 +135,9 @@ def services_of(
 
 
 def all_services(config: Config) -> list[Service]:
-    """What a cluster offers by its file."""
+    """Return the services that a configuration names."""
     found: list[Service] = []
-    for name, (algorithm, options, over, shared) in sorted(config.offers.items()):
+    for name, (algorithm, options, over, shared) in sorted(config.services.items()):
         found += services_of(
             name, algorithm, live_options(algorithm, options), over, config.nodes, shared
         )
@@ -147,10 +145,10 @@ def all_services(config: Config) -> list[Service]:
 
 
 SHARED = "all"
-"""The name of an instance that others share."""
+"""Name of a shared instance."""
 
 
-def _told(indication: Indication) -> Timer | None:
+def _leader_changed(indication: Indication) -> Timer | None:
     return (
         LeaderChanged(indication.process, indication.term)
         if isinstance(indication, Leader)
@@ -159,10 +157,8 @@ def _told(indication: Indication) -> Timer | None:
 
 
 def _election_of(setup: Setup) -> System | None:
-    """The election that every process of the setup has below it, as a system of its own, if its
-    instances can share that.
-
-    They can if nobody has to call it: those who are only told cannot.
+    """Return the election component of the processes as a system of its own, if instances can share
+    it: if it needs no calls.
     """
     own = system_of(replace(setup, over=""), find(setup.algorithm))
     plans: dict[ProcessId, Process] = {}
@@ -179,8 +175,8 @@ def live_system(setup: Setup, *, shared: bool = False) -> System:
     if not setup.over and not shared:
         return system
     if setup.over and setup.over not in LINKS:
-        raise BadSetup(f"there are no links {setup.over}; there are {', '.join(LINKS)}")
-    changed: dict[int, Process] = {}  # one plan stays one plan
+        raise BadSetup(f"no links {setup.over!r}; valid links are {', '.join(LINKS)}")
+    changed: dict[int, Process] = {}  # keeps processes with one plan together
     for plan in system.plans.values():
         if id(plan) not in changed:
             other = plan.replace(election=SharedElection()) if shared else plan
@@ -194,32 +190,33 @@ def live_system(setup: Setup, *, shared: bool = False) -> System:
 
 
 def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -> list[str]:
-    """What somebody who chose this ought to know."""
+    """Return warnings about the choice of this algorithm for a live cluster."""
     entry = find(algorithm)
     box, assumes = entry.box, entry.assumes
     found = []
     if "Unsafe" in box.sections:
-        found.append(f"{algorithm} is here to be broken; see the scenario {box.sections['Unsafe']}")
+        found.append(f"{algorithm} is unsafe by design; see the scenario {box.sections['Unsafe']}")
     if assumes.links is Links.RELIABLE and not over:
         found.append(
-            f"{algorithm} assumes reliable links, and a connection that breaks loses what is under"
-            ' way; over = "perfect" mends it'
+            f"{algorithm} assumes reliable links, and a broken connection loses messages in"
+            ' transit; write over = "perfect"'
         )
     if assumes.crashes in (Crashes.NONE, Crashes.IDLE, Crashes.OUTSIDE) and not is_durable:
         found.append(
-            f"{algorithm} does not stand a crash: a node that comes back has forgotten everything,"
-            " and two may be inside; start all nodes anew, or choose one with stable memory"
+            f"{algorithm} does not tolerate crashes: a restarted node has lost its state, and two"
+            " clients may hold one lock; restart all nodes, or choose an algorithm with stable"
+            " memory"
         )
     if is_durable and not has_folder:
         found.append(
-            f'{algorithm} keeps something in stable memory, and there is none (memory = "none"): a'
-            " node that restarts has forgotten it"
+            f'{algorithm} needs stable memory, and memory = "none": a restarted node has lost its'
+            " state"
         )
     return found
 
 
 def setup_of(trace: Trace) -> Setup:
-    """What was run.  The trace of a shared election says whose it is, and is judged as what it is."""
+    """Return the setup of a live trace.  A shared election is judged as an election."""
     run = {key: value for key, value in trace.run.items() if key not in ("live", "shared")}
     whose = run.pop("election_of", None)
     election = _election_of(Setup.from_plain(whose)) if isinstance(whose, dict) else None
@@ -238,7 +235,7 @@ def system_of_trace(trace: Trace) -> System:
 
 
 def judged(trace: Trace) -> Report:
-    """What the monitors say of a live trace; the trace of the report has their findings."""
+    """Return the report of the monitors on a live trace, which then contains their findings."""
     setup = setup_of(trace)
     entry = find(setup.algorithm)
     system = system_of_trace(trace)
@@ -251,14 +248,21 @@ def judged(trace: Trace) -> Report:
     sent = sum(event.kind == "send" for event in trace.events)
     ending = Ending("time", end, sum(event.kind == "receive" for event in trace.events), sent)
     findings = judge.findings(ending.reason, {})
-    told = replace(trace, findings=tuple(findings))
+    judged_trace = replace(trace, findings=tuple(findings))
     return Report(
-        setup, entry, system, ending, findings, digest(trace.events), judge.costs(ending), told
+        setup,
+        entry,
+        system,
+        ending,
+        findings,
+        digest(trace.events),
+        judge.costs(ending),
+        judged_trace,
     )
 
 
 def replayed(trace: Trace) -> int:
-    """Feeds a live trace to the pure processes: the number of steps, or `Divergence` where they do
-    something else.
+    """Replay a live trace with the pure processes.  Return the number of steps; raise `Divergence`
+    where they act differently.
     """
     return sum(1 for _ in Replay(system_of_trace(trace)).states(trace.events))

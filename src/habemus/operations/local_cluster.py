@@ -188,7 +188,7 @@ def _is_alike(path: Path, config: Config) -> bool:
         old = load(path, {}, {})
     except BadConfig:
         return False
-    return (len(old.nodes), old.offers) == (len(config.nodes), config.offers)
+    return (len(old.nodes), old.services) == (len(config.nodes), config.services)
 
 
 def remember(folder: Path) -> None:

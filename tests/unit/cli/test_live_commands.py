@@ -59,10 +59,10 @@ def test_config_check(habemus: Habemus) -> None:
         "  locks: ricart-agrawala",
     ]
     assert "locks: ricart-agrawala assumes reliable links" in done.stderr
-    assert "demo: quorum-durable is here to be broken" in done.stderr
+    assert "demo: quorum-durable is unsafe by design" in done.stderr
     assert (
-        "demo: quorum-durable keeps something in stable memory, and there is none (memory ="
-        ' "none"): a node' in done.stderr
+        'demo: quorum-durable needs stable memory, and memory = "none": a restarted node'
+        in done.stderr
     )
     assert "tolerates no failure" not in done.stderr
     found = json.loads(habemus("config", "check", "cluster.toml", "--json").stdout)
@@ -85,7 +85,7 @@ def test_config_check(habemus: Habemus) -> None:
         ),
         (
             ('over = "perfect"', 'over = "prefect"'),
-            "there are no links prefect; there are perfect, perfect-fifo",
+            "no links 'prefect'; valid links are perfect, perfect-fifo",
         ),
         (
             ("[services.demo]", "[service.demo]"),

@@ -76,7 +76,7 @@ def by_closing(session: NodeSession, lease: habemus.Lease) -> None:
 
 
 def by_losing(session: NodeSession, lease: habemus.Lease) -> None:
-    lease._lose("an operator has released it")
+    lease._lose("released by an operator")
 
 
 @pytest.mark.parametrize("end", [by_closing, by_losing])

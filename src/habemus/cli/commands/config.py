@@ -37,10 +37,10 @@ def check(file: Path, as_json: bool) -> None:
     }
     warnings = {
         name: warnings_of(offer.algorithm, offer.over, durable[name], found.has_memory)
-        for name, offer in sorted(found.offers.items())
+        for name, offer in sorted(found.services.items())
     }
     options = {
-        name: live_options(offer.algorithm, offer.options) for name, offer in found.offers.items()
+        name: live_options(offer.algorithm, offer.options) for name, offer in found.services.items()
     }
     few = len(found.nodes) < 3
     if as_json:
@@ -56,7 +56,7 @@ def check(file: Path, as_json: bool) -> None:
                         "durable": durable[name],
                         "warnings": warnings[name],
                     }
-                    for name, offer in sorted(found.offers.items())
+                    for name, offer in sorted(found.services.items())
                 },
                 "memory": found.has_memory,
                 "secret": found.secret_file is not None,
@@ -76,7 +76,7 @@ def check(file: Path, as_json: bool) -> None:
             " no majority; use 3 nodes or more",
             err=True,
         )
-    for name, offer in sorted(found.offers.items()):
+    for name, offer in sorted(found.services.items()):
         over = f" over {offer.over} links" if offer.over else ""
         chosen = f" ({', '.join(options[name])})" if options[name] else ""
         click.echo(f"  {name}: {offer.algorithm}{chosen}{over}")

@@ -267,7 +267,7 @@ class _Run:
             if election
             else {"leader": None, "term": None}
         )
-        services = {name: offer.algorithm for name, offer in self._config.offers.items()}
+        services = {name: offer.algorithm for name, offer in self._config.services.items()}
         say_json(
             {
                 "folder": str(self._folder),

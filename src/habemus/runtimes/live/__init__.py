@@ -1,24 +1,16 @@
 """The live runtime: the same algorithm files between operating system processes.
 
-One `Node` (node.py) stands for one machine of a cluster.  It hosts *instances*, each a named copy
-of one of the cluster's *services* (service.py): "locks/printer" is one lock of the service "locks",
-run by whatever algorithm the service was given. An instance is made of the pure processes of core;
-this package only carries events to them and their effects away:
+One `Node` (`hosting.node`) is one machine of a cluster.  It hosts *instances*, each a named copy of
+one of the cluster's *services* (`hosting.service`): "locks/printer" is one lock of the service
+"locks", run by the algorithm that the service is configured with.  An instance consists of pure
+processes of `core`; this package carries events to them and carries out their effects.
 
-    codec      what goes over the wire, and the refusal of everything else
-    handshake  who is at the other end
-    tcp        connections to the peers, what is sent per turn of the loop, and what is lost
-    storage    stable memory: durable variables, before any message of their step leaves
-    timers     delays on the monotonic clock
-    record     the events of a node, in the one trace format
+    peers     connections between nodes: handshake, frames, reconnection, TLS
+    hosting   the node, its instances, steps, timers and records
+    storage   stable memory: stored before any message of the same step leaves
+    clients   connections of clients, and the queues of their requests for locks
+    config    cluster.toml
 
-All that knows core and traces, and no algorithm and no problem.  Above it, for those who want a
-lock and not an algorithm:
-
-    lines      what clients and their node say to each other
-    clients    their connections
-    desk       where they queue for locks
-    watching   who holds what, told to onlookers
-
-These know the problems, mutual exclusion and election, and still no algorithm.
+Only `clients` and `hosting.node` know the problems, mutual exclusion and election.  No module knows
+an algorithm.
 """

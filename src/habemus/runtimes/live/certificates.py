@@ -1,13 +1,13 @@
-"""Makes what `[tls]` asks for: an authority for the cluster, and certificates that it signs.
+"""Certificates for `[tls]`: an authority for the cluster, and certificates that it signs.
 
-A certificate says who somebody is: `node-2.office` is node 2 of the cluster office,
-`client-alice.office` is a client.  So the names are given here and nowhere else: a host that reads
-like the name of another node or client is refused, and so is a wildcard, because its certificate
-would be good for both.  A client's certificate cannot be used to answer as a node.
+A certificate names a node or a client: `node-2.office` is node 2 of the cluster office,
+`client-alice.office` is a client.  A host with a name like that of another node or client is
+refused, and so is a wildcard, because its certificate would be valid for both.  The certificate of
+a client cannot be used to serve as a node.
 
-Whatever exists is kept and checked.  All is checked before anything is written, and a key is
-readable only by its owner from the moment its file exists.  The key of the authority stays with
-whoever makes certificates; no node needs it.
+Existing files are kept and checked.  Everything is checked before anything is written, and a key
+file is readable only by its owner from the moment it exists.  The key of the authority stays with
+the operator; no node needs it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from habemus.runtimes.live.peers.handshake import client_name, node_name
 DAYS = 825
 AUTHORITY_DAYS = 3650
 SLACK = timedelta(hours=1)
-"""A certificate is good from a little before it is made, since no two machines' clocks agree."""
+"""Certificates are valid from a little before their creation, to allow for clock skew."""
 SECRET_SIZE = 32
 
 
 class BadCertificates(ValueError):
-    """CertificateFiles that are there and cannot be used, or names that cannot be given; one line."""
+    """Unusable files or invalid names; the message is one line."""
 
 
 class CertificateFiles(NamedTuple):
@@ -48,16 +48,16 @@ class CertificateFiles(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """Whom a certificate is for, and where it is kept."""
+    """The name in a certificate, and its files."""
 
     name: str
     files: CertificateFiles
-    hosts: tuple[str, ...] = ()  # where clients that do not know its name find it
+    hosts: tuple[str, ...] = ()  # addresses at which clients reach it
     is_node: bool = True
 
 
 class IssuedCertificate(NamedTuple):
-    """What has become of a certificate."""
+    """A certificate that was made, or kept."""
 
     name: str
     files: CertificateFiles
@@ -66,7 +66,7 @@ class IssuedCertificate(NamedTuple):
 
 
 class Credential(NamedTuple):
-    """A certificate and its key, not yet or no longer in files."""
+    """A certificate and its key, in memory."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -80,7 +80,8 @@ def node(cluster: str, number: int, files: CertificateFiles, hosts: Sequence[str
 def client(cluster: str, client: str, files: CertificateFiles) -> Subject:
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", client):
         raise BadCertificates(
-            f"{client!r} is not a name for a client: 1 to 40 small letters, digits and hyphens"
+            f"{client!r} is not a name for a client; use 1 to 40 lower-case letters, digits and"
+            " inner hyphens"
         )
     return Subject(client_name(cluster, client), files, is_node=False)
 
@@ -92,10 +93,10 @@ def make(
     days: int = DAYS,
     renew: bool = False,
 ) -> list[IssuedCertificate]:
-    """Writes what is not there yet: the authority first, then the subjects in their order.
+    """Write missing certificates: the authority first, then the subjects in their order.
 
-    What is there must be good: made for that name, signed by that authority, and not expired.  With
-    `renew`, the subjects' certificates and keys are made anew; the authority's never are.
+    Existing ones must be valid: for that name, signed by that authority, not expired.  With `renew`
+    the certificates and keys of the subjects are replaced, never those of the authority.
     """
     _check_paths([authority, *(subject.files for subject in subjects)])
     for files in [authority, *([] if renew else [subject.files for subject in subjects])]:
@@ -136,9 +137,7 @@ def make(
 
 
 def make_secret(path: Path) -> bool:
-    """The secret of a cluster, in a file that only its owner can read; False if there is one
-    already.
-    """
+    """Write a cluster secret to a file that only its owner can read.  Return False if it exists."""
     if path.exists():
         return False
     _write(path, f"{secrets.token_hex(SECRET_SIZE)}\n".encode(), 0o600, replace=False)
@@ -149,7 +148,7 @@ def make_secret(path: Path) -> bool:
 
 
 def _host(host: str, name: str, cluster: str) -> str:
-    """As it stands in a certificate: an address without its zone, or a name in small letters."""
+    """Return the host as in a certificate: an address without zone, or a lower-case name."""
     address = _address(host)
     if address is not None:
         return str(address)
@@ -158,11 +157,11 @@ def _host(host: str, name: str, cluster: str) -> str:
     if len(lower) > 253 or not all(
         re.fullmatch(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?", label) for label in labels
     ):
-        raise BadCertificates(f"{host!r} is neither an address nor the name of a host")
+        raise BadCertificates(f"{host!r} is neither an IP address nor a host name")
     if lower != name and re.fullmatch(rf"(node|client)-[^.]*\.{re.escape(cluster)}", lower):
         raise BadCertificates(
-            f"the host {host} of {name} has a name of the kind that says who somebody is in the"
-            f" cluster {cluster}"
+            f"host {host!r} of {name} is the name of another node or client of cluster"
+            f" {cluster!r}; use an address or another host name"
         )
     return lower
 
@@ -256,8 +255,8 @@ def _check_paths(pairs: Sequence[CertificateFiles]) -> None:
     for path in paths:
         if paths.count(path) > 1:
             raise BadCertificates(
-                f"{path} would have to be two things at once; in [tls], certificate and key have"
-                " {id} in them"
+                f"{path} is used for two certificates or keys; write {{id}} in the certificate and"
+                " key of [tls]"
             )
 
 
@@ -265,7 +264,7 @@ def _check_both(files: CertificateFiles) -> None:
     certificate, key = files
     if certificate.exists() != key.exists():
         there, absent = (certificate, key) if certificate.exists() else (key, certificate)
-        raise BadCertificates(f"there is {there} but not {absent}, which belongs to it")
+        raise BadCertificates(f"{there} exists but {absent} does not; restore it, or remove both")
 
 
 def _load_authority(files: CertificateFiles, now: datetime) -> Credential | None:
@@ -284,8 +283,8 @@ def _load_authority(files: CertificateFiles, now: datetime) -> Credential | None
         raise BadCertificates(f"{files.certificate} is not the certificate of an authority")
     if certificate.not_valid_after_utc <= now:
         raise BadCertificates(
-            f"{files.certificate} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; make a new"
-            " authority elsewhere"
+            f"{files.certificate} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; create a"
+            " new authority in another folder"
         )
     return Credential(certificate, key)
 
@@ -298,12 +297,12 @@ def _load_signed(
         return None
     certificate = _certificate_in(path)
     if _key_in(key_path).public_key() != certificate.public_key():
-        raise BadCertificates(f"{key_path} is not the key of {path}; --renew makes both anew")
+        raise BadCertificates(f"{key_path} is not the key of {path}; use --renew to replace both")
     try:
         certificate.verify_directly_issued_by(signer.certificate)
     except (ValueError, TypeError, InvalidSignature):
         raise BadCertificates(
-            f"{path} was not signed by {authority.certificate}; --renew makes it anew"
+            f"{path} was not signed by {authority.certificate}; use --renew to replace it"
         ) from None
     try:
         held = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -312,16 +311,19 @@ def _load_signed(
     names = held.get_values_for_type(x509.DNSName)
     if subject.name not in names:
         raise BadCertificates(
-            f"{path} is for {', '.join(names) or 'nobody'}, not for {subject.name}; is the name of"
-            " the cluster right?"
+            f"{path} is for {', '.join(names) or 'no name'}, not for {subject.name}; check the name"
+            " of the cluster"
         )
     named = {*names, *map(str, held.get_values_for_type(x509.IPAddress))}
     absent = [host for host in subject.hosts if host not in named]
     if absent:
-        raise BadCertificates(f"{path} is not good for the host {absent[0]}; --renew makes it anew")
+        raise BadCertificates(
+            f"{path} is not valid for host {absent[0]}; use --renew to replace it"
+        )
     if certificate.not_valid_after_utc <= now:
         raise BadCertificates(
-            f"{path} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; --renew makes it anew"
+            f"{path} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; use --renew to replace"
+            " it"
         )
     return certificate
 
@@ -330,18 +332,18 @@ def _certificate_in(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except ValueError:
-        raise BadCertificates(f"{path} is not a certificate") from None
+        raise BadCertificates(f"{path} is not a certificate in PEM form") from None
 
 
 def _key_in(path: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except TypeError:
-        raise BadCertificates(f"{path} is locked with a passphrase") from None
+        raise BadCertificates(f"{path} is encrypted; use a key without passphrase") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise BadCertificates(f"{path} is not a key") from None
+        raise BadCertificates(f"{path} is not a private key in PEM form") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise BadCertificates(f"{path} is not a key on an elliptic curve")
+        raise BadCertificates(f"{path} is not an elliptic-curve key")
     return key
 
 
@@ -354,9 +356,7 @@ def _pem_of(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(path: Path, content: bytes, mode: int, replace: bool) -> None:
-    """Never over a file that is there, unless it is to be replaced: then the old one is whole until
-    the new one is.
-    """
+    """Write a new file; with `replace`, atomically over an existing one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     made = path.with_name(f"{path.name}.new") if replace else path
     if replace:

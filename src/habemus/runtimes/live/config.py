@@ -1,11 +1,11 @@
-"""`cluster.toml`: who is in a cluster, what it offers, and how it protects itself.
+"""`cluster.toml`: the nodes of a cluster, its services and its security.
 
     cluster = "office"
-    data = "data"                       # each node keeps its stable memory in a folder of its own below this one;
-                                        # memory = "none" instead: a node that restarts has forgotten everything
-    secret_file = "secret"              # at least 16 bytes; all nodes have the same
-    socket = "run/node-{id}.sock"       # where clients of the same machine and user find a node, without secret or certificate
-    record = "records"                  # where nodes write down what they do; leave it out and they do not
+    data = "data"                       # stable memory, in a folder for each node;
+                                        # or memory = "none": a restarted node has lost its state
+    secret_file = "secret"              # at least 16 bytes; the same on all nodes
+    socket = "run/node-{id}.sock"       # for clients of the same user and machine, without secret
+    record = "records"                  # folder of the records of the nodes; default: no records
 
     [nodes]                             # numbered from 1
     1 = "10.0.0.1:7400"
@@ -14,21 +14,20 @@
 
     [tls]                               # {id} stands for the number of the node
     ca = "ca.pem"
-    certificate = "node-{id}.pem"       # made for the name node-{id}.office
+    certificate = "node-{id}.pem"       # for the name node-{id}.office
     key = "node-{id}.key"
 
-    [services.locks]                    # without any, the cluster offers these `locks`
+    [services.locks]                    # the default, if there is no [services]
     algorithm = "elected-coordinator-leased"
     options = { lease = "2s" }
-    over = "perfect"                    # links below the algorithm; leave it out and it has the connections themselves
-    shared = false                      # every lock with an election of its own; leave it out and all share one
+    over = "perfect"                    # links below the algorithm; default: the connections
+    shared = false                      # an election for each lock; default: one for all
 
-Paths are relative to the file.  What the environment says (HABEMUS_DATA, HABEMUS_SECRET_FILE,
-HABEMUS_RECORD, HABEMUS_BIND and HABEMUS_INSECURE) comes before the file, and what the command line
-says before both.
+Paths are relative to the file.  The environment (HABEMUS_DATA, HABEMUS_SECRET_FILE, HABEMUS_RECORD,
+HABEMUS_BIND and HABEMUS_INSECURE) overrides the file, and the command line overrides both.
 
-An address that is not of this machine alone needs certificates and a secret, or `insecure = true`.
-An unknown key is refused: a setting that is misspelt would otherwise be a setting that is not made.
+An address that other machines can reach needs certificates and a secret, or `insecure = true`.
+Unknown keys are refused, because a misspelt setting would otherwise be ignored.
 """
 
 from __future__ import annotations
@@ -51,26 +50,29 @@ from habemus.runtimes.live.sockets import Address, is_loopback
 log = logging.getLogger("habemus.live")
 
 OVERRIDES = ("data", "secret_file", "record", "bind", "insecure")
-"""What the environment and the command line may set as well."""
+"""Settings that the environment and the command line override."""
 NO_MEMORY = "none"
-MEMORY = f"""write data = "FOLDER" for the stable memory of the nodes, or memory = "{NO_MEMORY}" if they shall have none"""
+MEMORY = (
+    f'write data = "FOLDER" for the stable memory of the nodes, or memory = "{NO_MEMORY}" to run'
+    " without"
+)
 MOST_NODES = 100
 CLUSTER = "habemus"
-"""The name of a cluster whose file gives none."""
-CLUSTER_NAME = "a cluster's name has 1 to 40 small letters, digits and hyphens, as in a host name"
+"""Default name of a cluster."""
+CLUSTER_NAME = "use 1 to 40 lower-case letters, digits and inner hyphens for the name of a cluster"
 
 
 class BadConfig(ValueError):
-    """A configuration that cannot be meant; one line, with the line of the file where there is one."""
+    """An invalid configuration; the message is one line, and names the line of the file."""
 
 
 class ServiceConfig(NamedTuple):
-    """A service as it is configured; what the names mean is not known here."""
+    """The configuration of a service, not yet resolved by the catalog."""
 
     algorithm: str
     options: tuple[str, ...] = ()  # NAME=VALUE, as given
     over: str = ""
-    shared: bool | None = None  # one election for all its instances; None: if the algorithm can
+    shared: bool | None = None  # one election for all instances; None: if possible
 
 
 DEFAULT_SERVICES = {
@@ -88,27 +90,27 @@ class TlsFiles(NamedTuple):
 class Config:
     cluster: str
     nodes: Mapping[int, Address]
-    offers: Mapping[str, ServiceConfig]
-    file: Path  # in whose folder other paths are relative
-    data: Path | None = (
-        None  # None without `has_memory`, or where only the nodes' own flags or environment name it
-    )
-    has_memory: bool = True  # False by the word of the file: memory = "none"
+    services: Mapping[str, ServiceConfig]
+    file: Path  # other paths are relative to its folder
+    data: Path | None = None  # also None where only the flags of each node name it
+    has_memory: bool = True  # False: memory = "none"
     secret_file: Path | None = None
     record: Path | None = None
     bind: Address | None = None
     insecure: bool = False
     tls: TlsFiles | None = None
-    socket: str = ""  # of which node it is: {id}
+    socket: str = ""  # with {id} for the node
 
     @property
     def folder(self) -> Path:
         return self.file.parent
 
     def settings(self, node: int) -> Settings:
-        """For one of the nodes; reads the files that it needs."""
+        """Return the settings of one node; read its secret and certificates."""
         if node not in self.nodes:
-            raise BadConfig(f"there is no node {node}; there are {', '.join(map(str, self.nodes))}")
+            raise BadConfig(
+                f"no node {node}; {self.file} has nodes {', '.join(map(str, self.nodes))}"
+            )
         self.check_memory()
         bind = self.bind or self.nodes[node]
         secret = None if self.secret_file is None else secret_in(self.secret_file)
@@ -131,9 +133,7 @@ class Config:
 
     def check_memory(self) -> None:
         if self.has_memory and self.data is None:
-            raise BadConfig(
-                f"{self.file} does not say where the nodes keep what they must not forget: {MEMORY}"
-            )
+            raise BadConfig(f"{self.file} names no folder for stable memory: {MEMORY}")
 
     def check_exposure(self, addresses: list[Address]) -> None:
         open_to_others = [address for address in addresses if not is_loopback(address.host)]
@@ -145,8 +145,7 @@ class Config:
             )
             raise BadConfig(
                 f"{open_to_others[0]} can be reached by other machines, so the cluster needs"
-                f" {lacking}; or say insecure = true (--insecure) if whoever can reach it may do"
-                " what he likes"
+                f" {lacking}; or write insecure = true (--insecure) on a network that you trust"
             )
 
     def _contexts(self, tls: TlsFiles, node: int) -> TlsContexts:
@@ -155,7 +154,7 @@ class Config:
         return contexts(tls.ca, certificate, key)
 
     def certificate_files(self, tls: TlsFiles, node: int) -> tuple[Path, Path]:
-        """The certificate of a node, and its key."""
+        """Return the paths of the certificate of a node and of its key."""
         certificate, key = (
             self.folder / name.replace("{id}", str(node)) for name in (tls.certificate, tls.key)
         )
@@ -167,7 +166,7 @@ def is_cluster_name(name: str) -> bool:
 
 
 def warn_if_readable(path: Path) -> None:
-    """Warn of a secret or a key that other users of the machine can read."""
+    """Log a warning if other users of the machine can read a secret or key."""
     mode = path.stat().st_mode & 0o777 if path.exists() else 0
     if mode & 0o077:
         log.warning("%s can be read by other users (mode %o): run chmod 600 %s", path, mode, path)
@@ -181,16 +180,14 @@ def secret_in(path: Path) -> bytes:
     warn_if_readable(path)
     if len(secret) < SECRET_AT_LEAST:
         raise BadConfig(
-            f"secret file {path} has {len(secret)} bytes; a secret has at least {SECRET_AT_LEAST}"
+            f"secret file {path} has {len(secret)} bytes; write at least {SECRET_AT_LEAST}"
         )
     return secret
 
 
 def _folder_in(data: Path, node: int) -> Path:
     if not data.is_dir():
-        raise BadConfig(
-            f"data folder {data} does not exist; make it, or mount what should be there"
-        )
+        raise BadConfig(f"data folder {data} does not exist; create it, or mount its volume")
     folder = data / f"node-{node}"
     folder.mkdir(exist_ok=True)
     return folder
@@ -200,13 +197,13 @@ def _folder_in(data: Path, node: int) -> Path:
 
 
 def load(path: Path, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
-    """The configuration in the file, with what the environment and the flags say instead."""
+    """Read the file; the environment and the flags override it."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as reason:
         raise BadConfig(f"{path}: {reason.strerror}") from None
     except UnicodeDecodeError:
-        raise BadConfig(f"{path} is not text") from None
+        raise BadConfig(f"{path} is not UTF-8 text") from None
     return _Reader(path, text).config(environment, flags)
 
 
@@ -237,11 +234,9 @@ class _Reader:
                 chosen[name] = flags[name]
         cluster = found.get("cluster", CLUSTER)
         if not is_cluster_name(cluster):
-            self._refuse(("cluster",), CLUSTER_NAME)
+            self._refuse(("cluster",), f"{_shown(cluster)} is not valid; {CLUSTER_NAME}")
         if found.get("memory", NO_MEMORY) != NO_MEMORY:
-            self._refuse(
-                ("memory",), f"memory = {_shown(found['memory'])} means nothing here; {MEMORY}"
-            )
+            self._refuse(("memory",), f"memory = {_shown(found['memory'])} is not valid; {MEMORY}")
         if "memory" in found and "data" in found:
             self._refuse(
                 ("memory",),
@@ -274,27 +269,30 @@ class _Reader:
         if not nodes:
             self._refuse(
                 ("nodes",),
-                'a cluster has nodes: [nodes], and below it 1 = "127.0.0.1:7401" and so on',
+                'no nodes; write [nodes], and below it 1 = "127.0.0.1:7401" and so on',
             )
         for key in nodes:
             if not re.fullmatch(r"[1-9]\d*", key):
                 self._refuse(
-                    ("nodes", key), f"nodes are numbered 1, 2, 3, and {key!r} is no such number"
+                    ("nodes", key),
+                    f"{key!r} is not the number of a node; number nodes 1, 2, 3, ...",
                 )
         wanted = [str(number) for number in range(1, len(nodes) + 1)]
         for key in nodes:
             if key not in wanted:
                 self._refuse(
                     ("nodes", key),
-                    f"there are {len(nodes)} nodes, numbered from 1 on, and so there is no node"
-                    f" {key}",
+                    f"node {key} among {len(nodes)} nodes; number them from 1 to {len(nodes)}",
                 )
         if len(nodes) > MOST_NODES:
-            self._refuse(("nodes",), f"a cluster has at most {MOST_NODES} nodes")
+            self._refuse(("nodes",), f"{len(nodes)} nodes; the limit is {MOST_NODES}")
         found = {int(key): self._address(("nodes", key), nodes[key]) for key in wanted}
         for number, address in found.items():
             if list(found.values()).count(address) > 1:
-                self._refuse(("nodes", str(number)), f"two nodes have the address {address}")
+                self._refuse(
+                    ("nodes", str(number)),
+                    f"two nodes have the address {address}; give each its own",
+                )
         return found
 
     def _address(self, at: tuple[str, ...], found: object) -> Address:
@@ -312,15 +310,15 @@ class _Reader:
         return Address(matched[1] or matched[2], int(matched[3]))
 
     def _services(self) -> Mapping[str, ServiceConfig]:
-        services = self._typed(("services",), self._found.get("services", {}), dict)
-        offers = {}
-        for name, found in services.items():
+        found_services = self._typed(("services",), self._found.get("services", {}), dict)
+        services: dict[str, ServiceConfig] = {}
+        for name, found in found_services.items():
             at = ("services", name)
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name):
                 self._refuse(
                     at,
-                    f"{name!r} is not a name for a service: 1 to 40 letters, digits, hyphens and"
-                    " underscores",
+                    f"{name!r} is not a name for a service; use 1 to 40 letters, digits, hyphens"
+                    " and underscores",
                 )
             self._typed(at, found, dict)
             self._known(at, found, ("algorithm", "options", "over", "shared"))
@@ -342,8 +340,8 @@ class _Reader:
                 f"{key}={self._option((*at, 'options', key), value)}"
                 for key, value in options.items()
             )
-            offers[name] = ServiceConfig(algorithm, tuple(given), over, shared)
-        return offers or DEFAULT_SERVICES
+            services[name] = ServiceConfig(algorithm, tuple(given), over, shared)
+        return services or DEFAULT_SERVICES
 
     def _option(self, at: tuple[str, ...], value: object) -> str:
         try:
@@ -360,8 +358,8 @@ class _Reader:
         if found and "{id}" not in found:
             self._refuse(
                 ("socket",),
-                "every node has a socket of its own: write {id} for its number, as in"
-                ' "run/node-{id}.sock"',
+                f"socket {found!r} is the same for all nodes; write {{id}} for the number of the"
+                ' node, as in "run/node-{id}.sock"',
             )
         return found
 
@@ -372,11 +370,11 @@ class _Reader:
         self._known(("tls",), tls, TlsFiles._fields)
         for name in TlsFiles._fields:
             if name not in tls:
-                self._refuse(("tls",), f"[tls] has no {name}")
+                self._refuse(("tls",), f"[tls] has no {name}; write ca, certificate and key")
             self._typed(("tls", name), tls[name], str)
         return TlsFiles(self._path.parent / tls["ca"], tls["certificate"], tls["key"])
 
-    # What is wrong, and where.
+    # Errors, with the line of the file.
 
     def _known(self, at: tuple[str, ...], found: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in found:
@@ -384,7 +382,7 @@ class _Reader:
                 near = [
                     each for each in known if each.startswith(key)
                 ] or difflib.get_close_matches(key, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                hint = f"did you mean {near[0]}?" if near else f"valid keys are {', '.join(known)}"
                 self._refuse(
                     (*at, key),
                     f"unknown key {key!r}{f' in [{chr(46).join(at)}]' if at else ''}; {hint}",
@@ -397,7 +395,7 @@ class _Reader:
 
     def _text_or(self, at: tuple[str, ...], found: Any, kind: type) -> None:
         if "\0" in str(self._typed(at, found, kind)):
-            self._refuse(at, f"{'.'.join(at)} has a zero byte in it")
+            self._refuse(at, f"{'.'.join(at)} contains a zero byte; remove it")
 
     def _flag(self, name: str, said: str) -> bool:
         if said.lower() not in ("1", "true", "yes", "0", "false", "no"):
@@ -418,7 +416,7 @@ def _shown(found: object) -> str:
 
 
 def _line_of(text: str, at: tuple[str, ...]) -> int | None:
-    """The line on which a key stands, or else that of the table around it."""
+    """Return the line of a key, or that of the table around it."""
     table: tuple[str, ...] = ()
     best, depth = None, 0
     for number, line in enumerate(text.splitlines(), start=1):

@@ -1,10 +1,10 @@
-"""Which cluster is meant when nobody names one: what `habemus up` left here, or left last.
+"""The default cluster: the one that `habemus up` started in this folder, or started last.
 
-What nobody named is trusted only if no other user can have put it there: a folder that belongs to
-this user, is no link, and cannot be written to by others.
+A default is used only if no other user can have put it there: a folder that belongs to this user,
+is no symbolic link, and is not writable by others.
 
-Everything here is needed before a lock can be asked for, by a command that should not take longer
-than it takes to start Python: so it imports nothing that is not there anyway.
+`habemus lock` imports this module before it asks for a lock, and should not take longer than Python
+takes to start: so only modules that are loaded anyway are imported here.
 """
 
 from __future__ import annotations
@@ -14,53 +14,52 @@ import os
 FOLDER = ".habemus"
 SOCKET = ".sock"
 SECRET = "secret"
-"""The name of the file, in the folder of `habemus up`, that has the cluster's secret."""
+"""Name of the secret file in the folder of `habemus up`."""
 
 
 def last_file() -> str:
-    """Where `habemus up` writes down which folder it used last."""
+    """Return the path of the file in which `habemus up` notes its folder."""
     home = os.path.expanduser("~")  # noqa: PTH111
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")  # noqa: PTH118
-    return os.path.join(state, "habemus", "last")  # noqa: PTH118  # pathlib takes longer to load than all of this
+    return os.path.join(state, "habemus", "last")  # noqa: PTH118  # pathlib is slow to import
 
 
 def cluster_meant(named: str | None) -> str:
-    """As named, or as HABEMUS_CLUSTER says, or what `habemus up` left; nothing if there is none of
-    these.
+    """Return the named cluster, that of HABEMUS_CLUSTER, or the default; empty if there is none.
 
-    `ValueError` for an empty name: a variable that was never set must not lead to another cluster.
+    Raise `ValueError` for an empty name: an unset variable must not select another cluster.
     """
-    said = os.environ.get("HABEMUS_CLUSTER") if named is None else named
-    if said is None:
+    found = os.environ.get("HABEMUS_CLUSTER") if named is None else named
+    if found is None:
         return _left_here() or _left_last()
-    if not said.strip():
+    if not found.strip():
         name = "HABEMUS_CLUSTER" if named is None else "the name of the cluster"
-        raise ValueError(f"{name} is empty: give addresses, a socket, a cluster.toml or a folder")
-    return said
+        raise ValueError(f"{name} is empty; give addresses, a socket, a cluster.toml or a folder")
+    return found
 
 
 def sockets_in(folder: str) -> list[str]:
-    """Of the nodes that are, or were, up in the folder."""
+    """Return the sockets of nodes in the folder, which may be stale."""
     return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(SOCKET)]  # noqa: PTH208
 
 
 def check_own(path: str) -> None:
-    """`ValueError` unless the file or folder is this user's, no link, and closed to the writing of
-    others.
+    """Raise `ValueError` if the file or folder belongs to another user, is a symbolic link, or is
+    writable by others.
     """
     found = os.lstat(path)
     if found.st_mode & 0o170000 == 0o120000:
         raise ValueError(
-            f"{path} is a link, and nobody can tell who made it: name what it leads to"
+            f"{path} is a symbolic link, which another user may have made; name its target"
         )
     if found.st_uid != os.geteuid():
         raise ValueError(
-            f"{path} belongs to another user (uid {found.st_uid}): name the cluster that you mean"
+            f"{path} belongs to another user (uid {found.st_uid}); name the cluster explicitly"
         )
     if found.st_mode & 0o022:
         raise ValueError(
-            f"{path} can be written to by other users (mode {found.st_mode & 0o777:o}): run chmod"
-            f" go-w {path}"
+            f"{path} is writable by other users (mode {found.st_mode & 0o777:o}); run chmod go-w"
+            f" {path}"
         )
 
 

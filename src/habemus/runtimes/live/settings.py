@@ -1,4 +1,4 @@
-"""What a node needs to know besides its services."""
+"""The settings of a node, besides its services."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from habemus.runtimes.live.sockets import Address
 
 MOST_INSTANCES = 100_000
 IDLE_US = 10_000_000
-"""An instance in which nothing has happened for so long is looked at, and forgotten if it can be."""
+"""Time after which an unused instance is dropped, if it is in its initial state."""
 
 
 @dataclass(frozen=True)
 class Settings:
+    """The settings of one node."""
+
     cluster: str
     node: int
     peers: Mapping[int, Address]  # without the node itself
     bind: Address
     socket: Path | None = None  # for clients on this machine
-    folder: Path | None = (
-        None  # for stable memory; None: what is durable lasts as long as the process
-    )
-    replace: bool = False  # the node takes the place of one whose stable memory is lost
+    folder: Path | None = None  # stable memory; None: durable variables last as long as the node
+    replace: bool = False  # the node replaces one whose stable memory is lost
     secret: bytes | None = None
     tls: TlsContexts | None = None
-    record: Path | None = None  # a folder
-    seed: int | None = None  # of all draws, for tests; None: the system's
-    insecure: bool = False  # other machines may reach it without certificates and secret
+    record: Path | None = None  # folder of records
+    seed: int | None = None  # of random numbers, for tests
+    insecure: bool = False  # allow remote access without certificates and secret
     most_instances: int = MOST_INSTANCES
     idle_us: int = IDLE_US

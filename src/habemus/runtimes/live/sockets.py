@@ -1,4 +1,4 @@
-"""What all connections have in common: addresses, options and times."""
+"""Addresses, socket options and timeouts of all connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 HANDSHAKE_SECONDS = 5.0
 UNACKNOWLEDGED_MS = 15_000
-"""A connection whose bytes nobody acknowledges for so long is given up."""
+"""Time after which a connection with unacknowledged bytes is closed."""
 
 
 class Address(NamedTuple):
@@ -26,7 +26,7 @@ class Address(NamedTuple):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only processes of this machine can reach it."""
+    """Return whether only processes of this machine can reach the host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -34,13 +34,12 @@ def is_loopback(host: str) -> bool:
 
 
 def local_socket(path: Path) -> socket.socket:
-    """A socket at a path, for the same user only.  One that a dead process left behind is replaced,
-    a living one's is not.
+    """Return a socket bound to a path, for the same user only.  A stale socket is replaced, one in
+    use is not.
     """
     made = socket.socket(socket.AF_UNIX)
-    folder = os.open(
-        path.parent, os.O_RDONLY
-    )  # the name of a socket is at most a hundred bytes long, and paths are longer
+    # bound relative to the folder: the address of a socket has at most about 100 bytes
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
         _check_place(folder, path)
         short = f"/proc/self/fd/{folder}/{path.name}" if sys.platform == "linux" else str(path)
@@ -61,7 +60,7 @@ def local_socket(path: Path) -> socket.socket:
     except BaseException as reason:
         made.close()
         if isinstance(reason, OSError):
-            reason.filename = str(path)  # not that of the shorter name
+            reason.filename = str(path)  # instead of the short name
         raise
     finally:
         os.close(folder)
@@ -69,11 +68,13 @@ def local_socket(path: Path) -> socket.socket:
 
 
 def _check_place(folder: int, path: Path) -> None:
-    """`OSError` if another user could replace the socket, or has put something else in its place."""
+    """Raise `OSError` if another user could replace the socket, or the path is something else."""
     mode = os.fstat(folder).st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         raise PermissionError(
-            errno.EPERM, "every user can write to the folder of the socket", str(path.parent)
+            errno.EPERM,
+            "folder of the socket is writable by every user; run chmod o-w",
+            str(path.parent),
         )
     try:
         found = os.lstat(path)
@@ -81,12 +82,12 @@ def _check_place(folder: int, path: Path) -> None:
         return
     if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
         raise FileExistsError(
-            errno.EEXIST, "there is something else than a socket of this user", str(path)
+            errno.EEXIST, "exists and is not a socket of this user; remove it", str(path)
         )
 
 
 def tune(transport: asyncio.Transport) -> None:
-    """No waiting for more bytes; and a peer that has vanished without a word is noticed."""
+    """Disable Nagle's algorithm, and detect peers that have crashed silently."""
     found = transport.get_extra_info("socket")
     if found is not None and found.family in (socket.AF_INET, socket.AF_INET6):
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -97,13 +98,11 @@ def tune(transport: asyncio.Transport) -> None:
             ("TCP_KEEPCNT", 3),
             ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_MS),
         ):
-            if hasattr(socket, name):  # not every system has all of them
+            if hasattr(socket, name):  # depends on the system
                 found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def origin(transport: asyncio.Transport | None) -> str:
-    """Where a connection of the network comes from, to be put behind who it is; nothing for that of
-    a local socket.
-    """
+    """Return " at HOST:PORT" of a network connection for a log line; empty for a local socket."""
     name = None if transport is None else transport.get_extra_info("peername")
     return f" at {Address(*name[:2])}" if isinstance(name, tuple) else ""

@@ -158,7 +158,7 @@ class Client:
         )
 
     def ask(self, request: str, *arguments: Any) -> None:
-        self.node.ask(self.service, self.name, request, *arguments)
+        self.node.make_request(self.service, self.name, request, *arguments)
 
     async def hear(self) -> Indication:
         return (await asyncio.wait_for(self.heard.get(), PATIENCE))[1]

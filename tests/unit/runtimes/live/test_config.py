@@ -50,7 +50,7 @@ def test_a_good_one(tmp_path: Path) -> None:
         2: Address("localhost", 7402),
         3: Address("::1", 7403),
     }
-    assert config.offers == {
+    assert config.services == {
         "locks": ServiceConfig("ricart-agrawala", ("notices=true", "timeout=5ms"), "perfect")
     }
     assert config.data == tmp_path / "data"
@@ -59,7 +59,7 @@ def test_a_good_one(tmp_path: Path) -> None:
 
 def test_without_services_there_are_locks(tmp_path: Path) -> None:
     config = read(tmp_path, '[nodes]\n1 = "127.0.0.1:7401"\n')
-    assert sorted(config.offers) == ["locks"]
+    assert sorted(config.services) == ["locks"]
     assert config.cluster == "habemus"
 
 
@@ -78,7 +78,7 @@ def test_a_cluster_without_memory_is_asked_for_by_name(tmp_path: Path) -> None:
     assert 'memory = "none" and a data folder exclude each other' in complaint(
         tmp_path, 'memory = "none"\n' + GOOD
     )
-    assert "line 1: memory = 'some' means nothing here; write data" in complaint(
+    assert "line 1: memory = 'some' is not valid; write data" in complaint(
         tmp_path, 'memory = "some"\n' + forgetful
     )
 
@@ -150,11 +150,11 @@ def test_no_shape_of_a_value_gets_through_or_makes_a_traceback(tmp_path: Path, k
         (('algorithm = "ricart-agrawala"\n', ""), "line 9: [services.locks] names no algorithm"),
         (
             ('2 = "localhost:7402"', '4 = "localhost:7402"'),
-            "line 6: there are 3 nodes, numbered from 1 on, and so there is no node 4",
+            "line 6: node 4 among 3 nodes; number them from 1 to 3",
         ),
         (
             ('2 = "localhost:7402"', 'two = "localhost:7402"'),
-            "line 6: nodes are numbered 1, 2, 3, and 'two' is no such number",
+            "line 6: 'two' is not the number of a node",
         ),
         (('2 = "localhost:7402"', '2 = "localhost"'), "line 6: 'localhost' is not an address"),
         (
@@ -165,7 +165,10 @@ def test_no_shape_of_a_value_gets_through_or_makes_a_traceback(tmp_path: Path, k
             ('2 = "localhost:7402"', '2 = "127.0.0.1:7401"'),
             "line 5: two nodes have the address 127.0.0.1:7401",
         ),
-        (('cluster = "office"', 'cluster = "My Office"'), "line 1: a cluster's name has"),
+        (
+            ('cluster = "office"', 'cluster = "My Office"'),
+            "line 1: 'My Office' is not valid; use 1 to 40 lower-case letters",
+        ),
         (("[services.locks]", '[services."a/b"]'), "line 9: 'a/b' is not a name for a service"),
         (("[services.locks]", "[services.locks"), "line 9"),
         (('data = "data"', "insecure = 1"), "line 2: insecure must be true or false, not 1"),
@@ -178,11 +181,11 @@ def test_what_is_wrong_and_where(tmp_path: Path, change: tuple[str, str], told: 
 
 
 def test_no_nodes_and_no_file(tmp_path: Path) -> None:
-    assert "a cluster has nodes" in complaint(tmp_path, "")
+    assert "no nodes" in complaint(tmp_path, "")
     with pytest.raises(BadConfig, match="No such file"):
         load(tmp_path / "absent.toml", {}, {})
     (tmp_path / "noise.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(BadConfig, match="is not text"):
+    with pytest.raises(BadConfig, match="is not UTF-8 text"):
         load(tmp_path / "noise.toml", {}, {})
 
 
@@ -227,7 +230,7 @@ def test_settings_of_a_node(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"secret file .*secret: No such file"):
         config.settings(2)
     (tmp_path / "secret").write_text("short\n")
-    with pytest.raises(BadConfig, match="has 5 bytes; a secret has at least 16"):
+    with pytest.raises(BadConfig, match="has 5 bytes; write at least 16"):
         config.settings(2)
     (tmp_path / "secret").write_text("long enough for a secret\n")
     with pytest.raises(BadConfig, match=r"data folder .* does not exist"):
@@ -241,5 +244,5 @@ def test_settings_of_a_node(tmp_path: Path) -> None:
     )
     assert settings.folder == tmp_path / "data" / "node-2"
     assert settings.secret == b"long enough for a secret"
-    with pytest.raises(BadConfig, match="there is no node 4; there are 1, 2, 3"):
+    with pytest.raises(BadConfig, match="has nodes 1, 2, 3"):
         config.settings(4)

@@ -33,7 +33,7 @@ def test_a_folder_that_nobody_named_must_be_ones_own(
     folder.mkdir(0o700)
     assert cluster_meant(None) == FOLDER
     folder.chmod(0o777)
-    with pytest.raises(ValueError, match="written to by other users"):
+    with pytest.raises(ValueError, match="writable by other users"):
         cluster_meant(None)
     folder.chmod(0o700)
     monkeypatch.setattr(os, "geteuid", lambda: 12_345)
@@ -44,10 +44,10 @@ def test_a_folder_that_nobody_named_must_be_ones_own(
 def test_a_link_is_not_followed_unless_it_is_named(here: Path) -> None:
     (here / "elsewhere").mkdir(0o700)
     (here / FOLDER).symlink_to(here / "elsewhere")
-    with pytest.raises(ValueError, match="is a link"):
+    with pytest.raises(ValueError, match="is a symbolic link"):
         cluster_meant(None)
     assert cluster_meant(FOLDER) == FOLDER
-    with pytest.raises(click.ClickException, match="is a link"), occupied(here / FOLDER):
+    with pytest.raises(click.ClickException, match="is a symbolic link"), occupied(here / FOLDER):
         pass
 
 
@@ -59,7 +59,7 @@ def test_the_folder_of_the_last_cluster_must_be_ones_own(here: Path) -> None:
     file.write_text(f"{folder}\n")
     assert cluster_meant(None) == str(folder)
     folder.chmod(0o770)
-    with pytest.raises(ValueError, match="written to by other users"):
+    with pytest.raises(ValueError, match="writable by other users"):
         cluster_meant(None)
 
 

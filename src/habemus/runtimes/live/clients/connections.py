@@ -1,8 +1,8 @@
-"""Connections of clients: lines come in, the lock_queues is asked, lines go out.
+"""Connections of clients: read lines, call the lock queues, write lines.
 
-Whoever comes by the local socket is of the same user.  Whoever comes by the network has to prove
-that it knows the cluster's secret, if there is one.  Nothing but a greeting is understood before
-that, and whatever is not understood ends the connection.
+A client on the local socket belongs to the same user.  A client on the network has to prove that it
+knows the cluster's secret, if there is one.  Before that only the handshake is accepted; any
+malformed line closes the connection.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 MOST_CLIENTS = 10_000
 UNREAD_LIMIT = 4 << 20
-"""Bytes that a client may leave unread before its connection is closed."""
+"""Bytes of unread output at which the connection of a client is closed."""
 
 
 _LINES = msgspec.json.Decoder(
@@ -69,13 +69,14 @@ _LINES = msgspec.json.Decoder(
     | ForceLine
 )
 _ENCODER = msgspec.json.Encoder()
-LONGEST_US = 10 * 365 * 24 * 3_600_000_000
+LONGEST_MS = 10 * 365 * 24 * 3_600_000
+"""Longest timeout and lease of a request."""
 MOST_WATCHES = 1_000
-"""Locks and elections that one client may watch at a time."""
+"""Locks and elections that one client may watch."""
 
 
 class ClientConnections:
-    """All connections of clients of one node."""
+    """All client connections of one node."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class ClientConnections:
     def connection(
         self, unauthenticated: UnauthenticatedConnections | None = None
     ) -> ClientConnection:
-        """A connection by the local socket, or by the network, where it is a connection at first."""
+        """Return a connection: on the local socket, or on the network with `unauthenticated`."""
         return ClientConnection(self, unauthenticated)
 
     def close(self) -> None:
@@ -144,6 +145,8 @@ class ClientConnections:
 
 
 class ClientConnection(asyncio.Protocol):
+    """One connection of a client."""
+
     def __init__(
         self, clients: ClientConnections, unauthenticated: UnauthenticatedConnections | None
     ) -> None:
@@ -156,16 +159,14 @@ class ClientConnection(asyncio.Protocol):
         self._hello: HelloLine | None = None
         self._nonces = ("", "")
         self._rest = b""
-        self._lines: deque[bytes] = deque()  # that have come and are not read yet
+        self._lines: deque[bytes] = deque()  # received and not handled yet
         self._deadline: asyncio.TimerHandle | None = None
-        self._watches: dict[int, tuple[str, str]] = {}  # what it watches, by id
+        self._watches: dict[int, tuple[str, str]] = {}  # by id
 
     # The connection.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(
-            asyncio.Transport, transport
-        )  # that of uvloop does not derive from it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
         if self._clients.is_closed or (
             self._unauthenticated is None and len(self._clients.connections) >= MOST_CLIENTS
         ):
@@ -197,14 +198,15 @@ class ClientConnection(asyncio.Protocol):
             yield
 
     def end(self) -> None:
-        """Nothing more is said, nor listened to."""
+        """Close the connection after what was written; ignore what still arrives."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.close()
 
     def pause_writing(self) -> None:
         self._clients.limited_log.warning(
-            "a client does not read what it is told: its connection is closed"
+            "closed the connection of a client that does not read: more than %d bytes unread",
+            UNREAD_LIMIT,
         )
         self.abort()
 
@@ -215,7 +217,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _give_up(self) -> None:
         if self._session is None:
-            self._refuse("bad_request", "no greeting in time")
+            self._refuse("bad_request", f"no hello within {HANDSHAKE_SECONDS:g} s")
 
     def _refuse(self, word: str, why: str) -> None:
         self._clients.node.counts["refused"] += 1
@@ -268,33 +270,14 @@ class ClientConnection(asyncio.Protocol):
             is_long = len(text) > LINE_LIMIT
             self._refuse(
                 "bad_request",
-                f"a line of more than {LINE_LIMIT} bytes"
+                f"line exceeds the limit of {LINE_LIMIT} bytes"
                 if is_long
-                else "this is no line that a client may say",
+                else "not a valid line of the client protocol",
             )
         elif session is None:
             self._greet(line)
         elif isinstance(line, RequestLine):
-            timeout_us = None if line.timeout_ms is None else line.timeout_ms * 1_000
-            lease_us = None if line.lease_ms is None else line.lease_ms * 1_000
-            is_timeout = timeout_us is None or 0 <= timeout_us <= LONGEST_US
-            is_lease = lease_us is None or 0 < lease_us <= LONGEST_US
-            if is_timeout and is_lease and len(line.names) <= NAMES_LIMIT:
-                self._lock_queues.request(
-                    self,
-                    session,
-                    line.id,
-                    line.service,
-                    line.names,
-                    timeout_us,
-                    lease_us,
-                    line.at,
-                    line.keeps,
-                )
-            else:
-                self.send(
-                    "refused", line.id, "bad_request", "too many names, or a time that is none"
-                )
+            self._request(session, line)
         elif isinstance(line, ReleaseLine):
             self._lock_queues.release(session, line.id)
         elif isinstance(line, AliveLine):
@@ -302,15 +285,30 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._answer(session, line)
 
+    def _request(self, session: ClientSession, line: RequestLine) -> None:
+        wrong = _mistake_in(line)
+        if wrong:
+            self.send("refused", line.id, "bad_request", wrong)
+            return
+        self._lock_queues.request(
+            self,
+            session,
+            line.id,
+            line.service,
+            line.names,
+            None if line.timeout_ms is None else line.timeout_ms * 1_000,
+            None if line.lease_ms is None else line.lease_ms * 1_000,
+            line.at,
+            line.keeps,
+        )
+
     def _answer(self, session: ClientSession, line: Any) -> None:
         if isinstance(line, WatchLine):
             self._watch(session, line)
         elif isinstance(line, UnwatchLine):
             self._unwatch(session, line.id)
         elif isinstance(line, WroteLine):
-            with suppress(
-                ValueError, RuntimeError
-            ):  # it is for the record only, and nobody hears of it
+            with suppress(ValueError, RuntimeError):  # for the record only
                 self._lock_queues.note_write(line.service, line.name, line.token)
         elif isinstance(line, TransferLine):
             self._lock_queues.transfer(session, line.id, line.label)
@@ -323,24 +321,29 @@ class ClientConnection(asyncio.Protocol):
             except (ValueError, RuntimeError) as reason:
                 self.send("refused", line.id, "bad_request", str(reason))
         else:
-            self._refuse("bad_request", "a second greeting")
+            self._refuse("bad_request", "second hello on one connection")
 
     def _watch(self, session: ClientSession, line: WatchLine) -> None:
         if line.id in self._watches:
-            self.send("refused", line.id, "bad_request", f"the id {line.id} is in use")
+            self.send(
+                "refused",
+                line.id,
+                "bad_request",
+                f"watch id {line.id} is in use; use each id once per session",
+            )
         elif session.watches >= MOST_WATCHES:
             self.send(
                 "refused",
                 line.id,
                 "full",
-                f"one client watches at most {MOST_WATCHES} locks and elections at a time",
+                f"this client watches {MOST_WATCHES} locks and elections, the limit; unwatch some",
             )
         elif self._lock_queues.kind(line.service) == "other":
             self.send(
                 "refused",
                 line.id,
                 "unknown",
-                f"there is nothing to watch in a service {line.service}",
+                f"no service {line.service!r} with locks or elections to watch",
             )
         else:
             try:
@@ -358,7 +361,7 @@ class ClientConnection(asyncio.Protocol):
             session.watches -= 1
             self._clients.watchers.unwatch(self, id, key)
 
-    # Greetings.
+    # Handshake.
 
     def _greet(self, line: Any) -> None:
         settings = self._clients.node.settings
@@ -367,17 +370,20 @@ class ClientConnection(asyncio.Protocol):
             if line.version != VERSION:
                 self._refuse(
                     "bad_request",
-                    f"this node speaks version {VERSION} to its clients, not {line.version}",
+                    f"client protocol {line.version}; this node speaks {VERSION}: update the older",
                 )
             elif len(line.label) > LABEL_LIMIT or not line.label.isprintable():
                 self._refuse(
                     "bad_request",
-                    f"a client's label is printable and has at most {LABEL_LIMIT} characters",
+                    f"label {line.label[:20]!r}...: use at most {LABEL_LIMIT} printable characters",
                 )
             elif not self._needs_proof:
                 self._welcome(line)
             elif line.nonce is None or not 32 <= len(line.nonce) <= 128:
-                self._refuse("unauthenticated", "this cluster has a secret: name it")
+                self._refuse(
+                    "unauthenticated",
+                    "this cluster needs its secret; give secret_file (--secret-file)",
+                )
             else:
                 assert settings.secret is not None
                 self._nonces = (line.nonce, os.urandom(32).hex())
@@ -391,19 +397,20 @@ class ClientConnection(asyncio.Protocol):
             if hmac.compare_digest(line.proof.encode(), wanted.encode()):
                 self._welcome(self._hello)
             else:
-                self._refuse("unauthenticated", "the secret is another one")
+                self._refuse("unauthenticated", "wrong cluster secret")
         else:
-            self._refuse("bad_request", "greet first")
+            self._refuse("bad_request", "the first line must be a hello")
 
     def _welcome(self, hello: HelloLine) -> None:
         if self._clients.welcomed >= MOST_CLIENTS:
             self._refuse(
-                "full", f"this node has {self._clients.welcomed} clients, as many as it may"
+                "full",
+                f"this node has {self._clients.welcomed} clients, its limit; use another node",
             )
             return
         session = self._lock_queues.join(self, hello.label, hello.session)
         if session is None:
-            self._refuse("unknown", "that session is over")
+            self._refuse("unknown", "the session has ended; begin a new one")
             return
         if self._deadline is not None:
             self._deadline.cancel()
@@ -416,10 +423,21 @@ class ClientConnection(asyncio.Protocol):
             str(each): str(address)
             for each, address in sorted({**node.settings.peers, node.me: node.address}.items())
         }
-        told = {
+        welcome = {
             "cluster": node.settings.cluster,
             "node": node.me,
             "session": session.key,
             "nodes": nodes,
         }
-        self.send("welcome", {**told, "services": self._clients.services()})
+        self.send("welcome", {**welcome, "services": self._clients.services()})
+
+
+def _mistake_in(line: RequestLine) -> str:
+    """Return why a request has no meaning; empty if it has."""
+    if len(line.names) > NAMES_LIMIT:
+        return f"request names {len(line.names)} locks; the limit is {NAMES_LIMIT}"
+    if line.timeout_ms is not None and not 0 <= line.timeout_ms <= LONGEST_MS:
+        return f"timeout of {line.timeout_ms} ms; it must be between 0 and {LONGEST_MS}"
+    if line.lease_ms is not None and not 0 < line.lease_ms <= LONGEST_MS:
+        return f"lease of {line.lease_ms} ms; it must be between 1 and {LONGEST_MS}"
+    return ""

@@ -1,18 +1,19 @@
-"""The lock_queues of a node: where its clients queue for locks.
+"""The queues in which the clients of a node wait for locks.
 
-A node takes part in every lock once, however many clients it has.  They queue here, and when the
-node's own process is let in, the first of them is.  When that one leaves, the process leaves too,
-and asks again if there are others: so the clients of one node have no advantage over those of
-another, and every stay has a grant, and a token, of its own.
+A node takes part in every lock once, however many clients it has.  Their requests queue here.  When
+the algorithm grants the lock to the node's own process, the first request in the queue gets it.
+When that client releases, the process releases too, and acquires again if more requests wait.  So
+the clients of one node have no advantage over those of another, and every grant to a client is a
+grant of the algorithm, with a token of its own.
 
-A *request* is one wish of one client.  It may name several locks and is content with one of them.
-Who owns a lock is a request, not a client: two tasks of one program have two requests, and one of them
-waits.  A request ends when it is released, when the connection on which it was made closes, when its
-time is over, or when the lock is lost; whichever comes first, and only once.
+A *request* comes from one client.  It may name several locks and is satisfied by one of them.  The
+request owns the lock, not the client: two tasks of one program make two requests, and one of them
+waits.  A request ends when it is released, when its connection closes, when it times out, or when
+the lock is lost; whichever comes first, and only once.
 
-A client that stands still loses its locks, if it gave them a lease: nothing was heard of its
-session for that long.  Where grants of the algorithm run out themselves, a client is told how long
-its grant is good for, and nobody's lease is longer.
+A request that is granted holds a *lease*.  It expires when the node has received nothing from the
+session of its client for the lease time that the client asked for.  Where the grants of the
+algorithm expire themselves, the lease is never longer than the grant.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ from habemus.runtimes.live.hosting.timers import Alarm, Timers
 from habemus.runtimes.live.peers.codec import check_name
 
 TRANSFER_US = 2_000_000
-"""How long others stand back for the one to whom a lock was transferred."""
+"""How long a lock stays reserved for the client to which it was transferred."""
 MOST_REQUESTS = 100_000
-"""Claims that wait or hold at one node."""
+"""Requests that wait or hold at one node."""
 MOST_LOCKS_PER_CLIENT = 10_000
-"""Locks that one client may wait for or hold.  A request on one of several locks counts for all of
+"""Locks that one client may wait for or hold.  A request for one of several locks counts for all of
 them.
 """
 
 
 def number_of(token: Token) -> int:
-    """A token as one number, which grows as tokens do: a resource has only to compare."""
+    """Return the token as one number with the same order, which a resource can compare."""
     term, count = token
     return term << 32 | count
 
@@ -58,21 +59,21 @@ def _nothing(*_: object) -> None:
 
 
 class LockStatus(NamedTuple):
-    """How a lock stands, as far as one node can tell."""
+    """Holder and waiters of a lock, counting only the clients of one node."""
 
-    holder: str | None = None  # the label of its client that holds it
+    holder: str | None = None  # label of the client
     token: int | None = None
-    waiting: int = 0  # how many of its clients wait
+    waiting: int = 0
 
 
 class LineSender(Protocol):
-    """A connection of a client."""
+    """A connection to a client, which sends one line."""
 
     def send(self, *line: object) -> None: ...
 
 
 class Host(Protocol):
-    """What a lock_queues needs of the node that it stands on; a test gives one that keeps to a script."""
+    """The part of `Node` that lock queues use; tests replace it by a scripted one."""
 
     @property
     def me(self) -> int: ...
@@ -87,16 +88,16 @@ class Host(Protocol):
         process: LocalProcess,
         request: str,
         arguments: tuple[Any, ...] = (),
-        told: Callable[[], None] | None = None,
+        on_done: Callable[[], None] | None = None,
     ) -> None: ...
 
-    def ask(
+    def make_request(
         self,
         service: str,
         name: str,
         request: str,
         *arguments: Any,
-        told: Callable[[], None] | None = None,
+        on_done: Callable[[], None] | None = None,
     ) -> None: ...
 
     def subscribe(self, service: str, name: str, listener: Listener) -> Callable[[], None]: ...
@@ -108,44 +109,40 @@ class Host(Protocol):
 
 @dataclass(eq=False)
 class ClientSession:
-    """What one client process has."""
+    """The connections, requests and leases of one client process."""
 
     key: str
     label: str
-    connections: dict[LineSender, set[ClientRequest]] = field(
-        default_factory=dict
-    )  # its connections, and what was claimed on each
+    # its connections, and the requests made on each
+    connections: dict[LineSender, set[ClientRequest]] = field(default_factory=dict)
     requests: dict[int, ClientRequest] = field(default_factory=dict)
-    holding: dict[int, ClientRequest] = field(
-        default_factory=dict
-    )  # those of them that hold a lock
-    locks: int = 0  # for which it waits or which it holds
+    holding: dict[int, ClientRequest] = field(default_factory=dict)  # requests that were granted
+    locks: int = 0  # locks that it waits for or holds
     watches: int = 0
-    at: int = 0  # the last time on its clock that was heard
-    heard_us: int = 0  # and when that was, on ours
-    expiry: Alarm | None = None  # looks whether that was too long ago
-    heartbeat_connection: LineSender | None = (
-        None  # the connection that says that it is alive, if that is one of its own
-    )
+    at: int = 0  # latest time on the client's clock that was received
+    heard_us: int = 0  # when it was received, on the clock of this node
+    expiry: Alarm | None = None  # checks its leases
+    heartbeat_connection: LineSender | None = None  # where its last heartbeat arrived
 
 
 @dataclass(eq=False)
 class ClientRequest:
+    """A request of a client for one of several locks, from its arrival to its release."""
+
     session: ClientSession
     connection: LineSender
     id: int
     service: str
     names: tuple[str, ...]
     lease_us: int | None
-    # its client has perhaps left already, and wants to know if somebody else would like to have it
-    keeps: bool = False
-    is_wanted_sent: bool = False  # that somebody would
+    keeps: bool = False  # the client caches the lease, and gives it back when another waits
+    is_wanted_sent: bool = False  # the client was notified that another waits
     queued_locks: list[LocalLock] = field(default_factory=list)  # where it waits
     is_over: bool = False
     held_lock: LocalLock | None = None
     token: int | None = None
     since_us: int = 0
-    time_out: Alarm | None = None  # ends it while it waits
+    time_out: Alarm | None = None  # while it waits
 
     @property
     def is_waiting(self) -> bool:
@@ -154,19 +151,19 @@ class ClientRequest:
 
 @dataclass(eq=False)
 class LocalLock:
-    """One lock, as far as the clients of this node are concerned."""
+    """A lock as the clients of this node see it: the queue and the holder among them."""
 
     service: str
     name: str
     process: LocalProcess  # the participant of this node
     queue: OrderedDict[ClientRequest, None] = field(default_factory=OrderedDict)
     holder: ClientRequest | None = None
-    is_requested: bool = False
-    # requests that were taken back, and whose grant may still be on its way from stable memory
+    is_requested: bool = False  # the participant was asked to acquire
+    # requests that were withdrawn, whose grants may still wait for an fsync
     withdrawing: int = 0
-    reserved_for: str = ""  # the client that is to be next
-    reservation_end: Alarm | None = None  # when that has been long enough
-    unsubscribe: Callable[[], None] = _nothing  # stops listening to the instance
+    reserved_for: str = ""  # label of the client to which it was transferred
+    reservation_end: Alarm | None = None
+    unsubscribe: Callable[[], None] = _nothing  # from the indications of the instance
 
     @property
     def key(self) -> tuple[str, str]:
@@ -174,6 +171,8 @@ class LocalLock:
 
 
 class LockQueues:
+    """The sessions, requests and leases of all clients of one node."""
+
     def __init__(self, node: Host, timers: Timers, slices: TimeSlicer) -> None:
         self._node = node
         self._me = node.me
@@ -182,7 +181,7 @@ class LockQueues:
         self._local_locks: dict[tuple[str, str], LocalLock] = {}
         self._sessions: dict[str, ClientSession] = {}
         self._requests = 0
-        self._closed: dict[str, str] = {}  # services that cannot be had here for now, and why
+        self._closed: dict[str, str] = {}  # services that are unavailable here, and why
         self._kinds: dict[str, type[Any]] = {
             each.name: type(next(iter(each.system.plans.values()))) for each in node.services
         }
@@ -193,7 +192,7 @@ class LockQueues:
     # Sessions.
 
     def join(self, connection: LineSender, label: str, key: str | None) -> ClientSession | None:
-        """A new session, or one that there is already; None if that is over."""
+        """Return a new session, or the one with this key; None if that has ended."""
         if key is None:
             key = os.urandom(16).hex()
             self._sessions[key] = ClientSession(key, label)
@@ -203,7 +202,7 @@ class LockQueues:
         return session
 
     def leave(self, connection: LineSender, session: ClientSession) -> None:
-        """The connection has closed, and whatever was claimed on it is over."""
+        """End the requests that were made on a connection that has closed."""
         requests = session.connections.pop(connection)
         if session.heartbeat_connection is connection:
             session.heartbeat_connection = None
@@ -236,9 +235,9 @@ class LockQueues:
         )
         for request, _ in held:
             if request.is_wanted_sent:
-                connection.send("wanted", request.id)  # it may have been said where nobody listens
+                connection.send("wanted", request.id)  # the first may have been lost
 
-    # Claims.
+    # Requests.
 
     def request(
         self,
@@ -258,12 +257,17 @@ class LockQueues:
                 "refused",
                 id,
                 "unknown",
-                f"there is no service {service} with locks; there are"
+                f"no service {service!r} with locks; this cluster has"
                 f" {', '.join(self._locks) or 'none'}",
             )
             return
         if id in session.requests:
-            connection.send("refused", id, "bad_request", f"the id {id} is in use")
+            connection.send(
+                "refused",
+                id,
+                "bad_request",
+                f"request id {id} is in use; use each id once per session",
+            )
             return
         if service in self._closed:
             connection.send("refused", id, "unavailable", self._closed[service])
@@ -287,20 +291,20 @@ class LockQueues:
             self._slices.run(session, self._queue_at_all(request))
 
     def _refusal(self, session: ClientSession, names: tuple[str, ...]) -> tuple[str, str] | None:
-        """Why nobody can wait for these locks now: a word and a sentence."""
+        """Return why the request is refused, as a code and a sentence; None if it is not."""
         if not names:
-            return "bad_request", "a request names at least one lock"
+            return "bad_request", "request names no lock; name at least one"
         if self._requests >= MOST_REQUESTS:
             return (
                 "full",
-                f"{self._requests} requests wait or hold at this node, as many as it may have",
+                f"this node has {self._requests} requests, its limit; use another node",
             )
         if session.locks + len(names) > MOST_LOCKS_PER_CLIENT:
             has = (
-                f"this client waits for or holds {session.locks} locks and asks for {len(names)}"
+                f"this client waits for or holds {session.locks} locks and requests {len(names)}"
                 " more"
             )
-            return "full", f"{has}; one client may have {MOST_LOCKS_PER_CLIENT}"
+            return "full", f"{has}; the limit for one client is {MOST_LOCKS_PER_CLIENT}"
         try:
             for name in names:
                 check_name(name)
@@ -309,7 +313,7 @@ class LockQueues:
         return None
 
     def _queue_at_all(self, request: ClientRequest) -> Iterator[None]:
-        """Wait for one lock after the other, until one of them is granted."""
+        """Enter one queue after another, until one of the locks is granted."""
         for name in request.names:
             if not request.is_waiting:
                 return
@@ -321,7 +325,7 @@ class LockQueues:
             lock = self._local_locks.get((request.service, name)) or self._new_lock(
                 request.service, name
             )
-        except RuntimeError as reason:  # too many instances, or one that failed, or the node ends
+        except RuntimeError as reason:  # instance limit reached, instance failed, or node stopping
             word = "unavailable" if isinstance(reason, NodeStopped) else "full"
             request.connection.send("refused", request.id, word, str(reason))
             self._end(request)
@@ -339,9 +343,7 @@ class LockQueues:
             self._end(request)
 
     def transfer(self, session: ClientSession, id: int, label: str) -> None:
-        """The holder leaves, and the others stand back for a while, so that the client it names can
-        be next.
-        """
+        """Release the lock and reserve it for the client with this label for `TRANSFER_US`."""
         request = session.requests.get(id)
         if request is None or request.held_lock is None:
             return
@@ -364,55 +366,51 @@ class LockQueues:
         self._request_if_needed(lock)
 
     def force(self, service: str, name: str) -> dict[str, Any]:
-        """Takes a lock from the client of this node that holds it; else tells the algorithm that
-        whoever holds it is gone.
+        """Take a lock from the client of this node that holds it; otherwise make the algorithm
+        rerequest it from its holder.
         """
         if service not in self._locks:
-            return {"taken": None, "reclaims": False}
+            return {"taken": None, "rerequests": False}
         lock = self._local_locks.get((service, name))
         if lock is not None and lock.holder is not None:
             holder = lock.holder
-            self._lose(holder, "an operator has released it")
+            self._lose(holder, "released by an operator (habemus release --force)")
             self._leave(lock)
-            return {"taken": holder.session.label, "reclaims": True}
-        reclaims = "reclaim" in self._kinds[service].__behaviour__.requests
-        if reclaims:
-            self._node.ask(service, name, "reclaim")
-        return {"taken": None, "reclaims": reclaims}
+            return {"taken": holder.session.label, "rerequests": True}
+        rerequests = "rerequest" in self._kinds[service].__behaviour__.requests
+        if rerequests:
+            self._node.make_request(service, name, "rerequest")
+        return {"taken": None, "rerequests": rerequests}
 
     def note_write(self, service: str, name: str, token: int) -> None:
-        """A client has written to the resource: an event of the local participant, for whoever
-        judges its record.
-        """
+        """Record that a client has written to the resource, as an event of the local process."""
         if service in self._locks and self._node.is_recorded(service, name):
-            self._node.ask(service, name, "write", token >> 32, token & 0xFFFFFFFF)
+            self._node.make_request(service, name, "write", token >> 32, token & 0xFFFFFFFF)
 
     def _time_out(self, request: ClientRequest) -> None:
-        request.connection.send("refused", request.id, "timeout", "not in time")
+        name = request.names[0] + (", ..." if len(request.names) > 1 else "")
+        why = f"timed out waiting for lock {name!r}"
+        request.connection.send("refused", request.id, "timeout", why)
         self._end(request)
 
     def close(self, service: str, why: str) -> None:
-        """Send the clients that wait, and all that ask from now on, to another node; holders stay."""
+        """Refuse waiting and new requests, so that clients use another node.  Holders stay."""
         self._closed[service] = why
         for session in list(self._sessions.values()):
             for request in list(session.requests.values()):
-                if (
-                    request.is_waiting and request.service == service
-                ):  # the end of one may end others
+                if request.is_waiting and request.service == service:  # ending one may end others
                     request.connection.send("refused", request.id, "unavailable", why)
                     self._end(request)
                 elif request.held_lock is not None and request.keeps:
-                    self._send_wanted(
-                        request
-                    )  # its client may not use it, and would keep it for ever
+                    self._send_wanted(request)  # a cached lease would never be given back
 
     def reopen(self, service: str) -> None:
         self._closed.pop(service, None)
 
     def _end(self, request: ClientRequest) -> None:
-        """The request is over: nobody waits for it, and what it held is free."""
+        """End the request: leave the queues, or release the lock that it holds."""
         if request.is_over:
-            return  # the end of another request has ended it: its instance has failed
+            return  # the failure of its instance has ended it already
         self._forget(request)
         if request.time_out is not None:
             self._timers.cancel(request.time_out)
@@ -437,9 +435,7 @@ class LockQueues:
     def _stop_waiting(
         self, request: ClientRequest, queued_locks: list[LocalLock]
     ) -> Iterator[None]:
-        """Leave the queues; whoever is let in meanwhile passes over a request that is over or has
-        another lock (`_next`).
-        """
+        """Leave the queues.  A grant that comes meanwhile skips this request (`_next`)."""
         for lock in queued_locks:
             if request in lock.queue:
                 del lock.queue[request]
@@ -447,7 +443,7 @@ class LockQueues:
                     self._withdraw(lock)
             yield
 
-    # Places.
+    # Locks.
 
     def _new_lock(self, service: str, name: str) -> LocalLock:
         lock = LocalLock(service, name, self._node.participant(service, name))
@@ -456,7 +452,7 @@ class LockQueues:
         return lock
 
     def sweep(self) -> None:
-        """Forgets the places that nobody uses; not at once, because most are used again."""
+        """Drop unused locks.  Called periodically, because most are used again soon."""
         for lock in list(self._local_locks.values()):
             if not (lock.queue or lock.is_requested or lock.holder or lock.withdrawing):
                 del self._local_locks[lock.key]
@@ -464,7 +460,7 @@ class LockQueues:
                 lock.unsubscribe()
 
     def _request_if_needed(self, lock: LocalLock) -> None:
-        """Asks, if somebody waits."""
+        """Make the participant acquire the lock, if requests wait and none holds it."""
         if lock.queue and not lock.is_requested and lock.holder is None:
             lock.is_requested = True
             self._make_request(lock, "acquire")
@@ -474,11 +470,11 @@ class LockQueues:
     ) -> None:
         try:
             self._node.make_request_of(lock.process, operation, (), on_done)
-        except RuntimeError as reason:  # the instance has failed, or the node ends
+        except RuntimeError as reason:  # instance failed or node stopping
             self.give_up(lock.service, lock.name, str(reason))
 
     def give_up(self, service: str, name: str, why: str) -> None:
-        """The instance does nothing any more, and those who hold or await the lock had better know."""
+        """End all requests for the lock of an instance that has failed."""
         lock = self._local_locks.pop((service, name), None)
         if lock is None:
             return
@@ -492,8 +488,8 @@ class LockQueues:
                 self._end(request)
 
     def _withdraw(self, lock: LocalLock) -> None:
-        """Nobody waits here any more.  Where the algorithm cannot take a request back, it is let in
-        first, and leaves at once.
+        """Withdraw the participant's request when the queue is empty.  Where the algorithm cannot
+        withdraw, the grant is released when it comes.
         """
         if lock.is_requested and lock.holder is None and self._kinds[lock.service].withdraws:
             lock.is_requested = False
@@ -503,7 +499,7 @@ class LockQueues:
 
     @staticmethod
     def _withdrawn(lock: LocalLock) -> None:
-        """What the process said before the release has been heard by now: it is told in order."""
+        """Count the withdrawal as done: indications before the release have been delivered."""
         lock.withdrawing -= 1
 
     def _leave(self, lock: LocalLock) -> None:
@@ -517,7 +513,9 @@ class LockQueues:
         if isinstance(said, LockLost):
             holder = lock.holder
             if holder is not None and holder.token == number_of(said.token):
-                self._lose(holder, "its lease could not be renewed in time")
+                self._lose(
+                    holder, "lease expired: the node could not renew it with the coordinator"
+                )
                 self.changed(lock.service, lock.name)
                 self._request_if_needed(lock)
         elif isinstance(said, Granted) and lock.is_requested and not lock.withdrawing:
@@ -525,7 +523,7 @@ class LockQueues:
             self._grant(lock, number_of(said.token) if isinstance(said, GrantedWithToken) else None)
 
     def _grant(self, lock: LocalLock, token: int | None) -> None:
-        """The process has been let in, and the first who waits is."""
+        """Give the grant of the participant to the first request in the queue."""
         request = self._next(lock)
         if request is None:
             self._make_request(lock, "release")
@@ -573,7 +571,7 @@ class LockQueues:
 
     @staticmethod
     def _next(lock: LocalLock) -> ClientRequest | None:
-        """Take the next request from the queue."""
+        """Remove and return the request that is granted next."""
         label = lock.reserved_for
         if label:
             found = next(
@@ -594,7 +592,7 @@ class LockQueues:
         return None
 
     def _keep_one(self, request: ClientRequest, lock: LocalLock) -> None:
-        """Count the one lock that a request on several has got, and stop waiting for the others."""
+        """Keep the granted lock of a request for several, and leave the queues of the others."""
         others = [each for each in request.queued_locks if each is not lock]
         request.session.locks -= len(request.names) - 1
         request.names, request.queued_locks = (lock.name,), [lock]
@@ -603,15 +601,15 @@ class LockQueues:
     # Leases.
 
     def _lease_left_us(self, request: ClientRequest, lock: LocalLock) -> int | None:
-        """How long a request is good for, if nothing is heard any more."""
+        """Time until the lease expires if it is not renewed; None if it does not expire."""
         left, lease = self._node.left_us(lock.process), request.lease_us
         if left is None or lease is None:
             return lease if left is None else left
         return min(left, lease)
 
     def _schedule_expiry(self, session: ClientSession, until_us: int) -> None:
-        """One look at a session serves all that it holds: who takes and leaves a lock again and
-        again is looked at once in a lease.
+        """Schedule one check for all leases of the session: a client that acquires and releases in
+        a loop costs one timer per lease time.
         """
         expiry = session.expiry
         if expiry is None or not expiry.is_set or until_us < expiry.deadline:
@@ -621,9 +619,7 @@ class LockQueues:
             )
 
     def _expire_leases(self, session: ClientSession) -> None:
-        """Takes from a session what it holds by leases that have run out: nothing was heard of it
-        for that long.
-        """
+        """End the leases of a session from which nothing was received for their lease time."""
         now = self._timers.now_us()
         for request in list(session.holding.values()):
             lock = request.held_lock
@@ -631,20 +627,23 @@ class LockQueues:
                 continue
             until_us = max(session.heard_us, request.since_us) + request.lease_us
             if until_us <= now:
-                self._lose(request, "nothing was heard of its client for the time of its lease")
+                self._lose(
+                    request,
+                    f"lease expired: no heartbeat from the client for {request.lease_us / 1e6:g} s",
+                )
                 self._leave(lock)
             else:
                 self._schedule_expiry(session, until_us)
 
     def _lose(self, request: ClientRequest, why: str) -> None:
-        """The holder has lost the lock, and is told so."""
+        """End a lease, and notify its client."""
         assert request.held_lock is not None
         request.held_lock.holder = None
         self._forget(request)
         for connection in {request.connection, request.session.heartbeat_connection} - {None}:
             connection.send("lost", request.id, why)  # type: ignore[union-attr]  # none of them is None
 
-    # Telling.
+    # Status.
 
     def status_of(self, service: str, name: str) -> LockStatus:
         lock = self._local_locks.get((service, name))
@@ -661,7 +660,7 @@ class LockQueues:
         return any(lock.holder is not None for lock in self._local_locks.values())
 
     def is_unused(self) -> bool:
-        """Whether no client holds a lock, and no request of this node is on its way."""
+        """Return whether no client holds a lock and no request of this node is pending."""
         return not any(
             lock.holder is not None or lock.is_requested or lock.withdrawing
             for lock in self._local_locks.values()
@@ -669,11 +668,11 @@ class LockQueues:
 
     @property
     def locks(self) -> list[str]:
-        """Services that clients of this node can take locks of."""
+        """Names of the services that have locks."""
         return self._locks
 
     def table(self) -> Iterator[dict[str, Any]]:
-        """Who holds and who waits, for whoever asks."""
+        """Yield holder and waiters of each lock in use, for `habemus status`."""
         for (service, name), lock in sorted(self._local_locks.items()):
             holder = lock.holder
             if holder is None and not lock.queue:

@@ -1,7 +1,6 @@
-"""The lines that a client says, as `lines` describes them.
+"""The lines that a client sends, as `protocol` describes them.
 
-(Not compiled: mypyc loses the keyword arguments of a class, and with them the tags by which these
-are told apart.)
+Not compiled: mypyc drops the keyword arguments of a class statement, and with them the tags.
 """
 
 from __future__ import annotations

@@ -1,97 +1,99 @@
-"""What a client and its node say to each other: one JSON array on each line, told apart by its
-first word.
+"""The lines that clients and nodes exchange: one JSON array per line; its first item is the type.
 
-A client says
+A client sends
 
-    ["hello", VERSION, label, session or null, nonce or null]    who it is; a session to join, if it has one already
-    ["proof", proof]                                             that it knows the secret, where one is asked for
-    ["acquire", id, service, [name, ...], timeout_ms or null, lease_ms or null, at, keeps]   one of these locks
-    ["release", id]                                              it leaves, or does not want to wait any more; no answer
-    ["transfer", id, label]                                      it leaves, and would like that client to be next; no answer
-    ["alive", at]                                                its locks are still in use
-    ["wrote", service, name, token]                              the resource was written to; for the record, no answer
-    ["watch", id, service, name]    ["unwatch", id]              tell me who holds it, now and whenever that changes
-    ["status", id]                                               what goes on at this node
-    ["force", id, service, name]                                 an operator vouches that whoever holds it is gone
+    ["hello", VERSION, label, session or null, nonce or null]   session: one to join, if any
+    ["proof", proof]                  proves knowledge of the secret, if the node asks for it
+    ["request", id, service, [name, ...], timeout_ms or null, lease_ms or null, at, keeps]
+                                      requests one of these locks
+    ["release", id]                   releases the lock, or withdraws the request; no answer
+    ["transfer", id, label]           releases, and reserves the lock for that client; no answer
+    ["alive", at]                     heartbeat, renews all leases of the session
+    ["wrote", service, name, token]   the resource was written; for the record, no answer
+    ["watch", id, service, name]      subscribes to the holder of a lock or election
+    ["unwatch", id]
+    ["status", id]
+    ["force", id, service, name]      an operator asserts that the holder has crashed
 
-and the node
+and a node
 
     ["challenge", cluster, node, nonce, proof]
     ["welcome", {"cluster", "node", "session", "nodes", "services"}]
     ["granted", id, token or null, left_ms or null, at, name]
-    ["wanted", id]                                               to a holder that keeps it: somebody else would like to have it
-    ["lost", id, why]
-    ["alive", at, [[id, left_ms or null], ...]]                  what the session holds, and how long that is good for
+    ["wanted", id]                    to a holder with `keeps`: another client waits
+    ["lost", id, why]                 the lease has ended
+    ["alive", at, [[id, left_ms or null], ...]]   the leases of the session, with the time left
     ["news", id, {...}]    ["status", id, {...}]    ["done", id, {...}]
-    ["refused", id or null, word, why]                           words: timeout, unknown, full, stopped, rude, secret,
-                                                                 unavailable (ask another node; what is held here stays)
+    ["refused", id or null, word, why]
 
-`at` is a time on the client's own clock, which means nothing to the node: it gives back the last
-one that it has heard from the session.  So whatever is left, counted by the client from the moment
-`at`, is over for the client before it is over for the node, however long lines were under way and
-however long either of them stood still.
+The words of refusals are timeout, unknown, full, stopped, bad_request, unauthenticated, and
+unavailable: use another node; what is held here stays.
 
-Ids are chosen by the client and are used once in a session.  A session is what one client process
-has: it may have several connections, its locks belong to the connection on which they were acquired
-and end with it, and one "alive" is good for all.
+`at` is a time on the client's own clock, which the node returns unchanged: the latest it has
+received from the session.  The client counts `left_ms` from that time.  So a lease expires for the
+client before it expires for the node, however long lines were in transit and however long either
+side was paused.
 
-Frames between nodes begin with a byte that no line begins with, so both come to the same port.
+The client chooses the ids, and uses each once per session.  A session belongs to one client
+process.  It may have several connections.  Leases belong to the connection on which they were
+requested and end with it; one "alive" renews all of the session.
+
+Frames between nodes begin with a byte that no line begins with, so both share one port.
 """
 
 from __future__ import annotations
 
 VERSION = 1
 LINE_LIMIT = 1 << 14
-"""Bytes of a line of a client.  A node may say longer ones: a status has as many locks as there
-are.
-"""
+"""Bytes of a line of a client.  Lines of a node may be longer: a status lists all locks."""
 FIRST_BYTE = b"["
 LABEL_LIMIT = 100
 NAMES_LIMIT = 1_000
-"""Locks among which one may be chosen."""
+"""Locks that one request may name."""
 ELECTIONS = "leader/"
-"""Before the name of an election: to lead is to hold the lock of that name."""
+"""Prefix of elections: the leader holds the lock of that name."""
 SEMAPHORES = "semaphore/"
-"""Before the name, the size and the place of a semaphore: to have a place is to hold the lock of
-that name.
-"""
+"""Prefix of the locks of a semaphore: name, size and slot follow."""
 LOCKS = "locks"
-"""The service that is meant where none is named."""
+"""The default service."""
 TRY_MS = 250
-"""How long a try may take: the other nodes have to be asked."""
+"""Timeout of an attempt that does not wait: the node has to ask the other nodes."""
 CONNECT_SECONDS = 2.0
-"""How long a client waits for a node to answer its greeting before it turns to another."""
+"""Timeout of the handshake with a node, after which a client tries another one."""
 CLIENT_SHUTDOWN_GRACE_US = 1_000_000
-"""Where no lease of the algorithm runs out: how long a client whose node has gone may take to end
-what it does.  A node that comes back waits for longer than that before it says that they are over.
+"""Where the algorithm has no leases: time for a client to stop its work after its node crashed.  A
+node that restarts waits twice as long before it ends the leases of its earlier life.
 """
 
 
 def lock_name(name: str) -> str:
-    """Return the name of a lock; `ValueError` if it is in the namespace of elections or semaphores."""
+    """Return the name; raise `ValueError` if it is reserved for elections or semaphores."""
     for prefix, what in ((ELECTIONS, "elections"), (SEMAPHORES, "semaphores")):
         if name.startswith(prefix):
             raise ValueError(
-                f"{name!r} is no name for a lock: names that begin with {prefix} are those of"
-                f" {what}"
+                f"{name!r} is not a name for a lock: {prefix!r} is the prefix of {what}; choose"
+                " another name"
             )
     return name
 
 
 def semaphore_names(name: str, size: int) -> list[str]:
-    """Return the names of the locks that are the places of a semaphore.  Its size is part of them:
-    another size is another semaphore.
+    """Return the names of the locks of a semaphore, one for each slot.
+
+    They contain its size: a semaphore with another size is another semaphore.
     """
     if size < 1:
-        raise ValueError(f"a semaphore of {size} places; it has at least one")
-    return [f"{SEMAPHORES}{name}/{size}/{place}" for place in range(1, size + 1)]
+        raise ValueError(f"semaphore size is {size}; it must be at least 1")
+    return [f"{SEMAPHORES}{name}/{size}/{slot}" for slot in range(1, size + 1)]
 
 
 def proof(secret: bytes, side: str, cluster: str, node: int, nonces: tuple[str, str]) -> str:
-    """That one knows the secret: "client" or "node" says it, of both nonces."""
-    import hashlib  # not everybody who talks to a node needs them
+    """Return the HMAC by which a side, "client" or "node", proves that it knows the secret.
+
+    Compare it by `hmac.compare_digest`.
+    """
+    import hashlib  # imported here: `habemus lock` on a local socket does without
     import hmac
 
-    # Whoever compares one with what was shown does so by `hmac.compare_digest`.
-    said = "\n".join(("habemus", str(VERSION), side, cluster, str(node), *nonces))
-    return hmac.digest(secret, said.encode(), hashlib.sha256).hex()
+    content = "\n".join(("habemus", str(VERSION), side, cluster, str(node), *nonces))
+    return hmac.digest(secret, content.encode(), hashlib.sha256).hex()

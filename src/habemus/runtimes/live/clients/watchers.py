@@ -1,11 +1,11 @@
-"""Onlookers: who holds a lock, who leads, reported to clients that watch.
+"""Clients that watch a lock or an election: who holds it, who leads.
 
-A node knows only of its own clients.  If one of them watches a lock, the node asks its peers to
-tell it of theirs; that frame has to be repeated now and then, so a peer that has gone is forgotten
-and a peer that has come hears of it.  What they tell is gossip: it comes late, and nothing that an
-algorithm does depends on it.
+A node knows only its own clients.  While one of them watches a lock, the node sends `WatchFrame` to
+its peers, which answer with the status of their clients now and at every change.  The frame is
+repeated periodically, so a peer forgets a node that has crashed, and a restarted peer learns of it.
+These reports come late, and no algorithm depends on them.
 
-Wishes are repeated a few at a time, so that many of them are a steady trickle and no flood.
+Repetitions are spread over time, so that many watches cause a steady trickle of frames.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 REPEAT_US = 2_000_000
 TICK_US = 50_000
 FIRST_US = 200_000
-"""How long the first answer waits for peers that are slow to say what they know."""
+"""How long the first report waits for slow peers."""
 FORGET_US = 3 * REPEAT_US
 MOST_PEER_WATCHES = 100_000
-"""Locks of which the peers may want to know."""
+"""Locks that peers may watch at this node."""
 
 Key = tuple[str, str]
 
@@ -43,16 +43,16 @@ class _WatchedLock:
     """A lock or an election that clients of this node watch."""
 
     watchers: dict[tuple[LineSender, int], None] = field(default_factory=dict)
-    reported: dict[str, Any] | None = None  # what the watchers know
-    unanswered_peers: set[int] = field(
-        default_factory=set
-    )  # peers that have not answered, while the watchers know nothing
-    peer_status: dict[int, LockStatus] = field(default_factory=dict)  # what peers indication
-    queried_us: int = 0  # when the peers were asked
-    unsubscribe: Callable[[], None] | None = None  # stops listening to an election
+    reported: dict[str, Any] | None = None  # latest report to the watchers
+    unanswered_peers: set[int] = field(default_factory=set)  # before the first report
+    peer_status: dict[int, LockStatus] = field(default_factory=dict)
+    queried_us: int = 0  # when the peers were queried
+    unsubscribe: Callable[[], None] | None = None  # from the indications of an election
 
 
 class LockWatchers:
+    """All watches of clients and peers at one node."""
+
     def __init__(
         self, node: Node, lock_queues: LockQueues, timers: Timers, slices: TimeSlicer
     ) -> None:
@@ -61,16 +61,12 @@ class LockWatchers:
         self._timers = timers
         self._slices = slices
         self._elections: dict[Key, _WatchedLock] = {}
-        self._locks: OrderedDict[Key, _WatchedLock] = (
-            OrderedDict()
-        )  # first those of which the peers were asked longest ago
-        self._unanswered: deque[tuple[int, Key]] = (
-            deque()
-        )  # when the watchers are reported, whoever has not answered
+        # ordered by the time of the last query, oldest first
+        self._locks: OrderedDict[Key, _WatchedLock] = OrderedDict()
+        # deadlines of first reports, which then ignore peers that have not answered
+        self._unanswered: deque[tuple[int, Key]] = deque()
         self._tick: Alarm | None = None
-        self._peer_watches: dict[
-            Key, dict[int, int]
-        ] = {}  # which peers want to know, and until when
+        self._peer_watches: dict[Key, dict[int, int]] = {}  # until when each peer watches
         self._forgetting: Alarm | None = None
         lock_queues.changed = self._changed
         lock_queues.transferred = self._transferred
@@ -130,9 +126,7 @@ class LockWatchers:
             )
 
     def _view(self, key: Key, peer_status: dict[int, LockStatus]) -> dict[str, Any]:
-        """Who holds it.  While news is under way two may seem to; then it is the one with the
-        larger token.
-        """
+        """Return holder and waiters.  If two nodes report a holder, the larger token is newer."""
         known = {self._node.me: self._lock_queues.status_of(*key), **peer_status}
         holding = [
             (status.token or 0, node, status)
@@ -157,7 +151,7 @@ class LockWatchers:
                 self._report(watched, view)
 
     def _on_tick(self) -> None:
-        """Tell watchers that have waited long enough, and repeat peer_watches, a share of all at most."""
+        """Send overdue first reports, and repeat the query for a share of the watched locks."""
         self._tick = None
         now = self._timers.now_us()
         self._slices.run(self, self._tell_overdue(now))
@@ -241,7 +235,7 @@ class LockWatchers:
                 self._forgetting = self._timers.set(FORGET_US, self._forget)
 
     def _forget(self) -> None:
-        """Drop the peer_watches that were not repeated in time."""
+        """Drop watches of peers that were not repeated in time."""
         self._forgetting = None
         self._slices.run(
             self, self._drop_peer_watches(list(self._peer_watches), self._timers.now_us())

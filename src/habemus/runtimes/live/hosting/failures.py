@@ -1,17 +1,18 @@
-"""Why a node does not do what is asked of it.  (Not compiled: mypyc knows no class that derives
-from `RuntimeError`, or most others.)
+"""Errors of a node.
+
+Not compiled: mypyc does not support most builtin exceptions as base classes.
 """
 
 from __future__ import annotations
 
 
 class InstanceFailed(RuntimeError):
-    """The instance has stopped, because a handler of it raised."""
+    """A handler raised, so the instance has stopped."""
 
 
 class NodeStopped(RuntimeError):
-    """The node has ended, or has to, because its disk failed."""
+    """The node has stopped, or stops because its disk failed."""
 
 
 class TooMany(RuntimeError):
-    """The node hosts as many instances as it may."""
+    """The node hosts the largest allowed number of instances."""

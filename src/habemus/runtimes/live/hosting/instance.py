@@ -1,10 +1,8 @@
-"""An instance on one node: the processes of it that live here, and what is held back for each of
-them.
+"""An instance on one node: its local processes, and the outputs that each of them holds back.
 
-A step of a process takes an event and gives effects.  Timers are set at once.  What leaves the
-process, messages and indications, leaves only when the durable variables that the step changed are
-stored; until then it is *held*, together with everything that later steps of the same process give,
-so that nothing overtakes.
+A step of a process takes an event and returns effects.  Timers are set at once.  Outputs, which are
+messages and indications, leave only when the durable variables that the step changed are stored.
+Until then they are *held*, with those of all later steps of the same process, to keep the order.
 """
 
 from __future__ import annotations
@@ -27,10 +25,9 @@ Choose = Callable[[Any], Any]
 
 
 Cause: TypeAlias = tuple[str, tuple[Any, ...], int]
-"""What began a step: the kind of the event, what the process was given with it, the number of the
-message in a record.
+"""The event that a step handles: its kind, the arguments of the handler, the number of the message.
 
-It becomes an `Event` only where somebody records, or complains.
+Converted to an `Event` only for a record or an error message.
 """
 
 
@@ -66,21 +63,21 @@ def event_of(cause: Cause, local_process: LocalProcess, time: int) -> Event:
     return Event(time, local_process.me, kind, value={"stored": given[0]} if given else None)
 
 
-Told: TypeAlias = Callable[[], None] | None
-"""Who wants to know when the outputs of a step have left."""
+OnDone: TypeAlias = Callable[[], None] | None
+"""Called when the outputs of a step have left."""
 
 
 class HeldStep(NamedTuple):
-    """A step whose outputs wait for a batch of the stable memory."""
+    """A step whose outputs wait for a batch to be stored."""
 
     batch: int
     cause: Cause
     outputs: list[Effect]
-    told: Told
+    on_done: OnDone
 
 
 class LocalProcess:
-    """One process of an instance."""
+    """A process of an instance that runs on this node."""
 
     __slots__ = (
         "deferred_requests",
@@ -102,7 +99,7 @@ class LocalProcess:
         stack = service.stacks[me]
         self.instance = instance
         self.me = me
-        self.key = f"{service.name}/{me}/{instance.name}"  # in the stable memory
+        self.key = f"{service.name}/{me}/{instance.name}"  # in stable memory
         self.peers = service.system.topology.neighbours[me]
         self.pure = PureNode(stack, me, self.peers, choose)
         self.paths = [part.path for part in stack.parts]
@@ -110,12 +107,11 @@ class LocalProcess:
         self.stable = service.stable[me]
         self.stored: tuple[Any, ...] = self.stable.taken(self.pure.parts)
         self.held: deque[HeldStep] = deque()
-        self.deferred_requests: list[tuple[str, tuple[Any, ...], Told]] | None = (
-            None  # while it is down: what was asked of it (messages are lost)
-        )
-        self.timers: dict[tuple[int, Timer], Alarm] = {}  # those that are set, by port and timer
+        # None while the process is up; while it is down requests are deferred, messages are lost
+        self.deferred_requests: list[tuple[str, tuple[Any, ...], OnDone]] | None = None
+        self.timers: dict[tuple[int, Timer], Alarm] = {}  # set timers, by port and timer
 
-    def is_as_at_first(self) -> bool:
+    def is_initial(self) -> bool:
         return (
             not self.held
             and not self.timers
@@ -125,6 +121,8 @@ class LocalProcess:
 
 
 class Instance:
+    """The local processes of one instance, and the listeners to their indications."""
+
     __slots__ = (
         "after_delivery",
         "failed",
@@ -146,20 +144,20 @@ class Instance:
         self.title = f"{service.name}/{name}"
         self.listeners: list[Listener] = []
         self.after_delivery: Callable[[], None] | None = None  # called after every message
-        self.failed: str | None = None  # why it does nothing any more
-        self.is_used = True  # something has happened here since somebody last looked
+        self.failed: str | None = None  # why it has stopped
+        self.is_used = True  # since the last sweep
         self.processes = {me: LocalProcess(self, me, choose) for me in service.at(node)}
 
     def can_be_forgotten(self) -> bool:
-        """Whether nobody could tell the difference."""
+        """Return whether the instance is indistinguishable from one that does not exist."""
         if not self.service.is_silent or self.listeners or self.failed is not None:
             return False
-        return all(local_process.is_as_at_first() for local_process in self.processes.values())
+        return all(local_process.is_initial() for local_process in self.processes.values())
 
 
 @cache
 def _arguments(cls: type[Process], request: str) -> tuple[int, int] | None:
-    """How many arguments a request takes, at least and at most; None if there is no such request."""
+    """Return the least and the largest number of arguments; None if there is no such request."""
     if request not in cls.__behaviour__.requests:
         return None
     parameters = list(inspect.signature(getattr(cls, request)).parameters.values())[1:]
@@ -172,8 +170,8 @@ def _arguments(cls: type[Process], request: str) -> tuple[int, int] | None:
 
 
 def check_request(cls: type[Process], request: str, given: int) -> None:
-    """A mistake of the caller must not look like one of the algorithm, which would stop the
-    instance.
+    """Raise for a mistake of the caller, which would otherwise look like one of the algorithm and
+    stop the instance.
     """
     takes = _arguments(cls, request)
     if takes is None:

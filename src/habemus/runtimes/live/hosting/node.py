@@ -1,31 +1,30 @@
-"""A node: one operating system process that takes part in a cluster.
+"""A node: one operating system process of a cluster.
 
-It hosts instances of the cluster's services, made on first use: by a request of a local client, or
-by a message or notice of a peer. It carries events to them (a message, a request; timers see to
-themselves) and lets `Steps` carry out what they lead to.
+It hosts instances of the cluster's services.  They are created on first use, by a request of a
+local client or by a frame of a peer.  The node passes events to them; `Steps` carries out their
+effects.
 
-Before a message reaches a process it has been checked: its sender lives on the node at the other
-end of the connection, its receiver lives here, its fields have their declared shapes.  Whoever
-sends anything else loses the connection.
+Every message is checked before it reaches a process: its sender runs on the node at the other end
+of the connection, its receiver runs here, its fields have their declared shapes.  Any other frame
+closes the connection.
 
-A disk that fails stops the node: nothing that is held leaves, and `failure` says why.
+A disk error stops the node: held outputs never leave, and `failure` has the reason.
 
-After a restart, what was durable is back: each process that had stored something is restored and
-told to recover.  An instance without durable variables is gone, as its card says it must not be,
-and is made anew when somebody next mentions it.
+After a restart, each process that had stored durable variables is restored and recovers.  Volatile
+state is lost; the cards of algorithms without durable variables exclude such restarts.
 
-A node that ends in good order sends its waiting clients to other nodes and lets those that hold a
-lock work on for a grace.  It resigns where it leads by an election that has a request `resign`, and
-only then ends.  A node whose service has no leader, or that reaches no majority of the nodes of
-such a service, sends the clients that wait for it to other nodes as well.
+A clean shutdown refuses waiting clients, so that they use other nodes, and waits for a grace period
+for clients that hold a lock.  Where the node leads by an election with a request `resign`, it
+resigns.  A node whose service has no leader, or that reaches no majority of the nodes of such a
+service, refuses waiting clients as well.
 
-A process that recovers says that its stay is over.  But what a client did in that stay may still go
-on: `habemus lock` needs a moment to end its command when the node has gone.  So the participant of
-a lock stays down until nobody whom it let in can still be inside, unless the node has ended in good
-order when nobody was.
+A process that recovers indicates that its lease has ended.  But its client may still be at work:
+`habemus lock` needs a moment to stop its command when the node crashes.  So the participant of a
+lock stays down until no client of the earlier life can be at work, unless the node was shut down
+when no client held a lock.
 
-A node with stable memory takes part when every other node knows it by that memory (`membership`).
-Until then its processes are down: requests and messages wait.
+A node with stable memory takes part when every other node knows the identity of that memory
+(`membership`).  Until then its processes are down, and requests and messages wait.
 """
 
 from __future__ import annotations
@@ -78,22 +77,22 @@ log = logging.getLogger("habemus.live")
 SWEEP_AT_ONCE = 200
 SWEEP_PAUSE_US = 20_000
 CLOSING_SECONDS = 5.0
-LOOK_US = 500_000
+CHECK_SERVICES_US = 500_000
 """How often a node checks whether its services have a leader and a majority."""
-PATIENT_LOOKS = 4
-"""So many checks in a row have to fail before clients are sent to other nodes."""
+FAILED_CHECKS = 4
+"""Failed checks in a row after which clients are sent to other nodes."""
 RESIGNATION_SECONDS = 1.0
-"""How long a leader that ends waits for its successor."""
+"""How long a leader that shuts down waits for its successor."""
 HANDOVER_SECONDS = 0.2
-"""And how long it then stays to answer what the successor asks about each lock."""
+"""How long it then stays up to answer the inquiries of the successor."""
 MOST_EARLY = 10_000
 JOIN_US = 50_000
 RECALL_US = 500_000
-"""A question that was not answered for so long is asked again."""
+"""Time after which an unanswered state query is repeated."""
 JOIN_PATIENCE_US = 10_000_000
-"""A node that does not take part for so long says why, and sends its clients to other nodes."""
-LOOK_AFTER_MEMORY_US = 1_000_000
-"""How often a node that stores nothing looks whether its stable memory is still in its place."""
+"""Time after which a node that does not take part logs why, and sends clients to other nodes."""
+CHECK_MEMORY_US = 1_000_000
+"""How often a node checks that the file of its stable memory is still there."""
 
 
 class Node:
@@ -110,41 +109,37 @@ class Node:
         """Digest of what the nodes of a cluster have to agree on."""
         self.counts: Counter[str] = Counter()
         self.address = settings.bind
-        self.failure: asyncio.Future[None]  # ends with the reason if the node has to stop
+        self.failure: asyncio.Future[None]  # set if the node has to stop
         self._index = {service.name: index for index, service in enumerate(self.services)}
         self._draw = random_source(settings.seed)
         self._instances: dict[tuple[int, str], Instance] = {}
         self._sources = self._listeners_of_sources()
-        self._news: dict[int, Timer] = {}  # the latest for all instances of a service that is fed
+        self._news: dict[int, Timer] = {}  # latest of each service with a feed
         self._unswept: list[tuple[int, str]] = []
         self._leaders: dict[tuple[str, str], tuple[ProcessId | None, int]] = {}
         self._suspects: dict[str, set[ProcessId]] = {}
         self._memory: StableMemory | None = None
         self._recollection: StateRecovery | None = None
-        self._has_said_why = False  # that it does not take part yet
-        self._early: deque[tuple[int, Frame]] = deque(
-            maxlen=MOST_EARLY
-        )  # messages that came before it took part
+        self._has_logged_why = False  # it does not take part yet
+        # messages that arrived before this node took part
+        self._early: deque[tuple[int, Frame]] = deque(maxlen=MOST_EARLY)
         self._recorder: NodeRecorder | None = None
-        self._failed_looks: Counter[int] = (
-            Counter()
-        )  # how often in a row a service had no leader or no majority
+        # consecutive checks in which a service had no leader or no majority
+        self._failed_checks: Counter[int] = Counter()
         self._is_ending = False
         self._is_hurried = False
         self._stopped = False
 
-    # Beginning and end.
+    # Start and stop.
 
     async def start(self, listening: socket.socket | None = None) -> None:
-        """Comes up: takes its address, reads the stable memory, lets what was there recover, and
-        begins to talk.
-        """
+        """Bind the address, read stable memory, recover the processes, and begin to serve."""
         settings = self.settings
         is_protected = settings.tls is not None and settings.secret is not None
         if not (is_protected or settings.insecure or is_loopback(settings.bind.host)):
             raise ValueError(
-                f"{settings.bind} can be reached by other machines, and there are no certificates"
-                " or no secret"
+                f"{settings.bind} can be reached by other machines without certificates and secret;"
+                " give both, bind to 127.0.0.1, or set insecure"
             )
         loop = asyncio.get_running_loop()
         self.failure = loop.create_future()
@@ -201,24 +196,24 @@ class Node:
             raise
         await self._network.serve()
         self._timers.set(settings.idle_us, self._sweep)
-        self._timers.set(LOOK_US, self._look_around)
+        self._timers.set(CHECK_SERVICES_US, self._check_services)
         if self._memory is not None:
-            self._look_after(self._memory)
+            self._check_memory(self._memory)
             self._join(self._memory, 0)
 
     def _opened_memory(self) -> StableMemory | None:
         settings = self.settings
         if settings.replace and not (settings.folder and settings.peers):
             raise ValueError(
-                "--replace: there is no stable memory, or no other node, from which this one could"
-                " learn what it has forgotten"
+                "--replace: this node has no stable memory, or there is no other node to recover"
+                " from; start it without --replace"
             )
         hindrance = irreplaceable(self.services, self.me) if settings.replace else ""
         if hindrance:
             raise ValueError(
-                f"the algorithm of {hindrance} has no way back for a node that has lost its memory:"
-                " end all nodes, empty all data folders and begin anew; who holds what, and all"
-                " tokens, are then forgotten"
+                f"--replace: the algorithm of service {hindrance} cannot recover a node that has"
+                " lost its memory; stop all nodes, empty all data folders and start the cluster"
+                " anew; all locks and tokens are then lost"
             )
         if settings.folder is None:
             return None
@@ -227,19 +222,19 @@ class Node:
         )
 
     def _join(self, memory: StableMemory, waited_us: int) -> None:
-        """Take part as soon as every other node knows this one by its memory, and has told what it
-        knows where that is needed.
+        """Take part as soon as every other node knows the memory of this one, and, if it replaces a
+        lost one, has sent its state.
         """
         membership = self._membership
         if membership.is_complete or self.failure.done():
             return
         if waited_us >= JOIN_PATIENCE_US:
             waited_us = 0
-            self._has_said_why = True
+            self._has_logged_why = True
             who = ", ".join(map(str, sorted(membership.missing))) or "others"
             log.warning(
-                "node %d does not take part yet: its memory is new, and it still has to hear from"
-                " node %s",
+                "node %d does not take part yet: its memory is new and not known to node %s; start"
+                " the missing nodes",
                 self.me,
                 who,
             )
@@ -260,7 +255,7 @@ class Node:
             self._fail(
                 reason
                 if isinstance(reason, StorageFailed)
-                else StorageFailed(f"what other nodes remember makes no sense: {reason}")
+                else StorageFailed(f"invalid state received from other nodes: {reason}")
             )
             return
         membership.is_complete = True
@@ -269,9 +264,7 @@ class Node:
         self._take_part()
 
     def _take_part(self) -> None:
-        """Let all processes come up: those with something in stable memory recover, the others
-        start.
-        """
+        """Start all processes; those with entries in stable memory recover."""
         mentioned = list(self._instances.values())  # before this node took part
         found = set() if self._memory is None else self._recover_all(self._memory)
         for instance in mentioned:
@@ -284,10 +277,9 @@ class Node:
             self._received(*self._early.popleft())
 
     async def stop(self, grace: float = 0.0) -> None:
-        """End in good order: clients move to other nodes, a successor is elected, and what is held
-        is stored and sent.
+        """Shut down: refuse clients, hand over leadership, store and send held outputs.
 
-        grace: seconds for which clients that hold a lock may go on, unless `hurry` ends it.
+        grace: seconds to wait for clients that hold a lock, unless `hurry` is called.
         """
         if self._is_ending:
             return
@@ -307,14 +299,14 @@ class Node:
             try:
                 self._memory.leave_vacant()
             except StorageFailed as reason:
-                log.warning("%s: the next start will wait for clients that are not there", reason)
+                log.warning("%s: the next start will wait although no client holds a lock", reason)
         await self._network.close()
         self._close_files()
         if not self.failure.done():
             self.failure.cancel()
 
     def hurry(self) -> None:
-        """End the grace of `stop`, and let it wait for no successor."""
+        """End the grace period of `stop`, and do not wait for a successor."""
         self._is_hurried = True
 
     async def _while(self, condition: Callable[[], bool], seconds: float) -> None:
@@ -327,10 +319,8 @@ class Node:
             await asyncio.sleep(0.01)
 
     async def _resign(self) -> None:
-        """Have a reachable peer elected in the place of this node, and stay until it has taken
-        over.
-        """
-        heirs = self.reaches()
+        """Resign in favour of a reachable peer, and stay up until it has taken over."""
+        successors = self.reaches()
         led = [
             instance
             for instance in self._instances.values()
@@ -341,10 +331,10 @@ class Node:
             for each in led
             if "resign" in type(each.processes[self.me].pure.parts[0]).__behaviour__.requests
         ]
-        if not led or not heirs or self._is_hurried or self.failure.done():
+        if not led or not successors or self._is_hurried or self.failure.done():
             return
         for instance in led:
-            self.make_request_of(instance.processes[self.me], "resign", (heirs[0],))
+            self.make_request_of(instance.processes[self.me], "resign", (successors[0],))
         await self._while(
             lambda: any(self._leader_of(instance) in (None, self.me) for instance in led),
             RESIGNATION_SECONDS,
@@ -357,11 +347,11 @@ class Node:
     def _leads(self, instance: Instance) -> bool:
         return self._leader_of(instance) == self.me
 
-    def _look_around(self) -> None:
-        """Close the services that cannot grant anything here for now, so that clients ask
-        elsewhere; reopen them later.
+    def _check_services(self) -> None:
+        """Close services that cannot grant locks here, so that clients use other nodes; reopen them
+        later.
         """
-        self._timers.set(LOOK_US, self._look_around)
+        self._timers.set(CHECK_SERVICES_US, self._check_services)
         if self._is_ending:
             return
         for index, service in enumerate(self.services):
@@ -369,32 +359,30 @@ class Node:
                 # only services under a shared election are known to need a leader and a majority
                 continue
             why = self._impediment(service.feed)
-            self._failed_looks[index] = self._failed_looks[index] + 1 if why else 0
+            self._failed_checks[index] = self._failed_checks[index] + 1 if why else 0
             if not why:
                 self.lock_queues.reopen(service.name)
-            elif self._failed_looks[index] >= PATIENT_LOOKS:
+            elif self._failed_checks[index] >= FAILED_CHECKS:
                 self.lock_queues.close(service.name, why)
 
     def _impediment(self, feed: Feed) -> str:
-        """Why nothing is granted here; empty if nothing is in the way."""
+        """Return why no lock can be granted here; empty if locks can."""
         if not self._membership.is_complete:
-            return f"node {self.me} does not take part yet" if self._has_said_why else ""
+            return f"node {self.me} does not take part yet" if self._has_logged_why else ""
         reached, size = len(self.reaches()) + 1, len(self.settings.peers) + 1
         if 2 * reached <= size:
-            return f"node {self.me} reaches {reached - 1} of {size - 1} peers, which is no majority"
+            return f"node {self.me} reaches {reached - 1} of {size - 1} peers: no majority"
         leader, _ = self._leaders.get((feed.service, feed.instance), (None, 0))
-        return f"node {self.me} knows of no leader" if leader is None else ""
+        return f"node {self.me} knows no leader" if leader is None else ""
 
     def _is_vacant(self) -> bool:
-        """Whether nobody is inside, neither by a grant of this life nor, perhaps, by one of the
-        life before.
-        """
+        """Return whether no client holds a lock, neither of this life nor of the one before."""
         down = (
             local_process.deferred_requests is not None
             for instance in self._instances.values()
             for local_process in instance.processes.values()
         )
-        if not any(map(_parting_us, self.services)) or any(down):
+        if not any(map(_shutdown_grace_us, self.services)) or any(down):
             return False
         return (
             self._steps.is_idle and not self.failure.done() and not self.lock_queues.has_holders()
@@ -410,51 +398,51 @@ class Node:
         if not self.failure.done():
             self.failure.set_exception(reason)
 
-    def _look_after(self, memory: StableMemory) -> None:
+    def _check_memory(self, memory: StableMemory) -> None:
         try:
             memory.check_place()
         except StorageFailed as reason:
             self._fail(reason)
         else:
-            self._timers.set(LOOK_AFTER_MEMORY_US, partial(self._look_after, memory))
+            self._timers.set(CHECK_MEMORY_US, partial(self._check_memory, memory))
 
     def _failed(self, instance: Instance) -> None:
         self.lock_queues.give_up(
             instance.service.name, instance.name, f"{instance.title} has stopped: {instance.failed}"
         )
 
-    # For those above.
+    # For clients and embedding applications.
 
     def open(self, service: str, name: str) -> Instance:
-        """The instance, made if there was none."""
+        """Return the instance; create it if necessary."""
         self._check_is_up()
         index = self._index.get(service)
         if index is None:
-            raise LookupError(f"there is no service {service}; there are {', '.join(self._index)}")
+            raise LookupError(f"no service {service!r}; this cluster has {', '.join(self._index)}")
         found = self._instances.get((index, name))
         if found is not None:
             return found
         check_name(name)
         return self._made(index, name)
 
-    def ask(
+    def make_request(
         self,
         service: str,
         name: str,
         request: str,
         *arguments: Any,
-        told: Callable[[], None] | None = None,
+        on_done: Callable[[], None] | None = None,
     ) -> None:
-        """Makes a request of the local participant.  `told` is called when what it leads to at once
-        has been stored and sent.
+        """Make a request of the local participant.  Call `on_done` when the outputs of its step are
+        stored and sent.
         """
         local_process = self.participant(service, name)
         check_request(type(local_process.pure.parts[0]), request, len(arguments))
-        self.make_request_of(local_process, request, arguments, told)
+        self.make_request_of(local_process, request, arguments, on_done)
 
     def participant(self, service: str, name: str) -> LocalProcess:
-        """That of this node in an instance, which stays the same for as long as somebody listens to
-        it.
+        """Return this node's process of an instance.  It stays valid while the instance has a
+        listener.
         """
         return self.open(service, name).processes[self.me]
 
@@ -463,11 +451,11 @@ class Node:
         local_process: LocalProcess,
         request: str,
         arguments: tuple[Any, ...] = (),
-        told: Callable[[], None] | None = None,
+        on_done: Callable[[], None] | None = None,
     ) -> None:
-        """Makes a request that the participant is known to have."""
+        """Make a request that the participant is known to have."""
         self._check_is_up()
-        self._steps.request(local_process, request, arguments, told)
+        self._steps.request(local_process, request, arguments, on_done)
         instance = local_process.instance
         if instance.failed is not None:
             raise InstanceFailed(f"{instance.title} has stopped: {instance.failed}")
@@ -477,9 +465,9 @@ class Node:
             raise NodeStopped(f"node {self.me} has stopped")
 
     async def request(self, service: str, name: str, request: str, *arguments: Any) -> None:
-        """The same, and returns when it has been stored and sent."""
+        """Make a request, and return when its outputs have been stored and sent."""
         done = asyncio.get_running_loop().create_future()
-        self.ask(service, name, request, *arguments, told=partial(_finish, done))
+        self.make_request(service, name, request, *arguments, on_done=partial(_finish, done))
         if not done.done():
             await asyncio.wait((done, self.failure), return_when=asyncio.FIRST_COMPLETED)
         if not done.done():
@@ -487,16 +475,16 @@ class Node:
             raise NodeStopped(f"node {self.me} has stopped{f': {reason}' if reason else ''}")
 
     def subscribe(self, service: str, name: str, listener: Listener) -> Callable[[], None]:
-        """The listener is told every indication of the instance's processes here; call what this
-        gives to end that.
+        """Call the listener with every indication of the local processes of an instance.  Return a
+        function that ends the subscription.
         """
         instance = self.open(service, name)
         instance.listeners.append(listener)
         return partial(instance.listeners.remove, listener)
 
     def left_us(self, local_process: LocalProcess) -> int | None:
-        """How long what a process of a mutex holds is good for, if it is not renewed; None where it
-        does not run out.
+        """Time until the grant of a mutex process expires if it is not renewed; None if it does not
+        expire.
         """
         timer = cast(Mutex, local_process.pure.parts[0]).runs_out()
         if timer is None:
@@ -505,41 +493,40 @@ class Node:
         return 0 if alarm is None else self._timers.left(alarm)
 
     def is_recorded(self, service: str, name: str) -> bool:
-        """Whether what happens to this instance is written down."""
+        """Return whether the events of this instance are recorded."""
         return self._recorder is not None and (self._index[service], name) in self._instances
 
     def send(self, peer: int, frame: Frame) -> None:
         self._network.send(peer, encoded(frame))
 
     def number_of(self, service: str) -> int:
-        """By which frames name it."""
+        """Index of the service in wire frames."""
         return self._index[service]
 
     def instances(self) -> list[Instance]:
         return list(self._instances.values())
 
     def leaders(self) -> list[tuple[str, str, ProcessId | None, int]]:
-        """Of each election: whom the local participant takes for the leader, and in which term."""
+        """Service, instance, leader and term of each election, as known to this node."""
         return [
             (service, name, leader, term)
             for (service, name), (leader, term) in sorted(self._leaders.items())
         ]
 
     def suspects(self) -> dict[str, list[ProcessId]]:
-        """Of each detector: whom it suspects."""
+        """Processes that each detector suspects."""
         return {title: sorted(suspected) for title, suspected in sorted(self._suspects.items())}
 
     def reaches(self) -> list[int]:
-        """The peers to which there is a connection now."""
+        """Return the peers to which there is a connection."""
         return self._network.reaches()
 
-    # Instances come and go.
+    # Instances.
 
     def _new(self, index: int, name: str) -> Instance:
         instance = Instance(self.services[index], index, name, self.me, self._draw.choice)
-        instance.listeners += self._sources.get(
-            (index, name), ()
-        )  # before it starts: what it says then is news as well
+        # subscribed before it starts: its first indications count too
+        instance.listeners += self._sources.get((index, name), ())
         if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
             instance.listeners.append(partial(self._note, instance))
         if not self._membership.is_complete:
@@ -548,20 +535,23 @@ class Node:
         self._instances[index, name] = instance
         return instance
 
-    def _note(self, instance: Instance, process: ProcessId, said: Indication) -> None:
-        """What those who look at this node want to see: who leads, who is suspected."""
+    def _note(self, instance: Instance, process: ProcessId, indication: Indication) -> None:
+        """Note leaders and suspected processes for `habemus status`."""
         if process != self.me:
             return
-        if isinstance(said, Leader):
-            self._leaders[instance.service.name, instance.name] = (said.process, said.term)
-        elif isinstance(said, Suspected):
-            self._suspects.setdefault(instance.title, set()).add(said.process)
-        elif isinstance(said, Restored):
-            self._suspects.setdefault(instance.title, set()).discard(said.process)
+        if isinstance(indication, Leader):
+            self._leaders[instance.service.name, instance.name] = (
+                indication.process,
+                indication.term,
+            )
+        elif isinstance(indication, Suspected):
+            self._suspects.setdefault(instance.title, set()).add(indication.process)
+        elif isinstance(indication, Restored):
+            self._suspects.setdefault(instance.title, set()).discard(indication.process)
 
     def _made(self, index: int, name: str) -> Instance:
         if len(self._instances) >= self.settings.most_instances:
-            raise TooMany(f"this node hosts {len(self._instances)} instances, as many as it may")
+            raise TooMany(f"this node hosts {len(self._instances)} instances, its limit")
         instance = self._new(index, name)
         if not instance.service.is_silent:
             notice = encoded(OpenFrame(index, name))
@@ -579,7 +569,7 @@ class Node:
             index = self._index.get(service)
             if index is None:
                 log.warning(
-                    "%s/%s is in stable memory, and there is no service %s any more: left as it is",
+                    "ignored %s/%s in stable memory: the cluster has no service %s any more",
                     service,
                     name,
                     service,
@@ -597,20 +587,20 @@ class Node:
                             local_process,
                             self._steps.restore(local_process, stored[me]),
                         )
-                    parting_us = (
-                        _parting_us(instance.service)
+                    grace_us = (
+                        _shutdown_grace_us(instance.service)
                         if me == self.me and not memory.was_vacant
                         else 0
                     )
-                    if parting_us:
+                    if grace_us:
                         local_process.deferred_requests = local_process.deferred_requests or []
-                        self._timers.set(parting_us, partial(self._come_up, local_process, begin))
+                        self._timers.set(grace_us, partial(self._come_up, local_process, begin))
                     else:
                         self._come_up(local_process, begin)
                 except (msgspec.DecodeError, ValueError) as reason:
                     raise CorruptStorage(
-                        f"what is stored of {instance.title} is not of this algorithm or these"
-                        f" options: {reason}"
+                        f"stable memory of {instance.title} does not fit its algorithm and options;"
+                        f" restore the earlier configuration ({reason})"
                     ) from None
 
         return {self._instances[key] for key in found}
@@ -623,8 +613,9 @@ class Node:
             self._steps.request(local_process, *each)
 
     def _sweep(self) -> None:
-        """Forgets what nobody has used since the last time, and what cannot be told from what never
-        was; a few at a time, so that nobody waits for it."""
+        """Drop instances that are unused since the last sweep and in their initial state.  Handle a
+        few at a time, to keep the loop responsive.
+        """
         if not self._unswept:
             self.lock_queues.sweep()
             self._unswept = list(self._instances)
@@ -642,10 +633,10 @@ class Node:
         del self._unswept[-SWEEP_AT_ONCE:]
         self._timers.set(SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
 
-    # LockStatusFrame for all instances of a service.
+    # Feeds: news for all instances of a service.
 
     def _listeners_of_sources(self) -> dict[tuple[int, str], list[Listener]]:
-        """For each instance by which others are fed, who has to hear what it says."""
+        """Return the listeners of each instance that feeds others."""
         found: dict[tuple[int, str], list[Listener]] = {}
         for index, service in enumerate(self.services):
             if service.feed is not None:
@@ -659,10 +650,10 @@ class Node:
         news = feed.news(indication) if process == self.me else None
         if news is not None:
             self._news[index] = news
-            told = [
+            affected = [
                 instance for instance in self._instances.values() if instance.service_index == index
             ]
-            self._slices.run(feed, self._tell_all(told, feed.part, news))
+            self._slices.run(feed, self._tell_all(affected, feed.part, news))
 
     def _tell_all(self, instances: list[Instance], part: str, news: Timer) -> Iterator[None]:
         for instance in instances:
@@ -676,10 +667,10 @@ class Node:
         if news is not None and instance.service.feed is not None:
             self._steps.tell(local_process, instance.service.feed.part, news)
 
-    # From the peers.
+    # Frames of peers.
 
     def _connected(self, peer: int) -> None:
-        """A notice may have been lost with a connection, so a peer hears of everything again."""
+        """Announce all instances again: earlier notices may be lost with a connection."""
         for (index, name), instance in self._instances.items():
             if not instance.service.is_silent:
                 self._network.send(peer, encoded(OpenFrame(index, name)))
@@ -692,17 +683,17 @@ class Node:
         if isinstance(frame, StatePageFrame):
             return self._recall(peer, frame)
         if not self._membership.is_complete and isinstance(frame, MessageFrame):
-            self._early.append((peer, frame))  # as if it were still under way
+            self._early.append((peer, frame))  # as if it were still in transit
             return None
         if not 0 <= frame.service < len(self.services) or not frame.instance:
-            return Refused("a frame for no instance")
+            return Refused("frame for an unknown service or an unnamed instance")
         service = self.services[frame.service]
         if isinstance(frame, MessageFrame):
             to, sender, port = frame.to, frame.sender, frame.port
             if service.home.get(sender) != peer or service.home.get(to) != self.me:
                 return Refused(
-                    f"a message from process {sender} to {to}, which node {peer} cannot send to"
-                    " this one"
+                    f"message from process {sender} to process {to}: not from node {peer} to node"
+                    f" {self.me}"
                 )
             codecs = service.codecs[to]
             if not 0 <= port < len(codecs):
@@ -728,8 +719,8 @@ class Node:
         return further if isinstance(further, Refused) else None
 
     def _mentioned(self, index: int, name: str) -> Instance | None:
-        """The instance of which a peer speaks, made if there was none; None if this node cannot
-        host any more.
+        """Return the instance that a peer names; create it if necessary.  None if the limit of
+        instances is reached.
         """
         found = self._instances.get((index, name))
         if found is not None:
@@ -741,10 +732,8 @@ class Node:
             return None
 
 
-def _parting_us(service: Service) -> int:
-    """How long those that hold locks may go on after their node has died, if it was the participant
-    of this service that let them in.
-    """
+def _shutdown_grace_us(service: Service) -> int:
+    """Time for which clients may still use locks of this service after their node crashed."""
     plan = next(iter(service.system.plans.values()))
     if not isinstance(plan, Mutex):
         return 0

@@ -1,19 +1,20 @@
-"""What a node has done, in the one event format.
+"""The record of a node: its events, in the one event format.
 
-A record is a file of JSON lines, one file for each life of a node.  Its header says which node it
-is and which processes of which services live there; every other line is an event as a trace file
-has it, with the instance that it belongs to in front:
+A record is a file of JSON lines, one file for each life of a node.  Its header names the node, and
+the processes of each service that run there.  Every other line is an event as in a trace file, with
+its instance in front:
 
-    {"habemus_record":1,"cluster":"office","node":1,"life":2,"services":{"locks":{"run":{...},"processes":[...],"labels":{...},"here":[1]}}}
-    {"on":"locks/printer","t":1343,"p":1,"e":"send","peer":2,"id":4294967297,"name":"Request","v":{"stamp":1}}
+    {"habemus_record":1,"cluster":"office","node":1,"life":2,"services":
+     {"locks":{"run":{...},"processes":[...],"labels":{...},"here":[1]}}}
+    {"on":"locks/printer","t":1343,"p":1,"e":"send","peer":2,"id":4294967297,"name":"Request",...}
 
-The number of a message is counted by its sender's node and carries the life, so sender's node and
-number identify it.  It travels with the message, so the receiver writes down the same one.  That is
-all that `traces.merge` needs to join the records of all nodes in an order that respects cause and
-effect, and to work out the vector clocks; nothing that grows with the number of nodes is ever sent.
+The number of a message is counted by the sender's node and contains its life, so node and number
+identify the message.  It is sent with the message, and the receiver records the same number.
+`traces.merge` needs nothing else to join the records of all nodes in causal order and to compute
+vector clocks; nothing that grows with the number of nodes is sent.
 
-A step is written when its outputs leave: after what it stored is stored, and before its first
-message is sent.  So what was killed in the middle has either left no trace anywhere, or stands in
+A step is recorded when its outputs leave: after its entries were stored, and before its first
+message is sent.  So a step that was cut short by a crash either had no effect on others, or is in
 the record.
 """
 
@@ -37,6 +38,8 @@ LIFE_BITS = 32
 
 
 class NodeRecorder:
+    """Writes the record of one life of a node."""
+
     def __init__(self, folder: Path, cluster: str, node: int, services: Sequence[Service]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.life = _last_life(folder, node) + 1
@@ -49,24 +52,22 @@ class NodeRecorder:
         self._write([canonical(_header(cluster, node, self.life, services))])
 
     def number(self) -> int:
-        """For the next message that is sent."""
+        """Return the number of the next message that is sent."""
         self._count += 1
         return self.life << LIFE_BITS | self._count
 
     def step(self, instance: str, events: Iterable[Event]) -> None:
-        """One step of a process, as a whole."""
+        """Write the events of one step in one write."""
         on = f'{{"on":{canonical(instance)},'
         self._write([on + event.line()[1:] for event in events])
 
     def close(self, time: int) -> None:
-        """The node ends in good order; a killed one does not say so."""
+        """Mark a clean shutdown, and close the file."""
         self._write([canonical({"end": time})])
         os.close(self._descriptor)
 
     def _write(self, lines: list[str]) -> None:
-        """A record that cannot be written ends there: it is a witness, and no lock shall fail for
-        want of a witness.
-        """
+        """Write lines.  Recording errors stop the recording, never the node."""
         if self._is_broken:
             return
         rest = memoryview(("\n".join(lines) + "\n").encode("ascii"))
@@ -75,7 +76,7 @@ class NodeRecorder:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError as reason:
             self._is_broken = True
-            log.warning("%s ends here: %s", self.path, reason.strerror)
+            log.warning("recording to %s stopped: %s; the node goes on", self.path, reason.strerror)
 
 
 def _last_life(folder: Path, node: int) -> int:

@@ -1,17 +1,17 @@
-"""A service: one kind of instances that a cluster offers, and where its processes live.
+"""A service: a kind of instance that a cluster offers, and the nodes on which its processes run.
 
-A system has as many participants as the cluster has nodes, and participant k lives on node k.  Some
-systems have more processes (a coordinator, voters); these are dealt out to the nodes in turn.  So a
-node may host several processes of one instance, and what they say to each other never leaves it.
+A system has as many participants as the cluster has nodes, and participant k runs on node k.  Some
+systems have more processes (a coordinator, voters), which are assigned to the nodes round-robin.
+So a node may host several processes of one instance, and messages between them stay on the node.
 
-Every instance of a service is its own copy of the system: "locks/printer" and "locks/scanner" know
-nothing of each other.
+Every instance of a service is its own copy of the system: "locks/printer" and "locks/scanner" are
+independent.
 
-A service is *silent* if nothing happens when its processes start: no message, no timer, no change
-of state.  Then an instance that is back in its initial state cannot be told from one that was never
-there, so it can be forgotten and made again by the first message.  An instance of any other service
-(somebody has to make the token, the detectors begin to beat) must be started everywhere once and
-stays: nodes tell each other that it exists, and it is never forgotten.
+A service is *silent* if its processes do nothing when they start: no message, no timer, no change
+of state.  Then an instance in its initial state is indistinguishable from one that does not exist,
+so it can be dropped, and created again by the first message.  An instance of any other service (one
+process creates the token, detectors send heartbeats) must start on every node and is never dropped:
+nodes announce it to each other.
 """
 
 from __future__ import annotations
@@ -32,21 +32,23 @@ from habemus.runtimes.live.peers.codec import PortCodec, codecs_of
 
 
 class Feed(NamedTuple):
-    """What one instance of another service says on a node is news for one part of every instance of
-    this service there.
+    """Indications of one instance of another service are passed to a part of every instance of this
+    service on the same node.
 
-    So many instances share what would otherwise be a component of each of them: a thousand locks,
-    one election.  The part is told by a timer that expires with the news, which is an event like
-    any other, in traces too.
+    So many instances share what would otherwise be a component of each: a thousand locks, one
+    election.  The part receives a timer that carries the indication: an event like any other, in
+    traces too.
     """
 
     service: str
     instance: str
-    part: str  # its path in the instances that are told
+    part: str  # path of the part
     news: Callable[[Indication], Timer | None]
 
 
 class Service:
+    """A system, the node of each of its processes, and the codecs of their messages."""
+
     def __init__(
         self,
         name: str,
@@ -57,11 +59,11 @@ class Service:
     ) -> None:
         self.name = name
         self.system = system
-        self.run = dict(run or {})  # what identifies it in traces; nothing here looks into it
+        self.run = dict(run or {})  # identifies it in traces
         self.feed = feed
         self.nodes = tuple(sorted(nodes))
         self.home = _homes(system, self.nodes)
-        made: dict[int, tuple[Stack, list[PortCodec], Stable]] = {}  # one plan, one stack
+        made: dict[int, tuple[Stack, list[PortCodec], Stable]] = {}  # one stack per plan
         for plan in system.plans.values():
             if id(plan) not in made:
                 stack = Stack(plan)
@@ -77,7 +79,7 @@ class Service:
         }
 
     def at(self, node: int) -> list[ProcessId]:
-        """The processes that live on a node."""
+        """Return the processes that run on a node."""
         return [process for process in self.system.topology.processes if self.home[process] == node]
 
     @cached_property
@@ -92,7 +94,7 @@ class Service:
         return not fresh.start() and fresh.capture() == stack.initial
 
     def described(self) -> list[Any]:
-        """What two nodes must agree on to understand each other, as plain values."""
+        """Return what two nodes must agree on, as plain values."""
         neighbours = [
             [process, list(others)]
             for process, others in sorted(self.system.topology.neighbours.items())
@@ -120,6 +122,6 @@ def _homes(system: System, nodes: Sequence[int]) -> dict[ProcessId, int]:
 
 
 def fingerprint(services: Sequence[Service], recording: bool) -> bytes:
-    """Equal on two nodes exactly if they would understand each other."""
+    """Return a digest that is equal on two nodes exactly if they agree on all services."""
     described = [service.described() for service in services]
     return hashlib.sha256(msgspec.msgpack.encode([described, recording])).digest()

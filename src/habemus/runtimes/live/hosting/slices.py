@@ -1,9 +1,9 @@
-"""Long work in short slices, so that no client or peer keeps the event loop from the others.
+"""Long work in short time slices, so that no client or peer blocks the event loop.
 
-Work is an iterator that yields after each small piece: a line that was read, a lock that was asked
-for.  It runs until a slice of time is used up; the rest waits for the next turn of the loop.
-Waiting work takes turns by owner (a connection, a session), one slice in each turn of the loop, and
-the work of one owner is done in the order in which it came.
+Work is an iterator that yields after each small piece: a line, a frame, a lock.  It runs until its
+time slice is used up; the rest continues in the next turn of the loop.  Waiting work is scheduled
+round-robin by owner (a connection, a session), one slice per turn of the loop.  The work of one
+owner keeps its order.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ Work: TypeAlias = Iterator[None]
 
 
 class TimeSlicer:
+    """Schedules the work of all owners on one event loop."""
+
     def __init__(
         self, loop: asyncio.AbstractEventLoop, turn: Turn, clock: Callable[[], int] = now_us
     ) -> None:
@@ -27,12 +29,12 @@ class TimeSlicer:
         self._turn = turn
         self._clock = clock
         self._waiting: dict[object, deque[Work]] = {}
-        self._owners: deque[object] = deque()  # those of the waiting work, whose turn it is first
+        self._owners: deque[object] = deque()  # of waiting work, next first
         self._is_scheduled = False
 
     def run(self, owner: object, work: Work) -> bool:
-        """Do the work: a first slice now, unless the owner has work that waits.  Return whether all
-        of it is done.
+        """Run the first slice now, unless earlier work of the owner waits.  Return whether all work
+        is done.
         """
         waiting = self._waiting.get(owner)
         if waiting is not None:
@@ -44,12 +46,12 @@ class TimeSlicer:
         if waiting is None:
             waiting = self._waiting[owner] = deque()
             self._owners.append(owner)
-        waiting.appendleft(work)  # before what it has itself led to
+        waiting.appendleft(work)  # before work that it has itself added
         self._schedule()
         return False
 
     def _is_done(self, work: Work) -> bool:
-        """Do a slice of the work.  Return whether nothing is left of it."""
+        """Run one slice of the work.  Return whether all of it is done."""
         is_outermost = not self._turn.is_open
         until_us = self._clock() + SLICE_US
         if is_outermost:

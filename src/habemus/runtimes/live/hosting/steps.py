@@ -1,15 +1,16 @@
-"""The steps of the processes on a node, and what leaves them.
+"""The steps of the processes on a node, and their outputs.
 
-1. The pure process makes its step and gives a list of effects.  Timers are set at once.
-2. If there is stable memory and durable variables have changed, they join the batch that is stored next, and the outputs of the step
-   are held, together with those of all later steps of the same process, so that nothing overtakes.
-3. When the batch is stored, or at once if nothing durable changed, the outputs leave: the step is recorded, then its messages go to the
-   connections, or to a queue if their receiver lives on this node, then its indications to the listeners.
+1. The pure process makes its step and returns effects.  Timers are set at once.
+2. If there is stable memory and durable variables have changed, they join the next batch, and the
+   outputs of the step are held, with those of all later steps of the same process.
+3. When the batch is stored, or at once if nothing durable changed, the outputs leave: the step is
+   recorded, its messages go to the connections, or to a queue for receivers on this node, and its
+   indications to the listeners.
 
-A listener may make requests; what they lead to comes after the outputs of the present step.
+A listener may make requests; their effects follow the outputs of the present step.
 
-A handler that raises stops its own instance, whose state cannot be trusted any more; the others go
-on.
+A handler that raises stops its own instance, whose state cannot be trusted any more.  Other
+instances go on.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from habemus.runtimes.live.hosting.instance import (
     HeldStep,
     Instance,
     LocalProcess,
-    Told,
+    OnDone,
     event_of,
 )
 from habemus.runtimes.live.hosting.record import NodeRecorder
@@ -47,15 +48,17 @@ from habemus.runtimes.live.storage.log import StableMemory, StorageFailed
 log = logging.getLogger("habemus.live")
 
 UNNUMBERED: Iterator[int] = repeat(0)
-"""The numbers of messages that nobody records."""
+"""Message numbers where nothing is recorded."""
 
 
 class Steps:
+    """Makes the steps of all local processes, and carries out their effects."""
+
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         timers: Timers,
-        memory: StableMemory | None,  # None: what is durable lasts as long as the process
+        memory: StableMemory | None,  # None: durable variables last as long as the node
         recorder: NodeRecorder | None,
         send: Callable[[int, bytes], None],
         failed: Callable[[StorageFailed], None],
@@ -74,12 +77,10 @@ class Steps:
             if memory is None
             else GroupCommit(loop, self._turn, memory, self._stored, failed, counts)
         )
-        self._waiting: defaultdict[int, list[LocalProcess]] = defaultdict(
-            list
-        )  # who has outputs held, by batch
-        self._local: deque[tuple[LocalProcess, ProcessId, int, Message, int]] = (
-            deque()
-        )  # messages that stay on this node
+        # processes with held outputs, by batch
+        self._waiting: defaultdict[int, list[LocalProcess]] = defaultdict(list)
+        # messages between processes of this node
+        self._local: deque[tuple[LocalProcess, ProcessId, int, Message, int]] = deque()
         self._delivering = False
         self._closed = False
 
@@ -95,14 +96,15 @@ class Steps:
     # Events.
 
     def start(self, local_process: LocalProcess) -> None:
-        # An entry says that the process has started, even if what it keeps is still as at first.
+        # The entry marks the process as started, even if its durable variables are initial.
         self._step(
             local_process, local_process.pure.start, ("start", (), 0), stores=local_process.keeps
         )
 
     def restore(self, local_process: LocalProcess, stored: bytes) -> Any:
-        """Gives a process what it had stored; `Malformed` or `DecodeError` if it cannot have stored
-        that.
+        """Restore the durable variables of a process.
+
+        Raise `Malformed` or `DecodeError` if they do not fit its class.
         """
         plain = msgspec.msgpack.decode(stored)
         local_process.pure.restore(local_process.stable.state(plain))
@@ -110,20 +112,24 @@ class Steps:
         return plain
 
     def recover(self, local_process: LocalProcess, plain: Any) -> None:
-        """Brings a process back with what was restored."""
+        """Make a process recover with its restored variables."""
         self._step(local_process, lambda _: local_process.pure.recover(), ("recover", (plain,), 0))
 
     def request(
-        self, local_process: LocalProcess, request: str, arguments: tuple[object, ...], told: Told
+        self,
+        local_process: LocalProcess,
+        request: str,
+        arguments: tuple[object, ...],
+        on_done: OnDone,
     ) -> None:
         if local_process.deferred_requests is not None:
-            local_process.deferred_requests.append((request, arguments, told))
+            local_process.deferred_requests.append((request, arguments, on_done))
         else:
             self._step(
                 local_process,
                 local_process.pure.request,
                 ("request", (request, *arguments), 0),
-                told,
+                on_done,
             )
 
     def deliver(
@@ -139,7 +145,7 @@ class Steps:
         )
 
     def tell(self, local_process: LocalProcess, part: str, news: Timer) -> None:
-        """A timer expires that nobody set: news from outside the instance."""
+        """Expire a timer that carries news from outside the instance (`Feed`)."""
         self._expire(local_process, (local_process.paths.index(part), news))
 
     def _expire(self, local_process: LocalProcess, expired: tuple[int, Timer]) -> None:
@@ -162,7 +168,7 @@ class Steps:
         local_process: LocalProcess,
         act: Callable[..., list[Effect]],
         cause: Cause,
-        told: Told = None,
+        on_done: OnDone = None,
         stores: bool = False,
     ) -> None:
         instance = local_process.instance
@@ -190,7 +196,7 @@ class Steps:
                 else:
                     if isinstance(effect, Send) and effect.to not in instance.service.home:
                         raise MistakeInAlgorithm(  # noqa: TRY301
-                            f"{effect.message!r} is sent to {effect.to}, which is no process"
+                            f"sends {effect.message!r} to {effect.to!r}, which is not a process"
                         )
                     outputs.append(effect)
         except (Exception, SystemExit) as reason:
@@ -198,16 +204,18 @@ class Steps:
             return
         if commit is not None and entry is not None:
             batch = commit.add((local_process.key, entry))
-            local_process.held.append(HeldStep(batch, cause, outputs, told))
+            local_process.held.append(HeldStep(batch, cause, outputs, on_done))
             self._waiting[batch].append(local_process)
         elif local_process.held:
-            local_process.held.append(HeldStep(local_process.held[-1].batch, cause, outputs, told))
+            local_process.held.append(
+                HeldStep(local_process.held[-1].batch, cause, outputs, on_done)
+            )
         else:
-            self._release(local_process, cause, outputs, told)
+            self._release(local_process, cause, outputs, on_done)
 
     @staticmethod
     def _changed(local_process: LocalProcess, stores: bool) -> bytes | None:
-        """What is to be stored, if the step has changed it."""
+        """Return the entry to store, if the step has changed durable variables."""
         now = local_process.stable.taken(local_process.pure.parts)
         if now == local_process.stored and not stores:
             return None
@@ -229,7 +237,7 @@ class Steps:
         instance.failed = f"{type(reason).__name__}: {reason}"
         self._counts["failed instances"] += 1
         log.error(
-            "%s has stopped, on %s %s",
+            "%s has stopped: its handler of %s %s raised",
             instance.title,
             event.kind,
             event.described(),
@@ -244,13 +252,13 @@ class Steps:
     def _stored(self, batch: int) -> None:
         for local_process in self._waiting.pop(batch, ()):
             while local_process.held and local_process.held[0].batch <= batch:
-                _, cause, outputs, told = local_process.held.popleft()
-                self._release(local_process, cause, outputs, told)
+                _, cause, outputs, on_done = local_process.held.popleft()
+                self._release(local_process, cause, outputs, on_done)
 
     # Outputs.
 
     def _release(
-        self, local_process: LocalProcess, cause: Cause, outputs: list[Effect], told: Told
+        self, local_process: LocalProcess, cause: Cause, outputs: list[Effect], on_done: OnDone
     ) -> None:
         numbers = (
             UNNUMBERED
@@ -266,8 +274,8 @@ class Steps:
         for effect in outputs:
             if isinstance(effect, Indicate):
                 self._indicate(local_process, effect.indication)
-        if told is not None:
-            told()
+        if on_done is not None:
+            on_done()
 
     @staticmethod
     def _indicate(local_process: LocalProcess, indication: Indication) -> None:
@@ -275,7 +283,9 @@ class Steps:
             try:
                 listener(local_process.me, indication)
             except Exception:
-                log.exception("a listener of %s raised", local_process.instance.title)
+                log.exception(
+                    "a listener to the indications of %s raised", local_process.instance.title
+                )
 
     def _send(
         self, local_process: LocalProcess, port: int, to: ProcessId, message: Message, number: int
@@ -304,7 +314,12 @@ class Steps:
             )
         except Unsendable as reason:
             self._counts["lost"] += 1
-            log.warning("%s: %s cannot be sent: %s", instance.title, type(message).__name__, reason)
+            log.warning(
+                "%s: dropped a %s that cannot be encoded: %s",
+                instance.title,
+                type(message).__name__,
+                reason,
+            )
             return
         self._send_to_node(instance.service.home[to], frame)
 
@@ -312,8 +327,8 @@ class Steps:
 def _recorded(
     recorder: NodeRecorder, local_process: LocalProcess, cause: Cause, outputs: list[Effect]
 ) -> Iterator[int]:
-    """Writes the step down as events: what began it, then its outputs in order.  Gives the numbers
-    of its messages.
+    """Record the step as events: its cause, then its outputs in order.  Return the numbers of its
+    messages.
     """
     now, me, numbers = now_us(), local_process.me, []
     events = [event_of(cause, local_process, now)]

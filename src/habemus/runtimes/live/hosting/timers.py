@@ -1,17 +1,16 @@
-"""Timers on a clock that goes on while the machine sleeps.
+"""Timers on a clock that continues while the machine is suspended.
 
-All timers of a node lie in one heap, and the event loop is asked to wake up for the first of them.
-Cancelling leaves an entry behind that is skipped when its time comes, so setting and cancelling
-cost little.
+All timers of a node are in one heap, and the event loop wakes up for the first of them.  A
+cancelled timer stays in the heap and is skipped, so setting and cancelling are cheap.
 
-A timer never fires early, though event loops round: what wakes up too soon goes back to sleep.  It
-may fire late, and after a pause of the whole process all that are overdue fire in the order in
-which they were due; if that takes long, other work of the event loop is done in between.
+A timer never fires early: event loops round, so a timer that wakes up too soon sleeps again.  It
+may fire late.  After a pause of the process, overdue timers fire in the order of their deadlines,
+with other work of the event loop in between if that takes long.
 
-An event loop waits by a clock that stops during suspend.  So it is never asked to wait for long,
-and what is overdue after a resume fires a moment later, not after the rest of its time.
+The clock of an event loop stops during suspend.  So its waits are short, and overdue timers fire a
+moment after a resume.
 
-Times are whole microseconds, as everywhere; the wall clock is never read.
+Times are whole microseconds.  The wall clock is never read.
 """
 
 from __future__ import annotations
@@ -26,27 +25,25 @@ from habemus.core.process import Span
 from habemus.runtimes.live.hosting.turn import Turn
 
 SWEEP_FROM = 1_000
-"""A heap with so many cancelled entries, if they are most of it, is cleared of these."""
+"""Number of cancelled entries from which on they are removed, if they are most of the heap."""
 
 
 SLICE_US = 5_000
-"""How long one kind of work may take before the event loop goes on to the others."""
+"""Time slice after which the event loop continues with other work."""
 
 
 def now_us() -> int:
-    """The time since the machine booted in microseconds: common to all processes of a machine, and
-    to nobody else.
-    """
+    """Microseconds since the machine booted, comparable between processes of one machine."""
     return boottime.nanoseconds() // 1_000
 
 
 def random_source(seed: int | None) -> random.Random:
-    """Where draws come from: the system, or a seed where a test wants the same ones again."""
+    """Return the system's source of random numbers, or a seeded one for tests."""
     return random.SystemRandom() if seed is None else random.Random(seed)
 
 
 class Alarm:
-    """A timer that has been set.  When it has fired, or was cancelled, there is nothing left to do."""
+    """A timer that has been set, and may have fired or been cancelled since."""
 
     __slots__ = ("action", "deadline")
 
@@ -60,6 +57,8 @@ class Alarm:
 
 
 class Timers:
+    """The heap of all timers of a node."""
+
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -71,9 +70,9 @@ class Timers:
         self._draw = draw
         self.now_us = clock
         self._turn = turn or Turn(loop)
-        self._heap: list[tuple[int, int, Alarm]] = []  # when, in which order set, which
+        self._heap: list[tuple[int, int, Alarm]] = []  # deadline, sequence
         self._sequence = 0
-        self._cancelled = 0  # of those in the heap
+        self._cancelled = 0  # entries of the heap
         self._wake: asyncio.TimerHandle | None = None
         self._wake_at = 0
         self._is_firing = False
@@ -85,7 +84,7 @@ class Timers:
         return span if isinstance(span, int) else self._draw.randint(*span)
 
     def set(self, after: Span, action: Callable[[], None]) -> Alarm:
-        """Calls the action once, after a delay from the span."""
+        """Call the action once, after a delay drawn from the span."""
         self._sequence += 1
         deadline = self.now_us() + (after if isinstance(after, int) else self.drawn(after))
         alarm = Alarm(deadline, action)
@@ -95,7 +94,7 @@ class Timers:
         return alarm
 
     def left(self, alarm: Alarm) -> int:
-        """How long it is until it fires."""
+        """Return the time until the alarm fires."""
         return max(0, alarm.deadline - self.now_us())
 
     def cancel(self, alarm: Alarm | None) -> None:
@@ -120,7 +119,7 @@ class Timers:
         self._cancelled = 0
 
     def _sleep(self) -> None:
-        """Until the first entry is due."""
+        """Sleep until the first entry is due."""
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
@@ -139,10 +138,8 @@ class Timers:
     def _fire(self) -> None:
         self._wake = None
         self._is_firing = True
-        now, last = (
-            self.now_us(),
-            self._sequence,
-        )  # what is set from now on waits for another time, even if it is due at once
+        now = self.now_us()
+        last = self._sequence  # timers set from now on wait for the next call
         self._turn.open()
         try:
             while (

@@ -1,11 +1,10 @@
-"""A turn of the event loop, and what is left for its end.
+"""A turn of the event loop, and the work that is done once at its end.
 
-Whoever is called by the loop, because bytes have come or a timer is due, opens a turn around what
-it does.  Messages that stay on this node, what has to be stored and what has to be sent gather
-meanwhile, and are seen to once when it ends: one write for each peer, one batch for the disk, and
-no further turn of the loop just to carry a message from one process to its neighbour.
+A callback of the event loop opens a turn around its work.  Messages between processes of this node,
+entries to store and frames to send are collected, and handled once when the turn closes: one write
+per peer, one batch for the disk, and no extra turn of the loop to deliver a local message.
 
-Outside of any turn the same happens with the next turn of the loop.
+Outside of a turn the same is done in the next turn of the loop.
 """
 
 from __future__ import annotations
@@ -15,14 +14,16 @@ from collections import deque
 from collections.abc import Callable
 
 ROUNDS = 50
-"""A process that always has something to say to its neighbour must not keep the loop from its other
-work.
+"""Rounds of local messages per turn, so that two processes that always answer each other do not
+block the loop.
 """
 
 Action = Callable[[], None]
 
 
 class Turn:
+    """Actions that are deferred to the end of the current turn of the event loop."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._before_end: deque[Action] = deque()
@@ -31,13 +32,13 @@ class Turn:
         self._is_scheduled = False
 
     def before_end(self, action: Action) -> None:
-        """Something that may give more to do."""
+        """Run the action before the turn ends.  It may add more actions."""
         self._before_end.append(action)
         if not self.is_open:
             self._schedule()
 
     def at_end(self, action: Action) -> None:
-        """Something for which all is better known at once."""
+        """Run the action once no action of `before_end` is left."""
         self._at_end.append(action)
         if not self.is_open:
             self._schedule()

@@ -1,20 +1,20 @@
-"""What goes over the wire, and the refusal of everything else.
+"""Encoding of frames between nodes, and the checks on everything that is received.
 
-A frame is four bytes and a body: one byte of version, three of length.  The body is MessagePack.
-So the first byte of whatever else connects to the port (a browser, a scanner, noise) gives it away,
-and nobody can announce more than the limit.
+A frame has a header of four bytes, one of version and three of length, and a body in MessagePack.
+So the first byte identifies connections that are no peers (a browser, a scanner), and no sender can
+announce more than the limit.
 
-A message travels as `MessageFrame`: to which instance, from and to which process, to which of its parts,
-the message's type as its place among those that the part handles, sorted by name, and the fields in
-the order of their declaration.  Both ends have the same tables, because the handshake compares
-their fingerprints.  What a field may hold follows from the message's declared shapes, the same that
-read trace files, so nothing is trusted for having arrived: `decode` gives a message or a `Refused`,
-and no bytes whatever make it raise, hang or take more memory than a small multiple of the limit.
+A message of an algorithm travels as `MessageFrame`: the instance, the sender, the receiver and its
+part, the index of the message type among those that the part handles (sorted by name), and the
+fields in the order of their declaration.  Both ends have the same tables, because the handshake
+compares their fingerprints.  The declared shapes of the message, which also read trace files, check
+every field.  `decode` returns a message or a `Refused`; no input makes it raise, hang or take more
+memory than a small multiple of the limit.
 
-Terms have a ceiling, because a cluster that has adopted the largest number there is can never hold
-an election again.  No cluster holds two elections in each second of its life, so a term beyond two
-for each second since 2024 was never reached; and since the ceiling rises faster than terms do, a
-cluster that was pushed up to it goes on.  A token is a term and a count of 32 bits.
+Terms have an upper bound, because a cluster that adopts the largest number can never hold another
+election.  No cluster holds two elections per second for years, so the bound is two terms per second
+since 2024.  It rises faster than terms do, so a cluster that was pushed up to it still works.  A
+token is a term and a count of 32 bits.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ VERSION = 1
 FRAME_LIMIT = 1 << 20
 """Bytes of a body."""
 HANDSHAKE_LIMIT = 1 << 10
-"""Bytes of a body from somebody who has not shown yet who it is."""
+"""Bytes of a body before the handshake is complete."""
 NAME_LIMIT = 200
 """Characters in the name of an instance."""
 
@@ -59,7 +59,7 @@ TERMS_BEGIN = 1_704_067_200
 """The beginning of 2024, in seconds since 1970."""
 TERMS_PER_SECOND = 2
 TERMS_AT_LEAST = 1_000_000
-"""Terms that are allowed whatever the clock of the machine says."""
+"""Terms that are allowed whatever the wall clock says."""
 LARGEST_COUNT = (1 << 32) - 1
 
 _HEADER = struct.Struct(">I")
@@ -67,15 +67,17 @@ HEADER_SIZE = _HEADER.size
 
 
 class Refused(NamedTuple):
-    """What came is not what may come; the reason is for the log."""
+    """Why received data is refused; for the log."""
 
     reason: str
 
 
 def check_name(name: str) -> None:
-    """`ValueError` if no instance, and so no lock, can have it."""
+    """Raise `ValueError` if it is not a valid name of an instance, and so of a lock."""
     if not 0 < len(name) <= NAME_LIMIT or not name.isprintable():
-        raise ValueError(f"a name is printable and has 1 to {NAME_LIMIT} characters")
+        raise ValueError(
+            f"name {name[:20]!r} is not valid; use 1 to {NAME_LIMIT} printable characters"
+        )
 
 
 def largest_term() -> int:
@@ -84,7 +86,7 @@ def largest_term() -> int:
 
 
 def is_beyond(token: tuple[int, int]) -> bool:
-    """Whether no cluster can have given that token."""
+    """Return whether the token is above the bound of tokens that a cluster can issue."""
     term, count = token
     return term > largest_term() or count > LARGEST_COUNT
 
@@ -94,14 +96,12 @@ def is_beyond(token: tuple[int, int]) -> bool:
 
 def framed(body: bytes) -> bytes:
     if len(body) > FRAME_LIMIT:
-        raise Unsendable(f"a frame of {len(body)} bytes; the limit is {FRAME_LIMIT}")
+        raise Unsendable(f"frame of {len(body)} bytes; the limit is {FRAME_LIMIT}")
     return _HEADER.pack(VERSION << 24 | len(body)) + body
 
 
 class Deframer:
-    """Cuts a stream of bytes into bodies.  Once it has refused something, nothing after it can be
-    understood.
-    """
+    """Splits a stream of bytes into bodies of frames, up to the first that is refused."""
 
     def __init__(self, limit: int = FRAME_LIMIT) -> None:
         self.limit = limit
@@ -109,7 +109,7 @@ class Deframer:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The bodies that are complete now; look at `refused` afterwards."""
+        """Return the bodies that are complete now; check `refused` afterwards."""
         if self.refused is not None:
             return []
         data = self._rest + data if self._rest else data
@@ -120,11 +120,11 @@ class Deframer:
             version, length = header >> 24, header & 0xFFFFFF
             if version != VERSION:
                 self.refused = Refused(
-                    f"a frame of version {version}; this node speaks version {VERSION}"
+                    f"frame of version {version}; this node speaks version {VERSION}"
                 )
                 break
             if length > self.limit:
-                self.refused = Refused(f"a frame of {length} bytes; the limit is {self.limit}")
+                self.refused = Refused(f"frame of {length} bytes; the limit is {self.limit}")
                 break
             end = start + HEADER_SIZE + length
             if end > size:
@@ -148,16 +148,12 @@ _FRAMES = msgspec.msgpack.Decoder(
     | StatePageFrame
 )
 _GREETINGS = msgspec.msgpack.Decoder(Hello | Challenge | Proof | Welcome | Rejection)
-_MALFORMED = (
-    msgspec.DecodeError,
-    ValueError,
-    RecursionError,
-    OverflowError,
-)  # text that is no UTF-8 is a ValueError
+# invalid UTF-8 is a ValueError
+_MALFORMED = (msgspec.DecodeError, ValueError, RecursionError, OverflowError)
 
 
 def encoded(frame: Frame | Greeting) -> bytes:
-    """The frame, ready to be sent."""
+    """Return the bytes of the frame."""
     try:
         body = _ENCODER.encode(frame)
     except (OverflowError, RecursionError, TypeError) as reason:
@@ -169,15 +165,15 @@ def frame_of(body: bytes) -> Frame | Refused:
     try:
         frame: Frame = _FRAMES.decode(body)
     except _MALFORMED as reason:
-        return Refused(f"a frame that is none: {reason}")
+        return Refused(f"malformed frame: {reason}")
     if len(frame.instance) > NAME_LIMIT or not frame.instance.isprintable():
-        return Refused(f"an instance's name is printable and has at most {NAME_LIMIT} characters")
+        return Refused(f"name of an instance is not printable or exceeds {NAME_LIMIT} characters")
     if (
         isinstance(frame, LockStatusFrame)
         and frame.token is not None
         and is_beyond((frame.token >> 32, 0))
     ):
-        return Refused(f"a token that no cluster can have given: {frame.token}")
+        return Refused(f"token {frame.token} exceeds the bound of its term")
     return frame
 
 
@@ -185,7 +181,7 @@ def greeting_of(body: bytes) -> Greeting | Refused:
     try:
         greeting: Greeting = _GREETINGS.decode(body)
     except _MALFORMED as reason:
-        return Refused(f"a greeting that is none: {reason}")
+        return Refused(f"malformed handshake: {reason}")
     return greeting
 
 
@@ -193,18 +189,17 @@ def greeting_of(body: bytes) -> Greeting | Refused:
 
 
 class _Kind(NamedTuple):
-    """How messages of one type are written and read."""
+    """Encoding of one message type."""
 
     cls: type[Message]
     plains: tuple[tuple[str, Callable[[Any], Any] | None], ...]
-    parses: tuple[
-        tuple[type | None, Callable[[Any, Mapping[str, type]], Any]], ...
-    ]  # what needs no parsing, and how the rest is parsed
-    bounded: tuple[str, ...]  # fields that may have terms and tokens in them
+    # for each field the type that needs no parsing, and the parser for others
+    parses: tuple[tuple[type | None, Callable[[Any, Mapping[str, type]], Any]], ...]
+    bounded: tuple[str, ...]  # fields that may contain terms and tokens
 
 
 class PortCodec:
-    """The messages that one part of a process handles."""
+    """Encoder and decoder of the messages that one part of a process handles."""
 
     def __init__(self, known: Known) -> None:
         self._known = known
@@ -213,12 +208,10 @@ class PortCodec:
         self._index = {kind.cls: index for index, kind in enumerate(self._kinds)}
 
     def encode(self, message: Message) -> tuple[int, list[Any]]:
-        """Its type and its fields."""
+        """Return the index of its type, and its fields."""
         index = self._index.get(type(message))
         if index is None:
-            raise Unsendable(
-                f"{type(message).__name__} is a message that the receiver has no handler for"
-            )
+            raise Unsendable(f"the receiver has no handler for {type(message).__name__}")
         plains = self._kinds[index].plains
         return index, [
             getattr(message, name) if plain is None else plain(getattr(message, name))
@@ -227,10 +220,10 @@ class PortCodec:
 
     def decode(self, index: int, fields: list[Any]) -> Message | Refused:
         if not 0 <= index < len(self._kinds):
-            return Refused(f"no message has the number {index} here")
+            return Refused(f"unknown message type {index}")
         cls, _, parses, bounded = self._kinds[index]
         if len(fields) != len(parses):
-            return Refused(f"{cls.__name__} has {len(parses)} fields, and {len(fields)} came")
+            return Refused(f"{cls.__name__} with {len(fields)} fields; it has {len(parses)}")
         known = self._known
         try:
             message = cls(
@@ -244,13 +237,13 @@ class PortCodec:
         for name in bounded:
             if _has_beyond(name, getattr(message, name)):
                 return Refused(
-                    f"{cls.__name__}: no cluster can have reached the {name}"
-                    f" {getattr(message, name)}"
+                    f"{cls.__name__}: {name} {getattr(message, name)} exceeds the bound of terms"
+                    " and tokens"
                 )
         return message
 
     def described(self) -> list[Any]:
-        """What both ends must agree on, as plain values."""
+        """Return what both ends must agree on, as plain values."""
         return [
             [kind.cls.__name__, [[name, shape.name] for name, shape in kind.cls.__fields__.items()]]
             for kind in self._kinds
@@ -270,9 +263,7 @@ _TERMS = ("term", "next_term")
 
 
 def _has_beyond(name: str, value: Any) -> bool:
-    """Whether a term or a token that no cluster can have reached is in the field, or in a value
-    that it holds.
-    """
+    """Return whether the field, or a value in it, has a term or token above the bound."""
     if isinstance(value, int):
         return name in _TERMS and value > largest_term()
     if name == "token" and isinstance(value, tuple) and len(value) == 2:
@@ -283,5 +274,5 @@ def _has_beyond(name: str, value: Any) -> bool:
 
 
 def codecs_of(stack: Stack) -> list[PortCodec]:
-    """Of each part of a process, by port."""
+    """Return the codec of each part of a process, by port."""
     return [PortCodec(stack.known_at(part.port)) for part in stack.parts]

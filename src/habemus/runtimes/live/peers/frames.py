@@ -1,7 +1,6 @@
-"""The bodies of frames, which nodes send to each other.
+"""The frames that nodes send to each other.
 
-(Not compiled: mypyc loses the keyword arguments of a class, and with them the tags by which these
-are told apart.)
+Not compiled: mypyc drops the keyword arguments of a class statement, and with them the tags.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import msgspec
 class MessageFrame(
     msgspec.Struct, array_like=True, tag=1, forbid_unknown_fields=True, gc=False, frozen=True
 ):
-    """A message of an instance."""
+    """A message between two processes of an instance."""
 
     service: int
     instance: str
@@ -27,14 +26,14 @@ class MessageFrame(
 
 
 class OpenFrame(msgspec.Struct, array_like=True, tag=2, forbid_unknown_fields=True, frozen=True):
-    """An instance exists: somebody has asked for it."""
+    """Announces an instance, which the receiver starts too."""
 
     service: int
     instance: str
 
 
 class WatchFrame(msgspec.Struct, array_like=True, tag=3, forbid_unknown_fields=True, frozen=True):
-    """Somebody here wants to know who holds a lock; to be said again before it is forgotten."""
+    """Subscribes the sender to the status of a lock; expires unless it is repeated."""
 
     service: int
     instance: str
@@ -43,9 +42,7 @@ class WatchFrame(msgspec.Struct, array_like=True, tag=3, forbid_unknown_fields=T
 class LockStatusFrame(
     msgspec.Struct, array_like=True, tag=4, forbid_unknown_fields=True, frozen=True
 ):
-    """How a lock stands at the node that says so.  For onlookers: nothing that an algorithm does
-    depends on it.
-    """
+    """Holder and waiters of a lock at the sender, for watchers.  No algorithm depends on it."""
 
     service: int
     instance: str
@@ -57,7 +54,7 @@ class LockStatusFrame(
 class TransferFrame(
     msgspec.Struct, array_like=True, tag=5, forbid_unknown_fields=True, frozen=True
 ):
-    """Whoever held the lock would like this client to be next."""
+    """Reserves a lock for the client to which its holder transferred it."""
 
     service: int
     instance: str
@@ -67,8 +64,9 @@ class TransferFrame(
 class StateQueryFrame(
     msgspec.Struct, array_like=True, tag=6, forbid_unknown_fields=True, frozen=True
 ):
-    """A node that has lost its memory asks what the receiver has stored, of the instances after
-    this one.
+    """Asks for the durable state of the receiver, for instances after this one.
+
+    Sent by a node that has lost its memory.
     """
 
     service: int
@@ -78,12 +76,12 @@ class StateQueryFrame(
 class StatePageFrame(
     msgspec.Struct, array_like=True, tag=7, forbid_unknown_fields=True, frozen=True
 ):
-    """A part of what the sender has stored, from the instance on after which it was asked."""
+    """One page of the durable state of the sender, for instances after the one in the query."""
 
     service: int
     instance: str
-    is_member: bool  # the sender has its own memory
-    lives: int  # how many memories the receiver has had, as far as the sender knows
+    is_member: bool  # the sender takes part itself
+    lives: int  # memories that the receiver has had, as far as the sender knows
     entries: list[tuple[int, str, int, bytes]]  # service, instance, process, its durable variables
     is_last: bool
 
@@ -100,7 +98,7 @@ Frame: TypeAlias = (
 
 
 class Hello(msgspec.Struct, array_like=True, tag=11, forbid_unknown_fields=True, frozen=True):
-    """Who dials, whom, and what it takes the cluster for."""
+    """First frame of the dialler."""
 
     protocol: int
     cluster: str
@@ -109,29 +107,31 @@ class Hello(msgspec.Struct, array_like=True, tag=11, forbid_unknown_fields=True,
     fingerprint: bytes
     nonce: bytes
     memory: bytes = b""  # identity of the dialler's stable memory
-    replaces: bool = False  # it is in the place of one that is lost
+    replaces: bool = False  # started with --replace
 
 
 class Challenge(msgspec.Struct, array_like=True, tag=12, forbid_unknown_fields=True, frozen=True):
-    """Who answers: its own nonce, and its proof that it knows the secret."""
+    """Answer to `Hello`, with the proof of the answerer."""
 
     nonce: bytes
     proof: bytes
     memory: bytes = b""  # identity of the answerer's stable memory
     replaces: bool = False
-    knows: bytes = b""  # the memory by which it knows the dialler
+    knows: bytes = b""  # identity by which it knows the dialler
 
 
 class Proof(msgspec.Struct, array_like=True, tag=13, forbid_unknown_fields=True, frozen=True):
+    """Proof of the dialler."""
+
     proof: bytes
 
 
 class Welcome(msgspec.Struct, array_like=True, tag=14, forbid_unknown_fields=True, frozen=True):
-    """From now on the dialler's messages are taken."""
+    """Accepts the dialler; messages follow."""
 
 
 class Rejection(msgspec.Struct, array_like=True, tag=15, forbid_unknown_fields=True, frozen=True):
-    """Why the other end was not accepted; a sentence for its log."""
+    """Refuses the handshake, with a sentence for the peer's log."""
 
     reason: str
 
@@ -140,4 +140,4 @@ Greeting: TypeAlias = Hello | Challenge | Proof | Welcome | Rejection
 
 
 class Unsendable(ValueError):
-    """A message that no frame can hold: a number beyond 64 bits, or too large as a whole."""
+    """A message that cannot be encoded: an integer beyond 64 bits, or too large."""

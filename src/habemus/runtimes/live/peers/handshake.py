@@ -1,28 +1,26 @@
-"""Who is at the other end: the handshake of two nodes, without any input or output.
+"""The handshake of two nodes, without I/O: each end proves which node it is.
 
-A connection carries messages one way, from the node that dialled.  Before the first of them:
+A connection carries messages one way, from the node that dialled.  Before the first message:
 
-    dialler    Hello      the cluster, who I am, whom I want, what I take the services for, a fresh nonce
-    answerer   Challenge  a fresh nonce, and the proof that I know the secret
-    dialler    Proof      that I know it too
-    answerer   Welcome    from now on your messages are taken
+    dialler    Hello      cluster, own id, id of the peer, fingerprint of the services, nonce
+    answerer   Challenge  nonce, and the proof that it knows the secret
+    dialler    Proof      the same proof from the dialler
+    answerer   Welcome    accepts messages from now on
 
-A proof is an HMAC by the cluster's secret over everything said so far and the side that says it.
-Both nonces are in it, so what was recorded from one connection is worthless on the next; the side
-is in it, so a proof cannot be sent back to whoever made it; both ids are in it, so it is good for
-no other pair of nodes.  From then on the connection speaks for that one node, and a message in
-another node's name is refused.
+A proof is an HMAC with the cluster's secret over all earlier frames and the side that sends it.
+It contains both nonces, so a recorded proof is useless on another connection; the side, so it
+cannot be reflected; and both ids, so it is valid for this pair of nodes only.  From then on the
+connection belongs to that one node, and a message in another node's name is refused.
 
-Where there are certificates, the name in the certificate must be that of the node as well.  Without
-a secret, ids are only claimed: good enough on the loopback device of a machine whose users trust
-each other.
+With TLS, the certificate must name the node as well.  Without a secret, ids are not verified, which
+is acceptable on the loopback device of a machine whose users trust each other.
 
-Each end shows the identity of its stable memory, and the answerer also by which one it knows the
-dialler (see `membership`).  A proof covers these too.  Each end stores what it has seen of the
-other before it sends its proof, or its welcome.
+Each end shows the identity of its stable memory, and the answerer also the identity by which it
+knows the dialler (see `membership`).  The proofs cover these too.  Each end stores the identity of
+the other before it sends its proof or its welcome.
 
-The fingerprint stands for the services and all their message types: two nodes that would misread
-each other do not begin to talk.
+The fingerprint covers the services and all their message types: nodes that would misread each other
+are not connected.
 """
 
 from __future__ import annotations
@@ -40,11 +38,11 @@ from habemus.runtimes.live.peers.frames import Challenge, Greeting, Hello, Proof
 
 NONCE_SIZE = 32
 SECRET_AT_LEAST = 16
-"""Bytes: a shorter secret can be guessed from one recorded handshake."""
+"""Bytes; a shorter secret can be guessed from one recorded handshake."""
 
 
 class Members(Protocol):
-    """What a node knows of the stable memories of the others; without memory: nothing."""
+    """The stable memories of the other nodes, as far as this node knows them."""
 
     @property
     def identity(self) -> bytes: ...
@@ -64,7 +62,7 @@ class Members(Protocol):
 
 
 class Identity(NamedTuple):
-    """What a node says of itself, and whom it talks to."""
+    """Name, secret and services of a node, and the peers that it accepts."""
 
     cluster: str
     node: int
@@ -74,25 +72,27 @@ class Identity(NamedTuple):
     members: Members
 
     def proof(self, side: str, hello: Hello, challenge: Challenge) -> bytes:
-        """Of everything that both have said; the challenge without its own proof."""
+        """Return the HMAC over hello and challenge, the latter without its own proof."""
         if self.secret is None:
             return b""
-        said = msgspec.msgpack.encode((side, hello, msgspec.structs.replace(challenge, proof=b"")))
-        return hmac.digest(self.secret, said, hashlib.sha256)
+        content = msgspec.msgpack.encode(
+            (side, hello, msgspec.structs.replace(challenge, proof=b""))
+        )
+        return hmac.digest(self.secret, content, hashlib.sha256)
 
 
 def node_name(cluster: str, node: int) -> str:
-    """The name that the certificate of a node must have."""
+    """Return the name in the certificate of a node."""
     return f"node-{node}.{cluster}"
 
 
 def client_name(cluster: str, client: str) -> str:
-    """The name in the certificate of a client."""
+    """Return the name in the certificate of a client."""
     return f"client-{client}.{cluster}"
 
 
 class DiallerHandshake:
-    """The side that connects."""
+    """The side that dials."""
 
     def __init__(self, identity: Identity, peer: int) -> None:
         self._identity = identity
@@ -102,64 +102,60 @@ class DiallerHandshake:
             *(VERSION, identity.cluster, identity.node, peer, identity.fingerprint),
             *(os.urandom(NONCE_SIZE), members.identity, members.replaces),
         )
-        self._awaited: type[Greeting] | None = Challenge  # None: it is over, one way or the other
-        self._disowning = (  # the other memory by which the answerer, as it has proved, knows this node
-            b""
-        )
+        self._expected: type[Greeting] | None = Challenge  # None: complete or failed
+        self._disowning = b""  # another memory by which the answerer has proved to know this node
         self.is_welcome = False
 
     def hello(self) -> Hello:
         return self._hello
 
     def answer(self, greeting: Greeting) -> Proof | Refused | None:
-        """What to say next; nothing once welcome."""
+        """Return the next frame to send; None once welcome."""
         me = self._identity
-        deferred_requests, self._awaited = self._awaited, None
+        expected, self._expected = self._expected, None
         if isinstance(greeting, Rejection):
             if self._disowning:
                 me.members.disowned_by(self._peer, self._disowning)
-            return Refused(f"node {self._peer} refuses: {greeting.reason[:200]}")
-        if isinstance(greeting, Challenge) and deferred_requests is Challenge:
+            return Refused(f"refused by node {self._peer}: {greeting.reason[:200]}")
+        if isinstance(greeting, Challenge) and expected is Challenge:
             if not hmac.compare_digest(greeting.proof, me.proof("answers", self._hello, greeting)):
-                return Refused(f"node {self._peer} does not know the cluster's secret")
+                return Refused(f"wrong cluster secret at node {self._peer}")
             wrong = me.members.objection(self._peer, greeting.memory, greeting.replaces)
             if wrong:
                 return Refused(wrong)
             me.members.meet(self._peer, greeting.memory)
             if greeting.knows not in (b"", self._hello.memory) and not self._hello.replaces:
                 self._disowning = greeting.knows
-            self._awaited = Welcome
+            self._expected = Welcome
             return Proof(me.proof("dials", self._hello, greeting))
-        if isinstance(greeting, Welcome) and deferred_requests is Welcome:
+        if isinstance(greeting, Welcome) and expected is Welcome:
             self.is_welcome = True
             me.members.accepted_by(self._peer)
             return None
-        return Refused(f"{type(greeting).__name__} out of turn")
+        return Refused(f"unexpected {type(greeting).__name__} in the handshake")
 
 
 class AnswererHandshake:
-    """The side that is connected to.  `is_named` says whether the certificate at the other end has
-    a given name.
-    """
+    """The side that accepts.  `is_named` tests whether the peer's certificate has a name."""
 
     def __init__(
         self, identity: Identity, is_named: Callable[[str], bool] = lambda _: True
     ) -> None:
         self._identity = identity
         self._is_named = is_named
-        self._awaited: type[Greeting] | None = Hello
+        self._expected: type[Greeting] | None = Hello
         self._hello: Hello
         self._challenge: Challenge
-        self.peer: int | None = None  # who it is, once that is shown
+        self.peer: int | None = None  # once it is authenticated
 
     def answer(self, greeting: Greeting) -> Challenge | Welcome | Refused:
         me = self._identity
-        deferred_requests, self._awaited = self._awaited, None
-        if isinstance(greeting, Hello) and deferred_requests is Hello:
+        expected, self._expected = self._expected, None
+        if isinstance(greeting, Hello) and expected is Hello:
             wrong = self._mistake_in(greeting)
             if wrong:
                 return Refused(wrong)
-            self._awaited = Proof
+            self._expected = Proof
             self._hello = greeting
             members = me.members
             challenge = Challenge(
@@ -173,32 +169,32 @@ class AnswererHandshake:
                 challenge, proof=me.proof("answers", greeting, challenge)
             )
             return self._challenge
-        if isinstance(greeting, Proof) and deferred_requests is Proof:
+        if isinstance(greeting, Proof) and expected is Proof:
             hello = self._hello
             if not hmac.compare_digest(greeting.proof, me.proof("dials", hello, self._challenge)):
-                return Refused("the secret is another one")
+                return Refused("wrong cluster secret")
             wrong = me.members.objection(hello.node, hello.memory, hello.replaces)
             if wrong:
                 return Refused(wrong)
             me.members.meet(hello.node, hello.memory)
             self.peer = hello.node
             return Welcome()
-        return Refused(f"{type(greeting).__name__} out of turn")
+        return Refused(f"unexpected {type(greeting).__name__} in the handshake")
 
     def _mistake_in(self, hello: Hello) -> str:
         me = self._identity
         if hello.protocol != VERSION:
-            return f"protocol {hello.protocol}; this node speaks {VERSION}"
+            return f"protocol {hello.protocol}; node {me.node} speaks {VERSION}"
         if hello.cluster != me.cluster:
-            return f"this is the cluster {me.cluster}"
+            return f"wrong cluster: node {me.node} is in {me.cluster!r}, not {hello.cluster!r}"
         if hello.to != me.node:
-            return f"this is node {me.node}, not {hello.to}"
+            return f"wrong address: this is node {me.node}, not node {hello.to}"
         if hello.node not in me.peers:
-            return f"there is no peer {hello.node}"
+            return f"node {hello.node} is not a peer of node {me.node}"
         if hello.fingerprint != me.fingerprint:
-            return "the services are configured differently"
+            return "different services; use the same cluster.toml and version on all nodes"
         if len(hello.nonce) != NONCE_SIZE:
-            return f"a nonce has {NONCE_SIZE} bytes"
+            return f"nonce of {len(hello.nonce)} bytes; it must have {NONCE_SIZE}"
         if not self._is_named(node_name(me.cluster, hello.node)):
-            return f"the certificate is not that of {node_name(me.cluster, hello.node)}"
+            return f"certificate does not name {node_name(me.cluster, hello.node)}"
         return ""

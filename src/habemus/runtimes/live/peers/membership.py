@@ -1,30 +1,31 @@
-"""Who takes part: nodes know each other by their memories, so one that has lost its own is noticed.
+"""Membership: nodes know each other by their stable memories, and notice one that was lost.
 
-A node that has forgotten its votes and the grants that it recorded must not vote and record as if
-there had been none.  It cannot know that itself if its disk is gone, but the others can.  Each
-stable memory has a random *identity*, which nodes show each other in the handshake.  Each node
-stores the identity of every other one before it takes or sends the first message, and from then on
-refuses that node with any other identity.
+A node that has forgotten its votes and recorded grants must not vote and record as if there had
+been none.  With an empty disk it cannot know that itself, but the other nodes can.  Each stable
+memory has a random *identity*, which nodes exchange in the handshake.  Each node stores the
+identity of every other one before the first message, and from then on refuses that node with any
+other identity.
 
-*A new node* takes part when every other node has accepted its identity once.  So the nodes of a
-cluster have to be up together when it begins.  Fewer would not do: the one that is missing may be
-the one that remembers.  When a node has met all others it says so in its memory, and from then on
-starts alone.
+*A new node* takes part when every other node has accepted its identity once.  So all nodes of a
+cluster have to be up together when it begins.  A majority is not enough: the missing node may be
+the one that remembers.  A node that has met all others stores that, and later starts alone.
 
-*A node in the place of one whose memory is lost* takes part by the word of an operator
-(`--replace`).  It shows that word in the handshake, and each other node then stores the new
-identity, closes the connections of the old one, and refuses that for ever.  When all have, it asks
-each of them for the durable variables of all its processes, and makes its own of them
-(`Process.on_replaced`).  Only then it takes part.  Why that is enough:
+*A node that replaces one whose memory is lost* takes part by a decision of the operator
+(`--replace`).  It shows that in the handshake; every other node then stores the new identity,
+closes the connections of the old one, and refuses that for ever.  When all have, it asks each of
+them for the durable variables of all its processes, and derives its own (`Process.on_replaced`).
+Only then it takes part.  Why that is enough:
 
-1. What the lost node has said reached a node before that node accepted the new identity, or never will.
-2. So whatever the lost node has contributed to (a vote, a recorded grant) is known to the node that it was contributed to, which had
-   stored its own part before it asked: a candidate its term, a coordinator the loan.  All of them are asked, and answer later.
-3. The new one begins with the newest of all that.  In a term that any of them knows it does not vote; a loan that any of them knows it
-   knows as well.  A term or a grant of which the lost node alone knew cannot have had a majority, and no message speaks of it any more.
+1. What the lost node sent reached a node before that node accepted the new identity, or never will.
+2. So whatever the lost node contributed to (a vote, a recorded grant) is known to the node that
+   asked for it, which had stored its own part before it asked: a candidate its term, a coordinator
+   the loan.  All of them are queried, and answer later.
+3. The new node begins with the newest of all answers.  In a term that any of them knows it does not
+   vote, and it knows every loan that any of them knows.  A term or grant that only the lost node
+   knew cannot have had a majority, and no message in transit refers to it.
 
-This needs all other nodes at once, and their memories: if two nodes have lost theirs, neither comes
-back by this, and the cluster has to begin anew as a whole.
+This needs all other nodes at once, with their memories.  If two nodes have lost theirs, neither can
+be replaced, and the cluster has to begin anew.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ BEFORE_ALL = (-1, "")
 
 
 class Membership:
-    """What one node knows of the memories of the others, and whether it takes part itself."""
+    """The memories of other nodes that one node knows, and whether it takes part itself."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Membership:
         self._memory = memory
         self._node = node
         self._failed = failed
-        self.missing = set(peers)  # those that have not accepted this node since it started
+        self.missing = set(peers)  # peers that have not accepted this node since it started
         self.is_complete = memory is None or not memory.joins
 
     # In handshakes.
@@ -77,14 +78,12 @@ class Membership:
         return self._memory is not None and self._memory.joins == REPLACES
 
     def known(self, peer: int) -> bytes:
-        """Identity of the memory by which this node knows another one; empty if they have never
-        met.
-        """
+        """Identity of the memory by which this node knows another one; empty if it has none."""
         found = None if self._memory is None else self._memory.known.get(peer)
         return b"" if found is None else found.identity
 
     def objection(self, peer: int, identity: bytes, replaces: bool) -> str:
-        """Why the node at the other end cannot be the one that this node knows; empty if it can."""
+        """Return why the peer is not the node that this node knows; empty if it may be."""
         if bool(identity) != bool(self.identity):
             return (
                 f"node {peer} has {'a' if identity else 'no'} stable memory, and node {self._node}"
@@ -100,10 +99,10 @@ class Membership:
         )
 
     def meet(self, peer: int, identity: bytes) -> None:
-        """Remember the other end, before anything is taken from it or sent to it."""
+        """Store the identity of the peer, before any message is exchanged."""
         if self._memory is not None:
             if self.known(peer) not in (b"", identity):
-                log.warning("node %d is replaced: its memory is now %s", peer, identity.hex()[:8])
+                log.warning("node %d was replaced: its memory is now %s", peer, identity.hex()[:8])
             try:
                 self._memory.learn(peer, identity)
             except StorageFailed as reason:
@@ -113,25 +112,25 @@ class Membership:
         self.missing.discard(peer)
 
     def disowned_by(self, peer: int, known: bytes) -> None:
-        """The other end has proved that it knows this node by another memory."""
+        """Stop this node: the peer has proved that it knows another memory of it."""
         assert self._memory is not None
-        told = (
+        reason = (
             f"node {peer} knows node {self._node} by another memory ({known.hex()[:8]}) than this"
             f" one ({self.identity.hex()[:8]}): "
         )
-        told += (
+        reason += (
             f"node {self._node} has lost its memory; {COST}"
             if self._memory.joins
             else f"node {self._node} has been replaced"
         )
-        self._failed(StorageFailed(told))
+        self._failed(StorageFailed(reason))
 
-    # For nodes that are in the place of another.
+    # For nodes that replace another.
 
     def page_after(
         self, peer: int, asked: StateQueryFrame, instances: dict[tuple[int, str], Instance]
     ) -> StatePageFrame:
-        """What this node has stored, a part of it: the instances after the one that is named."""
+        """Return one page of the durable state of this node, after the instance in the query."""
         found = None if self._memory is None else self._memory.known.get(peer)
         lives = 1 if found is None else found.lives
         entries: list[tuple[int, str, int, bytes]] = []
@@ -154,15 +153,15 @@ class Membership:
 
 
 class StateRecovery:
-    """What the others know, gathered page by page by a node that has lost its memory."""
+    """The durable state of the other nodes, collected page by page by a node that replaces one."""
 
     def __init__(self, node: int, peers: Collection[int], services: Sequence[Service]) -> None:
         self._node = node
         self._services = services
-        self._after = dict.fromkeys(peers, BEFORE_ALL)  # of those that have not told everything
+        self._after = dict.fromkeys(peers, BEFORE_ALL)  # peers with more pages
         self._life = 1
         self._stored: dict[tuple[int, str], dict[ProcessId, bytes]] = {}
-        self._forgetful: set[int] = set()
+        self._not_members: set[int] = set()
 
     def questions(self) -> list[tuple[int, StateQueryFrame]]:
         return [(peer, StateQueryFrame(*after)) for peer, after in self._after.items()]
@@ -172,24 +171,24 @@ class StateRecovery:
         return not self._after
 
     def take(self, peer: int, page: StatePageFrame) -> StateQueryFrame | Refused | None:
-        """Add a page; what to ask the same node next, if anything."""
+        """Add a page.  Return the query for the next one, if any."""
         for service, _, process, _ in page.entries:
             if (
                 not 0 <= service < len(self._services)
                 or self._services[service].home.get(process) != peer
             ):
                 return Refused(
-                    f"node {peer} cannot have stored anything for process {process} of service"
-                    f" {service}"
+                    f"state of process {process} of service {service}, which does not run on node"
+                    f" {peer}"
                 )
         if self._after.get(peer) != (page.service, page.instance):
-            return None  # a repetition
+            return None  # duplicate
         if not page.is_member:
-            if peer not in self._forgetful:
-                self._forgetful.add(peer)
+            if peer not in self._not_members:
+                self._not_members.add(peer)
                 log.warning(
-                    "node %d does not take part itself: node %d cannot learn from it what it has"
-                    " forgotten",
+                    "node %d does not take part itself: node %d cannot recover from it; if both"
+                    " have lost their memory, the cluster has to begin anew",
                     peer,
                     self._node,
                 )
@@ -204,9 +203,7 @@ class StateRecovery:
         return StateQueryFrame(*self._after[peer])
 
     def entries(self) -> list[Entry]:
-        """What this node has to store to begin with; `ValueError` if what it was told makes no
-        sense.
-        """
+        """Return the entries to begin with; raise `ValueError` if the received state is invalid."""
         found: list[Entry] = []
         for (index, name), stored in sorted(self._stored.items()):
             service = self._services[index]
@@ -227,7 +224,7 @@ class StateRecovery:
 
 
 def irreplaceable(services: Sequence[Service], node: int) -> str:
-    """The first service whose processes cannot begin anew from what others know; empty if all can."""
+    """Return the first service that cannot replace a lost memory; empty if all can."""
     for service in services:
         for me in service.at(node):
             stack = service.stacks[me]

@@ -1,22 +1,21 @@
-"""Connections to the peers.
+"""The connections of a node to its peers.
 
-Every node dials every other one and sends on the connection that it dialled, so there are two
-connections for each pair, one for each direction.  That needs no agreement on who dials whom, and a
-link that is cut in one direction is cut in one direction.
+Every node dials every other one and sends on the connection that it dialled, so each pair of nodes
+has two connections, one per direction.  No agreement on who dials is needed, and a link can fail in
+one direction only.
 
-What such a link promises.  As long as a connection lasts: everything, once, in order.  Over a
-reconnection: what was under way is lost, and nobody is told.  What has not been handed to the
-connection yet waits in a queue of limited size, also while the peer is away; when the queue is full
-its oldest messages are lost, and counted.  So seen over time these are *fair-loss* links that keep
-the order, and an algorithm that assumes reliable links, in a world where connections break, runs
-over `PerfectLinks`.
+Delivery on a link: as long as a connection lasts, every message once and in order.  When it breaks,
+messages in transit are lost without notice.  Frames that are not yet written wait in a bounded
+queue, also while the peer is down; when the queue is full, the oldest are dropped and counted.
+These are *fair-loss* links that keep the order.  An algorithm that assumes reliable links runs over
+`PerfectLinks`.
 
-What is sent during one turn of the event loop goes out in one write for each peer.
+Frames of one turn of the event loop are sent with one write per peer.
 
-Everything has a limit: the size of frames, the time for a handshake, the number of connections, the
-queue, the time for which sent bytes may stay unacknowledged.  Whoever has not shown who it is may
-send one kilobyte and wait five seconds, and goes first when too many such connections are open
-(`unauthenticated`).  Frames are read in short slices (`slices`).
+All resources are bounded: the size of frames, the time of a handshake, the number of connections,
+the queues, the time for which sent bytes may stay unacknowledged.  An unauthenticated connection
+may send one kilobyte within five seconds, and the oldest of them are closed when there are too many
+(`unauthenticated`).  Frames are read in short time slices (`slices`).
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, local_sock
 
 
 class PeerNetwork:
-    """All connections of one node."""
+    """All connections of one node, to peers and from peers and clients."""
 
     def __init__(
         self,
@@ -73,16 +72,14 @@ class PeerNetwork:
         self._server: asyncio.Server | None = None
         self._local: asyncio.Server | None = None
         self.incoming: set[PeerConnection] = set()
-        self.speaking: dict[int, PeerConnection] = {}  # the connection that speaks for each peer
+        self.current: dict[int, PeerConnection] = {}  # the current connection of each peer
         self.unauthenticated = UnauthenticatedConnections(self.counts, limited_log)
         self.is_closed = False
 
     async def listen(self, bind: Address | socket.socket, local: Path | None = None) -> Address:
-        """Takes the address, or a socket that listens already; says which address that is.  Nobody
-        is let in yet.
+        """Bind the address, or use a listening socket.  Return the address.  Accept nothing yet.
 
-        At the local path only clients are let in, and only those of the same user: that of a file
-        is its protection.
+        The local path is for clients of the same user only, by the permissions of the socket file.
         """
         loop = asyncio.get_running_loop()
         security: dict[str, Any] = {}
@@ -108,7 +105,7 @@ class PeerNetwork:
         return Address(host, port)
 
     async def serve(self) -> None:
-        """Lets the peers in, begins to connect to every one of them, and keeps at it."""
+        """Accept connections, and connect to every peer."""
         assert self._server is not None
         await self._server.start_serving()
         if self._local is not None:
@@ -120,13 +117,11 @@ class PeerNetwork:
         self._links[peer].send(frame)
 
     def reaches(self) -> list[int]:
-        """The peers to which there is a connection."""
+        """Return the peers to which there is a connection."""
         return sorted(peer for peer, link in self._links.items() if link.is_up)
 
     async def close(self) -> None:
-        """Hands over what is queued for peers that are there, then closes everything, and whatever
-        was on its way in.
-        """
+        """Send what is queued for reachable peers, then close all connections."""
         self.is_closed = True
         for server in (self._server, self._local):
             if server is not None:

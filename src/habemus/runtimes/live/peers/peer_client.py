@@ -1,8 +1,6 @@
-"""To a peer: a queue, a connection while there is one, and one attempt after another while there is
-none.
+"""The link to a peer: a queue, a connection, and reconnection with growing random pauses.
 
-The pauses between attempts grow, and are drawn, so that a cluster that comes up together does not
-knock in step.
+Random pauses keep nodes that start together from dialling in step.
 """
 
 from __future__ import annotations
@@ -28,15 +26,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("habemus.live")
 
 FIRST_PAUSE = 0.05
-"""Seconds before the first attempt to connect again; each further pause is twice as long."""
+"""Seconds before the first reconnection; each further pause is twice as long."""
 LONGEST_PAUSE = 2.0
 CLOSING_SECONDS = 1.0
 QUEUE_LIMIT = 4 << 20
-"""Bytes that wait for one peer."""
+"""Bytes that may wait for one peer."""
 
 
 class PeerLink:
-    """The way to one peer: a queue, and a connection while there is one."""
+    """The queue of frames for one peer, and the connection that sends them."""
 
     def __init__(self, network: PeerNetwork, peer: int, address: Address) -> None:
         self.network = network
@@ -47,7 +45,7 @@ class PeerLink:
         self._connection: _OutgoingConnection | None = None
         self._flushing = False
         self._task: asyncio.Task[None] | None = None
-        self._said = ""  # the last complaint, not to be repeated with every attempt
+        self._last_error = ""  # logged once, not at every attempt
 
     @property
     def is_up(self) -> bool:
@@ -57,7 +55,7 @@ class PeerLink:
         self._task = asyncio.get_running_loop().create_task(self._stay_connected())
 
     async def stop(self) -> None:
-        """After what is queued has been handed over, if the peer takes it now."""
+        """Send what is queued, if the peer accepts it now, and close the connection."""
         self._flush()
         if self._connection is not None:
             connection = self._connection
@@ -98,10 +96,10 @@ class PeerLink:
                     await self._connect(loop, connection)
                     await connection.decided
                 pause = FIRST_PAUSE
-                self._said = ""
+                self._last_error = ""
                 await connection.ended
             except (OSError, TimeoutError, _HandshakeRejected) as reason:
-                self._complain(str(reason) or type(reason).__name__)
+                self._log_error(str(reason) or type(reason).__name__)
             finally:
                 connection.abort()
             await asyncio.sleep(pause * self.network.draw.uniform(0.5, 1.0))
@@ -120,9 +118,9 @@ class PeerLink:
             lambda: connection, self.address.host, self.address.port, **security
         )
 
-    def _complain(self, reason: str) -> None:
-        if reason != self._said:
-            self._said = reason
+    def _log_error(self, reason: str) -> None:
+        if reason != self._last_error:
+            self._last_error = reason
             log.warning("cannot reach node %d at %s: %s", self.peer, self.address, reason)
 
     def opened(self, connection: _OutgoingConnection) -> None:
@@ -132,22 +130,22 @@ class PeerLink:
         self.network.connected(self.peer)
         self._flush()
 
-    def goes_on(self) -> None:
-        """There is room for more."""
+    def resume(self) -> None:
+        """Send what is queued: the transport accepts more."""
         self._flush()
 
     def broke(self, connection: _OutgoingConnection) -> None:
         if self._connection is connection:
-            log.info("the connection to node %d has ended", self.peer)
+            log.info("connection to node %d closed", self.peer)
             self._connection = None
 
 
 class _HandshakeRejected(Exception):
-    """The two ends do not belong together."""
+    """The peer, or this node, has refused the handshake."""
 
 
 class _OutgoingConnection(asyncio.Protocol):
-    """A connection that this node has dialled; it sends on it, and only the handshake comes back."""
+    """A connection that this node has dialled.  It only sends; answers belong to the handshake."""
 
     def __init__(self, link: PeerLink, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -160,7 +158,7 @@ class _OutgoingConnection(asyncio.Protocol):
         self.takes_more = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
+        transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
         self._transport = transport
         tune(transport)
         transport.write(encoded(self._handshake.hello()))
@@ -191,7 +189,7 @@ class _OutgoingConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         if self._handshake.is_welcome:
             self.takes_more = True
-            self._link.goes_on()
+            self._link.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.takes_more = False
@@ -199,11 +197,11 @@ class _OutgoingConnection(asyncio.Protocol):
         if not self.decided.done():
             self.decided.set_exception(
                 _HandshakeRejected(
-                    f"the connection was closed during the handshake{f': {exc}' if exc else ''}"
+                    f"connection closed during the handshake{f': {exc}' if exc else ''}"
                 )
             )
         if not self.decided.cancelled():
-            self.decided.exception()  # somebody may have stopped waiting for it
+            self.decided.exception()  # retrieved here, in case it is not awaited any more
         if not self.ended.done():
             self.ended.set_result(None)
         self._link.broke(self)
@@ -213,7 +211,7 @@ class _OutgoingConnection(asyncio.Protocol):
             self._transport.write(data)
 
     def close(self) -> None:
-        """After what has been written is sent."""
+        """Close after sending what was written."""
         if self._transport is not None:
             self._transport.close()
 

@@ -1,6 +1,4 @@
-"""From a peer: a connection that somebody has dialled.  First a handshake, then frames in the name
-of that one peer.
-"""
+"""Connections that peers, or clients, have dialled: a handshake, then frames of that one peer."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ if TYPE_CHECKING:
 
 
 class PeerConnection(asyncio.Protocol):
-    """A connection that somebody has dialled: a handshake, then frames in the name of that one
-    peer.
-    """
+    """A connection from a peer.  It becomes a `ClientConnection` if its first byte is of a line."""
 
     def __init__(self, network: PeerNetwork) -> None:
         self._network = network
@@ -39,11 +35,11 @@ class PeerConnection(asyncio.Protocol):
         self._deframer = Deframer(HANDSHAKE_LIMIT)
         self._handshake = AnswererHandshake(network.identity, self._is_named)
         self._deadline: asyncio.TimerHandle | None = None
-        self._has_spoken = False
-        self._bodies: deque[bytes] = deque()  # frames that have come and are not read yet
+        self._has_received = False
+        self._bodies: deque[bytes] = deque()  # received and not handled yet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast(asyncio.Transport, transport)  # that of uvloop does not derive from it
+        transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
         self._transport = transport
         network = self._network
         if network.is_closed:
@@ -62,11 +58,11 @@ class PeerConnection(asyncio.Protocol):
 
     def _give_up(self) -> None:
         if self._handshake.peer is None:
-            self._refuse(Refused("no handshake in time"))
+            self._refuse(Refused(f"no handshake within {HANDSHAKE_SECONDS:g} s"))
 
     def data_received(self, data: bytes) -> None:
-        if not self._has_spoken:
-            self._has_spoken = True
+        if not self._has_received:
+            self._has_received = True
             if data.startswith(FIRST_BYTE):
                 self._hand_over(data)
                 return
@@ -98,7 +94,7 @@ class PeerConnection(asyncio.Protocol):
     def _read(self, body: bytes) -> None:
         peer = self._handshake.peer
         if peer is None:
-            self._greet(body)
+            self._handle_greeting(body)
             return
         frame = frame_of(body)
         if isinstance(frame, Refused):
@@ -110,7 +106,7 @@ class PeerConnection(asyncio.Protocol):
             self._refuse(refused)
 
     def _hand_over(self, data: bytes) -> None:
-        """It is no peer but a client, which speaks in lines."""
+        """Hand the connection over to `clients`: it speaks the client protocol."""
         transport = self._transport
         assert transport is not None
         self.connection_lost(None)
@@ -119,7 +115,7 @@ class PeerConnection(asyncio.Protocol):
         client.connection_made(transport)
         client.data_received(data)
 
-    def _greet(self, body: bytes) -> None:
+    def _handle_greeting(self, body: bytes) -> None:
         greeting = greeting_of(body)
         reply = greeting if isinstance(greeting, Refused) else self._handshake.answer(greeting)
         if isinstance(reply, Refused):
@@ -133,19 +129,19 @@ class PeerConnection(asyncio.Protocol):
                 self._deadline.cancel()
             self._deframer.limit = FRAME_LIMIT
             self._network.unauthenticated.remove(self)
-            before = self._network.speaking.get(peer)
-            self._network.speaking[peer] = self
+            before = self._network.current.get(peer)
+            self._network.current[peer] = self
             if before is not None:
-                before.abort()  # the peer has restarted, or given the old connection up
+                before.abort()  # the peer has restarted or reconnected
 
     def _refuse(self, refused: Refused) -> None:
         network = self._network
         network.counts["refused"] += 1
-        who = "somebody" if self._handshake.peer is None else f"node {self._handshake.peer}"
+        who = "a connection" if self._handshake.peer is None else f"node {self._handshake.peer}"
         network.limited_log.warning(
             "refused %s%s: %s", who, origin(self._transport), refused.reason
         )
-        transport, self._transport = self._transport, None  # nothing more is listened to
+        transport, self._transport = self._transport, None  # ignore what still arrives
         if transport is not None:
             if self._handshake.peer is None and self._deframer.refused is None:
                 transport.write(encoded(Rejection(refused.reason[:200])))
@@ -161,8 +157,8 @@ class PeerConnection(asyncio.Protocol):
         network.incoming.discard(self)
         network.unauthenticated.remove(self)
         peer = self._handshake.peer
-        if peer is not None and network.speaking.get(peer) is self:
-            del network.speaking[peer]
+        if peer is not None and network.current.get(peer) is self:
+            del network.current[peer]
 
     def abort(self) -> None:
         transport, self._transport = self._transport, None

@@ -1,6 +1,4 @@
-"""TlsFiles between nodes: both ends show one, signed by the cluster's authority, with the
-node's own name in it.
-"""
+"""TLS between nodes: each end shows a certificate of the cluster's authority for its node."""
 
 from __future__ import annotations
 
@@ -12,39 +10,39 @@ from habemus.runtimes.live.log_limits import RateLimitedLog
 
 
 class TlsContexts(NamedTuple):
-    """How to answer and how to dial."""
+    """TLS contexts of the two sides of a connection."""
 
     answering: ssl.SSLContext
     dialling: ssl.SSLContext
 
 
 def contexts(authority: Path, certificate: Path, key: Path) -> TlsContexts:
-    """From files in PEM form; a file that cannot be used is a ValueError that names it."""
+    """Return contexts from PEM files; raise `ValueError` naming a file that is not usable."""
     made = []
     for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
         try:
             context = ssl.create_default_context(purpose, cafile=str(authority))
         except (OSError, ssl.SSLError) as reason:
-            raise ValueError(f"{authority}: {reason}") from None
+            raise ValueError(f"certificate authority {authority}: {reason}") from None
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED
         try:
             context.load_cert_chain(str(certificate), str(key))
         except (OSError, ssl.SSLError) as reason:
-            raise ValueError(f"{certificate} with the key {key}: {reason}") from None
+            raise ValueError(f"certificate {certificate} with key {key}: {reason}") from None
         made.append(context)
     return TlsContexts(*made)
 
 
 def names_in(certificate: dict[str, Any] | None) -> frozenset[str]:
-    """The host names that a certificate was made for."""
+    """Return the host names in a certificate."""
     return frozenset(
         name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"
     )
 
 
 def log_refusals(context: ssl.SSLContext, limited_log: RateLimitedLog) -> None:
-    """Have every handshake that fails in this context logged, which event loops do not do."""
+    """Log every failed handshake of this context, which event loops do not do."""
 
     class Logged(ssl.SSLObject):
         def do_handshake(self) -> None:
@@ -54,7 +52,7 @@ def log_refusals(context: ssl.SSLContext, limited_log: RateLimitedLog) -> None:
                 raise
             except ssl.SSLError as reason:
                 limited_log.warning(
-                    "refused somebody: TLS handshake failed: %s", reason.reason or reason
+                    "refused a connection: TLS handshake failed: %s", reason.reason or reason
                 )
                 raise
 

@@ -1,8 +1,7 @@
-"""Connections that have not shown yet who they are.
+"""Connections that are not authenticated yet.
 
-There are only so many of them.  If one more comes, the oldest has to go: so connections that stay
-silent keep neither peers nor clients out, and who takes part in good order has shown who it is long
-before its turn to go has come.
+Their number is bounded.  When one more arrives, the oldest is closed: so silent connections block
+neither peers nor clients, which authenticate long before they are the oldest.
 """
 
 from __future__ import annotations
@@ -16,10 +15,14 @@ MOST_UNAUTHENTICATED = 256
 
 
 class Abortable(Protocol):
+    """A connection of any kind."""
+
     def abort(self) -> None: ...
 
 
 class UnauthenticatedConnections:
+    """The unauthenticated connections of one node, oldest first."""
+
     def __init__(self, counts: Counter[str], limited_log: RateLimitedLog) -> None:
         self._counts = counts
         self._limited_log = limited_log
@@ -33,12 +36,12 @@ class UnauthenticatedConnections:
             oldest = self._waiting.popitem(last=False)[0]
             self._counts["turned away"] += 1
             self._limited_log.warning(
-                "%d connections have not shown who they are: the oldest is closed",
+                "%d unauthenticated connections, the limit: closed the oldest",
                 MOST_UNAUTHENTICATED,
             )
             oldest.abort()
         self._waiting[connection] = None
 
     def remove(self, connection: Abortable) -> None:
-        """It has shown who it is, or has gone."""
+        """Drop a connection that is authenticated or closed."""
         self._waiting.pop(connection, None)

@@ -1,14 +1,13 @@
-"""Group commit: one sync for all that changed while the disk was busy.
+"""Group commit: one fsync for all entries that were added while the disk was busy.
 
-Entries gather in a *batch*.  One batch is being stored at a time, in a thread of its own; what is
-added meanwhile forms the next one.  Whoever adds an entry learns the number of its batch, and is
-told when the batch is stored.
+Entries are collected in a *batch*.  One batch is stored at a time, by a thread of its own; entries
+that are added meanwhile form the next one.  `add` returns the number of the batch, and a callback
+reports each batch that is stored.
 
-To wake a thread, and to be woken by it, takes a good part of the time of a quick disk.  So when one
-entry after the other has come alone for a while, and the disk is quick, the loop itself stores the
-next one; nobody else seems to have anything for it to do.
+Waking the disk thread can cost more than a fast fsync.  After 8 single-entry batches in a row, on a
+fast disk, fsync runs on the event loop.
 
-If storing fails, nobody is told anything ever again, except the one callback that ends the node.
+If storing fails, no batch is reported any more; one callback stops the node.
 """
 
 from __future__ import annotations
@@ -25,12 +24,14 @@ from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.storage.log import Entry, StableMemory, StorageFailed
 
 ALONE = 8
-"""So many batches of one entry, one after the other, and the next is stored by the loop itself."""
+"""Single-entry batches in a row after which the event loop stores the next one itself."""
 QUICK_NS = 2_000_000
-"""A disk that took longer for the last batch is waited for by the thread."""
+"""Duration of the last batch above which the disk thread is used."""
 
 
 class GroupCommit:
+    """Stores batches of entries in stable memory."""
+
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -46,15 +47,13 @@ class GroupCommit:
         self._stored = stored
         self._failed = failed
         self._counts = counts
-        self._entries: list[Entry] = []  # of the batch that gathers
+        self._entries: list[Entry] = []  # of the next batch
         self._number = 1  # of that batch
         self._busy = False
         self._has_failed = False
-        self._alone = (
-            0  # how many batches of one entry there were, each some time after the one before
-        )
-        self._lasted_ns = 0  # how long the last batch took
-        self._ended_ns = 0  # and when that was done
+        self._alone = 0  # single-entry batches in a row, with a pause before each
+        self._lasted_ns = 0  # duration of the last batch
+        self._ended_ns = 0  # end of the last batch
         self._work: SimpleQueue[tuple[int, list[Entry]] | None] = SimpleQueue()
         self._disk = threading.Thread(target=self._store_all, name="habemus-disk", daemon=True)
         self._disk.start()
@@ -64,14 +63,14 @@ class GroupCommit:
         return self._has_failed or not (self._busy or self._entries)
 
     def add(self, entry: Entry) -> int:
-        """The number of the batch in which the entry will be stored."""
+        """Add an entry.  Return the number of its batch."""
         if not self._entries and not self._busy:
-            self._turn.at_end(self._begin)  # not at once: the rest of this turn goes with it
+            self._turn.at_end(self._begin)  # collects the entries of the whole turn
         self._entries.append(entry)
         return self._number
 
     def close(self) -> None:
-        """After the batch that is being stored."""
+        """Finish the current batch, and end the thread."""
         self._work.put(None)
         self._disk.join()
 
@@ -83,14 +82,12 @@ class GroupCommit:
         number, self._number = self._number, self._number + 1
         self._counts["batches"] += 1
         self._counts["stored"] += len(entries)
-        # What comes as soon as the disk is done has waited for it, or for the loop: somebody else
-        # has come as well.
+        # An entry that follows the last batch at once has waited for the disk: there is load.
         is_alone = len(entries) == 1 and monotonic_ns() - self._ended_ns > self._lasted_ns // 4
         self._alone = self._alone + 1 if is_alone else 0
         if self._alone > ALONE and self._lasted_ns < QUICK_NS:
-            self._turn.at_end(
-                lambda: self._end(number, self._store(entries))
-            )  # after what is sent in this turn
+            # after the frames of this turn are sent
+            self._turn.at_end(lambda: self._end(number, self._store(entries)))
         else:
             self._work.put((number, entries))
 
@@ -98,14 +95,14 @@ class GroupCommit:
         began = monotonic_ns()
         try:
             self._memory.commit(entries)
-        except BaseException as reason:  # whatever it was, nothing of the batch may leave
+        except BaseException as reason:  # after any error no output of the batch may leave
             return reason
         self._ended_ns = monotonic_ns()
         self._lasted_ns = self._ended_ns - began
         return None
 
     def _store_all(self) -> None:
-        """In the thread: one batch after the other."""
+        """Run in the disk thread: store one batch after the other."""
         while (work := self._work.get()) is not None:
             number, entries = work
             error = self._store(entries)

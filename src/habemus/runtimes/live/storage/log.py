@@ -1,39 +1,36 @@
-"""Stable memory: what survives the end of the process, however it ends.
+"""Stable memory: an append-only log that survives a crash of the process or the machine.
 
-One file, only ever appended to.  It holds a table from keys to values; an entry that comes later
-replaces an earlier one with the same key, and an entry without a value removes it.  Entries that
-are stored together form a *batch*:
+One file holds a table from keys to values.  A later entry replaces an earlier one with the same
+key; an entry without a value removes it.  Entries that are stored together form a *batch*:
 
     mark (4 bytes)  length (4)  sequence (8)  checksum (4)  body: MessagePack, the entries
 
-A batch is written and synced as a whole before anybody hears of it (group commit: whatever was
-stored while the disk was busy goes with the next batch).  Beside the file, in the one that is
-locked, stands the sequence of the last batch that was synced.  It is written after each sync and
-not synced itself: a crash of the process keeps it, a power failure may set it back a little.
+A batch is written and synced as a whole before it is acknowledged (group commit: entries that were
+added while the disk was busy go with the next batch).  The lock file beside the log holds the
+sequence of the last synced batch.  It is written after each sync and not synced itself: a crash of
+the process keeps it, a power failure may set it back a little.
 
 How the file is read:
 
-*first batch*     It says whose memory this is.  The file gets its name when this batch is synced, so it is never torn: a file that
-                  does not begin with a whole batch has been damaged, and is refused.
-*torn tail*       A bad batch, nothing good behind it, and no word that it was synced.  It was being written when the process or the
-                  machine died.  Nobody was told that it was stored, so it is cut off, and the log says so.
-*corrupt middle*  A bad batch and a good, later one behind it; or a batch is missing that was synced.  Something was stored,
-                  acknowledged and has changed since.  There is no honest way to go on: the file is refused.
+*first batch*     Names the owner.  The file gets its name after this batch is synced, so it is
+                  never torn.  A file that does not begin with a whole batch is corrupt: refused.
+*torn tail*       A bad batch, no good one after it, not known to be synced.  It was being written
+                  during a crash and never acknowledged, so it is cut off, with a warning.
+*corrupt middle*  A bad batch and a good, later one after it; or a synced batch is missing.
+                  Acknowledged data has changed: refused.
 
-What cannot be told apart: a last batch that has rotted within the seconds for which the power
-failed too, from a torn one.
+One case is ambiguous: a last batch that is corrupted within the seconds before a power failure
+looks like a torn one.
 
-After a failed write or sync nobody knows what is on the disk, and asking again does not help: the
-kernel may have dropped the pages and forgotten the error.  The memory then fails for good and its
-node must stop; the next start reads what is there. The same holds when the file is no longer in its
-place: what is stored in it would not be found again.
+After a failed write or fsync the content of the disk is unknown, and retrying does not help: the
+kernel may have dropped the pages and the error.  The memory fails for good, its node stops, and the
+next start reads what is there.  The same holds if the file was deleted or moved.
 
-When most of the file is out of date, the table is written to a new file, which is synced and then
-takes the old one's name.  If that cannot be done now (no descriptor, no room), the old file is as
-good as it was, and goes on.
+When most of the file is outdated, the table is written to a new file, which is synced and renamed
+over the old one.  If that fails (no descriptor, no space), the old file stays in use.
 
-Each memory has a random *identity*, by which the other nodes know it (see `membership`): who has
-lost its memory has another one. A lock keeps a second process out.
+Each memory has a random *identity*, by which other nodes recognise it (see `membership`).  A file
+lock keeps a second process out.
 """
 
 from __future__ import annotations
@@ -54,24 +51,24 @@ log = logging.getLogger("habemus.live")
 
 FILE = "memory"
 LOST = "memory.lost"
-"""The name that a damaged file gets when the node is replaced."""
+"""New name of a corrupt file when the node is replaced."""
 MARK = b"hbm1"
 _HEAD = struct.Struct(">4sIQI")
-_STORED = struct.Struct(">16sQI")  # identity, sequence of the last batch that was synced, checksum
+_STORED = struct.Struct(">16sQI")  # identity, sequence of the last synced batch, checksum
 _KNOWN = struct.Struct(">16sI")
 BATCH_LIMIT = 1 << 30
 COMPACT_FROM = 4 << 20
-"""Bytes: a smaller file is never compacted."""
+"""Bytes; a smaller file is never compacted."""
 COMPACT_AT = 4
-"""A file so many times as large as what it says is compacted."""
+"""Ratio of file size to table size at which the file is compacted."""
 IDENTITY_SIZE = 16
 
-# Keys of the memory's own entries; no service has an empty name, so no instance has such a key.
+# Keys of internal entries; no instance has such a key, because no service has an empty name.
 _OWNER = ""
-_VACANT = "/"  # the owner has ended in good order, with nobody inside
+_VACANT = "/"  # clean shutdown while no client held a lock
 _IDENTITY = "/identity"
 _JOINS = "/joins"  # the owner does not take part yet: see `StableMemory.joins`
-_NODE = "/node/"  # what is known of another node
+_NODE = "/node/"  # identity of another node
 
 NEW = "new"
 REPLACES = "replaces"
@@ -81,29 +78,28 @@ _ENTRIES = msgspec.msgpack.Decoder(list[tuple[str, bytes | None]])
 _ENCODER = msgspec.msgpack.Encoder()
 
 COST = (
-    "if it is lost for good, start the node with --replace: it then takes part again when all the"
-    " other nodes are up and have told it what they know; do not use an older copy, which has"
-    " forgotten votes and grants"
+    "if it is lost for good, start the node with --replace: it recovers its state from all the"
+    " other nodes, which must be up; do not restore an older copy, which lacks votes and grants"
 )
 
 
 class StorageFailed(Exception):
-    """The disk did not do what it was told; the node must stop."""
+    """Reading or writing stable memory failed; the node must stop."""
 
 
 class CorruptStorage(ValueError):
-    """The memory is not what was written, and cutting its end would not mend it."""
+    """Stable memory is corrupt, or belongs to another node or configuration."""
 
 
 class KnownPeer(NamedTuple):
-    """What a node remembers of another one."""
+    """Identity of another node's memory."""
 
     identity: bytes  # of its memory
-    lives: int  # how many memories it has had, as far as this node has seen
+    lives: int  # number of memories that it has had, as seen by this node
 
 
 class Disk(Protocol):
-    """What stable memory needs of a file; tests give one that fails."""
+    """The file operations that stable memory uses; tests replace them by failing ones."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -133,9 +129,9 @@ class File:
 
 
 class StableMemory:
-    """The table, and the file that it is written to.  `commit` may be called by several threads.
+    """The table, and the file that holds it.  `commit` may be called by several threads.
 
-    With `replace` it begins anew, in the place of a memory that is lost or cannot be read.
+    With `replace` it begins anew in the place of a lost or corrupt memory.
     """
 
     def __init__(self, folder: Path, owner: str, *, replace: bool = False) -> None:
@@ -160,16 +156,16 @@ class StableMemory:
 
     def _open(self, owner: str, replace: bool) -> None:
         self.cut = 0  # bytes of a torn tail
-        self._path.with_suffix(".new").unlink(
-            missing_ok=True
-        )  # a compaction that never took effect
+        self._path.with_suffix(".new").unlink(missing_ok=True)  # an unfinished compaction
         try:
             is_there = self._read()
         except CorruptStorage as reason:
             if not replace:
                 raise
             log.warning(
-                "--replace: this node begins anew, and keeps what it finds as %s: %s", LOST, reason
+                "--replace: this node begins anew; the corrupt file is kept as %s (%s)",
+                LOST,
+                reason,
             )
             if self._path.exists():
                 self._path.replace(self._folder / LOST)
@@ -178,7 +174,7 @@ class StableMemory:
             self._check(owner, replace)
             self._disk = File(self._path)
             self._place = _place_of(self._path)
-            if _IDENTITY not in self._table:  # written before there were identities
+            if _IDENTITY not in self._table:  # written by an earlier version
                 self.commit([(_IDENTITY, os.urandom(IDENTITY_SIZE))])
         else:
             self._table = {
@@ -193,9 +189,7 @@ class StableMemory:
         self._note_stored()
         self.identity = self._table[_IDENTITY]
         self.joins = self._table.get(_JOINS, b"").decode()
-        """Empty if the owner takes part.  Else how it will: as "new" as its cluster, or it
-        "replaces" one that lost its memory.
-        """
+        """Empty if the owner takes part; "new" in a new cluster; "replaces" after --replace."""
         stored = {
             int(key.removeprefix(_NODE)): value
             for key, value in self._table.items()
@@ -204,31 +198,31 @@ class StableMemory:
         self.known = {node: KnownPeer(*_KNOWN.unpack(value)) for node, value in stored.items()}
         self.was_vacant = _VACANT in self._table
         if self.was_vacant:
-            self.commit(
-                [(_VACANT, None)]
-            )  # it is true of the last time, and must not be taken for true of the next
+            self.commit([(_VACANT, None)])  # valid for this start only
 
     def _check(self, owner: str, replace: bool) -> None:
         found = self._table.get(_OWNER, b"").decode(errors="replace")
         if found != owner:
-            raise CorruptStorage(f"{self._path} is the memory of {found!r}, and this is {owner!r}")
+            raise CorruptStorage(
+                f"{self._path} belongs to {found!r}, not to {owner!r}; use the folder of this node"
+            )
         if replace and _JOINS not in self._table:
             raise CorruptStorage(
-                f"{self._path} can be read: --replace is for a node that has lost its memory, start"
-                " it without"
+                f"{self._path} is intact: --replace is for a node that has lost its memory; start"
+                " it without --replace"
             )
 
     @property
     def table(self) -> Mapping[str, bytes]:
-        """The entries of instances; not to be read while a commit is under way."""
+        """The entries of instances.  Do not read them during a commit."""
         return {key: value for key, value in self._table.items() if key and not key.startswith("/")}
 
     def leave_vacant(self) -> None:
-        """The last to be stored: nobody was inside at the end."""
+        """Store that no client held a lock at the shutdown."""
         self.commit([(_VACANT, b"")])
 
     def learn(self, node: int, identity: bytes) -> None:
-        """Remember which memory another node has."""
+        """Store the identity of another node's memory."""
         before = self.known.get(node)
         if before is None or before.identity != identity:
             found = KnownPeer(identity, 1 if before is None else before.lives + 1)
@@ -236,17 +230,13 @@ class StableMemory:
             self.known[node] = found
 
     def join(self, entries: list[Entry]) -> None:
-        """The owner takes part from now on, with these entries to begin with."""
+        """Store the first entries, and that the owner takes part from now on."""
         self.commit([*entries, (_JOINS, None)])
         self.joins = ""
 
     def check_place(self) -> None:
-        """Fail if the file has been deleted or moved: what is stored in it would not be found by
-        the next start.
-        """
-        if self._commits.acquire(
-            blocking=False
-        ):  # else a commit is under way, and will look itself
+        """Fail if the file was deleted or moved: the next start would not find its entries."""
+        if self._commits.acquire(blocking=False):  # otherwise a commit runs, which checks itself
             try:
                 self._check_place()
             finally:
@@ -263,9 +253,7 @@ class StableMemory:
             raise StorageFailed(self._failed)
 
     def commit(self, entries: list[Entry]) -> None:
-        """Store the entries, all or none.  When it returns they survive anything but the loss of
-        the disk.
-        """
+        """Store the entries, all or none.  When it returns they are on disk."""
         with self._commits:
             if self._failed is not None:
                 raise StorageFailed(self._failed)
@@ -310,15 +298,20 @@ class StableMemory:
         except _NotRewritten as reason:
             self._sequence = sequence
             self._compact_from = self._size + COMPACT_FROM
-            log.warning("stable memory in %s cannot be compacted now: %s", self._folder, reason)
+            log.warning(
+                "compaction of stable memory in %s failed, will be retried: %s",
+                self._folder,
+                reason,
+            )
             return
         self._compact_from = COMPACT_FROM
         if old is not None:
             old.close()
 
     def _rewrite(self) -> None:
-        """Write the table to a new file, which takes the place of the old one.  `_NotRewritten`:
-        there is no new file.
+        """Write the table to a new file, which replaces the old one.
+
+        Raise `_NotRewritten` if there is no new file.
         """
         path = self._path.with_suffix(".new")
         opened: list[int] = []
@@ -346,14 +339,14 @@ class StableMemory:
     # Reading.
 
     def _read(self) -> bool:
-        """Fill the table from the file and cut a torn tail.  False: there has never been a memory
-        in this folder.
+        """Fill the table from the file, and cut a torn tail.  Return False if there is no memory in
+        this folder.
         """
         identity, stored = self._last_stored()
         if not self._path.exists():
             if identity:
                 raise CorruptStorage(
-                    f"{self._path} is gone, and batch {stored} was stored in it; {COST}"
+                    f"{self._path} is missing, with batch {stored} and all before it; {COST}"
                 )
             return False
         content = self._path.read_bytes()
@@ -366,23 +359,24 @@ class StableMemory:
                 _apply(self._table, _ENTRIES.decode(body))
             except (msgspec.DecodeError, ValueError) as error:
                 raise CorruptStorage(
-                    f"{self._path}: batch {self._sequence} holds no entries: {error}; {COST}"
+                    f"{self._path}: batch {self._sequence} is malformed: {error}; {COST}"
                 ) from None
         self._size = position
         later = _whole_batch_from(content, position, self._sequence)
         if later is not None:
             raise CorruptStorage(
-                f"{self._path} is corrupt at byte {position}, and batch {later} behind that is"
-                f" whole; {COST}"
+                f"{self._path} is corrupt at byte {position}: the later batch {later} is intact;"
+                f" {COST}"
             )
         if not position:
             raise CorruptStorage(
-                f"{self._path} does not begin with a whole batch ({len(content)} bytes); {COST}"
+                f"{self._path} is corrupt: its {len(content)} bytes begin with no whole batch;"
+                f" {COST}"
             )
         if identity == self._table.get(_IDENTITY) and stored > self._sequence:
             raise CorruptStorage(
-                f"{self._path} is corrupt at byte {position}: batch {stored} was stored, and cannot"
-                f" be read; {COST}"
+                f"{self._path} is corrupt at byte {position}: batch {stored} was stored, and is not"
+                f" readable; {COST}"
             )
         self.cut = len(content) - position
         if self.cut:
@@ -390,9 +384,7 @@ class StableMemory:
         return True
 
     def _last_stored(self) -> tuple[bytes, int]:
-        """Identity of the memory that was last in use here, and its last batch that was synced, as
-        far as that is known.
-        """
+        """Identity of the memory last used here, and its last synced batch, if known."""
         found = os.pread(self._lock, _STORED.size, 0)
         if len(found) == _STORED.size:
             identity, sequence, checksum = _STORED.unpack(found)
@@ -402,8 +394,8 @@ class StableMemory:
 
     def _cut_at(self, position: int) -> None:
         log.warning(
-            "%s: cut off %d bytes of a batch behind batch %d that was never acknowledged (a crash"
-            " while it was written)",
+            "%s: cut off a torn tail of %d bytes after batch %d; it was never acknowledged (crash"
+            " during a write)",
             *(self._path, self.cut, self._sequence),
         )
         with self._path.open("r+b") as file:
@@ -412,17 +404,19 @@ class StableMemory:
 
 
 class _NotRewritten(OSError):
-    """The old file is as it was."""
+    """Compaction failed; the old file is unchanged."""
 
 
 def _locked(folder: Path) -> int:
-    """Descriptor of the file by which one process keeps the others out."""
+    """Return the descriptor of the locked file that keeps other processes out."""
     lock = os.open(folder / f"{FILE}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
-        raise StorageFailed(f"{folder} is in use by another process") from None
+        raise StorageFailed(
+            f"{folder} is in use by another process; stop that node first"
+        ) from None
     return lock
 
 
@@ -433,7 +427,7 @@ def _place_of(path: Path) -> tuple[int, int]:
 
 def _headed(sequence: int, body: bytes) -> bytes:
     if len(body) > BATCH_LIMIT:
-        raise OSError(f"{len(body)} bytes to store at once; the limit is {BATCH_LIMIT}")
+        raise OSError(f"batch of {len(body)} bytes; the limit is {BATCH_LIMIT}")
     return _HEAD.pack(MARK, len(body), sequence, _checksum(sequence, body)) + body
 
 
@@ -442,7 +436,7 @@ def _checksum(sequence: int, body: bytes) -> int:
 
 
 def _batch_at(content: bytes, position: int) -> tuple[int, bytes, int] | None:
-    """Sequence, body and end of the batch that begins here, if it is whole."""
+    """Return sequence, body and end of the batch that begins here, if it is whole."""
     start = position + _HEAD.size
     if start > len(content):
         return None
@@ -454,9 +448,7 @@ def _batch_at(content: bytes, position: int) -> tuple[int, bytes, int] | None:
 
 
 def _whole_batch_from(content: bytes, position: int, sequence: int) -> int | None:
-    """The sequence of a whole batch from here on, which is not the one that should stand here; it
-    is found by its mark.
-    """
+    """Return the sequence of a later whole batch after a corrupt one, found by its mark."""
     position = content.find(MARK, position)
     while position >= 0:
         found = _batch_at(content, position)

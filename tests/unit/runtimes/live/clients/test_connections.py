@@ -132,14 +132,14 @@ def test_who_has_not_shown_who_it_is_goes_first(
                     assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
             assert node.counts["turned away"] == 9
             await made.start(2)
-            await cluster.until(lambda: 2 in node._network.speaking)
+            await cluster.until(lambda: 2 in node._network.current)
             reader, writer = await asyncio.open_connection(*node.address)
             writer.write(b'["hello",1,"client",null,null]\n')
             assert b"welcome" in await asyncio.wait_for(reader.readline(), PATIENCE)
             more = [await asyncio.open_connection(*node.address) for _ in range(12)]
             writer.write(b'["alive",1]\n')
             assert await asyncio.wait_for(reader.readline(), PATIENCE) == b'["alive",1,[]]\n'
-            assert 2 in node._network.speaking
+            assert 2 in node._network.current
             for _, each in (*silent, *more, (reader, writer)):
                 each.close()
 
@@ -164,6 +164,6 @@ def test_a_log_of_refusals_is_never_silent_for_good(caplog: pytest.LogCaptureFix
         loop.action()
         limited_log.warning("refused again")
         assert caplog.messages == [
-            "980 more warnings of the last 60 s were left out",
+            "suppressed 980 more warnings of the last 60 s",
             "refused again",
         ]

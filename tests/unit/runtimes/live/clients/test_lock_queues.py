@@ -50,28 +50,28 @@ class Script:
     def participant(self, service: str, name: str) -> LocalProcess:
         return self.instance.processes[1]
 
-    def ask(
+    def make_request(
         self,
         service: str,
         name: str,
         request: str,
         *arguments: Any,
-        told: Callable[[], None] | None = None,
+        on_done: Callable[[], None] | None = None,
     ) -> None:
-        self.make_request_of(self.participant(service, name), request, arguments, told)
+        self.make_request_of(self.participant(service, name), request, arguments, on_done)
 
     def make_request_of(
         self,
         hosted: LocalProcess,
         request: str,
         arguments: tuple[Any, ...] = (),
-        told: Callable[[], None] | None = None,
+        on_done: Callable[[], None] | None = None,
     ) -> None:
         if self.has_stopped:
             raise NodeStopped("node 1 has stopped")
         self.asked.append(request)
-        if told is not None:
-            self.untold.append(told)
+        if on_done is not None:
+            self.untold.append(on_done)
         if request == "acquire" and self.grants_at_once:
             self.listener(1, Granted((1, len(self.asked))))
 

@@ -51,7 +51,7 @@ def test_a_leader_that_ends_resigns_and_a_successor_is_elected_without_any_timeo
             await cluster.until(
                 lambda: all(len(node.reaches()) == 2 for node in made.nodes.values())
             )
-            made.nodes[1].ask("elections", "x", "elect")
+            made.nodes[1].make_request("elections", "x", "elect")
             await cluster.until(lambda: all(leader_of(node) == 1 for node in made.nodes.values()))
             await made.stop(1)
             await cluster.until(
@@ -99,7 +99,7 @@ def test_a_grace_can_be_cut_short(cluster: Any) -> None:
 def test_a_node_without_a_majority_sends_clients_away_until_it_has_one_again(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("habemus.runtimes.live.hosting.node.LOOK_US", 20_000)
+    monkeypatch.setattr("habemus.runtimes.live.hosting.node.CHECK_SERVICES_US", 20_000)
 
     async def main() -> None:
         async with cluster({"locks": "elected-coordinator-leased"}, only=(1,)) as made:

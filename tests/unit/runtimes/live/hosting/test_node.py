@@ -269,7 +269,7 @@ def test_an_election_that_somebody_must_call_is_not_shared() -> None:
     assert [each.name for each in services_of("locks", "ricart-agrawala", (), "", nodes)] == [
         "locks"
     ]
-    with pytest.raises(BadSetup, match="no election that its instances could share"):
+    with pytest.raises(BadSetup, match="no election that its instances can share"):
         services_of("locks", "ricart-agrawala", (), "", nodes, shared=True)
 
 
@@ -307,9 +307,11 @@ def test_no_output_leaves_before_what_is_durable_is_stored(cluster: Any) -> None
             gate = Gate(one)
             asked = asyncio.ensure_future(one.request("counts", "x", "add", 5))
             await cluster.until(gate.reached.is_set)
-            one.ask("counts", "x", "tell", 7)  # changes nothing durable, and yet must not overtake
+            one.make_request(
+                "counts", "x", "tell", 7
+            )  # changes nothing durable, and yet must not overtake
             sent = one.counts["sent"]
-            one.ask(
+            one.make_request(
                 "counts", "y", "tell", 1
             )  # another instance; its start waits for the disk as well
             for _ in range(50):
@@ -328,7 +330,7 @@ def test_what_is_not_durable_does_not_wait_for_the_disk(cluster: Any) -> None:
         async with cluster({"counts": counting(), "locks": "ricart-agrawala"}) as made:
             one = made.nodes[1]
             gate = Gate(one)
-            one.ask("counts", "x", "add", 5)
+            one.make_request("counts", "x", "add", 5)
             await cluster.until(gate.reached.is_set)
             await made.client(1, "locks", "printer").visit()
             gate.opened.set()
@@ -359,7 +361,7 @@ def test_many_instances_share_one_sync(cluster: Any) -> None:
             await cluster.until(lambda: one.reaches() == [2, 3])
             writes = one.counts["writes"]
             for number in range(100):
-                one.ask("counts", f"{number}", "tell", 1)
+                one.make_request("counts", f"{number}", "tell", 1)
             for _ in range(3):
                 await asyncio.sleep(0)
             assert one.counts["writes"] - writes <= 2
@@ -414,9 +416,7 @@ def test_memory_of_another_algorithm_is_refused(cluster: Any) -> None:
             await made.nodes[1].request("counts", "x", "add", 1)
             await made.stop(1)
             made.services = {"counts": "quorum-durable"}
-            with pytest.raises(
-                CorruptStorage, match=r"stored of counts/x is not of this algorithm"
-            ):
+            with pytest.raises(CorruptStorage, match=r"stable memory of counts/x does not fit"):
                 await made.start(1)
             made.nodes.clear()
             made.services = {"counts": counting()}
@@ -448,7 +448,7 @@ def test_a_disk_that_fails_stops_the_node(cluster: Any) -> None:
                 await one.request("counts", "x", "add", 1)
             assert isinstance(one.failure.exception(), StorageFailed)
             with pytest.raises(NodeStopped):
-                one.ask("counts", "x", "tell", 9)
+                one.make_request("counts", "x", "tell", 9)
             await one.stop()
             assert process(two).heard == 1
 
@@ -525,17 +525,19 @@ def test_limits(cluster: Any) -> None:
             with pytest.raises(TooMany):
                 node.open("locks", "d")
             for wrong in ("", "x" * 201, "two\nlines"):
-                with pytest.raises(ValueError, match="name is printable"):
+                with pytest.raises(ValueError, match="is not valid; use 1 to 200 printable"):
                     node.open("locks", wrong)
-            with pytest.raises(LookupError, match="there is no service lock; there are locks"):
+            with pytest.raises(LookupError, match="no service 'lock'; this cluster has locks"):
                 node.open("lock", "a")
             with pytest.raises(
                 ValueError, match="no request enter; it has acquire, release, write"
             ):
-                node.ask("locks", "a", "enter")
+                node.make_request("locks", "a", "enter")
             with pytest.raises(ValueError, match="acquire takes 0 arguments, not 1"):
-                node.ask("locks", "a", "acquire", 1)
-            made.nodes[2].ask("locks", "d", "acquire")  # node 1 has no room for it, and drops it
+                node.make_request("locks", "a", "acquire", 1)
+            made.nodes[2].make_request(
+                "locks", "d", "acquire"
+            )  # node 1 has no room for it, and drops it
             await cluster.until(lambda: node.counts["turned away"])
 
     virtual.run(main())
@@ -548,15 +550,15 @@ def test_a_handler_that_raises_stops_its_instance_and_nothing_else(cluster: Any)
             with pytest.raises(
                 InstanceFailed, match=r"counts/x has stopped: ZeroDivisionError: thirteen"
             ):
-                one.ask("counts", "x", "add", 13)
+                one.make_request("counts", "x", "add", 13)
             with pytest.raises(InstanceFailed):
-                one.ask("counts", "x", "add", 1)
+                one.make_request("counts", "x", "add", 1)
             with pytest.raises(InstanceFailed, match=r"counts/w has stopped: SystemExit: 0"):
-                one.ask("counts", "w", "add", 14)
+                one.make_request("counts", "w", "add", 14)
             await one.request("counts", "y", "add", 2)
-            one.ask("counts", "z", "tell", 666)
+            one.make_request("counts", "z", "tell", 666)
             await cluster.until(lambda: two.counts["failed instances"] == 1)
-            one.ask("counts", "y", "tell", 3)
+            one.make_request("counts", "y", "tell", 3)
             await cluster.until(lambda: process(two, name="y").heard == 3)
             assert two.counts["refused"] == 0
 
@@ -587,8 +589,11 @@ def test_a_record_that_cannot_be_written_disturbs_nobody(
 
     virtual.run(main())
     assert [
-        record.getMessage() for record in caplog.records if "ends here" in record.getMessage()
-    ] == [f"{tmp_path}/records/node-1-1.jsonl ends here: No space left on device"]
+        record.getMessage() for record in caplog.records if "stopped: No" in record.getMessage()
+    ] == [
+        f"recording to {tmp_path}/records/node-1-1.jsonl stopped: No space left on device; the node"
+        " goes on"
+    ]
 
 
 # Connections.
@@ -614,7 +619,7 @@ def test_a_peer_that_restarts_is_connected_to_again(cluster: Any) -> None:
             )
             await made.stop(2)
             await cluster.until(lambda: made.nodes[1].reaches() == [3])
-            made.nodes[1].ask("locks", "x", "acquire")  # waits in the queue for node 2
+            made.nodes[1].make_request("locks", "x", "acquire")  # waits in the queue for node 2
             client = made.client(1, "locks", "x")
             await made.start(2)
             assert isinstance(await client.hear(), Granted)
@@ -653,7 +658,7 @@ def test_a_full_queue_loses_the_oldest_and_counts(
         async with cluster({"counts": counting()}, only=(1,)) as made:
             one = made.nodes[1]
             for value in range(200):
-                one.ask("counts", "x", "tell", value)
+                one.make_request("counts", "x", "tell", value)
             await cluster.until(lambda: one.counts["lost"] > 100)
             link = one._network._links[2]
             assert link._queued == sum(map(len, link._queue)) <= 1_000
@@ -668,7 +673,7 @@ def test_a_full_queue_loses_the_oldest_and_counts(
     [
         ({"secret": b"another secret of theirs"}, "secret"),
         ({"cluster": "home"}, "cluster"),
-        ({"record": "r"}, "differently"),
+        ({"record": "r"}, "different services"),
     ],
 )
 def test_nodes_that_do_not_belong_together_do_not_talk(
@@ -690,7 +695,7 @@ def test_nodes_that_do_not_belong_together_do_not_talk(
                 lambda: any(reason in record.getMessage() for record in caplog.records)
             )
             assert made.nodes[1].reaches() == made.nodes[2].reaches() == []
-            made.nodes[2].ask("counts", "x", "tell", 5)
+            made.nodes[2].make_request("counts", "x", "tell", 5)
             assert made.nodes[1].instances() == []
 
     virtual.run(main())

@@ -249,7 +249,8 @@ def test_a_peer_that_has_forgotten_as_well_is_of_no_use(caplog: pytest.LogCaptur
         assert recollection.take(1, StatePageFrame(-1, "", False, 1, [], is_last=True)) is None
     assert not recollection.is_complete
     assert [each.getMessage() for each in caplog.records] == [
-        "node 1 does not take part itself: node 2 cannot learn from it what it has forgotten"
+        "node 1 does not take part itself: node 2 cannot recover from it; if both have lost their"
+        " memory, the cluster has to begin anew"
     ]
 
 
@@ -332,7 +333,7 @@ def test_two_lost_memories_do_not_come_back(cluster: Any, tmp_path: Path) -> Non
                 lambda: all(made.nodes[number]._recollection is not None for number in (2, 3))
             )
             await cluster.until(
-                lambda: all(made.nodes[number]._recollection._forgetful for number in (2, 3))
+                lambda: all(made.nodes[number]._recollection._not_members for number in (2, 3))
             )
             assert [made.nodes[number]._memory.joins for number in (2, 3)] == [REPLACES, REPLACES]
 

@@ -116,8 +116,7 @@ def refusal(folder: Path) -> str:
     told = str(refused.value)
     assert (
         "\n" not in told
-        and "start the node with --replace: it then takes part again when all the other nodes are up"
-        in told
+        and "start the node with --replace: it recovers its state from all the other nodes" in told
     )
     if before is not None:
         assert (
@@ -131,13 +130,13 @@ def refusal(folder: Path) -> str:
 )
 def test_a_file_of_garbage_is_not_taken_for_a_new_one(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / storage.FILE).write_bytes(garbage)
-    assert f"does not begin with a whole batch ({len(garbage)} bytes)" in refusal(tmp_path)
+    assert f"its {len(garbage)} bytes begin with no whole batch" in refusal(tmp_path)
 
 
 def test_a_file_that_is_gone_is_missed(tmp_path: Path) -> None:
     filled(tmp_path)
     (tmp_path / storage.FILE).unlink()
-    assert "memory is gone, and batch 4 was stored in it" in refusal(tmp_path)
+    assert "memory is missing, with batch 4" in refusal(tmp_path)
 
 
 def test_an_older_copy_of_the_file_is_refused(tmp_path: Path) -> None:
@@ -145,7 +144,7 @@ def test_an_older_copy_of_the_file_is_refused(tmp_path: Path) -> None:
     older = (tmp_path / storage.FILE).read_bytes()
     filled(tmp_path, batches=1)
     (tmp_path / storage.FILE).write_bytes(older)
-    assert "batch 4 was stored, and cannot be read" in refusal(tmp_path)
+    assert "batch 4 was stored, and is not readable" in refusal(tmp_path)
 
 
 # Damage of every kind, at every place, of every kind of file.
@@ -352,7 +351,7 @@ def test_a_missing_middle_batch_is_corrupt(tmp_path: Path) -> None:
 
 def test_the_memory_of_another_node_is_refused(tmp_path: Path) -> None:
     filled(tmp_path)
-    with pytest.raises(CorruptStorage, match="is the memory of 'office/1', and this is 'office/2'"):
+    with pytest.raises(CorruptStorage, match="belongs to 'office/1', not to 'office/2'"):
         StableMemory(tmp_path, "office/2")
     assert stored(tmp_path) == expected(3)  # the lock was given back
 
@@ -493,7 +492,7 @@ def test_compaction_without_a_free_descriptor_is_put_off(
         for descriptor in taken:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert "cannot be compacted now" in caplog.text and "Too many open files" in caplog.text
+    assert "compaction of stable memory" in caplog.text and "Too many open files" in caplog.text
     before = (tmp_path / storage.FILE).stat().st_size
     for number in range(100, 200):
         memory.commit([("n", b"%d" % number * 20)])
