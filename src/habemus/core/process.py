@@ -488,9 +488,7 @@ def _uses_of(cls: type, function: Callable[..., Any]) -> _Use:
                     elif isinstance(member, types.FunctionType):
                         frontier.append(member)
                     elif hasattr(member, "__get__") and not isinstance(member, _HARMLESS):
-                        opaque = (
-                            True  # a partial method, a cached property, somebody's own descriptor
-                        )
+                        opaque = True  # a partial method, a cached property, another descriptor
     return _Use(
         frozenset(stored),
         frozenset(mentioned),

@@ -130,12 +130,12 @@ class _DiagramWriter:
         elif event.kind not in ("send", "duplicate") and not (
             event.kind == "start" and event.time == self._first
         ):
-            told = (
+            described = (
                 what(event)
                 if event.kind == "indicate" and index not in self._entries
                 else in_words(event, self._trace.label, self._words)
             )
-            yield f"Note over {_name(event.process)}: {_safe(told)}"
+            yield f"Note over {_name(event.process)}: {_safe(described)}"
         if index in self._entries:
             yield f"activate {_name(event.process)}"
         for process in self._exits[index]:

@@ -53,8 +53,8 @@ def _entries(trace: Trace, words: Words, steps: bool) -> Iterator[str]:
             for process, count in zip(trace.processes, event.clock, strict=True)
             if count
         }
-        told = printable(in_words(event, trace.label, words))
-        yield f"{told} ({moment(event.time, words, steps)})"
+        line = printable(in_words(event, trace.label, words))
+        yield f"{line} ({moment(event.time, words, steps)})"
         yield f"{hosts[event.process]} {json.dumps(clock, separators=(',', ':'))}"
 
 

@@ -49,9 +49,9 @@ def rows(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> list[E
                 )
             )
         elif event.kind not in KINDS_OF_CHANGE:
-            told = in_words(event, trace.label, words, on_arrival=index in on_arrival)
+            described = in_words(event, trace.label, words, on_arrival=index in on_arrival)
             part = f" [{event.part.removeprefix('.')}]" if event.part else ""
-            found.append(EventRow(time, trace.label(event.process), told + part, names))
+            found.append(EventRow(time, trace.label(event.process), described + part, names))
     return found
 
 

@@ -65,7 +65,7 @@ class Standing(IntEnum):
 
 
 def made(name: str, base: type[Process], **namespace: Any) -> Any:
-    """A class as the statement would make it, where the statement itself could not be type-checked."""
+    """Make a class that a class statement could not define for the type checker."""
     return ProcessType(name, (base,), {"__module__": __name__, "__qualname__": name, **namespace})
 
 
@@ -402,7 +402,7 @@ def test_a_new_default_needs_no_annotation() -> None:
     class Deeper(Seeded):
         grants = 2
 
-    plan = Deeper()  # type: ignore[call-arg]  # a type checker does not see defaults without annotations
+    plan = Deeper()  # type: ignore[call-arg]  # defaults without annotations
     assert (plan.coordinator, plan.waiting, plan.grants) == (5, [8], 2)
     assert Deeper(coordinator=6).coordinator == 6
     process, _ = alone(plan)
@@ -1191,8 +1191,9 @@ def test_a_variable_with_the_name_of_something_given_is_refused(name: str) -> No
 
 
 def test_upon_without_what_it_is_upon_is_refused() -> None:
+    mistake: Any = lambda self, sender, message: None  # noqa: E731
     with pytest.raises((MistakeInAlgorithm, TypeError)):
-        made("Wrong", Process, hear=upon(lambda self, sender, message: None))  # type: ignore[arg-type]  # the mistake under test
+        made("Wrong", Process, hear=upon(mistake))
     with pytest.raises((MistakeInAlgorithm, TypeError)):
         made("Wrong", Process, hear=upon()(lambda self, sender, message: None))
 
@@ -1217,6 +1218,6 @@ def test_a_value_of_the_wrong_type_is_a_mistake_in_the_plan(name: str, value: An
 
 
 def test_two_messages_of_one_name_are_refused() -> None:
-    other = type(Message)("Ask", (Message,), {"__module__": "elsewhere"})  # type: ignore[misc]  # made by its metaclass
+    other = type(Message)("Ask", (Message,), {"__module__": "elsewhere"})  # type: ignore[misc]  # by metaclass
     with pytest.raises(MistakeInAlgorithm, match="Ask"):
         made("Wrong", Central, hear=upon(other)(lambda self, sender, message: None))

@@ -1,4 +1,4 @@
-"""What survives a crash: taken, written as plain values, and read again; whatever else is refused."""
+"""Durable variables: read, encoded as plain values, and decoded again; all else is refused."""
 
 import json
 

@@ -99,7 +99,7 @@ values = st.one_of(
 
 
 def made(name: str, base: type[Value], **namespace: Any) -> Any:
-    """A class as the statement would make it, where the statement itself could not be type-checked."""
+    """Make a class that a class statement could not define for the type checker."""
     return types.new_class(
         name,
         (base,),

@@ -111,7 +111,7 @@ def test_the_same_trace_gives_the_same_picture(story: Trace) -> None:
 
 
 def test_pictures_can_share_a_page(story: Trace) -> None:
-    """No ids, no styles and no links: nothing of one picture reaches into another, or into the net."""
+    """A picture has no ids, styles or links, so it refers neither to another one nor to the net."""
     picture = svg(story)
     assert not re.search(r"\s(id|class|href|style)=", picture)
     assert "<style" not in picture
@@ -359,7 +359,7 @@ def test_whoever_points_at_a_step_reads_all_of_it(stories: dict[str, Trace]) -> 
 
 
 def test_messages_of_components_step_back(stories: dict[str, Trace]) -> None:
-    """They are drawn in their own muted colour, unless the algorithm on top sends nothing itself."""
+    """They are drawn in a muted colour, unless the algorithm on top sends nothing itself."""
     trace = stories["links"]
     assert ink.COMPONENT not in svg(trace)
     on_top = replace(

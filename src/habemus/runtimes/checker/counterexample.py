@@ -65,9 +65,8 @@ class _EventWriter:
     events: list[Event] = field(default_factory=list)
     _now: int = 0
     _number: int = 0
-    _under_way: list[tuple[int, ProcessId, PendingMessage]] = field(
-        default_factory=list
-    )  # number, receiver, parcel
+    # Number, receiver, message.
+    _under_way: list[tuple[int, ProcessId, PendingMessage]] = field(default_factory=list)
     _clocks: dict[ProcessId, list[int]] = field(default_factory=dict)
     _stamps: dict[int, list[int]] = field(default_factory=dict)
 
@@ -175,31 +174,36 @@ class _EventWriter:
                     )
 
     def _send(
-        self, process: ProcessId, to: ProcessId, parcel: PendingMessage, part: str, torn: int | None
+        self,
+        process: ProcessId,
+        to: ProcessId,
+        pending: PendingMessage,
+        part: str,
+        torn: int | None,
     ) -> int | None:
         """Record a send, unless the step is torn before it; return how many sends are left."""
         if torn == 0 and to != process:
             return 0
         self._number += 1
-        message = parcel.message
+        message = pending.message
         self._tell(
             Event(
                 self._now, process, "send", type(message).__name__, message, to, self._number, part
             )
         )
         self._stamps[self._number] = list(self._clocks[process])
-        if not (self.search.bound.merging and self._find(to, parcel) is not None):
-            self._under_way.append((self._number, to, parcel))
+        if not (self.search.bound.merging and self._find(to, pending) is not None):
+            self._under_way.append((self._number, to, pending))
         return torn if torn is None or to == process else torn - 1
 
-    def _find(self, process: ProcessId, parcel: PendingMessage) -> int | None:
+    def _find(self, process: ProcessId, pending: PendingMessage) -> int | None:
         for position, (_, to, each) in enumerate(self._under_way):
-            if to == process and each[:3] == parcel[:3]:
+            if to == process and each[:3] == pending[:3]:
                 return position
         return None
 
-    def _taken(self, process: ProcessId, parcel: PendingMessage, stays: bool) -> int:
-        position = self._find(process, parcel)
+    def _taken(self, process: ProcessId, pending: PendingMessage, stays: bool) -> int:
+        position = self._find(process, pending)
         assert position is not None, "a message is taken that was never sent"
         number = self._under_way[position][0]
         if not stays:

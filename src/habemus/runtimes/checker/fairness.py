@@ -62,11 +62,11 @@ def has_loops(search: Search) -> bool:
                 if move.label.kind == "receive":
                     sent = leads_to.setdefault((place, move.label.what), set())
                     sent.update(
-                        (to, model.post.values[each])
+                        (to, model.messages.values[each])
                         for to, bundle in move.sends
-                        for each in model.post.bundles.values[bundle]
+                        for each in model.messages.bundles.values[bundle]
                     )
-                    sent.update((place, parcel) for parcel in model.sent_to_itself(number, move))
+                    sent.update((place, pending) for pending in model.sent_to_itself(number, move))
     # A receipt may leave the state of the application unchanged.
     return _is_cyclic(leads_to) or _is_cyclic({use: others - {use} for use, others in uses.items()})
 

@@ -194,7 +194,7 @@ class ExpandedEvent(NamedTuple):
 Bundle: TypeAlias = tuple[int, ...]
 
 
-class Post(Numbered[PendingMessage]):
+class MessageTable(Numbered[PendingMessage]):
     """All messages of a search, and all bundles in which they are sent."""
 
     def __init__(self) -> None:
@@ -206,7 +206,12 @@ class ProcessModel:
     """One process of a system with all its moves."""
 
     def __init__(
-        self, system: System, process: ProcessId, use: ClientModel, bound: Bound, post: Post
+        self,
+        system: System,
+        process: ProcessId,
+        use: ClientModel,
+        bound: Bound,
+        messages: MessageTable,
     ) -> None:
         self.process = process
         self.bound = bound
@@ -217,7 +222,7 @@ class ProcessModel:
         self.states: Numbered[State] = Numbered()
         self.timers: Numbered[tuple[PendingTimer, ...]] = Numbered()
         self.uses: Numbered[ClientState] = Numbered()
-        self.post = post
+        self.messages = messages
         self.steps = 0  # handlers executed
         self._use = use
         self._is_client = process in system.clients
@@ -225,9 +230,9 @@ class ProcessModel:
         self._options: list[int] = []  # the number of options of each choice
         self._node = PureNode(self.stack, process, self.peers, self._choose)
         self._known_steps: dict[tuple[int, Hashable], tuple[StepOutcome, ...]] = {}
-        self._known_taken: dict[tuple[int, ...], list[ExpandedEvent]] = {}
+        self._known_expanded: dict[tuple[int, ...], list[ExpandedEvent]] = {}
         self._known_openings: dict[tuple[int, ...], list[tuple[int, tuple[int, ...]]]] = {}
-        self._known_results: dict[tuple[int, int, int, int], StepEffects] = {}
+        self._known_effects: dict[tuple[int, int, int, int], StepEffects] = {}
         self._known_inboxes: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
         self._known_choices: dict[int, Sequence[PossibleRequest]] = {}
         self._copies = bound.budget("copy")
@@ -366,18 +371,18 @@ class ProcessModel:
     def _asks(self, component: Component) -> list[Move]:
         node, inbox, timers, use, _, known, requests = component
         key = (node, use, timers, known, requests)
-        all_taken = self._known_taken.get(key)
-        if all_taken is None:
-            all_taken = self._known_taken[key] = self._asked(component)
+        all_expanded = self._known_expanded.get(key)
+        if all_expanded is None:
+            all_expanded = self._known_expanded[key] = self._asked(component)
         moves: list[Move] = []
-        for taken in all_taken:
-            self._add(moves, taken, inbox)
+        for expanded in all_expanded:
+            self._add(moves, expanded, inbox)
         return moves
 
     def _asked(self, component: Component) -> list[ExpandedEvent]:
         """Expand the requests that the application may make."""
         use = self.uses.values[component.use]
-        all_taken = []
+        all_expanded = []
         for asking in self._choices(component.use):
             after = component._replace(use=self.uses.number(self._use.asked(use, asking)))
             own = before = 0
@@ -388,8 +393,8 @@ class ProcessModel:
             seen = ExternalEvent(
                 "request", self.process, asking.name, asking.arguments or None, own, before
             )
-            all_taken += [
-                self._taken(
+            all_expanded += [
+                self._expanded_event(
                     after,
                     Label("request", asking, outcome.choices),
                     outcome,
@@ -398,7 +403,7 @@ class ProcessModel:
                 )
                 for outcome in self.outcomes_of(component.node, asking)
             ]
-        return all_taken
+        return all_expanded
 
     def _deliverable(self, inbox: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
         """List the messages that can be received next, each with the remaining inbox.
@@ -412,7 +417,7 @@ class ProcessModel:
         senders: set[ProcessId] = set()
         before = -1
         for position, number in enumerate(inbox):
-            sender = self.post.values[number].sender
+            sender = self.messages.values[number].sender
             if (self.bound.fifo and sender in senders) or number == before:
                 continue
             senders.add(sender)
@@ -425,15 +430,15 @@ class ProcessModel:
         node, inbox, timers, use, _, known, requests = component
         for number, rest in self._deliverable(inbox):
             key = (node, use, timers, known, requests, number)
-            all_taken = self._known_taken.get(key)
-            if all_taken is None:
-                all_taken = self._known_taken[key] = self._received(component, number)
-            for taken in all_taken:
-                self._add(moves, taken, rest)
-                if self._copies and taken.label.what.sender != self.process:
+            all_expanded = self._known_expanded.get(key)
+            if all_expanded is None:
+                all_expanded = self._known_expanded[key] = self._received(component, number)
+            for expanded in all_expanded:
+                self._add(moves, expanded, rest)
+                if self._copies and expanded.label.what.sender != self.process:
                     self._add(
                         moves,
-                        taken._replace(label=taken.label._replace(kind="copy")),
+                        expanded._replace(label=expanded.label._replace(kind="copy")),
                         inbox,
                         "copy",
                     )
@@ -441,14 +446,14 @@ class ProcessModel:
 
     def _received(self, component: Component, number: int) -> list[ExpandedEvent]:
         """Expand the receipt of a message."""
-        parcel = self.post.values[number]
-        heard = component._replace(known=component.known | parcel.known)
+        pending = self.messages.values[number]
+        heard = component._replace(known=component.known | pending.known)
         return [
-            self._taken(heard, Label("receive", parcel, outcome.choices), outcome)
-            for outcome in self.outcomes_of(component.node, parcel[:3])
+            self._expanded_event(heard, Label("receive", pending, outcome.choices), outcome)
+            for outcome in self.outcomes_of(component.node, pending[:3])
         ]
 
-    def _taken(
+    def _expanded_event(
         self,
         before: Component,
         label: Label,
@@ -456,7 +461,7 @@ class ProcessModel:
         seen: tuple[ExternalEvent, ...] = (),
         voluntary: bool = False,
     ) -> ExpandedEvent:
-        use, timers, sends, to_itself, observed, in_order = self._result(before, outcome)
+        use, timers, sends, to_itself, observed, in_order = self._effects_of(before, outcome)
         return ExpandedEvent(
             label,
             outcome.node,
@@ -472,7 +477,7 @@ class ProcessModel:
         )
 
     def _add(
-        self, moves: list[Move], taken: ExpandedEvent, inbox: tuple[int, ...], cost: str = ""
+        self, moves: list[Move], expanded: ExpandedEvent, inbox: tuple[int, ...], cost: str = ""
     ) -> None:
         """Append the moves of an event with this inbox: one for each way to set the timers."""
         (
@@ -487,9 +492,9 @@ class ProcessModel:
             seen,
             voluntary,
             in_order,
-        ) = taken
+        ) = expanded
         for own in to_itself:
-            inbox = self.with_parcel(inbox, own)
+            inbox = self.with_message(inbox, own)
         for timers in all_timers:
             target = self.components.of(node, inbox, timers, use, True, known, requests)
             moves.append(_new(Move, (label, target, sends, seen, cost, voluntary, in_order)))
@@ -556,17 +561,17 @@ class ProcessModel:
         cost = "lose" if self.bound.budget("lose") else ""
         if cost or self.bound.lossy:
             for number, rest in self._deliverable(component.inbox):
-                if self.post.values[number].sender == self.process:
+                if self.messages.values[number].sender == self.process:
                     continue  # a message of a process to itself uses no link
                 target = self.components.number(component._replace(inbox=rest))
-                yield Move(Label("lose", self.post.values[number]), target, cost=cost)
+                yield Move(Label("lose", self.messages.values[number]), target, cost=cost)
 
     def _moves_when_down(self, component: Component) -> list[Move]:
         moves = []
         for number, rest in self._deliverable(component.inbox):
             moves.append(
                 Move(
-                    Label("vanish", self.post.values[number]),
+                    Label("vanish", self.messages.values[number]),
                     self.components.number(component._replace(inbox=rest)),
                 )
             )
@@ -592,35 +597,35 @@ class ProcessModel:
         cost: str = "",
     ) -> list[Move]:
         moves: list[Move] = []
-        self._add(moves, self._taken(before, label, outcome, seen), before.inbox, cost)
+        self._add(moves, self._expanded_event(before, label, outcome, seen), before.inbox, cost)
         return moves
 
-    def _result(self, before: Component, outcome: StepOutcome) -> StepEffects:
+    def _effects_of(self, before: Component, outcome: StepOutcome) -> StepEffects:
         """Return the effects of a step, independent of the messages in flight."""
         key = (before.use, before.timers, before.known, id(outcome))
-        known = self._known_results.get(key)
+        known = self._known_effects.get(key)
         if known is not None:
             return known
         use = self.uses.values[before.use]
-        parcels: list[tuple[int, int]] = []
+        deliveries: list[tuple[int, int]] = []
         to_itself: list[int] = []
         observed: list[ExternalEvent] = []
         settings: list[list[tuple[int, Timer, int | None]]] = []
         for effect in outcome.effects:
             match effect:
                 case Send(port, to, message):
-                    number = self.post.number(
+                    number = self.messages.number(
                         PendingMessage(self.process, port, message, before.known)
                     )
                     if to == self.process:
                         to_itself.append(number)
                     else:
-                        parcels.append((self.places[to], number))
+                        deliveries.append((self.places[to], number))
                 case Broadcast(port, message):
-                    number = self.post.number(
+                    number = self.messages.number(
                         PendingMessage(self.process, port, message, before.known)
                     )
-                    parcels += [(self.places[peer], number) for peer in self.peers]
+                    deliveries += [(self.places[peer], number) for peer in self.peers]
                 case SetTimer(port, timer, after):
                     settings.append([(port, timer, left) for left in self._lengths(after)])
                 case CancelTimer(port, timer):
@@ -641,12 +646,12 @@ class ProcessModel:
         result = StepEffects(
             self.uses.number(use),
             timers,
-            self._bundled(parcels),
+            self._bundled(deliveries),
             tuple(to_itself),
             tuple(observed),
-            tuple(parcels),
+            tuple(deliveries),
         )
-        self._known_results[key] = result
+        self._known_effects[key] = result
         return result
 
     def _lengths(self, after: int | tuple[int, int]) -> list[int]:
@@ -670,13 +675,13 @@ class ProcessModel:
             )
         )
 
-    def _bundled(self, parcels: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    def _bundled(self, deliveries: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         """Group messages by receiver, in order of sending."""
         by_place: dict[int, list[int]] = {}
-        for place, number in parcels:
+        for place, number in deliveries:
             by_place.setdefault(place, []).append(number)
         return tuple(
-            (place, self.post.bundles.number(tuple(numbers)))
+            (place, self.messages.bundles.number(tuple(numbers)))
             for place, numbers in sorted(by_place.items())
         )
 
@@ -690,18 +695,18 @@ class ProcessModel:
         larger = self._known_inboxes.get((inbox, bundle))
         if larger is None:
             larger = inbox
-            for parcel in self.post.bundles.values[bundle]:
-                larger = self.with_parcel(larger, parcel)
+            for message in self.messages.bundles.values[bundle]:
+                larger = self.with_message(larger, message)
             self._known_inboxes[inbox, bundle] = larger
         return self.components.of(node, larger, timers, use, up, known, requests)
 
-    def with_parcel(self, inbox: tuple[int, ...], number: int) -> tuple[int, ...]:
+    def with_message(self, inbox: tuple[int, ...], number: int) -> tuple[int, ...]:
         if self.bound.merging and number in inbox:
             return inbox
         if not self.bound.fifo:
             return tuple(sorted((*inbox, number)))
-        sender = self.post.values[number].sender
-        position = sum(self.post.values[each].sender <= sender for each in inbox)
+        sender = self.messages.values[number].sender
+        position = sum(self.messages.values[each].sender <= sender for each in inbox)
         return (*inbox[:position], number, *inbox[position:])
 
     def after(self, number: int, time: int) -> int:
@@ -787,8 +792,10 @@ class ProcessModel:
 def process_models(
     system: System, uses: Mapping[ProcessId, ClientModel], bound: Bound
 ) -> list[ProcessModel]:
-    post = Post()
-    return [ProcessModel(system, process, uses[process], bound, post) for process in system.plans]
+    messages = MessageTable()
+    return [
+        ProcessModel(system, process, uses[process], bound, messages) for process in system.plans
+    ]
 
 
 __all__ = [
@@ -798,12 +805,12 @@ __all__ = [
     "Bound",
     "Component",
     "Label",
+    "MessageTable",
     "Move",
     "Numbered",
     "PendingMessage",
     "PendingTimer",
     "PossibleRequest",
-    "Post",
     "ProcessModel",
     "process_models",
     "spent",

@@ -39,7 +39,7 @@ class CannotReduce(ValueError):
     """The reduction does not apply; the message contains the reason."""
 
 
-class _Anew(Exception):
+class _StartOver(Exception):
     """A class that was used turned out not to commute."""
 
 
@@ -74,7 +74,7 @@ class ReducedSearch(MergingSearch):
         while True:
             try:
                 return super().run(limit, stop_at_first, progress)
-            except _Anew:
+            except _StartOver:
                 self.rounds += 1
                 self.used -= self.refuted
                 self.extent = Extent()
@@ -152,23 +152,23 @@ class ReducedSearch(MergingSearch):
             elif class_ not in self.refuted:
                 self.refuted.add(class_)
                 if class_ in self.used:
-                    raise _Anew
+                    raise _StartOver
         self._quiet[place][component] = found
         return found
 
     def _class_of(self, place: int, component: int, move: Move) -> Class:
         model = self.models[place]
-        parcel = move.label.what
-        post = model.post
+        pending = move.label.what
+        messages = model.messages
         sent = tuple(
-            type(post.values[number].message)
+            type(messages.values[number].message)
             for _, bundle in move.sends
-            for number in post.bundles.values[bundle]
+            for number in messages.bundles.values[bundle]
         )
         return (
             type(model.stack.plan),
-            parcel.port,
-            type(parcel.message),
+            pending.port,
+            type(pending.message),
             sent,
             model.use_of(component),
         )
@@ -191,7 +191,7 @@ class ReducedSearch(MergingSearch):
         sent: dict[int, list[int]] = {}
         for move in (first, second):
             for to, bundle in move.sends:
-                sent.setdefault(to, []).extend(self.models[to].post.bundles.values[bundle])
+                sent.setdefault(to, []).extend(self.models[to].messages.bundles.values[bundle])
         return sent if self.bound.fifo else {to: sorted(numbers) for to, numbers in sent.items()}
 
 

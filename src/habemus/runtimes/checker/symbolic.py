@@ -92,7 +92,7 @@ class SymbolicEvent:
         self.fired: dict[int, int] = {}  # by node: where it leads from there
 
 
-class Doings(NamedTuple):
+class ComponentMoves(NamedTuple):
     """The moves of a process in a component."""
 
     begin: list[
@@ -134,7 +134,7 @@ class SymbolicSearch(Search):
         # mover further down.
         self._begins: list[int] = [0] * (self._size + 1)
         self._among: dict[int, list[SymbolicEvent]] = {}
-        self._doings = [_Known(self, place) for place in range(self._size)]
+        self._component_moves = [_Known(self, place) for place in range(self._size)]
         self._bundled: dict[tuple[int, int], _Bundled] = {}
         # Edges of the first process, by knowledge of the observer and remaining budgets.
         self._top: dict[tuple[int, int], Edges] = {}
@@ -237,7 +237,7 @@ class SymbolicSearch(Search):
 
     # Events.
 
-    def doings_of(self, place: int, component: int) -> Doings:
+    def component_moves(self, place: int, component: int) -> ComponentMoves:
         """Return the moves of a process in a component, as events."""
         self._store(
             COMPONENT + len(self.models[place].components.values[component].inbox) ** 2 // COMPONENT
@@ -261,7 +261,7 @@ class SymbolicSearch(Search):
         costly = (
             Counter([move.cost for move in moves if move.cost]) if self.bound.budgets else _FREE
         )
-        return Doings(begin, silently, sum(events), len(moves) - costly.total(), costly)
+        return ComponentMoves(begin, silently, sum(events), len(moves) - costly.total(), costly)
 
     def _new_event(self, key: Key) -> SymbolicEvent:
         place, sends, seen, cost = key
@@ -381,12 +381,12 @@ class SymbolicSearch(Search):
     def _closed(self, place: int, edges: Edges) -> Edges:
         """Return these edges and the successors of all events that begin here or below."""
         below, enabled, begins = place + 1, self._enabled, self._begins
-        doings, among = self._doings[place], self._among
+        moves_in, among = self._component_moves[place], self._among
         whole = edges.copy()
         pending = edges.copy()  # what has come to a component since its events were last fired
         while pending:
             component, node = pending.popitem()
-            begin, silently, _, _, _ = doings[component]
+            begin, silently, _, _, _ = moves_in[component]
             reached: list[tuple[int, int]] = []
             for target in silently:
                 if target not in whole:
@@ -429,9 +429,9 @@ class SymbolicSearch(Search):
 
     def _bits(self, place: int, edges: Edges) -> int:
         """Return the events that some state behind these edges has."""
-        doings, enabled, bits = self._doings[place], self._enabled, 0
+        moves_in, enabled, bits = self._component_moves[place], self._enabled, 0
         for component, node in edges.items():
-            bits |= doings[component].bits | enabled[node]
+            bits |= moves_in[component].bits | enabled[node]
         return bits
 
     # Sizes of the sets.
@@ -465,11 +465,11 @@ class SymbolicSearch(Search):
         self._rested = [knowledge for (knowledge, _), each in at_top.items() if each.rests]
 
     def _counts(self, place: int, edges: Edges, known: Mapping[int, Counts]) -> Counts:
-        doings, is_active = self._doings[place], self.models[place].is_active
+        moves_in, is_active = self._component_moves[place], self.models[place].is_active
         states = steps = rests = 0
         costly: Counter[str] = Counter()
         for component, node in edges.items():
-            below, doing = known[node], doings[component]
+            below, doing = known[node], moves_in[component]
             states += below.states
             steps += below.steps + doing.moves * below.states
             if below.rests and not is_active(component):
@@ -490,16 +490,16 @@ class Counts(NamedTuple):
     costly: Counter[str]  # steps with a cost, by cost
 
 
-class _Known(dict[int, Doings]):
+class _Known(dict[int, ComponentMoves]):
     """The moves of a process, by component."""
 
     def __init__(self, search: SymbolicSearch, place: int) -> None:
         super().__init__()
         self._of = (search, place)
 
-    def __missing__(self, component: int) -> Doings:
+    def __missing__(self, component: int) -> ComponentMoves:
         search, place = self._of
-        found = self[component] = search.doings_of(place, component)
+        found = self[component] = search.component_moves(place, component)
         return found
 
 

@@ -213,11 +213,11 @@ def renamed_state(model: ProcessModel, state: State, names: Names) -> State:
 def _renamed_component(
     model: ProcessModel, other: ProcessModel, component: Component, names: Names
 ) -> int:
-    post = model.post
+    messages = model.messages
     inbox: tuple[int, ...] = ()
     for number in component.inbox:
-        parcel = post.values[number]
-        inbox = other.with_parcel(inbox, post.number(_renamed_parcel(parcel, names)))
+        pending = messages.values[number]
+        inbox = other.with_message(inbox, messages.number(_renamed_message(pending, names)))
     timers = tuple(
         sorted(
             PendingTimer(each.port, renamed_value(each.timer, names), each.left)
@@ -236,9 +236,10 @@ def _renamed_component(
     )
 
 
-def _renamed_parcel(parcel: PendingMessage, names: Names) -> PendingMessage:
-    return parcel._replace(
-        sender=names.get(parcel.sender, parcel.sender), message=renamed_value(parcel.message, names)
+def _renamed_message(pending: PendingMessage, names: Names) -> PendingMessage:
+    return pending._replace(
+        sender=names.get(pending.sender, pending.sender),
+        message=renamed_value(pending.message, names),
     )
 
 

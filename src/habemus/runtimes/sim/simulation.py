@@ -66,7 +66,7 @@ class Record(IntEnum):
     NOTHING = 0
     REQUESTS = 1  # what the application, the timers and the faults do
     MESSAGES = 2  # and every message
-    CLOCKS = 3  # and the vector clocks, worked out when the record is read
+    CLOCKS = 3  # and the vector clocks, computed when the record is read
 
 
 class Simulation:

@@ -179,7 +179,8 @@ class Tired(Mutex):
 
 
 def checked(algorithm: type[Process], n: int = 2, **given: object) -> CheckReport:
-    return perform(Check(algorithm.__name__, n, **given), entry=entry_of(algorithm))  # type: ignore[arg-type]
+    check = Check(algorithm.__name__, n, **given)  # type: ignore[arg-type]
+    return perform(check, entry=entry_of(algorithm))
 
 
 def verdicts(report: CheckReport) -> dict[str, str]:
@@ -314,7 +315,7 @@ def test_nobody_comes_back_without_recoveries() -> None:
 
 
 def test_a_crash_in_the_middle_of_a_broadcast() -> None:
-    """After each of its messages but the last: the crash after the last one is a move of its own."""
+    """A step is torn after each message but the last: a crash after that is a move of its own."""
     system = RicartAgrawala.system(4)
     [first, *_] = process_models(
         system, dict.fromkeys(system.plans, MutexClientModel(1)), Bound(budgets=(("crash", 1),))
@@ -575,7 +576,8 @@ def test_a_search_loads_neither_the_simulator_nor_numpy() -> None:
 import sys
 from habemus.cli.app import habemus
 assert habemus.main({words}, standalone_mode=False) == 0
-print(*(name for name in sys.modules if name.startswith(("habemus.runtimes.sim", "habemus.traces", "numpy", "rich"))))
+slow = ("habemus.runtimes.sim", "habemus.traces", "numpy", "rich")
+print(*(name for name in sys.modules if name.startswith(slow)))
 """
     told = subprocess.run(
         [sys.executable, "-c", source], check=True, capture_output=True, text=True

@@ -358,7 +358,7 @@ def test_impossible_networks_are_refused(mistake: Any) -> None:
 
 
 def test_a_pause_keeps_the_order_of_links_that_keep_it() -> None:
-    """A message that arrives at the very instant of the resumption comes after those that waited."""
+    """A message that arrives at the instant of the resumption comes after those that waited."""
     for seed in range(30):
         simulation, _ = simulate(
             pair(60),
@@ -384,7 +384,7 @@ def test_the_limit_of_one_call_does_not_stop_the_next() -> None:
 
 
 class TestApplicationsAndCrashes:
-    """A crash takes the application with it; what it still has to ask, it asks after the recovery."""
+    """A crash takes the application with it; its other requests are made after the recovery."""
 
     def ending(self, simulation: Simulation) -> tuple[str, list[str]]:
         ending = simulation.run(until=10**7)
