@@ -15,17 +15,16 @@ from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 
 CRASHES: tuple[tuple[str, Crashes], ...] = (
     (r"no process crashes", Crashes.NONE),
-    (r"nobody crashes", Crashes.NONE),
     (r"neither waiting nor inside may crash, while more than half are up", Crashes.IDLE),
     (r"neither the coordinator nor a process that waits or is inside crashes", Crashes.IDLE),
     (r"neither the coordinator nor the process inside crashes", Crashes.OUTSIDE),
-    (r"whoever crashes comes back with its stable memory", Crashes.RECOVER),
-    (r"any number may crash.* come back with their stable memory", Crashes.ANY),
+    (r"a process that crashes recovers with its stable memory", Crashes.RECOVER),
+    (r"any number may crash.* recover with their stable memory", Crashes.ANY),
     (r"more than half of the weight stays up", Crashes.MINORITY),
     (r"stable memory; (?:me1|fence) needs nothing else", Crashes.RECOVER),
-    (r"but not come back in the middle of an election", Crashes.BETWEEN_ELECTIONS),
-    (r"crashes; a process that comes back may lead again", Crashes.STOP),
-    (r"somebody stays up from some moment on", Crashes.ANY),
+    (r"but not recover in the middle of an election", Crashes.BETWEEN_ELECTIONS),
+    (r"crashes; a process that recovers may lead again", Crashes.STOP),
+    (r"at least one process stays up from some moment on", Crashes.ANY),
     (r"crashes, and recoveries with stable memory", Crashes.ANY),
     (r"(?:^|[.;] )crashes\.$", Crashes.STOP),
 )
@@ -68,7 +67,7 @@ def read(words: str) -> Assumptions:
         always=tuple(re.findall(r"(\w+) needs nothing else", words)),
         holds_without_pauses=tuple(
             re.findall(
-                r"(\w+), which is not claimed, also holds as long as nobody stands still", words
+                r"(\w+), which is not claimed, also holds as long as no process is paused", words
             )
         ),
     )
@@ -99,7 +98,7 @@ def test_a_sentence_that_speaks_of_crashes_is_understood(name: str) -> None:
     ("words", "assumptions"),
     [
         ("reliable links, in any order; no process crashes.", Assumptions()),
-        ("reliable links that keep the order; nobody crashes.", Assumptions(fifo=True)),
+        ("reliable links that keep the order; no process crashes.", Assumptions(fifo=True)),
         (
             "reliable links; a bound on the time inside.",
             Assumptions(timing=Timing.SYNCHRONOUS),
@@ -109,7 +108,8 @@ def test_a_sentence_that_speaks_of_crashes_is_understood(name: str) -> None:
             Assumptions(crashes=Crashes.STOP, timing=Timing.PARTIALLY_SYNCHRONOUS),
         ),
         (
-            "reliable links, copies do no harm; whoever crashes comes back with its stable memory.",
+            "reliable links, copies do no harm; a process that crashes recovers with its stable"
+            " memory.",
             Assumptions(copies=True, crashes=Crashes.RECOVER, stable_memory=True),
         ),
         ("fair-loss links; no process crashes.", Assumptions(links=Links.FAIR_LOSS)),

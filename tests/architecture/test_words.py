@@ -16,6 +16,7 @@ import habemus
 SOURCE = Path(habemus.__file__).parent
 
 DONE = (
+    "algorithms",
     "analysis",
     "catalog",
     "cli/__init__.py",

@@ -12,9 +12,9 @@ Ensures  completeness, accuracy; both in the end, the margin being wider than wh
          then.
 Differs  Times are whole ticks of an own timer, as a process here has no clock.  The margin of the
          paper is fixed and chosen for a wanted rate of mistakes; here it also grows by `step` with
-         each mistake about that process, because a bound that nobody knows cannot be chosen
-         beforehand (`step=0` is the paper's).  It stops at `longest`.  The first heartbeat is
-         waited for four periods long.
+         each mistake about that process, because an unknown bound cannot be chosen beforehand
+         (`step=0` is the paper's).  It stops at `longest`.  The first heartbeat is waited for four
+         periods long.
 """
 
 from habemus.algorithms.detectors.arrivals import Arrivals

@@ -22,8 +22,8 @@ class Tick(Timer):
 
 
 class Arrivals(Detector):
-    """Sends a heartbeat every so many ticks, and leaves to its subclasses how long to wait for
-    those of the others.
+    """Detector that sends a heartbeat every so many ticks, and leaves to its subclasses how long to
+    wait for those of the others.
     """
 
     assumes = Assumptions(
@@ -45,10 +45,10 @@ class Arrivals(Detector):
 
     @abstractmethod
     def note_arrival(self, sender: ProcessId, number: int) -> None:
-        """Keeps the arrival, and sets the next deadline from those that are kept."""
+        """Record the arrival, and set the next deadline from the recorded ones."""
 
     def note_mistake(self, sender: ProcessId) -> None:
-        """A process that was suspected has shown itself, in the same life."""
+        """Handle a wrong suspicion: the process is up, in the same life."""
 
     def keep(self, sender: ProcessId, arrival: int) -> None:
         self.arrivals[sender] = (*self.arrivals.get(sender, ()), arrival)[-self.window :]

@@ -1,19 +1,19 @@
 """Failure detection by asking: an eventually perfect detector with one interval for all.
 
-In each interval every peer is tested.  Who has not answered by its end is suspected.  An answer
-from a suspected process shows a mistake: it is restored, and from now on the interval is longer.
+In each interval every peer is tested.  A process that has not answered by its end is suspected.  An
+answer from a suspected process shows a mistake: it is restored, and from now on the interval is
+longer.
 
 Source   Chandra, Toueg: Unreliable failure detectors for reliable distributed systems, JACM 43(2),
          1996; lecture notes on leader election, algorithm 5.1 (pull).
-Assumes  reliable links; partial synchrony: from some unknown moment on delays are bounded.
-         Crashes.
+Assumes  reliable links; partial synchrony: from some unknown moment on delays are bounded. Crashes.
 Cost     2(n-1) messages per process and interval: 2n(n-1) in all.
 Ensures  completeness, accuracy; both in the end, the interval being longer than any round trip by
          then.
 Differs  The listing enlarges a Timeout that it never reads; here the interval itself grows, as its
          text says.  A process does not test itself.  The interval stops at `longest`, far beyond
          any use: the notes let it grow for ever and call that impractical themselves, as one slow
-         process makes the detection of all others slow.  The first interval suspects nobody,
+         process makes the detection of all others slow.  The first interval suspects no process,
          because the first tests go out at its beginning, and not at its end as in the listing.
 """
 

@@ -1,12 +1,11 @@
-"""Failure detection by heartbeats: every process says now and then that it is there.
+"""Failure detection by heartbeats: every process sends a sign of life now and then.
 
-Who has not been heard of for the time allowed to it is suspected.  When it is heard of again that
-was a mistake: it is restored and allowed more time.
+A process that has not been heard of for the time allowed to it is suspected.  When it is heard of
+again that was a mistake: it is restored and allowed more time.
 
 Source   Aguilera, Chen, Toueg: Heartbeat, a timeout-free failure detector, WDAG 1997 (the push
          style); lecture notes on leader election, chapter 5.
-Assumes  reliable links, or fair ones with a timeout of several periods; partial synchrony.
-         Crashes.
+Assumes  reliable links, or fair ones with a timeout of several periods; partial synchrony. Crashes.
 Cost     n-1 messages per process and period: n(n-1) in all.
 Ensures  completeness, accuracy; both in the end, the time allowed being longer than a period and
          the bound by then.

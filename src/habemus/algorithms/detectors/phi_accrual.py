@@ -2,7 +2,7 @@
 
 From the last intervals between heartbeats, taken as normally distributed, follows how unlikely it
 is that the next one comes still later.  Level 1 means a chance of a tenth, level 2 of a hundredth,
-and so on.  Whoever reaches the threshold is suspected.
+and so on.  A process that reaches the threshold is suspected.
 
 Source   Hayashibara, Defago, Yared, Katayama: The phi accrual failure detector, SRDS 2004.
 Assumes  links that lose few messages; delays that differ, from some moment on, by less than the
@@ -54,12 +54,12 @@ class PhiAccrual(Arrivals):
     least_deviation: Const[int] = 2  # ticks
 
     def level(self, mean: int, deviation: int, silence: int) -> int:
-        """The suspicion after so long a silence; all three in thousandths of a tick."""
+        """Return the suspicion after so long a silence; all three in thousandths of a tick."""
         beyond = max(0, silence - mean) * 1_000 // deviation
         return bisect_right(DEVIATIONS, beyond)
 
     def spread(self, intervals: tuple[int, ...]) -> tuple[int, int]:
-        """The mean and the deviation of the intervals, in thousandths of a tick."""
+        """Return the mean and the deviation of the intervals, in thousandths of a tick."""
         if not intervals:
             return 1_000 * self.period, 1_000 * max(self.least_deviation, self.period // 2)
         total, count = sum(intervals), len(intervals)

@@ -1,10 +1,10 @@
 """Failure detection for large groups: SWIM.
 
 In each period a process pings one other.  If no answer comes in time it asks a few others to ping
-that one for it, so that a bad link is not taken for a failure.  Whoever gives no sign by the end of
-the period is doubted, and has some periods of grace to deny it before it counts as failed.  All
-news travel on the pings and answers that are sent anyway, so the load of a process does not depend
-on the size of the group.
+that one for it, so that a bad link is not taken for a failure.  A process that gives no sign by the
+end of the period is doubted, and has some periods of grace to deny it before it counts as failed.
+All news travel on the pings and answers that are sent anyway, so the load of a process does not
+depend on the size of the group.
 
 Source   Das, Gupta, Motivala: SWIM: scalable weakly-consistent infection-style process group
          membership protocol, DSN 2002 (with the suspicion of section 4.2 and the turns of section
@@ -22,7 +22,7 @@ Differs  `Suspected` tells the application of what the paper calls confirmed fai
          final and the process leaves the group.  For that, the failed are pinged in their turn too
          (without helpers), and every message to a process carries what is held against it. Targets
          are drawn from those whose turn has not come yet, instead of from a shuffled list.  The
-         group is known from the start: nobody joins.
+         group is known from the start: no process joins.
 """
 
 from enum import IntEnum
@@ -42,8 +42,8 @@ ALIVE, DOUBTED, FAILED = Standing
 
 
 class News(Value):
-    """What is said of a process.  Of two the larger is the later: only the process itself begins a
-    new incarnation.
+    """News about a process.  Of two the larger is the later: only the process itself begins a new
+    incarnation.
     """
 
     incarnation: int
@@ -111,7 +111,9 @@ class Swim(Detector):
     ] = {}  # how often the latest of each has been passed on, until it is often enough
 
     def magnitude(self) -> int:
-        """The logarithm of the group's size: so many periods news take to reach everybody."""
+        """Return the logarithm of the group's size: the number of periods that news take to reach
+        everybody.
+        """
         return len(self.peers).bit_length()
 
     def on_start(self) -> None:
@@ -217,7 +219,9 @@ class Swim(Detector):
         self.learn(News(grace.doubt.incarnation, FAILED, grace.doubt.process))
 
     def news_for(self, receiver: ProcessId) -> tuple[News, ...]:
-        """What is held against the receiver, and the news that were passed on least often."""
+        """Return what is held against the receiver, and the news that were passed on
+        least often.
+        """
         against = [self.known(receiver)] if self.known(receiver).standing != ALIVE else []
         fresh = sorted(self.told, key=lambda process: (self.told[process], process))
         passed_on = [process for process in fresh if process != receiver][: self.room]

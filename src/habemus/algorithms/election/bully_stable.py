@@ -1,6 +1,6 @@
 """Election by the bully algorithm, with a key that restarting makes smaller.
 
-With a fixed key, the strongest process takes over each time it comes back, however often it fails.
+With a fixed key, the strongest process takes over each time it recovers, however often it fails.
 Here a process counts its restarts in stable memory, and fewer restarts come before any strength:
 the one that comes and goes loses to the one that stays.
 
@@ -10,9 +10,9 @@ Assumes  as `bully`, and stable memory for one number.
 Cost     O(n^2) messages: 3n(n-1)/2 + n-1 when all are up and one calls.
 Ensures  E1, E2, E3, E4; E1 and E4 as long as round trips are shorter than `timeout` and no link is
          cut.
-Differs  The notes want the longest uninterrupted uptime.  Nobody has a clock here, so uptime is
+Differs  The notes want the longest uninterrupted uptime.  There is no clock here, so uptime is
          measured by what ends it: the key is (fewest restarts, `keys`, id).  Two processes that
-         have restarted equally often are therefore equal, whenever that was.  Nobody knows the
+         have restarted equally often are therefore equal, whenever that was.  No process knows the
          restarts of the others, so Elect goes to everybody, carries the key, and is ignored by
          those that are smaller; the largest of all must wait for the timeout too.
 """

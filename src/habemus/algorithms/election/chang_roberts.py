@@ -12,9 +12,10 @@ Cost     if all call at once n*H_n messages on average over all orders of the id
          they decrease in the direction of travel; a lone caller causes at most 2n-1.  Then n to
          announce.
 Ensures  E1, E2, E3, E4.
-Differs  Whoever passes an id on becomes a participant too, as in Coulouris; the notes leave it out.
-         An election may be called again.  On links that do not keep the order, one that is called
-         while the last is still being announced may come to nothing: by then the leader is known.
+Differs  A process that passes an id on becomes a participant too, as in Coulouris; the notes leave
+         it out. An election may be called again.  On links that do not keep the order, one that is
+         called while the last is still being announced may come to nothing: by then the leader is
+         known.
 """
 
 from collections.abc import Sequence
@@ -73,8 +74,8 @@ class ChangRoberts(RingOfIds):
         return [self.left] if self.participant else []
 
     def costs(self, size: int) -> Costs:
-        """Ever larger ids go from 1, who calls, as far as to N; then N's own goes round, then the
-        announcement.
+        """Return the costs: ever larger ids go from 1, who calls, as far as to N; then N's own goes
+        round, then the announcement.
         """
         if size == 1:
             return Costs(messages=0)

@@ -1,16 +1,16 @@
 """Chang and Roberts as one short listing has it: larger ids pass, smaller ones are dropped, and
 that is all.
 
-Whose id comes back has won.  If only a small process calls, a larger one drops its id and puts
-nothing in its place: the election never ends.  And whoever wins keeps it to itself.
+A process whose id comes back has won.  If only a small process calls, a larger one drops its id and
+puts nothing in its place: the election never ends.  And the winner does not announce itself.
 
 Source   Lecture notes on coordination, the listing of Chang and Roberts.
 Assumes  reliable links, in any order; no process crashes; the largest process is among those that
          call.
 Cost     as chang-roberts: n*H_n messages on average if all call at once, n(n+1)/2 if the ids
          decrease in the direction of travel.
-Ensures  E1; not E2 (a lone caller that is not the largest gets no answer, and nobody but the winner
-         learns the outcome).
+Ensures  E1; not E2 (a lone caller that is not the largest gets no answer, and no process but the
+         winner learns the outcome).
 Differs  Nothing is added to the listing, unless `announce` is set: then the winner sends its id
          round once more, n messages, as an exercise of the notes asks for.
 Unsafe   chang-roberts-lone

@@ -1,9 +1,9 @@
 """Election in a two-way ring in rounds: Franklin.
 
 In each round every active process sends its id both ways, as far as to the next active one, and
-compares it with the two that come.  Whoever is smaller than a neighbour goes passive and from then
-on only relays; so every round at least halves the number of active ones.  The last one gets its own
-id from both sides.
+compares it with the two that come.  A process that is smaller than a neighbour goes passive and
+from then on only relays; so every round at least halves the number of active ones.  The last one
+gets its own id from both sides.
 
 Source   Franklin: On an improved algorithm for decentralized extrema finding in circular
          configurations of processors, CACM 25(5), 1982; lecture notes on coordination.
@@ -17,7 +17,7 @@ Differs  A neighbour may be a round ahead.  The ids are therefore tagged with th
          They call the same two values by two pairs of names, and send a negative id that nothing
          uses: that message is left out.  They count 4n messages in the first phase and 8n x n/2 in
          the second; by their own count of 8 for each of at most n/2 active processes it is 4n.  An
-         election is held once, since nobody crashes.
+         election is held once, since no process crashes.
 """
 
 from collections.abc import Sequence

@@ -12,7 +12,7 @@ Cost     at most 8n(1 + ceil(log2 n)) messages, and n to announce.
 Ensures  E1, E2, E3, E4.
 Differs  A process that did not call is woken by the first message and takes part.  A dropped probe
          is not answered; the paper sends the candidate a negative reply.  An election is held once,
-         since nobody crashes.
+         since no process crashes.
 """
 
 from collections.abc import Sequence

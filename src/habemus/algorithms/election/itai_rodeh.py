@@ -10,10 +10,10 @@ Source   Itai, Rodeh: Symmetry breaking in distributed networks, Information and
          rings, J. UCS 12(8), 2006.
 Assumes  reliable links, in any order; no process crashes; everybody knows the number of processes.
 Cost     O(n log n) messages on average, and n to announce; without bound in the worst case.
-Ensures  E1, E2, E3, E4; E2 with probability 1, since nobody can draw the same as another for ever.
+Ensures  E1, E2, E3, E4; E2 with probability 1, since no two draw the same for ever.
 Differs  A process that did not call before the first token came only relays.  The announcement
          carries the name of the elected, for the application; no rule looks at it.  An election is
-         held once, since nobody crashes.
+         held once, since no process crashes.
 """
 
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ class ItaiRodeh(Ring):
         return [self.left] if self.standing in (ACTIVE, PASSIVE) else []
 
     def costs(self, size: int) -> Costs:
-        """A lone caller has nobody to draw against: its token goes round once, then the
+        """Return the costs. A lone caller has no rival: its token goes round once, then the
         announcement.
         """
         return Costs(messages=2 * size, turnaround=2 * size - 1) if size > 1 else Costs(messages=0)

@@ -1,12 +1,12 @@
 """Election by a failure detector: the first of those that are not suspected leads.
 
-Each process asks nobody; it takes its own detector's word.  As long as detectors err there may be
-several leaders, and when they have become perfect all name the same one.
+Processes send no messages of their own; each relies on its detector.   As long as detectors err
+there may be several leaders, and when they have become perfect all name the same one.
 
 Source   Chandra, Hadzilacos, Toueg: The weakest failure detector for solving consensus, JACM 43(4),
          1996; lecture notes on leader election, algorithm 5.2.
 Assumes  a detector that is eventually perfect, hence partial synchrony.  Crashes; a process that
-         comes back may lead again.
+         recovers may lead again.
 Cost     no messages but those of the detector: O(n^2) per period.
 Ensures  E1, E2, E3, E4; all in the end, when the detector makes no more mistakes.
 Differs  The criterion is the smallest id, or the place in `order` if that is given; a subclass may
@@ -48,7 +48,7 @@ class Omega(Election):
     leader: ProcessId | None = None
 
     def elect(self) -> None:
-        """Nothing to do: the detector sees to it."""
+        """Do nothing: the detector finds failures by itself."""
 
     @upon(Suspected)
     def distrust(self, event: Suspected) -> None:
@@ -76,8 +76,8 @@ class Omega(Election):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each, with a detector of the kind that
-        `by` names.
+        """Return participants 1 to N, each connected to each, with a detector of the kind that `by`
+        names.
         """
         by = options.get("by", "eventually-perfect")
         if by not in DETECTORS:

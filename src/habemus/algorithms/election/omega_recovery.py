@@ -1,4 +1,4 @@
-"""Election among processes that crash and come back: the one with the fewest lives leads.
+"""Election among processes that crash and recover: the one with the fewest lives leads.
 
 Each process counts its incarnations in stable memory and sends the number with its heartbeats.  At
 the end of each interval it takes, of all that it heard of meanwhile and itself, the one with the
@@ -9,16 +9,16 @@ Source   Lecture notes on leader election, algorithm 5.3; after Martin, Larrea, 
          Implementing the Omega failure detector in the crash-recovery failure model, JCSS 75(3),
          2009.
 Assumes  reliable links between processes that are up; partial synchrony; stable memory for one
-         number; somebody stays up from some moment on.
+         number; at least one process stays up from some moment on.
 Cost     n-1 messages per process and interval: n(n-1) in all.
 Ensures  E1, E2, E3, E4; all in the end, when the intervals are long enough and the stable processes
          have fewer incarnations.
 Differs  The listing's rule for a heartbeat only replaces an entry of the set of candidates, which
-         starts empty, so that nobody would ever be elected: here a first heartbeat adds its sender.
-         It starts no timer on recovery; here it does.  Every process counts itself as a candidate
-         without a message.  The interval grows by `step` up to `longest`.  A call of the
-         application changes nothing.  Whoever comes back starts with the first interval again, and
-         if it hears of nobody in it, takes itself for the leader for that long.
+         starts empty, so that no process would ever be elected: here a first heartbeat adds its
+         sender. It starts no timer on recovery; here it does.  Every process counts itself as a
+         candidate without a message.  The interval grows by `step` up to `longest`.  A call of the
+         application changes nothing.  A process that recovers starts with the first interval again,
+         and if it hears of no other process in it, takes itself for the leader for that long.
 """
 
 from habemus.core import Const, Durable, Message, ProcessId, Timer, upon
@@ -56,7 +56,7 @@ class OmegaRecovery(Election):
         self.begin_interval()
 
     def elect(self) -> None:
-        """Nothing to do: the heartbeats see to it."""
+        """Do nothing: the heartbeats suffice."""
 
     def begin_interval(self) -> None:
         self.candidates = {self.me: self.incarnation}

@@ -1,8 +1,8 @@
 """Election in a one-way ring in O(n log n): Peterson, and Dolev, Klawe and Rodeh.
 
-In a one-way ring nobody can ask its neighbour on the right.  So each active process learns the ids
-of the nearest two active ones on its left and plays the part of the nearer: if the nearer's id is
-larger than the farther's and its own, it goes on in its name; if not, it goes passive and only
+In a one-way ring no process can ask its neighbour on the right.  So each active process learns the
+ids of the nearest two active ones on its left and plays the part of the nearer: if the nearer's id
+is larger than the farther's and its own, it goes on in its name; if not, it goes passive and only
 relays.  Every phase at least halves the number of active ones.  One that gets its own id back is
 alone, and has the largest.
 
@@ -14,9 +14,9 @@ Assumes  reliable links that keep the order: without it, ids of one phase are ta
 Cost     2n messages in each of at most floor(log2 n) phases, n in the last one, and n to announce.
 Ensures  E1, E2, E3, E4.
 Differs  The form is that of Dolev, Klawe and Rodeh; Peterson's passes the larger of two ids on as
-         the second.  Whoever is left alone is seldom the process whose id it has, so it announces
-         that one.  A process that did not call is woken by the first message and takes part.  An
-         election is held once, since nobody crashes.
+         the second.  The process that is left alone is seldom the process whose id it has, so it
+         announces that one.  A process that did not call is woken by the first message and takes
+         part.  An election is held once, since no process crashes.
 """
 
 from collections.abc import Sequence

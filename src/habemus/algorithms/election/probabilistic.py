@@ -1,31 +1,31 @@
 """Election in large groups by chance: few stand, rumour tells who, and all agree very probably.
 
-Whoever calls an election names it, and the name gives every process a lot, which anybody can work
-out.  Only processes with a low lot stand: some `candidates` on average, however large the group is.
-What is known, the call and the best candidate so far, is passed on to a few others drawn at random,
-and again whenever a better one is heard of.  After a while each process takes the best that it has
-heard of for the leader.
+The caller of an election names it, and the name gives every process a lot, which every process can
+work out.  Only processes with a low lot stand: some `candidates` on average, however large the
+group is. What is known, the call and the best candidate so far, is passed on to a few others drawn
+at random, and again whenever a better one is heard of.  After a while each process takes the best
+that it has heard of for the leader.
 
 Source   Gupta, van Renesse, Birman: A probabilistically correct leader election protocol for large
          groups, DISC 2000.
 Assumes  links that are reliable or lose few messages; `patience` is longer than rumours take to
-         spread; nobody crashes or comes back during an election.  Processes know each other, or at
-         least how many they are about.
+         spread; no process crashes or recovers during an election.  Processes know each other, or
+         at least how many they are about.
 Cost     `fanout` messages per process for the call and again for each better candidate: on average
-         less than (2 + ln candidates) fanout per process, whatever the size.  A round in which
-         nobody stands costs nothing more.
+         less than (2 + ln candidates) fanout per process, whatever the size.  A round in which no
+         process stands costs nothing more.
 Ensures  nothing for certain; E1, E2 and E3 together with a probability of about exp(-n (1 -
          fanout/(n-1))^(n-1)), which is that of a rumour to reach everybody, and with certainty if
-         `fanout` is n-1 and no message is lost.  Whoever misses the best candidate names another,
-         or itself (E1, E3); whoever misses all of it names nobody (E2).  Not E4: a call elects
-         anew.
+         `fanout` is n-1 and no message is lost.  A process that misses the best candidate names
+         another, or itself (E1, E3); one that misses all of it names no leader (E2).  Not E4: a
+         call elects anew.
 Differs  The paper filters by a hash of id and election below K/n, as here, but lets the candidates
          agree through a phase of relays chosen in the same way and then multicast the outcome, over
          a multicast that it takes as given.  Here rumours are that multicast, and carry the best
          candidate themselves: what is heard decides, without a second phase.  The caller draws a
-         number into the name of its election, so that nobody can know the lots beforehand.  If
-         nobody stands, with a probability of (1 - K/n)^n, all go on to the next round of the same
-         call by themselves.  Of several calls at a time the largest name wins.
+         number into the name of its election, so that no process can know the lots beforehand.  If
+         no process stands, with a probability of (1 - K/n)^n, all go on to the next round of the
+         same call by themselves.  Of several calls at a time the largest name wins.
 """
 
 from habemus.core import Const, Durable, Message, ProcessId, Timer, Value, upon
@@ -37,7 +37,7 @@ NONCES = range(1 << 16)
 
 
 class Name(Value):
-    """Of an election, and of its round.  The larger is the later."""
+    """Name of an election and of its round.  The larger is the later."""
 
     number: int
     caller: ProcessId
@@ -67,7 +67,7 @@ class Patience(Timer):
 
 
 def mixed(*numbers: int) -> int:
-    """A number below LOTS that depends on all of these and looks like chance."""
+    """Return a number below LOTS that depends on all of these and looks like chance."""
     state = 0
     for number in numbers:
         state = (state ^ number) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
@@ -146,8 +146,8 @@ class Probabilistic(Election):
         self.indicate(Leader(self.leader))
 
     def try_again(self) -> None:
-        """Nobody stood, as far as heard: the next round of the same election, which all the others
-        come to as well.
+        """No candidate was heard of: begin the next round of the same election, which all the
+        others come to as well.
         """
         last = self.election
         self.take_part(Name(last.number, last.caller, last.nonce, last.round + 1))

@@ -10,7 +10,7 @@ from habemus.core.system import ring
 from habemus.problems.election import Election
 
 Order: TypeAlias = Literal["increasing", "decreasing", "random"] | tuple[ProcessId, ...]
-"""Of the ids in the direction of travel: sorted, shuffled, or given one by one."""
+"""Order of the ids in the direction of travel: sorted, shuffled, or given one by one."""
 
 _64_BITS = (1 << 64) - 1
 
@@ -40,8 +40,8 @@ class Ring(Election):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, arranged as the plan says; all by the same plan, for there may be
-        many.
+        """Return participants 1 to N, arranged as the plan says; all by the same plan, since there
+        may be many.
         """
         plan = cls(**options)
         everybody = range(1, size + 1)
@@ -49,7 +49,7 @@ class Ring(Election):
 
 
 class RingOfIds(Ring):
-    """A ring in which it matters who stands where.  Another `arrangement` is another
+    """A ring in which the order of the ids matters.  Another `arrangement` is another
     random order.
     """
 
@@ -61,7 +61,7 @@ class RingOfIds(Ring):
 
 
 def arranged(size: int, order: Order, arrangement: int = 0) -> Sequence[ProcessId]:
-    """The ids 1 to N in the given order."""
+    """Return the ids 1 to N in the given order."""
     if order == "increasing":
         return range(1, size + 1)
     if order == "decreasing":
@@ -77,8 +77,8 @@ def arranged(size: int, order: Order, arrangement: int = 0) -> Sequence[ProcessI
 
 
 def shuffled(size: int, arrangement: int) -> Sequence[ProcessId]:
-    """The ids 1 to N, shuffled (Fisher and Yates) by the numbers of a small generator (SplitMix64):
-    the same on every machine.
+    """Return the ids 1 to N, shuffled (Fisher and Yates) by the numbers of a small generator
+    (SplitMix64): the same on every machine.
     """
     ids = list(range(1, size + 1))
     state = arrangement & _64_BITS

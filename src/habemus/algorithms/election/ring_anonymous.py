@@ -11,10 +11,10 @@ Assumes  reliable links, in any order; no process crashes.  For a single leader:
 Cost     2n messages, however many candidates there are; a few more where messages overtake each
          other.
 Ensures  E2; with a single candidate E1, E3 and E4 as well.
-Differs  What the notes leave open: a candidate that hears of somebody else's election stands back
-         and passes the news on, else nobody would take office; and an election is held once, since
-         nobody crashes.  The announcement carries the name of the elected, for the application; no
-         rule looks at it.
+Differs  What the notes leave open: a candidate that hears of another's election stands back and
+         passes the news on, else no process would take office; and an election is held once, since
+         no process crashes.  The announcement carries the name of the elected, for the application;
+         no rule looks at it.
 Unsafe   ring-anonymous-two
 """
 

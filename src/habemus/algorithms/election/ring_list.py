@@ -1,6 +1,6 @@
 """Election in a ring by collecting all ids.
 
-Whoever calls sends a list round; everybody adds its id.  When the list is back its sender chooses
+The caller sends a list round; every process adds its id.  When the list is back its sender chooses
 the smallest id in it and sends the choice round.
 
 Source   Lecture notes on coordination, second algorithm on rings; after Le Lann: Distributed

@@ -1,7 +1,7 @@
 """Election by terms: one vote per term, and more than half of the weight to lead.
 
 Time is cut into terms.  In each a process votes at most once, and stores its vote before it sends
-it; whoever has more than half of the weight leads for that term.  Two majorities of one term would
+it; the one with more than half of the weight leads for that term.  Two majorities of one term would
 share a process that voted twice, so there are never two leaders in one term, whatever the timing.
 Leaders of different terms may overlap: the newer term wins wherever it is heard of.
 
@@ -15,12 +15,12 @@ Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with cr
          and cuts.
 Differs  Only the election of the paper; there is no log that could make one candidate better than
          another.  Of an older term only a heartbeat is answered: a process whose candidacy was cut
-         off is in a term ahead of the leader's, and since nobody backs it, its answer is all that
-         tells the leader of that term.  A process backs a pre-vote if it knows of no leader, that
-         is if its own patience has run out too.  A process that has just recovered may merely not
-         have heard the leader yet, and waits for its patience to run out.  A call of the
-         application only asks for the pre-vote; without pre-votes it goes straight to the vote.
-         A leader may resign: it names an heir that calls the next election without waiting
+         off is in a term ahead of the leader's, and since no process backs it, its answer is all
+         that tells the leader of that term.  A process backs a pre-vote if it knows of no leader,
+         that is if its own patience has run out too.  A process that has just recovered may merely
+         not have heard the leader yet, and waits for its patience to run out.  A call of the
+         application only asks for the pre-vote; without pre-votes it goes straight to the vote. A
+         leader may resign: it names an heir that calls the next election without waiting
          (TimeoutNow, thesis 3.10).
 """
 
@@ -34,7 +34,7 @@ from habemus.problems.election import Election, Leader
 
 
 class Sounding(Message):
-    """Would you vote for me in that term?  Nobody changes anything for it."""
+    """Would you vote for me in that term?  The receiver changes nothing."""
 
     next_term: int
 
@@ -124,8 +124,8 @@ class Terms(Election):
         self.on_start()
 
     def on_replaced(self, others: Sequence[Self], life: int) -> None:
-        """A term in which it has voted is known to the candidate.  In the newest of all it counts
-        as having voted.
+        """Adopt the newest term and count as having voted in it: any term in which it has voted is
+        known to the candidate.
         """
         self.term = max(other.term for other in others)
         self.voted_for = self.me
@@ -165,8 +165,8 @@ class Terms(Election):
             self.supporters.add(sender)
 
     def has_enough_backing(self) -> bool:
-        """Nobody else backs it while there is a leader; its own weight, if that is a majority, does
-        not count then either.
+        """Return whether it may call an election. While there is a leader no other process backs
+        it, and its own weight does not count, even if that is a majority.
         """
         return (
             self.stage == SOUNDING
@@ -249,7 +249,7 @@ class Terms(Election):
     # Terms.
 
     def is_current(self, term: int) -> bool:
-        """Adopts a newer term; says whether a message of this term is to be looked at."""
+        """Adopt a newer term. Return whether a message of this term is current."""
         if term > self.term:
             self.adopt(term)
         return term == self.term

@@ -22,10 +22,10 @@ Differs  The notes leave out the pruning and so never end.  Here a process with 
          several links that bring the same value all but one are pruned.  A pruned link carries no
          vote: were it a no, the process above might be left without a link that leads to it, and be
          a source again for a stage.  The notes let a process vote yes as soon as one vote from
-         below is yes; Santoro wants all, else a source that has lost may go on for another stage.
-         A process that did not call is woken by the first message.  With `patience`, a neighbour
-         that is silent for so long is taken for cut off; without, everybody waits for it.  An
-         election is held once, since nobody crashes.
+         below is yes; Santoro wants all, else a source that has lost may go on for another stage. A
+         process that did not call is woken by the first message.  With `patience`, a neighbour that
+         is silent for so long is taken for cut off; without, everybody waits for it.  An election
+         is held once, since no process crashes.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class Elected(Message):
 
 
 class Silent(Timer):
-    """Who has not told its id by now cannot be reached."""
+    """A neighbour that has not sent its id by now is unreachable."""
 
 
 class YoYo(Election):
@@ -208,7 +208,7 @@ class YoYo(Election):
             self.plays = False
 
     def is_useless(self) -> bool:
-        """Nothing is left below, and only one value came from above."""
+        """Return whether nothing is left below, and only one value came from above."""
         return (
             not self.outgoing
             and self.incoming == self.brought.keys()
@@ -248,7 +248,7 @@ class YoYo(Election):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N on the links that the plan says."""
+        """Return participants 1 to N on the links that the plan says."""
         plan = cls(**options)
         everybody = range(1, size + 1)
         return System(dict.fromkeys(everybody, plan), plan.network(size), tuple(everybody))

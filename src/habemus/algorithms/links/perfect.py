@@ -16,15 +16,16 @@ come back as if they had only been slow.
 Source   Cachin, Guerraoui, Rodrigues: Introduction to Reliable and Secure Distributed Programming,
          2nd ed., 2.4.4 and 2.4.5; Stenning: A data transfer protocol, Computer Networks 1, 1976
          (numbers and acknowledgements).
-Assumes  fair-loss links; a process that crashes comes back with its stable memory, or its messages
+Assumes  fair-loss links; a process that crashes recovers with its stable memory, or its messages
          are sent for ever.
 Cost     2 messages per message that is not lost: the message and its acknowledgement.
 Ensures  every message arrives exactly once; with `fifo`, those of one sender in the order of
          sending.
 Differs  The book eliminates repeats on top of stubborn links, which never stop sending; here an
-         acknowledgement stops them. Amnesia breaks it, as it must: numbers start at 1 again, and
-         whoever has seen that many drops (and acknowledges) what is new; and what the forgetful
-         process had received is delivered to it once more if its acknowledgement was lost.
+         acknowledgement stops them. Amnesia breaks it, as it must: numbers start at 1 again, and a
+         process that has seen that many drops (and acknowledges) what is new; and what the
+         forgetful process had received is delivered to it once more if its acknowledgement was
+         lost.
 """
 
 from habemus.core import Const, Durable, Message, ProcessId, Span, Timer, upon
@@ -104,7 +105,7 @@ class PerfectLinks(Link):
         return number <= self.complete.get(sender, 0) or (sender, number) in self.early
 
     def close_gap(self, sender: ProcessId) -> None:
-        """Moves up over all that has come without a gap; in order, this is when it is delivered."""
+        """Move up over all that has come without a gap; in order, this is when it is delivered."""
         number = self.complete.get(sender, 0) + 1
         while (sender, number) in self.early:
             message = self.early.pop((sender, number))

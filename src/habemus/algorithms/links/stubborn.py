@@ -1,6 +1,6 @@
 """Stubborn links: send it again, for ever.
 
-A network that loses only some of the copies cannot lose all of them.  Nobody counts and nobody
+A network that loses only some of the copies cannot lose all of them.  No process counts and none
 acknowledges, so the receiver gets the same message again and again, and the sender stops only when
 it is told to.
 
@@ -51,7 +51,7 @@ class StubbornLinks(Link):
 
     @request
     def cease(self, to: ProcessId) -> None:
-        """Stops sending to this process what has been sent to it so far."""
+        """Stop sending to this process what has been sent to it so far."""
         for receiver, number in sorted(self.outgoing):
             if receiver == to:
                 del self.outgoing[receiver, number]

@@ -8,8 +8,8 @@ Assumes  reliable links, in any order; neither the coordinator nor a process tha
          crashes.
 Cost     3 messages per entry: request, grant, release; 4 with the release acknowledged.
 Ensures  ME1, ME2; entry in order of arrival, not of asking (no ME3).
-Differs  A release from anybody but the holder is ignored; the notes free the resource on any
-         release.
+Differs  A release from a process other than the holder is ignored; the notes free the resource on
+         any release.
 """
 
 from collections.abc import Sequence
@@ -98,8 +98,8 @@ class Central(Mutex):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N and the coordinator 0, unless one of the participants is to be the
-        coordinator.
+        """Return participants 1 to N and the coordinator 0, unless one of the participants is to be
+        the coordinator.
         """
         plan = cls(**options)
         participants = range(1, size + 1)

@@ -4,16 +4,16 @@ A coordinator is simple and fast, but a single point of failure, so an election 
 leaders would mean two in the critical section, so leadership has a term, every message carries its
 term, and older ones are dropped.  A grant is recorded by a majority before it is sent.  A new
 coordinator asks a majority, and as two majorities share a process, it hears of the newest loan that
-can be in anybody's hands.  It lends the lock to nobody else before the borrower itself has said
-that it is over.
+can be in anybody's hands.  It lends the lock to no other process before the borrower itself has
+said that it is over.
 
 Source   Lecture notes on coordination (the coordinator, and its election); Lamport: The part-time
          parliament, ACM TOCS 16(2), 1998 (what a new leader must learn from a majority); Ongaro,
          Ousterhout: USENIX ATC 2014 (terms).
 Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, late and out of order,
-         processes crash, come back and stand still.  ME2: an election that settles in the end, a
-         majority that is up and connected, and a borrower that leaves.  If the node of the last
-         borrower goes down, everybody waits until it is back, or an operator releases the lock.
+         processes crash, recover and pause.  ME2: an election that settles in the end, a majority
+         that is up and connected, and a borrower that leaves.  If the node of the last borrower
+         goes down, everybody waits until it is back, or an operator releases the lock.
 Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, 2*floor(N/2)
          of the coordinator itself, so 3(N-1)/N + 2*floor(N/2) when all N enter in turn; client
          delay 4 (2 for the coordinator), synchronisation delay 4 (3 if the coordinator is one of
@@ -80,7 +80,7 @@ class Overdue(Timer):
 
 
 class WaitedOut(Timer):
-    """Whatever lease a former coordinator gave has run out."""
+    """Any lease of a former coordinator has expired."""
 
     term: int
 
@@ -132,7 +132,7 @@ class ElectedCoordinator(Participant):
             self.set_timer(WaitedOut(self.term), after=self.outlasting())
 
     def outlasting(self) -> int:
-        """Longer than the lease of anybody whose clock is slower by a tenth at most."""
+        """Return a time longer than a lease by a clock that is slower by at most a tenth."""
         return self.lease + self.lease // 10
 
     @upon(Answer)
@@ -151,8 +151,10 @@ class ElectedCoordinator(Participant):
             self.enqueue(sender, answer.number, answer.attempt)
 
     def knows_enough(self) -> bool:
-        """From a majority it learns of every loan that was recorded by one.  Without records it
-        must hear of everybody, or of the borrower, beside whom there is no other."""
+        """Return whether enough processes have answered. From a majority it learns of every loan
+        that was recorded by one.  Without records it must hear from everybody, or from the
+        borrower, which is the only one.
+        """
         if self.coordinator != self.me or self.settled:
             return False
         if self.recording == "majority":
@@ -212,8 +214,8 @@ class ElectedCoordinator(Participant):
 
     @request
     def reclaim(self) -> None:
-        """An operator vouches that whoever has the lock will not use it any more; only the
-        coordinator can do something about it.
+        """Take the lock back: an operator vouches that its holder will not use it any more. Only
+        the coordinator acts on it.
         """
         if (
             self.coordinator == self.me
@@ -224,7 +226,7 @@ class ElectedCoordinator(Participant):
             self.end_requests(self.loan.borrower, self.loan.number)
 
     def borrowing(self) -> Claim | None:
-        """Who has the lock, or may have it."""
+        """Return the request of the process that has the lock, or may have it."""
         if (
             self.loan is None
             or self.lapsed
@@ -236,8 +238,8 @@ class ElectedCoordinator(Participant):
     # Lending.
 
     def can_lend(self) -> bool:
-        """To the next if the lock is free; else only to the borrower that asks again, or renews its
-        lease.
+        """Return whether the coordinator can lend: to the next if the lock is free; else only to
+        the borrower that asks again, or renews its lease.
         """
         if self.coordinator != self.me or not self.settled or self.lending:
             return False
@@ -263,9 +265,7 @@ class ElectedCoordinator(Participant):
             self.have_recorded_by(others[: self.majority() - 1])
 
     def next_token(self) -> Token:
-        """Larger than any before it: that of a later term is, and within a term they are
-        counted.
-        """
+        """Return a token larger than any before it: by term, and counted within a term."""
         if self.loan is None or self.loan.token[0] < self.term:
             return (self.term, 1)
         return (self.term, self.loan.token[1] + 1)
@@ -299,7 +299,7 @@ class ElectedCoordinator(Participant):
     # What every coordinator has to see to.
 
     def enough(self) -> int:
-        """How many must have recorded a loan."""
+        """Return the number of processes that must have recorded a loan."""
         return self.majority() if self.recording == "majority" else 1
 
     def majority(self) -> int:
@@ -310,8 +310,8 @@ class ElectedCoordinator(Participant):
 
     @upon(Remind)
     def say_again(self, remind: Remind) -> None:
-        """Asks those that have not answered yet, and the borrower, whose release may have been
-        lost.
+        """Ask the processes that have not answered yet, and the borrower, whose release may have
+        been lost.
         """
         if not self.is_for_coordinator(remind.term):
             return
@@ -338,15 +338,15 @@ class ElectedCoordinator(Participant):
         return [borrowing[0]] if borrowing is not None and borrowing[0] != self.me else []
 
     def costs(self, size: int) -> Costs:
-        """When all enter in turn: one of them is the coordinator, and what it tells itself is no
-        message.
+        """Return the costs when all enter in turn: one of them is the coordinator, and what it
+        tells itself is no message.
         """
         records = 2 * (size // 2) if self.recording == "majority" else 0
         return Costs(messages=average(3 * (size - 1) + records * size, size))
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each, with an election of the kind that
+        """Return participants 1 to N, each connected to each, with an election of the kind that
         `elected_by` names.
         """
         variables = cls.__variables__
@@ -382,15 +382,15 @@ class ElectedCoordinator(Participant):
 class ElectedCoordinatorLeased(ElectedCoordinator):
     """Mutual exclusion by an elected coordinator, with grants that are recorded and run out.
 
-    As elected-coordinator, but a grant is a lease, which its borrower renews while it is inside.
-    If the borrower's node goes down, the lock moves on when the lease has run out.  A borrower that
-    stands still for longer than that believes itself inside when another one is: then the token
-    decides at the resource.
+    As elected-coordinator, but a grant is a lease, which its borrower renews while it is inside. If
+    the borrower's node goes down, the lock moves on when the lease has run out.  A borrower that is
+    paused for longer than that believes itself inside when another one is: then the token decides
+    at the resource.
 
     Source   Gray, Cheriton: Leases, SOSP 1989; Burrows: The Chubby lock service, OSDI 2006
              (sequencers, here fencing tokens).
     Assumes  stable memory; FENCE needs nothing else.  ME1, which is not claimed, also holds as long
-             as nobody stands still and no clock is slower than another by more than a tenth.  ME2:
+             as no process is paused and no clock is slower than another by more than a tenth.  ME2:
              an election that settles in the end, and a majority that is up and connected.
     Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, as
              without a lease, and 2 + 2*floor(N/2) for each renewal, every third of a lease.
@@ -416,8 +416,8 @@ class ElectedCoordinatorPlain(ElectedCoordinator):
     """Mutual exclusion by an elected coordinator, with grants that are neither recorded nor run
     out.
 
-    Nobody but the coordinator and the borrower knows of a grant.  So a new coordinator asks every
-    process, and goes on when the borrower has said that it is inside, or everybody that it is not.
+    Only the coordinator and the borrower know of a grant.  So a new coordinator asks every process,
+    and goes on when the borrower has said that it is inside, or everybody that it is not.
 
     Source   Lecture notes on coordination (the coordinator, and its election).
     Assumes  stable memory; ME1 needs nothing else.  ME2: an election that settles in the end, and
@@ -436,7 +436,7 @@ class ElectedCoordinatorPlain(ElectedCoordinator):
 
 
 class ElectedCoordinatorUnrecorded(ElectedCoordinator):
-    """Mutual exclusion by an elected coordinator, with leases that nobody records.
+    """Mutual exclusion by an elected coordinator, with leases that are not recorded.
 
     A new coordinator cannot know who has the lock.  It asks everybody, and waits until the borrower
     has answered, or everybody has, or the longest lease there can be has run out.
@@ -480,7 +480,7 @@ class ElectedCoordinatorBully(ElectedCoordinatorUnrecorded):
     Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator
              itself.
     Ensures  ME2; neither ME1 nor FENCE once there are two leaders, no ME3.
-    Differs  Whoever gets no answer to a repeated request calls an election.
+    Differs  A process that gets no answer to a repeated request calls an election.
     Unsafe   split-brain-two-in
     """
 

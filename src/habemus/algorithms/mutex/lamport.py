@@ -1,7 +1,7 @@
 """Mutual exclusion by a queue that everybody has a copy of: Lamport.
 
-Whoever wants to enter puts its request into its own copy of the queue and sends it to all others,
-who put it into theirs and acknowledge it.  The queue is in order of (stamp, id), the same
+A process that wants to enter puts its request into its own copy of the queue and sends it to all
+others, who put it into theirs and acknowledge it.  The queue is in order of (stamp, id), the same
 everywhere.  A process enters when its request is the first in its copy and everybody has sent it
 something later: then no earlier request can still be under way, because links keep the order.
 

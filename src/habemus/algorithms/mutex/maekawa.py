@@ -124,14 +124,14 @@ class Maekawa(Mutex):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each with its voting set."""
+        """Return participants 1 to N, each with its voting set."""
         sets = voting_sets(size, options.get("sets", PLANE_OR_GRID))
         plans = {me: cls(voters=voters, **options) for me, voters in sets.items()}
         return System(plans, complete(sets), tuple(sets))
 
 
 def voting_sets(size: int, wanted: Sets) -> VotingSets:
-    """The voting sets of 1 to N by the named construction, or those that are given."""
+    """Return the voting sets of 1 to N by the named construction, or those that are given."""
     constructions = {"plane": projective_plane, "grid": grid, "majority": majority}
     if wanted == PLANE_OR_GRID:
         wanted = "plane" if size in sizes_with_plane(size) else "grid"
@@ -150,7 +150,9 @@ def voting_sets(size: int, wanted: Sets) -> VotingSets:
 
 
 def costs_of_voting(sets: VotingSets) -> Costs:
-    """Three messages for each voter but oneself.  What depends on who asks has no formula."""
+    """Return the costs: three messages for each voter but oneself. Costs that depend on the asking
+    process have no formula.
+    """
     messages = 3 * (sets.size - 1) if sets.is_regular else None
     # The vote that the next one lacks goes through a third process, unless one of the two is in the
     # voting set of the other.

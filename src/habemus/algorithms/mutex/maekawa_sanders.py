@@ -2,8 +2,8 @@
 Sanders.
 
 Requests are ordered by (stamp, id).  A voter that has voted for a later request than one that comes
-in asks for its vote back, and whoever cannot enter yet, because another voter has put it off, gives
-it back.  So votes flow to the earliest request, and no cycle of waiting lasts.
+in asks for its vote back, and a process that cannot enter yet, because another voter has put it
+off, gives it back.  So votes flow to the earliest request, and no cycle of waiting lasts.
 
 Source   Maekawa, ACM TOCS 3(2), 1985; Sanders: The information structure of distributed mutual
          exclusion algorithms, ACM TOCS 5(3), 1987.
@@ -11,12 +11,13 @@ Assumes  reliable links, in any order, copies do no harm; no process crashes.
 Cost     3(K-1) messages per entry alone, on average at most 6(K-1) in a crowd, K the size of the
          voting set.
 Ensures  ME1, ME2; in order of the stamps as far as the voters know them (no ME3).
-Differs  Sanders: whoever loses the first place in a queue must be told that it FAILED; Maekawa left
-         that out, and it deadlocks. Maekawa needs links that keep the order.  Here every vote has a
-         number, which INQUIRE and YIELD name: an INQUIRE may come before its vote or after the
-         release, and is then kept, or ignored.  A FAILED that comes after the vote is ignored. The
-         number of a vote is the voter's clock, so whoever has entered asks next time with a later
-         stamp than all who waited there.  RELINQUISH is called YIELD, as in Sanders.
+Differs  Sanders: a process that loses the first place in a queue must be told that it FAILED;
+         Maekawa left that out, and it deadlocks. Maekawa needs links that keep the order.  Here
+         every vote has a number, which INQUIRE and YIELD name: an INQUIRE may come before its vote
+         or after the release, and is then kept, or ignored.  A FAILED that comes after the vote is
+         ignored. The number of a vote is the voter's clock, so a process that has entered asks next
+         time with a later stamp than all who waited there.  RELINQUISH is called YIELD, as in
+         Sanders.
 """
 
 from bisect import insort
@@ -41,13 +42,13 @@ class Vote(Message):
 
 
 class Failed(Message):
-    """Somebody comes first: do not count on this vote."""
+    """Another request comes first: do not count on this vote."""
 
     stamp: int  # of the request
 
 
 class Inquire(Message):
-    """Somebody with an earlier request wants this vote: give it back if you cannot enter."""
+    """A process with an earlier request wants this vote: give it back if you cannot enter."""
 
     number: int  # of the vote
 
@@ -215,7 +216,9 @@ class Yielding(Mutex):
         self.send(Inquire(self.number), to=self.voted_for[1])
 
     def untold(self) -> list[Claim]:
-        """Everybody in the queue is put off but the first, if the vote may come back for it."""
+        """Return the requests to put off: all in the queue but the first, if the vote may come back
+        for it.
+        """
         put_off = self.queue[1:] if self.first_is_earlier() else self.queue
         return [claim for claim in put_off if claim not in self.told]
 
@@ -254,7 +257,7 @@ class MaekawaSanders(Yielding):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each with its voting set, of which it needs all votes."""
+        """Return participants 1 to N, each with its voting set, of which it needs all votes."""
         sets = voting_sets(size, options.get("sets", PLANE_OR_GRID))
         plans = {
             me: cls(voters=voters, needed=len(voters), **options) for me, voters in sets.items()

@@ -2,17 +2,17 @@
 
 Two pointers make the algorithm.  `last` leads to the process that asked last, as far as one knows.
 A request follows it from process to process, and each of them points at the one that asks from then
-on: the path is reversed.  So whoever asked last is the root of a tree, and the next request ends
-there.  `next` is who gets the token after a process's own turn.  These pointers are the queue, and
-each process knows only who stands behind it.
+on: the path is reversed.  So the process that asked last is the root of a tree, and the next
+request ends there.  `next` is who gets the token after a process's own turn.  These pointers are
+the queue, and each process knows only who stands behind it.
 
 Source   Trehel, Naimi: An improvement of the log(n) distributed algorithm for mutual exclusion,
          1987; Naimi, Trehel, Arnold: A log(N) distributed mutual exclusion algorithm based on path
          reversal, J. Parallel Distrib. Comput. 34(1), 1996.
 Assumes  reliable links, in any order; no process crashes.
 Cost     0 messages if the process asked last, else one for each step to the root and the token: at
-         most N, on average 1 + 1/2 + ... + 1/(N-1), about 0.6 + ln N, if anybody is as likely to
-         ask as anybody else (Lavault 1992).
+         most N, on average 1 + 1/2 + ... + 1/(N-1), about 0.6 + ln N, if all are equally likely to
+         ask (Lavault 1992).
 Ensures  ME1, ME2; entry in order of the requests' arrival at the root, not of asking (no ME3).
 Differs  The first tree is a star around 1, which has the token; the paper lets any process begin.
          The regeneration of a lost token, which the authors describe apart, is left out.
@@ -91,7 +91,7 @@ class NaimiTrehel(Mutex):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each; the token starts at 1, and everybody knows
+        """Return participants 1 to N, each connected to each; the token starts at 1, and all know
         it.
         """
         everybody = range(1, size + 1)

@@ -1,16 +1,16 @@
 """Mutual exclusion by a quorum of coordinators.
 
-Each of n coordinators hands out one grant at a time, like the central one.  Whoever has the grants
-of more than half of them may enter: two such groups have a coordinator in common.  A coordinator
-that restarts forgets its grant, and then that is no longer true.  And when each participant holds
-some grants and none has enough, all wait for ever.
+Each of n coordinators hands out one grant at a time, like the central one.  A process that has the
+grants of more than half of them may enter: two such groups have a coordinator in common.  A
+coordinator that restarts forgets its grant, and then that is no longer true.  And when each
+participant holds some grants and none has enough, all wait for ever.
 
 Source   Lecture notes on coordination, the section on quorums; Thomas, ACM TODS 4(2), 1979;
          Gifford, SOSP 1979.
-Assumes  reliable links, in any order, copies do no harm; nobody crashes.
+Assumes  reliable links, in any order, copies do no harm; no process crashes.
 Cost     3n messages per entry, n the number of coordinators: request, grant, release.
 Ensures  ME1; no longer once a coordinator has restarted (quorum-amnesia-3, quorum-amnesia-7). Not
-         ME2 (grants can be split so that nobody has enough), no ME3.
+         ME2 (grants can be split so that no process has enough), no ME3.
 Differs  The notes only hint at numbering requests.  Here each has a number, and a coordinator
          remembers up to which number the requests of each process are over, because a release can
          overtake its own request. With `coordinators=0` the participants are the coordinators, and
@@ -125,9 +125,7 @@ class Quorum(Mutex):
         self.end_requests(sender, release.number)
 
     def end_requests(self, sender: ProcessId, last: int) -> None:
-        """The grant comes back if the sender had it; if it waited, it waits no longer; else nothing
-        changes.
-        """
+        """End requests of a sender: take its grant back, or remove it from the queue."""
         self.ended[sender] = max(last, self.ended.get(sender, 0))
         if self.holder is not None and self.holder[0] == sender and self.holder[1] <= last:
             self.holder = None
@@ -170,7 +168,7 @@ class Quorum(Mutex):
 
 
 def with_coordinators(algorithm: type[Mutex], size: int, **options: Any) -> System:
-    """Participants 1 to N and the coordinators 101, 102, ... called c1, c2, ..., unless the
+    """Return participants 1 to N and the coordinators 101, 102, ... called c1, c2, ..., unless the
     participants are the coordinators.
 
     Participants are connected to coordinators only, so that what a coordinator broadcasts reaches
@@ -209,8 +207,8 @@ def with_coordinators(algorithm: type[Mutex], size: int, **options: Any) -> Syst
 
 
 def costs_with_coordinators(coordinators: int, size: int) -> Costs:
-    """Where the participants are the coordinators, a vote may come from one of the two who hand
-    over, and that is faster.
+    """Return the costs. Where the participants are the coordinators, a vote may come from one of
+    the two who hand over, and that is faster.
     """
     if coordinators:
         return Costs(messages=3 * coordinators, client_delay=2, sync_delay=2)
@@ -221,7 +219,7 @@ def costs_with_coordinators(coordinators: int, size: int) -> Costs:
 
 
 class Recovered(Message):
-    """A coordinator is back; what was sent to it while it was down is lost."""
+    """A coordinator has recovered; what was sent to it while it was down is lost."""
 
 
 class QuorumDurable(Quorum):
@@ -233,8 +231,8 @@ class QuorumDurable(Quorum):
     is lost.
 
     Source   Lecture notes on coordination, the section on quorums; the recovery is ours.
-    Assumes  reliable links, in any order, copies do no harm; whoever crashes comes back with its
-             stable memory.
+    Assumes  reliable links, in any order, copies do no harm; a process that crashes recovers with
+             its stable memory.
     Cost     3n messages per entry, n the number of coordinators; a recovery costs up to 2N + 1.
     Ensures  ME1; also when coordinators and participants crash and recover, at any moment. Not ME2:
              split grants block it as they do without stable memory, and then everybody waits.
@@ -276,16 +274,16 @@ class GiveUp(Timer):
 class QuorumRetry(QuorumDurable):
     """Mutual exclusion by a quorum, giving up after a while.
 
-    Whoever has not got enough grants after a random time gives up and asks anew, which also gives
-    back what it had.  So split grants do not last.  But it also loses its places in the queues, and
-    one who always gives up too early never gets in.
+    A process that has not got enough grants after a random time gives up and asks anew, which also
+    gives back what it had.  So split grants do not last.  But it also loses its places in the
+    queues, and one who always gives up too early never gets in.
 
     Source   Lecture notes on coordination, the section on quorums, which asks for a timer against
              the deadlock.
-    Assumes  reliable links, in any order, copies do no harm; whoever crashes comes back with its
-             stable memory.
-    Cost     3n messages per entry, n the number of coordinators, and up to 2n for each time that
-             somebody gives up.
+    Assumes  reliable links, in any order, copies do no harm; a process that crashes recovers with
+             its stable memory.
+    Cost     3n messages per entry, n the number of coordinators, and up to 2n for each time that a
+             process gives up.
     Ensures  ME1; also when coordinators and participants crash and recover, at any moment. Deadlock
              lasts with probability 0, but one may starve (no ME2).
     Differs  The notes only ask the question.  Grants are stored as in quorum-durable.

@@ -1,14 +1,14 @@
 """Mutual exclusion by a quorum of coordinators, yielding to earlier requests.
 
-Coordinators give out their grants as the voters of maekawa-sanders do: whoever cannot enter yet
-gives a grant back that an earlier request needs.  So split grants come together again at the
+Coordinators give out their grants as the voters of maekawa-sanders do: a process that cannot enter
+yet gives a grant back that an earlier request needs.  So split grants come together again at the
 earliest request, without any timer.  Grants are stored before they are sent, so coordinators may
-crash and come back.
+crash and recover.
 
 Source   Sanders, ACM TOCS 5(3), 1987, for the yielding; lecture notes on coordination for the
          quorum.
-Assumes  reliable links, in any order, copies do no harm; whoever crashes comes back with its stable
-         memory.
+Assumes  reliable links, in any order, copies do no harm; a process that crashes recovers with its
+         stable memory.
 Cost     3n messages per entry alone, on average at most 6n in a crowd, n the number of
          coordinators; a recovery costs about 3N.
 Ensures  ME1, ME2; also when coordinators and participants crash and recover, at any moment, once

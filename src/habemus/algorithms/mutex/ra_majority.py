@@ -5,20 +5,20 @@ This is what makes a majority safe.  Two majorities have a member in common, and
 vote.  Every process votes, on its own requests too, so this is a quorum of coordinators of which
 everybody is one.
 
-Votes can be split so that nobody has a majority.  Then requests yield by their stamps: a voter that
-hears of an earlier request asks for its vote back, and whoever is not inside yet gives it back and
-stays in the voter's queue.  The earliest request of all is never asked to yield, so it gets every
-vote in the end.
+Votes can be split so that no process has a majority.  Then requests yield by their stamps: a voter
+that hears of an earlier request asks for its vote back, and a process that is not inside yet gives
+it back and stays in the voter's queue.  The earliest request of all is never asked to yield, so it
+gets every vote in the end.
 
 Source   Lecture notes on Ricart-Agrawala, optimisation 1, made safe; votes as in Thomas, TODS 4(2),
          1979, and Maekawa, TOCS 3(2), 1985; yielding as in Sanders, TOCS 5(3), 1987.
-Assumes  reliable links, in any order.  Whoever is neither waiting nor inside may crash, while more
-         than half are up.
+Assumes  reliable links, in any order.  A process that is neither waiting nor inside may crash,
+         while more than half are up.
 Cost     3(N-1) messages per entry: request, vote, release; 2 more for every vote that is given
          back.
 Ensures  ME1, ME2; entry by stamps among the requests that a voter knows of, not of all (no ME3).
-Differs  From Maekawa and Sanders: the voters are everybody, a majority of them suffices, and
-         whoever waits gives a vote back when asked, without first being told that it failed
+Differs  From Maekawa and Sanders: the voters are everybody, a majority of them suffices, and a
+         process that waits gives a vote back when asked, without first being told that it failed
          somewhere else.
 """
 
@@ -90,8 +90,8 @@ class RicartAgrawalaMajority(Mutex):
         self.broadcast(Request(self.stamp))
 
     def still_wants(self, stamp: int) -> bool:
-        """Whether a message is about the open request.  A vote for one that is over is freed by the
-        release, which went to all.
+        """Return whether a message is about the open request.  A vote for one that is over is freed
+        by the release, which went to all.
         """
         return self.state == WANTED and self.stamp == stamp
 

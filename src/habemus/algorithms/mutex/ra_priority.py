@@ -2,16 +2,16 @@
 earlier.
 
 The order of requests is (priority, stamp, id), smaller first; 0 is the most urgent.  This takes
-more than another comparison.  With stamps alone, whoever has replied to a request asks later and so
-comes after it.  With priorities it may come before it, and its reply must no longer count, or both
-enter.  So a process that makes way for somebody who had replied to it asks it again.
+more than another comparison.  With stamps alone, a process that has replied to a request asks later
+and so comes after it.  With priorities it may come before it, and its reply must no longer count,
+or both enter.  So a process that makes way for one that had replied to it asks it again.
 
 Source   Lecture notes on Ricart-Agrawala, optimisation 2.
 Assumes  reliable links that keep the order (FIFO), so that a request does not overtake a reply; no
          process crashes.
 Cost     2(N-1) messages per entry: request and reply; 2 more for every reply that is void and asked
          for again.
-Ensures  ME1; there is no deadlock, but whoever is less urgent starves while the others keep asking
+Ensures  ME1; there is no deadlock, but a less urgent process starves while the others keep asking
          (scenario ra-priority-starved).
 Differs  The notes only change the comparison.  That lets two processes in: one that has the reply
          of another, and that other, when it asks with a higher priority.
@@ -54,12 +54,12 @@ class RicartAgrawalaPriority(RicartAgrawala):
                 self.ask_again(sender)
 
     def place(self, priority: int, stamp: int, process: ProcessId) -> tuple[int, ...]:
-        """In the order of all requests: the smaller goes first."""
+        """Return the place in the order of all requests: the smaller goes first."""
         return (priority, stamp, process)
 
     def ask_again(self, process: ProcessId) -> None:
-        """It replied before it wanted to enter itself, and may now be inside first: that reply is
-        void.
+        """Ask a process again that replied before it wanted to enter itself, and may now be inside
+        first; that reply is void.
         """
         self.missing.add(process)
         self.send(PriorityRequest(self.priority, self.stamp), to=process)

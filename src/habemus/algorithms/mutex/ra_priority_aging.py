@@ -4,7 +4,7 @@ served.
 A lower priority is a handicap in logical time: the request is placed so many ticks later than its
 stamp. Clocks tick with every request and every message, so the more often others enter, the later
 are their stamps, and after a handicap's worth of ticks new requests of the most urgent come after
-it.  Nobody looks at a real clock, and no request changes its place while it waits.
+it.  No process looks at a real clock, and no request changes its place while it waits.
 
 Source   Lecture notes on Ricart-Agrawala, optimisation 2, with aging as in schedulers of operating
          systems.

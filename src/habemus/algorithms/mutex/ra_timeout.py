@@ -1,8 +1,8 @@
 """Ricart and Agrawala with a timeout that counts as a reply.
 
-Whoever has not replied in time is believed dead and no longer waited for.  That is right when it
-has crashed. When it is only slow, or inside for longer than the timeout, its missing reply was a
-refusal, and a second process enters.
+A process that has not replied in time is believed dead and no longer waited for.  That is right
+when it has crashed. When it is only slow, or inside for longer than the timeout, its missing reply
+was a refusal, and a second process enters.
 
 Source   Lecture notes on Ricart-Agrawala, special case 2 (a process fails), whose calls give up
          after 5 seconds.

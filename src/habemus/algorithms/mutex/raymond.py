@@ -83,7 +83,9 @@ class Raymond(Mutex):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """A binary tree of 1 to N, filled level by level; the token starts at its root, 1."""
+        """Return a binary tree of 1 to N, filled level by level; the token starts at its
+        root, 1.
+        """
         nodes = range(1, size + 1)
         plans = {me: cls(holder=max(1, me // 2), **options) for me in nodes}
         return System(plans, tree(nodes), tuple(nodes))

@@ -1,7 +1,7 @@
 """Mutual exclusion by permission of everybody: Ricart and Agrawala.
 
-Whoever wants to enter asks everybody else and enters when all have replied.  A process that is
-inside, or that asked earlier, keeps its reply back until it has left.
+A process that wants to enter asks everybody else and enters when all have replied.  A process that
+is inside, or that asked earlier, keeps its reply back until it has left.
 
 Source   Ricart, Agrawala: An optimal algorithm for mutual exclusion in computer networks, CACM
          24(1), 1981.

@@ -1,8 +1,8 @@
 """Mutual exclusion by permissions that are kept: Roucairol and Carvalho.
 
-As with Ricart and Agrawala, whoever wants to enter needs the permission of everybody else.  But a
-permission, once given, stays good until the giver asks for it.  So a process asks only those whose
-permission it lacks, and one that enters again before anybody else wants to asks nobody.
+As with Ricart and Agrawala, a process that wants to enter needs the permission of all others.  But
+a permission, once given, stays good until the giver asks for it.  So a process asks only those
+whose permission it lacks, and one that enters again before another wants to asks no process.
 
 Between any two processes there is at most one permission, and it is with one of them.  That alone
 gives ME1.
@@ -11,8 +11,8 @@ Source   Carvalho, Roucairol: On mutual exclusion in computer networks, CACM 26(
 Assumes  reliable links, in any order; no process crashes.
 Cost     0 to 2(N-1) messages per entry: none for one that enters again, 2(N-1) when everybody else
          has been in since.
-Ensures  ME1, ME2; whoever has all permissions enters without asking, even if an earlier request is
-         under way to it (no ME3).
+Ensures  ME1, ME2; a process that has all permissions enters without asking, even if an earlier
+         request is under way to it (no ME3).
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class RoucairolCarvalho(Mutex):
             self.send(Request(self.stamp), to=sender)
 
     def permit(self, process: ProcessId) -> None:
-        """Gives its permission and, with it, up that of the other."""
+        """Give the permission to another, and so give up the permission of the other."""
         self.send(Reply(self.clock), to=process)
         self.permitted.discard(process)
 

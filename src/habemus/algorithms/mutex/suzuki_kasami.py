@@ -1,9 +1,9 @@
 """Mutual exclusion by a token that is asked for by broadcast: Suzuki and Kasami.
 
-Whoever has the token may enter, as often as it likes.  Whoever wants it asks everybody, because it
-does not know where the token is.  Requests are numbered, and the token says the number of
-everybody's last entry: so its owner can tell an open request from an old one.  The token also
-carries the queue of those who come next.
+The process that has the token may enter, as often as it likes.  A process that wants it asks all
+others, because it does not know where the token is.  Requests are numbered, and the token says the
+number of everybody's last entry: so its owner can tell an open request from an old one.  The token
+also carries the queue of those who come next.
 
 Source   Suzuki, Kasami: A distributed mutual exclusion algorithm, ACM TOCS 3(4), 1985.
 Assumes  reliable links, in any order; no process crashes.
@@ -73,7 +73,9 @@ class SuzukiKasami(Mutex):
         self.served[self.me] = self.requested.get(self.me, 0)
 
     def newcomers(self) -> list[ProcessId]:
-        """Who has asked since its last entry and is not in the queue yet."""
+        """Return the processes that have asked since their last entry and are not in the
+        queue yet.
+        """
         queued = set(self.queue)
         return [
             peer
@@ -100,7 +102,7 @@ class SuzukiKasami(Mutex):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Participants 1 to N, each connected to each; the token starts at 1."""
+        """Return participants 1 to N, each connected to each; the token starts at 1."""
         everybody = range(1, size + 1)
         plans = {me: cls(has_token=me == 1, **options) for me in everybody}
         return System(plans, complete(everybody), tuple(everybody))

@@ -1,10 +1,11 @@
 """Mutual exclusion by a token that goes round a ring.
 
-Whoever has the token may enter; whoever does not want to enter passes it on at once, for ever.
+The process that has the token may enter; one that does not want to enter passes it on at once, for
+ever.
 
 Source   Le Lann 1977; Coulouris et al., Distributed Systems, 5th ed., 15.2.
 Assumes  reliable links; no process crashes.
-Cost     1 message per entry when everybody wants in, without bound when nobody does.
+Cost     1 message per entry when all want to enter, without bound when none does.
 Ensures  ME1, ME2; entry in order of the ring, not of asking (no ME3).
 """
 
@@ -63,7 +64,7 @@ class TokenRing(Mutex):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """A ring of 1 to N; the token starts at 1."""
+        """Return a ring of 1 to N; the token starts at 1."""
         around = range(1, size + 1)
         plans = {me: cls(successor=me % size + 1, has_token=me == 1, **options) for me in around}
         return System(plans, ring(around), tuple(around))

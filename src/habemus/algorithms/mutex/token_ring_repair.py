@@ -1,24 +1,25 @@
 """Mutual exclusion by a token that goes round a ring and outlives crashes.
 
 The ring is a logical one: everybody can reach everybody.  The token is acknowledged; if it is not,
-it goes to the next but one.  Whoever has not seen it for long sends an inquiry round the ring, and
-whoever has the token stops it.  An inquiry cannot overtake the token.  So when one comes back to
-its starter and the token has not, there is no token any more, and the starter makes a new one.  Of
-several starters the one with the smallest id is elected: it stops the inquiries of the others.
+it goes to the next but one.  A process that has not seen it for long sends an inquiry round the
+ring, and the process that has the token stops it.  An inquiry cannot overtake the token.  So when
+one comes back to its starter and the token has not, there is no token any more, and the starter
+makes a new one.  Of several starters the one with the smallest id is elected: it stops the
+inquiries of the others.
 
 No timeout can tell a slow process from a dead one.  So a token that may not be the only one gets an
-epoch of its own, and nobody takes a token that is older than one it has seen: the mistake comes to
-an end, though it cannot be prevented.
+epoch of its own, and no process takes a token that is older than one it has seen: the mistake comes
+to an end, though it cannot be prevented.
 
 Source   Le Lann: Distributed systems, towards a formal approach, IFIP 1977 (a lost token is
          replaced through an election); Chang, Roberts: An improved algorithm for decentralized
          extrema-finding, CACM 22(5), 1979 (which inquiries are stopped).
 Assumes  reliable links, in any order, and a bound: a message and its acknowledgement together take
-         less than `patience`, by anybody's clock, so that whoever has not answered by then is down.
-         Any number may crash, at any moment, and come back with their stable memory.
+         less than `patience`, by any clock, so that a process that has not answered by then is
+         down. Any number may crash, at any moment, and recover with their stable memory.
 Cost     2 messages for each step of the token: 2 per entry when everybody wants in, without bound
-         when nobody does.  A new token costs 2N and more, a process that is down a wait of
-         `patience` in every round.
+         when none does.  A new token costs 2N and more, a process that is down a wait of `patience`
+         in every round.
 Ensures  ME1, ME2; ME1 only as long as the bound holds: a process that is slower inside than
          `patience` is taken for dead, and a second one enters (scenario ring-repair-slow).
          `silence` may be wrong: the holder stops an inquiry that was in vain.
@@ -74,7 +75,7 @@ class Silence(Timer):
 
 
 class Settled(Timer):
-    """Whatever was under way when the process came back has arrived."""
+    """Whatever was under way when the process recovered has arrived."""
 
 
 class TokenRingRepair(Mutex):
@@ -98,7 +99,7 @@ class TokenRingRepair(Mutex):
         self.set_timer(Silence(), after=self.silence)
 
     def after(self, process: ProcessId) -> ProcessId:
-        """Who comes next in the ring."""
+        """Return the process that comes next in the ring."""
         around = sorted((self.me, *self.peers))
         return around[(around.index(process) + 1) % len(around)]
 
@@ -175,7 +176,7 @@ class TokenRingRepair(Mutex):
     # The search for a lost token.
 
     def may_be_here(self) -> bool:
-        """Whether the token is here, on its way from here, or on a way that this process has
+        """Return whether the token is here, on its way from here, or on a way that this process has
         forgotten.
         """
         return self.has_token or self.passing or self.absent
@@ -225,7 +226,7 @@ class TokenRingRepair(Mutex):
     # Coming back.
 
     def on_recover(self) -> None:
-        """Waits until a token that it sent before the crash has arrived, and one that found it down
+        """Wait until a token that it sent before the crash has arrived, and one that found it down
         has been sent to the next.
         """
         self.absent = True

@@ -319,17 +319,17 @@ def code_of(text: str) -> str:
     """
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef):
-            node.body = [each for each in node.body if not _declares(each)]
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node
-        ):
-            del node.body[0]
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [each for each in node.body if not _is_declaration(each)]
     return _shape(tree)
 
 
-def _declares(statement: ast.stmt) -> bool:
-    """Return whether a statement only declares what an algorithm assumes, or imports the names."""
+def _is_declaration(statement: ast.stmt) -> bool:
+    """Return whether a statement is a docstring, declares what an algorithm assumes, or imports the
+    names for that.
+    """
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
     if isinstance(statement, ast.ImportFrom):
         return statement.module == "habemus.core.assumptions"
     return isinstance(statement, ast.Assign) and any(
