@@ -28,7 +28,13 @@ else:
     from time import monotonic as seconds
     from time import monotonic_ns as nanoseconds
 
+
+def microseconds() -> int:
+    """Return the microseconds since the machine booted."""
+    return nanoseconds() // 1_000
+
+
 LONGEST_WAIT = 0.25
 """Seconds after which to read this clock again: waits of the system do not count time asleep."""
 
-__all__ = ["LONGEST_WAIT", "nanoseconds", "seconds"]
+__all__ = ["LONGEST_WAIT", "microseconds", "nanoseconds", "seconds"]

@@ -248,7 +248,7 @@ def test_on_a_terminal_the_command_is_in_the_foreground(cluster: Cluster) -> Non
     os.write(terminal, b"hello\n")
     read_until(b"hello\r\nhello\r\n")
     os.write(terminal, b"\x1a")
-    read_until(b"cat goes on: it holds tty")
+    read_until(b"cat continues: it holds tty")
     os.write(terminal, b"again\n")
     read_until(b"again\r\nagain\r\n")
     os.write(terminal, b"\x03")
@@ -410,7 +410,7 @@ def test_where_a_cluster_is_looked_for(cluster: Cluster, tmp_path: Path) -> None
     for given, folder in places:
         assert cluster.run("lock", "here", "--", "true", env=given, cwd=folder).returncode == 0
     done = cluster.run("lock", "here", "--", "true", env=elsewhere, cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("no cluster is known")) == (125, 1)
+    assert (done.returncode, done.stderr.count("no cluster is named")) == (125, 1)
     stranger = {**elsewhere, "HABEMUS_CLUSTER": cluster.told["nodes"][2]["address"]}
     done = cluster.run("lock", "here", "--", "true", env=stranger, cwd=tmp_path)
     assert done.returncode != 0  # another user of the machine does not know the secret
@@ -461,7 +461,7 @@ def test_killed_before_another_is_granted_when_the_node_dies(
     os.kill(cluster.pid(1), signal.SIGKILL)
     code, _, said = ended(beating.process)
     assert (code, said.count("\n")) == (123, 1)
-    assert "the node has gone" in said
+    assert "lost the connection to the node" in said
     assert ended(after) == (0, "", "")
     assert beating.last() < numbers(tmp_path / "notes")[0]
     cluster.well()

@@ -240,7 +240,7 @@ def test_status_tells_of_a_node_that_reaches_nobody(start: Start) -> None:
     cut_off(nodes, 1)
     done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
     assert done.returncode == 1
-    assert b"node 1 reaches nobody" in done.stdout
+    assert b"node 1 does not reach any node" in done.stdout
 
 
 def test_status_tells_of_a_node_with_another_configuration(start: Start) -> None:
@@ -253,7 +253,7 @@ def test_status_tells_of_a_node_with_another_configuration(start: Start) -> None
     command = [sys.executable, "-m", "habemus", "status", "--cluster", str(nodes.file)]
     done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
     assert done.returncode == 1
-    assert b"node 3 has another configuration" in done.stdout
+    assert b"node 3 has a different configuration" in done.stdout
     told = json.loads(
         subprocess.run(
             [*command, "--json"], capture_output=True, check=False, timeout=PATIENCE

@@ -1,13 +1,12 @@
-"""The short way to a lock: `habemus lock NAME -- COMMAND` with a node on this machine, about as
-fast as Python starts.
+"""The quick path of `habemus lock NAME -- COMMAND` with a node on this machine, about as fast as
+Python starts.
 
-`parse` understands the plain form of the command line and nothing else; whatever it does not
-understand is left to the command of click in `habemus.cli.commands.lock`, which understands all of
-it, and means the same.  Likewise a cluster that is not found by a local socket is left to
-`habemus.client`.
+`parse` understands the plain form of the command line only.  Everything else is left to the click
+command in `habemus.cli.commands.lock`, which means the same.  Likewise a cluster without a local
+socket is left to `habemus.client`.
 
-The lines of the node are read by hand as long as that is easy, because the module for JSON takes as
-long to import as Python takes to start.
+`json` takes as long to import as Python takes to start.  So the welcome of the node is read by
+hand, and `habemus.client.protocol` imports `json` only for other lines than a grant.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from __future__ import annotations
 import _socket
 import os
 
+from habemus.client.protocol import Greeting, LineBuffer, decode
 from habemus.runtimes.live.clients.protocol import (
     CONNECT_SECONDS,
     LOCKS,
     TRY_MS,
-    VERSION,
     lock_name,
 )
 from habemus.runtimes.live.default_cluster import SOCKET, cluster_meant, sockets_in
@@ -31,31 +30,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from habemus.supervise.locked_command import Line
+    from habemus.supervise.locked_command import LockConnection
     from habemus.supervise.node_connections import NodeFinder
 
 PATH_LIMIT = 100
-"""Bytes of the path of a socket, about which systems differ."""
+"""Bytes of the path of a socket; systems differ."""
 LINE_LIMIT = 1 << 20
-"""Bytes of a line of the node; those that this command hears are short."""
+"""Bytes of a line of the node; this command receives short ones."""
 
 
 def run(arguments: list[str]) -> None:
-    """Leaves the program if the arguments are plain; else returns, with nothing done."""
+    """Run the command and exit if the arguments are plain; else return, with nothing done."""
     request = parse(arguments)
     if request is None:
         return
 
-    code = hold(request, _Connecting(request.cluster), _quoted)
-    os._exit(code)  # nothing is left to be cleaned up, and that takes a while
+    code = hold(request, _QuickFinder(request.cluster))
+    os._exit(code)  # nothing is left to clean up, which would take a while
 
 
 # The command line.
 
 
 def parse(arguments: list[str]) -> LockRequest | None:
-    """None if this is not the plain form: `lock NAME [--OPTION VALUE ...] -- COMMAND ...`, in this
-    or another order before the dashes.
+    """Return the request, or None if this is not the plain form: `lock NAME [--OPTION VALUE ...] --
+    COMMAND ...`, in any order before the dashes.
     """
     try:
         return _parsed(arguments)
@@ -104,7 +103,7 @@ def _parsed(arguments: list[str]) -> LockRequest:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether it stands for itself, on a command line and in JSON."""
+    """Return whether a text needs no escapes, on a command line and in JSON."""
     return (
         text != ""
         and text.isascii()
@@ -123,24 +122,18 @@ def _seconds(text: str | None) -> float | None:
     return float(text)
 
 
-def _quoted(text: str) -> str:
-    return f'"{text}"'
-
-
 # The connection.
 
 
-class _Connecting:
-    """By a local socket the first time.  If that node cannot grant anything, by whatever way there
-    is.
-    """
+class _QuickFinder:
+    """Connects to a node by a local socket first, and by `habemus.client` after that."""
 
     def __init__(self, named: str | None) -> None:
         self._named = named
-        self._left = ""  # the path of the node that was asked first
+        self._left = ""  # the socket of the first node
         self._others: NodeFinder | None = None
 
-    def __call__(self, deadline_us: int | None) -> Line:
+    def __call__(self, deadline_us: int | None) -> LockConnection:
         if self._others is None and not self._left:
             found = nearest(self._named, deadline_us)
             if found is not None:
@@ -153,14 +146,12 @@ class _Connecting:
         return self._others(deadline_us)
 
 
-def nearest(named: str | None, deadline_us: int | None = None) -> _QuickLine | None:
-    """To a node that answers at a local socket, not the same one for everybody; None if there is
-    none.
-    """
+def nearest(named: str | None, deadline_us: int | None = None) -> _QuickConnection | None:
+    """Connect to a node at a local socket, each process to another; None if none answers."""
     label = f"{os.uname().nodename}/{os.getpid()}"
     try:
         cluster = cluster_meant(named)
-    except ValueError:  # `habemus.client` says what is wrong
+    except ValueError:  # `habemus.client` reports it
         return None
     if not _is_plain(label):
         return None
@@ -170,9 +161,9 @@ def nearest(named: str | None, deadline_us: int | None = None) -> _QuickLine | N
         patience = min(patience, max(TRY_MS, (deadline_us - now_us()) / 1_000 / len(paths)) / 1_000)
     first = os.getpid() % len(paths) if paths else 0
     for path in paths[first:] + paths[:first]:
-        line = _QuickLine.to(path, label, patience)
-        if line is not None:
-            return line
+        connection = _QuickConnection.to(path, label, patience)
+        if connection is not None:
+            return connection
     return None
 
 
@@ -181,39 +172,42 @@ def _paths(cluster: str) -> list[str]:
         return [cluster]
     try:
         return sockets_in(cluster) if cluster else []
-    except OSError:  # it is no folder
+    except OSError:  # not a folder
         return []
 
 
-class _QuickLine:
+class _QuickConnection:
     """A connection to a node of this machine."""
 
-    def __init__(self, path: str, socket: _socket.socket, welcome: bytes, rest: bytes) -> None:
+    def __init__(
+        self, path: str, socket: _socket.socket, welcome: bytes, lines: LineBuffer
+    ) -> None:
         self.path = path
         self._socket = socket
         self._welcome = welcome
-        self._rest = rest
+        self._lines = lines
 
     @classmethod
-    def to(cls, path: str, label: str, patience: float = CONNECT_SECONDS) -> _QuickLine | None:
-        """None if there is no node that lets us in."""
+    def to(
+        cls, path: str, label: str, patience: float = CONNECT_SECONDS
+    ) -> _QuickConnection | None:
+        """Connect to the node at a socket; return None if no node there admits this client."""
         socket = _socket.socket(_socket.AF_UNIX)
         try:
             socket.settimeout(patience)
             socket.connect(path)
-            socket.send(f'["hello",{VERSION},"{label}",null,null]\n'.encode())
-            heard = b""
-            while b"\n" not in heard and len(heard) < LINE_LIMIT:
-                more = socket.recv(65_536)
-                if not more:
+            socket.sendall(Greeting(path, label, is_local=True).hello)
+            lines = LineBuffer(path, LINE_LIMIT)
+            while (welcome := lines.next_line()) is None:
+                data = socket.recv(65_536)
+                if not data:
                     break
-                heard += more
+                lines.feed(data)
             socket.settimeout(None)
         except OSError:
-            heard = b""
-        welcome, _, rest = heard.partition(b"\n")
-        if welcome.startswith(b'["welcome",'):
-            return cls(path, socket, welcome, rest)
+            welcome = None
+        if welcome is not None and welcome.startswith(b'["welcome",'):
+            return cls(path, socket, welcome, lines)
         socket.close()
         return None
 
@@ -227,24 +221,25 @@ class _QuickLine:
         self._socket.close()
 
     def heard(self) -> list[list[Any]]:
-        """What has come, without waiting; `ConnectionError` if that is the end."""
+        """Return the lines that have arrived, without waiting; `ConnectionError` at the end."""
         try:
-            more = self._socket.recv(65_536, _socket.MSG_DONTWAIT)
+            data = self._socket.recv(65_536, _socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return []
-        if not more:
+            data = None
+        if data == b"":
             raise ConnectionError("the connection has ended")
-        *lines, self._rest = (self._rest + more).split(b"\n")
-        if len(self._rest) > LINE_LIMIT:
-            raise ValueError(f"a line of more than {LINE_LIMIT:,} bytes")
-        return [read(line) for line in lines]
+        self._lines.feed(data or b"")
+        found = []
+        while (line := self._lines.next_line()) is not None:
+            found.append(decode(line, self.path))
+        return found
 
     def lease_ms(self, service: str) -> int | None:
         return lease_in(self._welcome, service)
 
 
 def lease_in(welcome: bytes, service: str) -> int | None:
-    """What a welcome says of the service:
+    """Return the lease of a service in a welcome:
     `..."locks":{"problem":"mutex","algorithm":"...","lease_ms":2000}...`.
     """
     _, _, services = welcome.partition(b'"services":')
@@ -252,18 +247,3 @@ def lease_in(welcome: bytes, service: str) -> int | None:
     _, _, lease = mine.partition(b"}")[0].partition(b'"lease_ms":')
     digits = lease.partition(b",")[0]
     return int(digits) if digits.isdigit() else None
-
-
-def read(line: bytes) -> list[Any]:
-    if line.startswith(b'["granted",'):
-        _, id, token, left_ms, at, name = line[1:-1].split(b",", 5)
-        return ["granted", int(id), _number(token), _number(left_ms), int(at), name]
-    from habemus.client.protocol import (
-        decode,  # the command lasts for a while, or there will be none: nobody has to hurry
-    )
-
-    return decode(line, "it")
-
-
-def _number(text: bytes) -> int | None:
-    return None if text == b"null" else int(text)

@@ -1,8 +1,8 @@
-"""Where a cluster is: what a user writes, and what is there without a word.
+"""Addresses of clusters and nodes, as users write them.
 
 A cluster is named by the addresses of nodes (`10.0.0.1:7400,10.0.0.2:7400`), by the local socket of
-one, by its `cluster.toml`, or by the folder that `habemus up` left.  Without a name it is what
-HABEMUS_CLUSTER says, else the folder `.habemus` here, else the one that `habemus up` made last.
+a node, by its `cluster.toml`, or by the folder of `habemus up`.  The default is HABEMUS_CLUSTER,
+then the folder `.habemus` here, then the last folder of `habemus up`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from habemus.runtimes.live.default_cluster import SECRET, cluster_meant, sockets
 
 
 class NodeAddress(NamedTuple):
-    """Where one node can be found: by a path, or by host and port."""
+    """The address of a node: the path of a local socket, or host and port."""
 
     path: str = ""
     host: str = ""
@@ -28,18 +28,20 @@ class NodeAddress(NamedTuple):
 
 
 class ClusterAddress(NamedTuple):
+    """The addresses of a cluster's nodes, and the credentials that its files have."""
+
     nodes: list[NodeAddress]
     secret: bytes | None = None
-    authority: str = ""  # the file of the certificate that signs the others
-    folder: str = ""  # of `habemus up`, where nodes come and go
+    authority: str = ""  # the file of the certificate of the authority
+    folder: str = ""  # of `habemus up`
 
 
 def cluster_address(named: str | None = None) -> ClusterAddress:
-    """Where to look; `Unreachable` if nothing is known of a cluster."""
+    """Return the address of a cluster; `Unreachable` if none is named and there is no default."""
     named = cluster_meant(named)
     if not named:
         raise Unreachable(
-            "no cluster is known: name one (HABEMUS_CLUSTER=host:port), or start one with"
+            "no cluster is named: set HABEMUS_CLUSTER=host:port, or start a cluster with"
             " `habemus up`"
         )
     if os.path.isdir(named):  # noqa: PTH112
@@ -58,7 +60,7 @@ def _in_folder(folder: str) -> ClusterAddress:
 
 
 def _in_file(path: str) -> ClusterAddress:
-    """From a cluster's own file: local sockets first, where there are any."""
+    """Read a cluster.toml; local sockets that exist come first."""
     import tomllib
 
     folder = os.path.dirname(path) or "."  # noqa: PTH120
@@ -94,12 +96,12 @@ def _check_kind(path: str, name: str, found: object, kind: type) -> None:
 
 
 def _path(folder: str, named: str) -> str:
-    """Return a path of the cluster's file, which is relative to its folder or absolute."""
+    """Return a path named in a cluster.toml: absolute, or relative to its folder."""
     return os.path.join(folder, named)  # noqa: PTH118
 
 
 def secret_in(path: str) -> bytes:
-    """Return the secret in a file, without the newline at its end; `ValueError` if there is none."""
+    """Return the secret in a file, without a newline at its end; `ValueError` if it is empty."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             secret = file.read().strip()
@@ -119,7 +121,7 @@ def _address(text: str) -> NodeAddress:
         or not host.strip("[]")
     ):
         raise ValueError(
-            f'{text!r} is not where a cluster could be: write "127.0.0.1:7400", a socket, a'
-            " cluster.toml or a folder"
+            f'{text!r} is not the address of a cluster: write "127.0.0.1:7400", or the path of a'
+            " socket, a cluster.toml or a folder"
         )
     return NodeAddress(host=host.strip("[]"), port=int(port))

@@ -4,12 +4,11 @@
         async with cluster.lock("printer", timeout=5) as lease:
             await print_with(lease.token)
 
-Requests of all tasks go over one connection, which belongs to the event loop.  The signs of life go
-over another, which belongs to a thread (`habemus.client.session`): a loop that is busy, or a task
-that blocks it, does not lose its locks by that.
+Requests of all tasks share one connection, which belongs to the event loop.  Heartbeats go over
+another, which belongs to a thread (`habemus.client.session`): a busy loop, or a task that blocks
+it, does not lose its locks.
 
-If a lock is lost, the task that is inside is cancelled, and `async with` raises `LockLost` in its
-place.
+If a lock is lost, the task inside is cancelled, and `async with` raises `LockLost` in its place.
 """
 
 from __future__ import annotations
@@ -26,12 +25,14 @@ from habemus.client.address import NodeAddress
 from habemus.client.attempts import TRY_SECONDS, Attempts
 from habemus.client.blocking import (
     GRACE_SECONDS,
-    AcquireRequest,
     LeftNodes,
     LockState,
     checked_timeout,
     lost_inside,
+    no_waiters_shown,
     opened,
+    request_for,
+    shows_waiters,
 )
 from habemus.client.connection import (
     ANSWER_SECONDS,
@@ -49,8 +50,8 @@ from habemus.client.errors import (
     RefusedByNode,
     Unreachable,
 )
-from habemus.client.lease import Lease
-from habemus.client.protocol import LINE_LIMIT, Greeting, decode, encode
+from habemus.client.lease import KeptLease, Lease, ReentrantLeases
+from habemus.client.protocol import AcquireRequest, Greeting, LineBuffer, decode, encode_line
 from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import (
     CONNECT_SECONDS,
@@ -63,11 +64,11 @@ from habemus.runtimes.live.clients.protocol import (
 Handler = Callable[[list[Any]], None]
 
 LOOKS = 8
-"""Turns of the event loop in which it surely reads what has arrived before them."""
+"""Turns of the event loop in which it reads all that has arrived before them."""
 
 
 class _Lines(asyncio.Protocol):
-    """One connection; who waits for a line is known by the id in it."""
+    """A connection of the event loop; lines go to the handlers of their ids."""
 
     def __init__(self) -> None:
         self.handlers: dict[int, Handler] = {}
@@ -76,43 +77,39 @@ class _Lines(asyncio.Protocol):
         self.ended: Callable[[str], None] = lambda _: None
         self.is_over = False
         self.transport: asyncio.Transport
-        self._rest = bytearray()
+        self._lines = LineBuffer("the node")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        self._rest += data
-        if b"\n" in data:
-            *lines, last = bytes(self._rest).split(b"\n")
-            self._rest = bytearray(last)
-            for text in lines:
-                self._hear(text)
-        elif len(self._rest) > LINE_LIMIT:
-            self._refuse(f"the node sends a line of more than {LINE_LIMIT:,} bytes")
-
-    def _hear(self, text: bytes) -> None:
-        if self.is_over:
-            return
+        self._lines.feed(data)
         try:
-            line = decode(text, "the node")
+            while not self.is_over and (line := self._lines.next_line()) is not None:
+                self._hear(decode(line, "the node"))
         except ProtocolError as reason:
-            self._refuse(str(reason))
-            return
+            self.refuse(str(reason))
+
+    def _hear(self, line: list[Any]) -> None:
         handler = self.handlers.get(line[1]) if type(line[1]) is int and line[0] != "lost" else None
         (handler or self.unasked)(line)
 
-    def _refuse(self, why: str) -> None:
-        """The node does not speak as a node would: whoever waits for an answer is told so."""
+    def refuse(self, why: str) -> None:
+        """End the connection to a node that breaks the protocol, and all requests with it."""
         self.transport.abort()
         self._end("malformed", why)
 
-    def say(self, line: list[Any]) -> None:
+    def say(self, *line: object) -> None:
+        """Send a line."""
+        self.send(encode_line(*line))
+
+    def send(self, line: bytes) -> None:
+        """Send a line that is encoded already."""
         if not self.is_over:
-            self.transport.write(encode(line).encode() + b"\n")
+            self.transport.write(line)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end("ended", f"the connection to the node has ended{f': {exc}' if exc else ''}")
+        self._end("ended", f"the connection to the node ended{f': {exc}' if exc else ''}")
 
     def _end(self, word: str, why: str) -> None:
         if self.is_over:
@@ -123,11 +120,12 @@ class _Lines(asyncio.Protocol):
         self.greetings.put_nowait([word, None, word, why])
 
     def end_requests(self, word: str, why: str) -> None:
+        """Answer all requests with a line that no node sends."""
         for id, handler in list(self.handlers.items()):
             handler([word, id, word, why])
 
     async def look(self) -> None:
-        """Have the event loop read what has arrived already; returns at once if there is nothing."""
+        """Have the event loop read what has arrived already."""
         arrival = select.poll()
         if not self.is_over:
             arrival.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
@@ -138,7 +136,7 @@ class _Lines(asyncio.Protocol):
 
 
 class AsyncCluster:
-    """A cluster, as one of its clients sees it; for the tasks of one event loop."""
+    """A client of a cluster, for the tasks of one event loop.  See `Cluster`."""
 
     def __init__(
         self, named: str | None, credentials: Credentials, label: str | None = None
@@ -147,21 +145,21 @@ class AsyncCluster:
         self._credentials = credentials
         self._label = label
         self._session: NodeSession | None = None
-        self._lines: dict[
-            NodeSession, _Lines
-        ] = {}  # of the session, and of those that were left but still have leases
+        # Of the session, and of sessions that were left but still have leases.
+        self._lines: dict[NodeSession, _Lines] = {}
         self._left = LeftNodes()
         self._opening = asyncio.Lock()
+        self._reentrant = ReentrantLeases()
 
     @property
     def label(self) -> str:
-        """What others see of this client."""
+        """The name of this client that others see."""
         return self._label or own_label()
 
     async def __aenter__(self) -> Self:
         try:
             await self._connected()
-        except BaseException:  # a cancellation, too; nobody will call `__aexit__`
+        except BaseException:  # a cancellation, too: `__aexit__` is not called then
             await self.close()
             raise
         return self
@@ -175,7 +173,7 @@ class AsyncCluster:
         await self.close()
 
     async def close(self) -> None:
-        """Releases everything."""
+        """Release all locks and close all connections."""
         if self._session is not None:
             self._session.close()
         self._left.close()
@@ -183,7 +181,7 @@ class AsyncCluster:
             lines.transport.close()
 
     async def _connected(self, within: float | None = None) -> tuple[NodeSession, _Lines]:
-        """With a node that answers; another one if the one before has gone or was left."""
+        """Return a session with a node that answers, a new one if the last one has ended."""
         session = self._session
         lines = None if session is None else self._lines.get(session)
         if session is not None and lines is not None and session.is_open and not lines.is_over:
@@ -203,9 +201,7 @@ class AsyncCluster:
             return self._session, lines
 
     def _close_ended(self) -> None:
-        """Close the connections of sessions that are over; what was acquired there has ended with
-        them.
-        """
+        """Close the connections of sessions that are over; their leases have ended with them."""
         for session in [each for each in self._lines if each.over]:
             self._lines.pop(session).transport.abort()
 
@@ -218,14 +214,21 @@ class AsyncCluster:
         lease: float | None = None,
         *,
         reentrant: bool = False,
+        keep: bool = False,
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
-    ) -> AsyncLock:
-        """A lock, to be taken by `async with` or `await acquire()`; see `Cluster.lock`.
-        Re-entrant: by the same task.
+    ) -> AsyncLock | AsyncKeptLock:
+        """Return a lock, to be taken by `async with` or `await acquire()`.
+
+        The arguments are those of `Cluster.lock`; a re-entrant lock belongs to a task.
         """
+        if keep:
+            if reentrant:
+                raise ValueError("keep and reentrant exclude each other: use one of them")
+            request = request_for(service, [lock_name(name)], lease, keep=True)
+            return AsyncKeptLock(self, request, timeout, on_lost)
         return AsyncLock(
-            self, AcquireRequest(service, [lock_name(name)], lease), timeout, reentrant, on_lost
+            self, request_for(service, [lock_name(name)], lease), timeout, reentrant, on_lost
         )
 
     async def try_lock(
@@ -236,12 +239,12 @@ class AsyncCluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> AsyncHeldLock | None:
-        """The lock if it is free now, else None; to be used by `async with` or released."""
+        """Take the lock if it is free now, else return None.  Use `async with`, or release it."""
         try:
             return AsyncHeldLock(
                 self,
                 await self._acquire(
-                    AcquireRequest(service, [lock_name(name)], lease), TRY_SECONDS, on_lost
+                    request_for(service, [lock_name(name)], lease), TRY_SECONDS, on_lost
                 ),
             )
         except LockTimeout:
@@ -257,13 +260,13 @@ class AsyncCluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> AsyncLock:
-        """One of so many places, each of which is a lock.
+        """Return a semaphore of `size` places, to be taken by `async with` or `await acquire()`.
 
-        The size belongs to the name: clients that give another size use another semaphore.
+        Each place is a lock.  The size is part of the name: another size is another semaphore.
         """
         return AsyncLock(
             self,
-            AcquireRequest(service, semaphore_names(name, size), lease),
+            request_for(service, semaphore_names(name, size), lease),
             timeout,
             False,
             on_lost,
@@ -279,9 +282,7 @@ class AsyncCluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> AsyncIterator[list[Lease]]:
-        """All of these, in the order of their names, so that two who want the same ones cannot wait
-        for each other.
-        """
+        """Acquire several locks, in the order of their names: two clients cannot deadlock."""
         timeout = checked_timeout(timeout)
         deadline = None if timeout is None else boottime.seconds() + timeout
         async with AsyncExitStack() as stack:
@@ -296,6 +297,7 @@ class AsyncCluster:
             yield leases
 
     def election(self, name: str, *, service: str = LOCKS) -> AsyncLeaderElection:
+        """Return the election of this name, to lead or to observe."""
         return AsyncLeaderElection(self, name, service)
 
     async def _acquire(
@@ -304,7 +306,7 @@ class AsyncCluster:
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None = None,
     ) -> Lease:
-        """Wait until one of the locks is granted; move on if a node ends, hangs or has no majority."""
+        """Wait until one of the locks is granted; ask another node if one ends or hangs."""
         attempts = Attempts(timeout)
         while True:
             try:
@@ -313,32 +315,50 @@ class AsyncCluster:
             except Unreachable as reason:
                 attempts.failed(reason, is_known=self._left.is_known)
             except TimeoutError:
-                attempts.failed(NodeTimeout("no node has answered in time"))
+                attempts.failed(NodeTimeout("no node answered in time"))
             else:
-                line = await self._asked(session, lines, request, attempts)
-                if line[0] == "granted":
-                    lease = session.granted(request.service, line, None)
-                    if not lease.lost:
-                        if on_lost is not None:
-                            lease.on_lost(on_lost)
-                        return lease
-                    lines.say(["release", lease._id])
-                elif line[0] != "ended":
-                    request.take_refusal(session, attempts, line)
+                lease = await self._acquire_at(session, lines, request, attempts)
+                if lease is not None:
+                    if on_lost is not None:
+                        lease.on_lost(on_lost)
+                    return lease
             await asyncio.sleep(attempts.pause(request.shown))
 
-    async def _asked(
+    async def _acquire_at(
         self, session: NodeSession, lines: _Lines, request: AcquireRequest, attempts: Attempts
-    ) -> list[Any]:
-        id, left = next(session.ids), attempts.left()
+    ) -> Lease | None:
+        """Ask one node; return None if another node has to be asked."""
+        id, line = await self._answer(session, lines, request, attempts)
+        if line[0] == "ended":
+            return None
+        if line[0] == "malformed":
+            raise RefusedByNode(line[3])
+        try:
+            answer = session.receive_answer(line)
+        except ProtocolError as reason:
+            lines.refuse(str(reason))
+            raise
+        if isinstance(answer, Lease):
+            if not answer.lost:
+                return answer
+            lines.say("release", id)
+        else:
+            attempts.refused(request.shown, answer.word, answer.why)
+            session.leave(answer.why)
+        return None
+
+    async def _answer(
+        self, session: NodeSession, lines: _Lines, request: AcquireRequest, attempts: Attempts
+    ) -> tuple[int, list[Any]]:
+        """Send a request and wait for its answer; `ended` if there will be none."""
+        left = attempts.left()
+        id, sent = session.request(request, left)
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         lines.handlers[id] = lambda line: None if answer.done() else answer.set_result(line)
         line = ["ended", id, "ended", ""]
         try:
-            lines.transport.write(
-                request.line(session, id, None if left is None else round(left * 1_000))
-            )
-            session.begin_waiting(id, request.lease_ms)
+            lines.send(sent)
+            session.begin_waiting(id)
             async with asyncio.timeout(None if left is None else left + GRACE_SECONDS):
                 line = await answer
         except ConnectionClosed:
@@ -349,14 +369,12 @@ class AsyncCluster:
             session.leave(why)
             raise attempts.timed_out(request.shown) from None
         finally:
-            if (
-                line[0] == "ended"
-                # after a cancellation, too: whatever it may have been granted, nobody wants it any more
-            ):
-                lines.say(["release", id])
+            if line[0] == "ended":  # after a cancellation, too: the lock may have been granted
+                lines.say("release", id)
+                session.protocol.forget(id)
             del lines.handlers[id]
             session.end_waiting(id)
-        return line
+        return id, line
 
     async def _is_lost_now(self, lease: Lease) -> bool:
         """Look at the connection and the clock, and return whether the lock is lost."""
@@ -366,17 +384,17 @@ class AsyncCluster:
         return lease._is_lost_now()
 
     def _release(self, lease: Lease, to: str | None = None) -> None:
-        """At once: nobody waits for an answer."""
+        """Release the lock.  There is no answer to wait for."""
         if lease._end():
             lease._session.forget(lease)
             lines = self._lines.get(lease._session)
-            if lines is not None:  # else its connection has ended, and that has released it
-                lines.say(["release", lease._id] if to is None else ["transfer", lease._id, to])
+            if lines is not None:  # else its connection has ended, which releases as well
+                lines.say(*(("release", lease._id) if to is None else ("transfer", lease._id, to)))
 
     # Looking.
 
     async def watch(self, name: str, *, service: str = LOCKS) -> AsyncIterator[LockState]:
-        """Who holds a lock, now and whenever that changes; for ever."""
+        """Yield the holder of a lock, now and after each change, for ever."""
         attempts = Attempts(None)
         while True:
             try:
@@ -385,12 +403,12 @@ class AsyncCluster:
                 attempts.failed(reason, is_known=self._left.is_known)
                 await asyncio.sleep(attempts.pause(name))
                 continue
-            id = next(session.ids)
+            id = session.protocol.next_id()
             heard: asyncio.Queue[list[Any]] = asyncio.Queue()
             lines.handlers[id] = heard.put_nowait
-            lines.say(["watch", id, service, name])
+            lines.say("watch", id, service, name)
             try:
-                session.begin_waiting(id, None)  # so that a node that hangs is left
+                session.begin_waiting(id)  # so that a node that hangs is left
                 while (line := await heard.get())[0] != "ended":
                     if line[0] in ("refused", "malformed"):
                         raise RefusedByNode(line[3])
@@ -401,16 +419,23 @@ class AsyncCluster:
             finally:
                 session.end_waiting(id)
                 lines.handlers.pop(id, None)
-                lines.say(["unwatch", id])
+                lines.say("unwatch", id)
             await asyncio.sleep(attempts.pause(name))
 
     async def status(self) -> dict[str, Any]:
-        """What goes on at the node that this client talks to."""
+        """Return the status of the node that this client is connected to."""
+        return await self._ask("status")
+
+    async def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
+        """Take a lock away from its holder at this node; for operators."""
+        return await self._ask("force", service, name)
+
+    async def _ask(self, word: str, *rest: str) -> dict[str, Any]:
         session, lines = await self._connected()
-        id = next(session.ids)
+        id = session.protocol.next_id()
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         lines.handlers[id] = lambda line: None if answer.done() else answer.set_result(line)
-        lines.say(["status", id])
+        lines.say(word, id, *rest)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 line = await answer
@@ -418,10 +443,12 @@ class AsyncCluster:
             raise Unreachable(f"node {session.node} does not answer") from None
         finally:
             del lines.handlers[id]
-        if line[0] != "status":
+        if line[0] == "refused":
+            raise RefusedByNode(line[3])
+        if line[0] in ("ended", "malformed"):
             raise Unreachable(line[3])
-        told: dict[str, Any] = line[2]
-        return told
+        found: dict[str, Any] = line[2]
+        return found
 
 
 async def _opened(
@@ -431,7 +458,7 @@ async def _opened(
     left: Mapping[NodeAddress, float] | None = None,
     within: float | None = None,
 ) -> NodeSession:
-    """In a thread, which cannot be cancelled: if the task is, what comes of it is closed."""
+    """Open a session in a thread.  A cancelled task closes it, since the thread goes on."""
     made: list[NodeSession] = []
     is_wanted = True
 
@@ -451,76 +478,93 @@ async def _opened(
 
 
 async def _joined(session: NodeSession) -> _Lines:
-    """A connection of the event loop's own, of a session that there is already."""
+    """Connect the event loop to a session that is open already."""
     loop = asyncio.get_running_loop()
-    place, credentials = session.place, session.credentials
+    address, credentials = session.address, session.credentials
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            if place.path:
+            if address.path:
                 _, lines = await loop.create_unix_connection(
-                    _Lines, sock=at_path(place.path, CONNECT_SECONDS)
+                    _Lines, sock=at_path(address.path, CONNECT_SECONDS)
                 )
             else:
                 context = security(credentials) if credentials.authority else None
                 named = "" if context is not None else None  # compared with the certificate below
                 _, lines = await loop.create_connection(
-                    _Lines, place.host, place.port, ssl=context, server_hostname=named
+                    _Lines, address.host, address.port, ssl=context, server_hostname=named
                 )
     except (OSError, TimeoutError) as reason:
-        session.close(f"node {session.node} has gone: {reason}")
-        raise Unreachable(f"{place}: {reason}") from None
+        session.close(f"lost the connection to node {session.node}: {reason}")
+        raise Unreachable(f"{address}: {reason}") from None
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             await _greet(lines, session)
     except BaseException as reason:  # a cancellation, too
         lines.transport.abort()
         if isinstance(reason, TimeoutError):
-            raise Unreachable(f"{place} does not answer") from None
+            raise Unreachable(f"{address} does not answer") from None
         raise
-    lines.unasked = session.hear
+    lines.unasked = session.receive_news
     session.left = lambda: _tell_left(loop, lines, session)
     lines.ended = session.close  # what was acquired on this connection has ended with it
     return lines
 
 
 def _tell_left(loop: asyncio.AbstractEventLoop, lines: _Lines, session: NodeSession) -> None:
-    """The session is left: have its requests made elsewhere.  Called by any thread."""
+    """End the requests of a session that is left, so that other nodes are asked.  Any thread may
+    call it.
+    """
     with suppress(RuntimeError):  # the loop may have closed
         loop.call_soon_threadsafe(lines.end_requests, "ended", session.leaving)
 
 
 async def _greet(lines: _Lines, session: NodeSession) -> None:
     credentials = session.credentials
-    if credentials.authority and not session.place.path:
+    if credentials.authority and not session.address.path:
         certificate = lines.transport.get_extra_info("peercert") or {}
         check_certificate(
-            session.place, certificate, f"node-{session.node}.{session.welcome['cluster']}"
+            session.address, certificate, f"node-{session.node}.{session.welcome['cluster']}"
         )
-    greeting = Greeting(session.place, credentials, session.label, session.key)
-    said: list[Any] | None = greeting.hello
-    while said is not None:
-        lines.say(said)
+    greeting = Greeting(
+        session.address,
+        session.label,
+        session.key,
+        credentials.secret,
+        is_local=bool(session.address.path),
+    )
+    sent: bytes | None = greeting.hello
+    while sent is not None:
+        lines.send(sent)
         line = await lines.greetings.get()
         if lines.is_over:
-            raise Unreachable(f"{session.place}: {line[3]}")
-        said = greeting.answer(line)
+            raise Unreachable(f"{session.address}: {line[3]}")
+        sent = greeting.answer(line)
 
 
 class AsyncHeldLock:
-    """A lease to be used by `async with`; released once, at the end.  The task inside is cancelled
-    if the lock is lost.
+    """A lease to be used by `async with`; released once, at the end.
+
+    The task inside is cancelled if the lock is lost.
     """
 
-    def __init__(self, cluster: AsyncCluster, lease: Lease) -> None:
+    def __init__(
+        self,
+        cluster: AsyncCluster,
+        lease: Lease,
+        release: Callable[[Lease], None] | None = None,
+    ) -> None:
         self.lease = lease
         self._cluster = cluster
+        self._release = release or cluster._release
         self._task: asyncio.Task[Any] | None = None
         self._has_cancelled = False
+        self._listener: Callable[[Lease], None] = lambda _: None
 
     async def __aenter__(self) -> Lease:
         loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
-        self.lease.on_lost(lambda _: self._tell(loop))
+        self._listener = lambda _: self._tell(loop)
+        self.lease.on_lost(self._listener)
         return self.lease
 
     def _tell(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -539,6 +583,7 @@ class AsyncHeldLock:
         trace: TracebackType | None,
     ) -> None:
         task, self._task = self._task, None
+        self.lease._forget_listener(self._listener)  # a kept lease is entered many times
         try:
             was_lost = await self._cluster._is_lost_now(self.lease)
         finally:
@@ -551,11 +596,12 @@ class AsyncHeldLock:
             raise lost_inside(self.lease) from error
 
     def release(self) -> None:
-        self._cluster._release(self.lease)
+        """Release the lock."""
+        self._release(self.lease)
 
 
 class AsyncLock:
-    """A request, which can be granted many times; each `acquire` is one, and gives a lease of its own."""
+    """A lock that can be acquired any number of times; each `acquire` returns a new lease."""
 
     def __init__(
         self,
@@ -570,25 +616,29 @@ class AsyncLock:
         self._timeout = checked_timeout(timeout)
         self._reentrant = reentrant
         self._on_lost = on_lost
-        self._entered: dict[
-            asyncio.Task[Any] | None, list[AsyncHeldLock]
-        ] = {}  # by task: in a semaphore several are inside
+        self._entered: dict[asyncio.Task[Any] | None, list[AsyncHeldLock]] = {}  # by task
 
     async def acquire(self) -> Lease:
-        """Waits for the lock.  `release` it, or use `async with`."""
-        return await self._cluster._acquire(self._request, self._timeout, self._on_lost)
+        """Wait for the lock.  Release it by `release`, or use `async with`."""
+        own, key = self._cluster._reentrant, self._key()
+        lease = own.again(key) if self._reentrant else None
+        if lease is None:
+            lease = await self._cluster._acquire(self._request, self._timeout, self._on_lost)
+            if self._reentrant:
+                own.add(key, lease)
+        return lease
 
     def release(self, lease: Lease) -> None:
-        self._cluster._release(lease)
+        """Release a lease that `acquire` returned."""
+        if not self._reentrant or self._cluster._reentrant.is_last(self._key(), lease):
+            self._cluster._release(lease)
+
+    def _key(self) -> tuple[asyncio.Task[Any] | None, str, tuple[str, ...]]:
+        return asyncio.current_task(), self._request.service, tuple(self._request.names)
 
     async def __aenter__(self) -> Lease:
-        me = asyncio.current_task()
-        mine = self._entered.get(me)
-        if self._reentrant and mine and mine[-1].lease.held:
-            mine.append(mine[-1])
-            return mine[-1].lease
-        held = AsyncHeldLock(self._cluster, await self.acquire())
-        self._entered.setdefault(me, []).append(held)
+        held = AsyncHeldLock(self._cluster, await self.acquire(), self.release)
+        self._entered.setdefault(asyncio.current_task(), []).append(held)
         return await held.__aenter__()
 
     async def __aexit__(
@@ -598,16 +648,75 @@ class AsyncLock:
         trace: TracebackType | None,
     ) -> None:
         me = asyncio.current_task()
-        mine = self._entered[me]
-        held = mine.pop()
-        if not mine:
+        held = self._entered[me].pop()
+        if not self._entered[me]:
             del self._entered[me]
-        if held not in mine:
-            await held.__aexit__(kind, error, trace)
+        await held.__aexit__(kind, error, trace)
+
+
+class AsyncKeptLock:
+    """A lock that stays with this client when it is released; see `KeptLease`."""
+
+    def __init__(
+        self,
+        cluster: AsyncCluster,
+        request: AcquireRequest,
+        timeout: float | None,
+        on_lost: Callable[[Lease], None] | None,
+    ) -> None:
+        self._cluster = cluster
+        self._request = request
+        self._timeout = checked_timeout(timeout)
+        self._on_lost = on_lost
+        self._kept = KeptLease()
+        self._entered: dict[asyncio.Task[Any] | None, AsyncHeldLock] = {}  # by task
+
+    async def acquire(self) -> Lease:
+        """Take the kept lock, or wait for it."""
+        kept = self._kept.take()
+        if kept is not None:
+            return kept
+        lease = await self._cluster._acquire(self._request, self._timeout, self._on_lost)
+        if not shows_waiters(lease):
+            self._cluster._release(lease)
+            raise no_waiters_shown(lease)
+        if self._kept.adopt(lease):
+            loop = asyncio.get_running_loop()
+            lease._on_wanted = lambda: self._tell(loop)  # the keeper's thread may call it
+            lease._session.hurry()
+        return lease
+
+    def release(self, lease: Lease) -> None:
+        """End the use of the lock; keep it unless another client waits for it."""
+        if self._kept.give_back(lease):
+            self._cluster._release(lease)
+
+    def _tell(self, loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the loop may have closed
+            loop.call_soon_threadsafe(self._hear_wanted)
+
+    def _hear_wanted(self) -> None:
+        lease = self._kept.want()
+        if lease is not None:
+            self._cluster._release(lease)
+
+    async def __aenter__(self) -> Lease:
+        held = AsyncHeldLock(self._cluster, await self.acquire(), self.release)
+        self._entered[asyncio.current_task()] = held
+        return await held.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        held = self._entered.pop(asyncio.current_task())
+        await held.__aexit__(kind, error, trace)
 
 
 class AsyncLeaderElection:
-    """Who leads; see `LeaderElection`."""
+    """An election; see `LeaderElection`."""
 
     def __init__(self, cluster: AsyncCluster, name: str, service: str) -> None:
         self.name = name
@@ -623,10 +732,10 @@ class AsyncLeaderElection:
         *,
         on_lost: Callable[[Lease], None] | None = None,
     ) -> AsyncIterator[Lease]:
-        """Waits until nobody else leads; the term of office ends with the `async with`, or before,
-        by `resign` or `transfer`.
+        """Wait until this client leads.  The term ends with the `async with`, or before it by
+        `resign` or `transfer`.
         """
-        request = AcquireRequest(self._service, [ELECTIONS + self.name], lease)
+        request = request_for(self._service, [ELECTIONS + self.name], lease)
         lock = AsyncLock(self._cluster, request, checked_timeout(timeout), False, on_lost)
         async with lock as term:
             self._lease = term
@@ -637,26 +746,24 @@ class AsyncLeaderElection:
                     self._lease = None
 
     async def resign(self) -> None:
-        """Ends the term that was begun here."""
+        """End the term that was begun here."""
         lease, self._lease = self._lease, None
         if lease is not None:
             self._cluster._release(lease)
 
     async def transfer(self, to: str) -> None:
-        """Resigns in favour of the client with this label, for whom the others stand back for a
-        moment; if it waits, it leads next.
-        """
+        """Resign in favour of the client with this label; it leads next if it is waiting."""
         lease, self._lease = self._lease, None
         if lease is None:
             raise LockLost(f"this client does not lead {self.name}")
         self._cluster._release(lease, to)
 
     async def leader(self) -> LockState | None:
-        """Who leads now, as far as the node knows; None if nobody does."""
+        """Return the leader, as far as the node knows; None if there is none."""
         async for standing in self.observe():
             return standing if standing.holder is not None else None
         return None
 
     def observe(self) -> AsyncIterator[LockState]:
-        """Who leads, now and whenever that changes; for ever."""
+        """Yield the leader, now and after each change, for ever."""
         return self._cluster.watch(ELECTIONS + self.name, service=self._service)

@@ -1,8 +1,8 @@
-"""How long a client looks for a node that grants its request, and at which nodes.
+"""How long a client looks for a node that grants its request, and in which order.
 
-A request moves: if its node ends, hangs or has no majority, the client asks another node, until the
-timeout of the request is over. Where no timeout was given, a cluster that has answered before is
-waited for; one that never has is an error at once.
+If a node ends, hangs or has no majority, the client asks another node, until the timeout of the
+request is over.  A request without a timeout waits for a cluster that has answered before; a
+cluster that never has is an error at once.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Mapping, Sequence
 
 from habemus import boottime
 from habemus.client.address import NodeAddress
-from habemus.client.errors import HabemusError, LockTimeout, Unreachable
+from habemus.client.errors import HabemusError, LockTimeout, RefusedByNode, Unreachable
 from habemus.runtimes.live.clients.protocol import TRY_MS
 
 TRY_SECONDS = TRY_MS / 1_000
-"""The shortest timeout there is: the other nodes have to be asked."""
+"""The shortest timeout: a node has to ask the other nodes."""
 FIRST_PAUSE = 0.02
 """Seconds between the second and the third attempt; each further pause is twice as long."""
 LONGEST_PAUSE = 0.5
 
 
 class Attempts:
-    """One request, at as many nodes as it takes."""
+    """The attempts to have one request granted, each at another node."""
 
     def __init__(self, timeout: float | None) -> None:
         self._timeout = None if timeout is None else max(timeout, TRY_SECONDS)
@@ -32,8 +32,8 @@ class Attempts:
         self._reason: HabemusError | str = ""
 
     def left(self) -> float | None:
-        """Seconds until the timeout; at least those of a try, so that a slow connection does not
-        make one fail.
+        """Seconds until the timeout, at least `TRY_SECONDS`: a slow connection alone must not make
+        a request fail.
         """
         return (
             None
@@ -42,15 +42,24 @@ class Attempts:
         )
 
     def failed(self, reason: HabemusError | str, *, is_known: bool = True) -> None:
-        """Note why an attempt failed.  Raises `Unreachable` if a cluster that was never reached
-        need not be waited for.
+        """Note why an attempt failed.
+
+        Raise the reason if the request has no timeout and the cluster has never answered.
         """
         if self._timeout is None and not is_known and isinstance(reason, HabemusError):
             raise reason
         self._reason = reason
 
+    def refused(self, what: str, word: str, why: str) -> None:
+        """Note that a node refused the request; raise if no other node will grant it."""
+        if word == "timeout":
+            raise self.timed_out(what)
+        if word != "unavailable":
+            raise RefusedByNode(why)
+        self.failed(why)
+
     def pause(self, what: str) -> float:
-        """Seconds to wait before the next attempt, none before the first; raises if the timeout is
+        """Seconds to wait before the next attempt, none before the first; raise if the timeout is
         over.
         """
         left = None if self._deadline is None else self._deadline - boottime.seconds()
@@ -60,16 +69,17 @@ class Attempts:
         return pause if left is None else min(pause, left)
 
     def timed_out(self, what: str) -> HabemusError:
+        """Return the error of a request whose timeout is over."""
         if isinstance(self._reason, Unreachable):
             return self._reason
         why = f": {self._reason}" if self._reason else ""
         return LockTimeout(f"timed out after {self._timeout:g} s waiting for {what}{why}")
 
 
-def in_order(places: Sequence[NodeAddress], left: Mapping[NodeAddress, float]) -> list[NodeAddress]:
-    """Return the places in the order in which to try them.
+def in_order(nodes: Sequence[NodeAddress], left: Mapping[NodeAddress, float]) -> list[NodeAddress]:
+    """Return the nodes in the order in which to try them.
 
     Local sockets come before addresses, and each kind in random order, so that clients spread over
     the nodes.  Nodes that the client has left come last, the latest of them at the end.
     """
-    return sorted(places, key=lambda place: (left.get(place, 0.0), not place.path, os.urandom(4)))
+    return sorted(nodes, key=lambda node: (left.get(node, 0.0), not node.path, os.urandom(4)))

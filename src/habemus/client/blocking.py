@@ -4,10 +4,9 @@
         with cluster.lock("printer", timeout=5) as lease:
             print_with(lease.token)
 
-Every lock that is held has a connection of its own, taken from a few that are kept open: to acquire
-is one line out and one line in on a bare socket, to release is one line out.  So threads do not
-wait for each other, and a thread that is interrupted in the middle closes its connection, which
-takes back whatever it may have asked for.
+Every held lock has a connection of its own, from a pool.  To acquire takes one line out and one
+line in, to release one line out.  So threads do not wait for each other.  A thread that is
+interrupted in the middle closes its connection, which withdraws its request.
 """
 
 from __future__ import annotations
@@ -33,12 +32,11 @@ from habemus.client.errors import (
     RefusedByNode,
     Unreachable,
 )
-from habemus.client.lease import Lease
-from habemus.client.protocol import encode
-from habemus.client.session import NodeSession, now_us, own_label
+from habemus.client.lease import KeptLease, Lease, ReentrantLeases
+from habemus.client.protocol import AcquireRequest, encode_line
+from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
-    LINE_LIMIT,
     LOCKS,
     lock_name,
     semaphore_names,
@@ -48,14 +46,12 @@ if TYPE_CHECKING:
     from habemus.client.asynchronous import AsyncCluster
 
 GRACE_SECONDS = 0.25
-"""How much longer than the node the client itself waits before it gives up."""
+"""How much longer than the node the client waits before it gives up."""
 MOST_SECONDS = 10**8
-NUMBERS_LIMIT = 200
-"""Bytes of a request beside its names."""
 
 
 class LockState(NamedTuple):
-    """Who holds a lock, or leads, as far as the onlooker's node knows."""
+    """The holder of a lock, or the leader of an election, as far as the node knows."""
 
     holder: str | None
     node: int | None
@@ -63,70 +59,25 @@ class LockState(NamedTuple):
     waiting: int
 
     @classmethod
-    def of(cls, told: dict[str, Any]) -> Self:
-        """From what a node says.  In a service of elections nodes lead, and the term is the token."""
-        if "leader" in told:
-            leader = told["leader"]
-            return cls(None if leader is None else f"node {leader}", leader, told.get("term"), 0)
-        return cls(told.get("holder"), told.get("node"), told.get("token"), told.get("waiting", 0))
+    def of(cls, news: dict[str, Any]) -> Self:
+        """Return the state that a node reports.  In a service of elections, nodes lead, and the
+        term is the token.
+        """
+        if "leader" in news:
+            leader = news["leader"]
+            return cls(None if leader is None else f"node {leader}", leader, news.get("term"), 0)
+        return cls(news.get("holder"), news.get("node"), news.get("token"), news.get("waiting", 0))
 
 
-class AcquireRequest:
-    """What is asked for: one of some locks, by which service, for how long.  Common to the blocking
-    and the asynchronous client.
-    """
-
-    def __init__(
-        self, service: str, names: Sequence[str], lease: float | None, *, keeps: bool = False
-    ) -> None:
-        self.service = service
-        self.names = list(names)
-        self.lease = checked_lease(lease)
-        self.keeps = keeps
-        self.shown = names[0] if len(names) == 1 else f"one of {names[0]} .. {names[-1]}"
-        self._before = b""
-        self._after = b""
-        self._lease_ms: int | None = None
-        self._session: NodeSession | None = None
-
-    def line(self, session: NodeSession, id: int, timeout_ms: int | None) -> bytes:
-        if self._session is not session:  # most of the line is always the same
-            self._session = session
-            self._lease_ms = session.lease_ms(self.service, self.lease)
-            self._before = f",{encode(self.service)},{encode(self.names)},".encode()
-            self._after = f",{encode(self._lease_ms)},".encode()
-            if len(self._before) > LINE_LIMIT - NUMBERS_LIMIT:
-                raise ValueError(
-                    f"{len(self.names)} names of {len(self._before):,} bytes together are too much"
-                    " for one request"
-                )
-        timeout = b"null" if timeout_ms is None else b"%d" % timeout_ms
-        return b'["request",%d%s%s%s%d%s]\n' % (
-            id,
-            self._before,
-            timeout,
-            self._after,
-            now_us(),
-            b",true" if self.keeps else b"",
-        )
-
-    @property
-    def lease_ms(self) -> int | None:
-        return self._lease_ms
-
-    def take_refusal(self, session: NodeSession, attempts: Attempts, line: list[Any]) -> None:
-        """Leave the node if another one may grant the request; raise if none will."""
-        _, _, word, why = line
-        if word == "timeout":
-            raise attempts.timed_out(self.shown)
-        if word != "unavailable":
-            raise RefusedByNode(why)
-        attempts.failed(why)
-        session.leave(why)
+def request_for(
+    service: str, names: Sequence[str], lease: float | None, *, keep: bool = False
+) -> AcquireRequest:
+    """Return a request with a valid lease."""
+    return AcquireRequest(service, names, checked_lease(lease), keep=keep)
 
 
 def checked_timeout(timeout: float | None) -> float | None:
-    """Return a time to wait, which is a number of seconds; None waits for ever."""
+    """Return the timeout if it is a valid number of seconds or None."""
     if timeout is not None and not (_is_number(timeout) and timeout < MOST_SECONDS):
         raise ValueError(
             f"timeout={timeout!r}: give a number of seconds, less than {MOST_SECONDS:,}, or None to"
@@ -136,7 +87,7 @@ def checked_timeout(timeout: float | None) -> float | None:
 
 
 def checked_lease(lease: float | None) -> float | None:
-    """Return the length of a lease, which is a number of seconds; None is that of the cluster."""
+    """Return the lease if it is a valid number of seconds or None."""
     if lease is not None and not (_is_number(lease) and 0 < lease < MOST_SECONDS):
         raise ValueError(
             f"lease={lease!r}: give a number of seconds, more than 0 and less than"
@@ -156,20 +107,21 @@ def opened(
     left: Mapping[NodeAddress, float] | None = None,
     within: float | None = None,
 ) -> NodeSession:
-    where = cluster_address(named)
-    return NodeSession(where, given.at(where), label, left, within)
+    """Open a session with a node of the named cluster."""
+    cluster = cluster_address(named)
+    return NodeSession(cluster, given.at(cluster), label, left, within)
 
 
 class LeftNodes:
-    """The nodes that a client has left, and what it may still hold there."""
+    """The nodes that a client has left, and the sessions with leases there."""
 
     def __init__(self) -> None:
-        self.addresses: dict[NodeAddress, float] = {}  # and when
+        self.addresses: dict[NodeAddress, float] = {}  # and when each was left
         self.is_known = False  # whether any node has ever answered
         self._sessions: list[NodeSession] = []
 
     def add(self, session: NodeSession) -> None:
-        self.addresses[session.place] = boottime.seconds()
+        self.addresses[session.address] = boottime.seconds()
         self._sessions = [each for each in (*self._sessions, session) if not each.over]
 
     def close(self) -> None:
@@ -178,7 +130,7 @@ class LeftNodes:
 
 
 class Cluster:
-    """A cluster, as one of its clients sees it.  May be used by several threads."""
+    """A client of a cluster.  Several threads may use it."""
 
     def __init__(
         self, named: str | None, credentials: Credentials, label: str | None = None
@@ -189,13 +141,11 @@ class Cluster:
         self._session: NodeSession | None = None
         self._left = LeftNodes()
         self._opening = threading.Lock()
-        self._own: dict[
-            tuple[int, str, tuple[str, ...]], _Own
-        ] = {}  # what threads hold and may take again
+        self._reentrant = ReentrantLeases()
 
     @property
     def label(self) -> str:
-        """What others see of this client."""
+        """The name of this client that others see."""
         return self._label or own_label()
 
     def __enter__(self) -> Self:
@@ -225,22 +175,20 @@ class Cluster:
         await self._asynchronous.close()
 
     def close(self) -> None:
-        """Releases everything."""
-        session, self._session = (
-            self._session,
-            None,
-        )  # first: a thread that waits in it may open the next one at once
+        """Release all locks and close all connections."""
+        # The attribute first: a thread that waits may open the next session at once.
+        session, self._session = self._session, None
         if session is not None:
             session.close()
         self._left.close()
 
     def _connected(self, within: float | None = None) -> NodeSession:
-        """With a node that answers; another one if the one before has gone or was left."""
+        """Return a session with a node that answers, a new one if the last one has ended."""
         session = self._session
         if session is not None and session.is_open:
             return session
         if not self._opening.acquire(timeout=-1 if within is None else within):
-            raise NodeTimeout("no node has answered in time")
+            raise NodeTimeout("no node answered in time")
         try:
             session = self._session
             if session is None or not session.is_open:
@@ -267,32 +215,29 @@ class Cluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> Lock | KeptLock:
-        """A lock, to be taken by `with` or `acquire()`.
+        """Return a lock, to be taken by `with` or `acquire()`.
 
-        timeout: seconds to wait, also for a node that answers; for ever if it is not given, and then a cluster that has never answered is
-            an error at once.  0 takes the lock if it is free: up to a quarter of a second, because the other nodes are asked.
-        lease: seconds after which a client of which nothing is heard loses the lock, where that is less than the cluster's own.
-        reentrant: the thread that has it may take it again; without, that waits like everybody else.
-        keep: this process keeps the lock when it releases it, and takes it again for nothing, until somebody else asks for it.  Its token
-            stays the same as long.  Only where those who hold a lock hear of those who wait: `ricart-agrawala`, `roucairol-carvalho`.
-        on_lost: called once if the lock is lost, from whichever thread notices it first.
+        timeout: seconds to wait, also for a node that answers.  None waits for ever, but raises at
+            once if the cluster has never answered.  0 takes the lock if it is free; that can take a
+            quarter of a second, because the other nodes are asked.
+        lease: seconds after which a silent client loses the lock, at most the lease of the cluster.
+        reentrant: whether the thread that holds the lock may take it again.
+        keep: whether this process keeps the lock when it is released, and takes it again at no
+            cost, until another client asks for it.  The token stays the same meanwhile.  Works only
+            with algorithms that show waiting clients to the holder, such as `ricart-agrawala` and
+            `roucairol-carvalho`.
+        on_lost: called once if the lock is lost, from the thread that notices it first.
 
-        The end of `with` raises `LockLost` if the lock was lost inside, whether by its lease, its
-        connection, its node or an operator.
+        The end of `with` raises `LockLost` if the lock was lost inside: because the lease expired,
+        the connection or the node ended, or an operator released it.
         """
         if keep:
             if reentrant:
-                raise ValueError(
-                    "a lock that is kept cannot be taken twice: keep or reentrant, not both"
-                )
-            return KeptLock(
-                self,
-                AcquireRequest(service, [lock_name(name)], lease, keeps=True),
-                timeout,
-                on_lost,
-            )
+                raise ValueError("keep and reentrant exclude each other: use one of them")
+            request = request_for(service, [lock_name(name)], lease, keep=True)
+            return KeptLock(self, request, timeout, on_lost)
         return Lock(
-            self, AcquireRequest(service, [lock_name(name)], lease), timeout, reentrant, on_lost
+            self, request_for(service, [lock_name(name)], lease), timeout, reentrant, on_lost
         )
 
     def try_lock(
@@ -303,13 +248,11 @@ class Cluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> HeldLock | None:
-        """The lock if it is free now, else None; to be used by `with` or released."""
+        """Take the lock if it is free now, else return None.  Use `with`, or release it."""
         try:
             return HeldLock(
                 self,
-                self._acquire(
-                    AcquireRequest(service, [lock_name(name)], lease), TRY_SECONDS, on_lost
-                ),
+                self._acquire(request_for(service, [lock_name(name)], lease), TRY_SECONDS, on_lost),
             )
         except LockTimeout:
             return None
@@ -324,13 +267,13 @@ class Cluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> Lock:
-        """One of so many places, each of which is a lock.
+        """Return a semaphore of `size` places, to be taken by `with` or `acquire()`.
 
-        The size belongs to the name: clients that give another size use another semaphore.
+        Each place is a lock.  The size is part of the name: another size is another semaphore.
         """
         return Lock(
             self,
-            AcquireRequest(service, semaphore_names(name, size), lease),
+            request_for(service, semaphore_names(name, size), lease),
             timeout,
             False,
             on_lost,
@@ -346,9 +289,7 @@ class Cluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> Iterator[list[Lease]]:
-        """All of these, in the order of their names, so that two who want the same ones cannot wait
-        for each other.
-        """
+        """Acquire several locks, in the order of their names: two clients cannot deadlock."""
         timeout = checked_timeout(timeout)
         deadline = None if timeout is None else boottime.seconds() + timeout
         with ExitStack() as stack:
@@ -363,6 +304,7 @@ class Cluster:
             yield leases
 
     def election(self, name: str, *, service: str = LOCKS) -> LeaderElection:
+        """Return the election of this name, to lead or to observe."""
         return LeaderElection(self, name, service)
 
     def _acquire(
@@ -371,7 +313,7 @@ class Cluster:
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None = None,
     ) -> Lease:
-        """Wait until one of the locks is granted; move on if a node ends, hangs or has no majority."""
+        """Wait until one of the locks is granted; ask another node if one ends or hangs."""
         attempts = Attempts(timeout)
         while True:
             try:
@@ -389,26 +331,25 @@ class Cluster:
     def _acquire_at(
         self, session: NodeSession, request: AcquireRequest, attempts: Attempts
     ) -> Lease | None:
-        """None if the node has gone, was left, or granted the lock too late for it to be worth
-        anything.
-        """
+        """Ask one node; return None if another node has to be asked."""
+        left = attempts.left()
+        id, sent = session.request(request, left)
         try:
             connection = session.connection()
         except ConnectionClosed as reason:
-            session.close(f"node {session.node} has gone: {reason}")
+            session.close(f"lost the connection to node {session.node}: {reason}")
             return None
-        id, left = next(session.ids), attempts.left()
         try:
-            connection.send(
-                request.line(session, id, None if left is None else round(left * 1_000))
-            )
-            session.begin_waiting(id, request.lease_ms, connection)
+            connection.send(sent)
+            session.begin_waiting(id, connection)
             try:
                 line = _answer(connection, id, None if left is None else left + GRACE_SECONDS)
             finally:
                 session.end_waiting(id)
-        except BaseException as reason:  # an interrupt, too: closing takes back what was asked for
+            answer = session.receive_answer(line, connection)
+        except BaseException as reason:  # an interrupt, too: closing withdraws the request
             connection.close()
+            session.protocol.forget(id)
             if isinstance(reason, TimeoutError):
                 why = f"node {session.node} does not answer"
                 attempts.failed(why)
@@ -417,38 +358,31 @@ class Cluster:
             if not isinstance(reason, OSError) or isinstance(reason, HabemusError):
                 raise
             if session.is_open:
-                session.close(
-                    f"node {session.node} has gone: {reason}"
-                )  # the next one may be there
+                session.close(f"lost the connection to node {session.node}: {reason}")
             return None
-        if line[0] == "granted":
-            lease = session.granted(request.service, line, connection)
-            return None if lease.lost else lease
-        if line[1] is None:
-            connection.close()  # the node has had enough of it
+        if isinstance(answer, Lease):
+            return None if answer.lost else answer
+        if line[1] is None:  # the node refuses everything on this connection
+            connection.close()
+            session.protocol.forget(id)
         else:
             session.put_back(connection)
-        request.take_refusal(session, attempts, line)
+        attempts.refused(request.shown, answer.word, answer.why)
+        session.leave(answer.why)
         return None
 
     def _release(self, lease: Lease, to: str | None = None) -> None:
-        """Release the lock, unless it turns out to be lost: then `on_lost` is called, and
-        `lease.lost` says so.
-        """
+        """Release the lock.  If it turns out to be lost, call `on_lost` and set `lease.lost`."""
         lease._is_lost_now()
-        last = (
-            b'["release",%d]\n' % lease._id
-            if to is None
-            else f'["transfer",{lease._id},{encode(to)}]\n'.encode()
-        )
-        lease._session.release(lease, last)
+        last = ("release", lease._id) if to is None else ("transfer", lease._id, to)
+        lease._session.release(lease, encode_line(*last))
 
     # Looking.
 
     def watch(self, name: str, *, service: str = LOCKS) -> Iterator[LockState]:
-        """Who holds a lock, now and whenever that changes; for ever."""
-        for told in self._news(service, name):
-            yield LockState.of(told)
+        """Yield the holder of a lock, now and after each change, for ever."""
+        for news in self._news(service, name):
+            yield LockState.of(news)
 
     def _news(self, service: str, name: str) -> Iterator[dict[str, Any]]:
         attempts = Attempts(None)
@@ -456,11 +390,10 @@ class Cluster:
             connection = None
             try:
                 session = self._connected()
-                connection = NodeConnection(
-                    session.place, session.credentials, session.label
-                )  # of its own: it has nothing to do with any lock
-                id = next(session.ids)
-                session.begin_waiting(id, None, connection)  # so that a node that hangs is left
+                # A connection of its own: it has nothing to do with any lock.
+                connection = NodeConnection(session.address, session.credentials, session.label)
+                id = session.protocol.next_id()
+                session.begin_waiting(id, connection)  # so that a node that hangs is left
                 try:
                     connection.say("watch", id, service, name)
                     while True:
@@ -476,24 +409,24 @@ class Cluster:
                 attempts.failed(reason, is_known=self._left.is_known)
             except OSError as reason:
                 if session.is_open:
-                    session.close(f"node {session.node} has gone: {reason}")
+                    session.close(f"lost the connection to node {session.node}: {reason}")
             finally:
                 if connection is not None:
                     connection.close()
             sleep(attempts.pause(name))
 
     def status(self) -> dict[str, Any]:
-        """What goes on at the node that this client talks to."""
+        """Return the status of the node that this client is connected to."""
         return self._ask("status")
 
     def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
-        """For operators: whoever holds the lock at this node loses it."""
+        """Take a lock away from its holder at this node; for operators."""
         return self._ask("force", service, name)
 
     def _ask(self, word: str, *rest: str) -> dict[str, Any]:
         session = self._connected()
         connection = session.connection()
-        id = next(session.ids)
+        id = session.protocol.next_id()
         try:
             connection.say(word, id, *rest)
             line = _answer(connection, id, ANSWER_SECONDS)
@@ -508,9 +441,7 @@ class Cluster:
 
 
 def _answer(connection: NodeConnection, id: int, timeout: float | None) -> list[Any]:
-    """The line that answers the request of this id; what is left over from earlier ones is not of
-    interest any more.
-    """
+    """Return the line that answers a request; skip what is left over from earlier requests."""
     while True:
         line = connection.hear(timeout)
         if line[1] == id or (line[0] == "refused" and line[1] is None):
@@ -541,13 +472,8 @@ class HeldLock:
         self._cluster._release(self.lease)
 
 
-class _Own(NamedTuple):
-    lease: Lease
-    depth: int
-
-
 class Lock:
-    """A request, which can be granted many times; each `acquire` is one, and gives a lease of its own."""
+    """A lock that can be acquired any number of times; each `acquire` returns a new lease."""
 
     def __init__(
         self,
@@ -562,30 +488,22 @@ class Lock:
         self._timeout = checked_timeout(timeout)
         self._reentrant = reentrant
         self._on_lost = on_lost
-        self._entered: dict[int, list[Lease]] = {}  # by thread: in a semaphore several are inside
+        self._entered: dict[int, list[Lease]] = {}  # by thread
 
     def acquire(self) -> Lease:
-        """Waits for the lock.  `release` it, or use `with`."""
-        if not self._reentrant:
-            return self._cluster._acquire(self._request, self._timeout, self._on_lost)
-        own, key = self._cluster._own, self._key()
-        found = own.get(key)
-        if found is not None and found.lease.held:
-            own[key] = _Own(found.lease, found.depth + 1)
-            return found.lease
-        lease = self._cluster._acquire(self._request, self._timeout, self._on_lost)
-        own[key] = _Own(lease, 1)
+        """Wait for the lock.  Release it by `release`, or use `with`."""
+        own, key = self._cluster._reentrant, self._key()
+        lease = own.again(key) if self._reentrant else None
+        if lease is None:
+            lease = self._cluster._acquire(self._request, self._timeout, self._on_lost)
+            if self._reentrant:
+                own.add(key, lease)
         return lease
 
     def release(self, lease: Lease) -> None:
-        if self._reentrant:
-            own, key = self._cluster._own, self._key()
-            found = own.get(key)
-            if found is not None and found.lease is lease and found.depth > 1:
-                own[key] = _Own(lease, found.depth - 1)
-                return
-            own.pop(key, None)
-        self._cluster._release(lease)
+        """Release a lease that `acquire` returned."""
+        if not self._reentrant or self._cluster._reentrant.is_last(self._key(), lease):
+            self._cluster._release(lease)
 
     def _key(self) -> tuple[int, str, tuple[str, ...]]:
         return threading.get_ident(), self._request.service, tuple(self._request.names)
@@ -611,11 +529,7 @@ class Lock:
 
 
 class KeptLock:
-    """A lock that stays with this process when it is released, until somebody else asks for it.
-
-    As Roucairol and Carvalho keep a permission: whoever is alone in wanting something need not ask
-    again.
-    """
+    """A lock that stays with this process when it is released; see `KeptLease`."""
 
     def __init__(
         self,
@@ -629,57 +543,38 @@ class KeptLock:
         self._timeout = checked_timeout(timeout)
         self._on_lost = on_lost
         self._guard = threading.Lock()
-        self._lease: Lease | None = None  # what is kept, or in use
-        self._is_used = False
-        self._is_wanted = False  # by somebody else
-        self._entered: dict[
-            int,
-            Lease,
-            # by thread: several may be inside, each with a grant of its own, one after the other
-        ] = {}
+        self._kept = KeptLease()
+        self._entered: dict[int, Lease] = {}  # by thread
 
     def acquire(self) -> Lease:
+        """Take the kept lock, or wait for it."""
         with self._guard:
-            lease = self._lease
-            if lease is not None and lease.held and not (self._is_used or self._is_wanted):
-                self._is_used = True
-                return lease
+            kept = self._kept.take()
+        if kept is not None:
+            return kept
         lease = self._cluster._acquire(self._request, self._timeout, self._on_lost)
-        if (
-            not lease._session.welcome["services"]
-            .get(self._request.service, {})
-            .get("sees_waiters", True)
-        ):
+        if not shows_waiters(lease):
             self._cluster._release(lease)
-            raise RefusedByNode(
-                f"the algorithm of {self._request.service} does not tell a holder that others wait,"
-                " so nothing can be kept"
-            )
+            raise no_waiters_shown(lease)
         with self._guard:
-            if self._lease is None or not self._lease.held:
-                self._lease, self._is_used, self._is_wanted = lease, True, False
-                lease._on_wanted = self._hear_wish
+            if self._kept.adopt(lease):
+                lease._on_wanted = self._hear_wanted
                 lease._session.hurry()
         return lease
 
     def release(self, lease: Lease) -> None:
+        """End the use of the lock; keep it unless another client waits for it."""
         lease._is_lost_now()
         with self._guard:
-            if lease is self._lease:
-                self._is_used = False
-                if not self._is_wanted and lease.held:
-                    return
-                self._lease = None
-        self._cluster._release(lease)
+            is_over = self._kept.give_back(lease)
+        if is_over:
+            self._cluster._release(lease)
 
-    def _hear_wish(self) -> None:
+    def _hear_wanted(self) -> None:
         with self._guard:
-            self._is_wanted = True
-            lease = self._lease
-            if self._is_used or lease is None:
-                return
-            self._lease = None
-        self._cluster._release(lease)
+            lease = self._kept.want()
+        if lease is not None:
+            self._cluster._release(lease)
 
     def __enter__(self) -> Lease:
         lease = self._entered[threading.get_ident()] = self.acquire()
@@ -697,17 +592,27 @@ class KeptLock:
             raise lost_inside(lease)
 
 
+def shows_waiters(lease: Lease) -> bool:
+    """Return whether the algorithm of a lock shows waiting clients to the holder."""
+    service = lease._session.welcome["services"].get(lease.service, {})
+    return bool(service.get("sees_waiters", True))
+
+
+def no_waiters_shown(lease: Lease) -> RefusedByNode:
+    """Return the error of a lock that cannot be kept."""
+    return RefusedByNode(
+        f"keep=True does not work with service {lease.service}: its algorithm does not tell a"
+        " holder that others wait; use ricart-agrawala, or leave keep out"
+    )
+
+
 def lost_inside(lease: Lease) -> LockLost:
-    """Whatever was done inside may have been done beside somebody else: that must not go by in
-    silence.
-    """
+    """Return the error of a `with` during which the lock was lost."""
     return LockLost(f"{lease.name} was lost before it was released")
 
 
 class LeaderElection:
-    """Who leads.  To lead is to hold a lock; its token is the term, and grows with every new
-    leader.
-    """
+    """An election: to lead is to hold a lock.  Its token is the term, larger for each leader."""
 
     def __init__(self, cluster: Cluster, name: str, service: str) -> None:
         self.name = name
@@ -722,12 +627,12 @@ class LeaderElection:
         *,
         on_lost: Callable[[Lease], None] | None = None,
     ) -> Term:
-        """A term of office, to be taken by `with` or `begin()`; waits until nobody else leads."""
+        """Return a term of office, to be taken by `with` or `begin()`, which wait for it."""
         return Term(
             self,
             Lock(
                 self._cluster,
-                AcquireRequest(self._service, [ELECTIONS + self.name], lease),
+                request_for(self._service, [ELECTIONS + self.name], lease),
                 timeout,
                 False,
                 on_lost,
@@ -735,35 +640,33 @@ class LeaderElection:
         )
 
     def resign(self) -> None:
-        """Ends the term that was begun here."""
+        """End the term that was begun here."""
         lease, self._lease = self._lease, None
         if lease is not None:
             self._cluster._release(lease)
 
     def transfer(self, to: str) -> None:
-        """Resigns in favour of the client with this label, for whom the others stand back for a
-        moment; if it waits, it leads next.
-        """
+        """Resign in favour of the client with this label; it leads next if it is waiting."""
         lease, self._lease = self._lease, None
         if lease is None:
             raise LockLost(f"this client does not lead {self.name}")
         self._cluster._release(lease, to)
 
     def leader(self) -> LockState | None:
-        """Who leads now, as far as the node knows; None if nobody does."""
+        """Return the leader, as far as the node knows; None if there is none."""
         for standing in self.observe():
             return standing if standing.holder is not None else None
         return None
 
     def observe(self) -> Iterator[LockState]:
-        """Who leads, now and whenever that changes; for ever."""
+        """Yield the leader, now and after each change, for ever."""
         return self._cluster.watch(ELECTIONS + self.name, service=self._service)
 
-    def begun(self, lease: Lease) -> None:
+    def _begin(self, lease: Lease) -> None:
         self._lease = lease
 
-    def ended(self, lease: Lease) -> None:
-        """That term, and none that another thread has begun since."""
+    def _end(self, lease: Lease) -> None:
+        """End this term, but none that another thread has begun since."""
         if self._lease is lease:
             self._lease = None
         self._cluster._release(lease)
@@ -778,9 +681,9 @@ class Term:
         self._lease: Lease
 
     def begin(self) -> Lease:
-        """Waits until this client leads; to be ended by `LeaderElection.resign` or `transfer`."""
+        """Wait until this client leads.  End the term by `resign` or `transfer`."""
         self._lease = self._lock.acquire()
-        self._election.begun(self._lease)
+        self._election._begin(self._lease)
         return self._lease
 
     def __enter__(self) -> Lease:
@@ -792,7 +695,7 @@ class Term:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._election.ended(self._lease)
+        self._election._end(self._lease)
         if self._lease.lost and kind is None:
             raise lost_inside(self._lease)
 
@@ -803,10 +706,10 @@ def round_trips(cluster: Cluster, count: int, pause: float = 0.001) -> Iterator[
     connection = session.connection()
     try:
         for _ in range(count):
-            sent = now_us()
+            sent = boottime.microseconds()
             connection.say("alive", sent)
             _answer(connection, sent, ANSWER_SECONDS)
-            yield now_us() - sent
+            yield boottime.microseconds() - sent
             sleep(pause)
     except BaseException as reason:  # also if the caller stops early
         connection.close()

@@ -1,6 +1,4 @@
-"""A connection to a node: a bare blocking socket on which lines of JSON come and go
-(`habemus.runtimes.live.clients.protocol`).
-"""
+"""A connection to a node: a blocking socket that carries lines (`habemus.client.protocol`)."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from habemus.client.errors import (
     RefusedByNode,
     Unreachable,
 )
-from habemus.client.protocol import LINE_LIMIT, Greeting, decode, encode
+from habemus.client.protocol import Greeting, LineBuffer, decode, encode_line
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ CHUNK = 1 << 16
 
 
 class ConnectionClosed(ConnectionError):
-    """The other end has gone."""
+    """The connection has ended."""
 
 
 class NodeConnection:
@@ -47,38 +45,38 @@ class NodeConnection:
 
     def __init__(
         self,
-        place: NodeAddress,
+        address: NodeAddress,
         credentials: Credentials,
         label: str,
         session: str | None = None,
         patience: float = CONNECT_SECONDS,
     ) -> None:
-        """Connects and greets; `Unreachable` if nobody is there, `RefusedByNode` if this one is not
-        let in.
+        """Connect and greet; `Unreachable` if no node answers there, `RefusedByNode` if the node
+        does not admit this client.
         """
-        self.place = place
+        self.address = address
         self.in_use = threading.Lock()
-        """For the holder of a lock: one thread listens or releases at a time."""
-        self._rest = b""
+        """Held by the thread that receives for a lease or releases it."""
+        self._lines = LineBuffer(address)
         self._patience = patience
         self._ending = threading.RLock()  # a signal handler may close what its thread is entering
         self._inside = 0  # calls that use the descriptor now
         self._is_closed = False
         self._nothing_yet: tuple[type[Exception], ...] = (BlockingIOError, TimeoutError)
         try:
-            self._socket = _connected(place, credentials, patience)
-            if credentials.authority and not place.path:
+            self._socket = _connected(address, credentials, patience)
+            if credentials.authority and not address.path:
                 from ssl import SSLWantReadError
 
                 self._nothing_yet += (SSLWantReadError,)
         except (TimeoutError, BlockingIOError):
-            raise NodeTimeout(f"{place} does not answer") from None
+            raise NodeTimeout(f"{address} does not answer") from None
         except OSError as reason:
-            raise Unreachable(f"{place}: {reason.strerror or reason}") from None
-        # In recv(2) Linux wakes whoever waits at a local socket also when the other end has read
-        # something; in poll(2) it does not.
+            raise Unreachable(f"{address}: {reason.strerror or reason}") from None
+        # Linux wakes a thread in recv(2) of a local socket also when the other end has read
+        # something; it does not wake one in poll(2).
         self._arrival = None
-        if place.path:
+        if address.path:
             self._arrival = select.poll()
             self._arrival.register(self._socket, select.POLLIN)
         try:
@@ -89,22 +87,28 @@ class NodeConnection:
             raise
 
     def _greet(self, credentials: Credentials, label: str, session: str | None) -> dict[str, Any]:
-        greeting = Greeting(self.place, credentials, label, session)
-        said: list[Any] | None = greeting.hello
+        greeting = Greeting(
+            self.address,
+            label,
+            session,
+            credentials.secret,
+            is_local=bool(self.address.path),
+        )
+        line: bytes | None = greeting.hello
         try:
-            while said is not None:  # a node may end between taking a connection and hearing this
-                self.say(*said)
-                said = greeting.answer(self.hear(self._patience))
+            while line is not None:  # a node may end between accepting a connection and this
+                self.send(line)
+                line = greeting.answer(self.hear(self._patience))
         except TimeoutError:
-            raise NodeTimeout(f"{self.place} does not answer") from None
+            raise NodeTimeout(f"{self.address} does not answer") from None
         except OSError as reason:
-            raise Unreachable(f"{self.place} does not answer as a node would: {reason}") from None
+            raise Unreachable(f"{self.address} does not answer as a node would: {reason}") from None
         welcome = greeting.welcome
         assert welcome is not None
-        if credentials.authority and not self.place.path:
+        if credentials.authority and not self.address.path:
             certificate: dict[str, Any] = getattr(self._socket, "getpeercert", dict)()
             check_certificate(
-                self.place, certificate, f"node-{welcome['node']}.{welcome['cluster']}"
+                self.address, certificate, f"node-{welcome['node']}.{welcome['cluster']}"
             )
         return welcome
 
@@ -117,6 +121,7 @@ class NodeConnection:
         return self._socket.fileno()
 
     def send(self, line: bytes) -> None:
+        """Send a line that is encoded already."""
         self._enter()
         try:
             self._socket.sendall(line)
@@ -124,23 +129,19 @@ class NodeConnection:
             self._leave()
 
     def say(self, *line: object) -> None:
-        self.send(encode(line).encode() + b"\n")
+        """Send a line."""
+        self.send(encode_line(*line))
 
     def hear(self, timeout: float | None = None) -> list[Any]:
-        """The next line; `TimeoutError` if none comes in time, `ConnectionClosed` if none will."""
-        rest = self._rest
-        while True:
-            line, found, after = rest.partition(b"\n")
-            if found:
-                self._rest = after
-                return decode(line, self.place)
-            if len(rest) > LINE_LIMIT:
-                raise ProtocolError(f"{self.place} sends a line of more than {LINE_LIMIT:,} bytes")
-            self._rest = rest
-            more = self._received(timeout)
-            if not more:
-                raise ConnectionClosed(f"{self.place} has closed the connection")
-            rest = rest + more if rest else more
+        """Return the next line; `TimeoutError` if none arrives in time, `ConnectionClosed` if the
+        connection has ended.
+        """
+        while (line := self._lines.next_line()) is None:
+            data = self._received(timeout)
+            if not data:
+                raise ConnectionClosed(f"{self.address} has closed the connection")
+            self._lines.feed(data)
+        return decode(line, self.address)
 
     def _received(self, timeout: float | None) -> bytes:
         self._enter()
@@ -161,7 +162,7 @@ class NodeConnection:
         return self._socket.recv(CHUNK)
 
     def heard(self) -> list[list[Any]]:
-        """What has come already, without waiting; `ConnectionClosed` if that is the end."""
+        """Return the lines that have arrived, without waiting; `ConnectionClosed` at the end."""
         lines = []
         try:
             while True:
@@ -172,7 +173,7 @@ class NodeConnection:
     def _enter(self) -> None:
         with self._ending:
             if self._is_closed:
-                raise ConnectionClosed(f"the connection to {self.place} is closed")
+                raise ConnectionClosed(f"the connection to {self.address} is closed")
             self._inside += 1
 
     def _leave(self) -> None:
@@ -182,7 +183,7 @@ class NodeConnection:
                 self._socket.close()
 
     def close(self) -> None:
-        """End the connection, from any thread; threads that wait in it are woken."""
+        """End the connection, from any thread, and wake threads that wait in it."""
         with self._ending:
             if self._is_closed:
                 return
@@ -199,10 +200,10 @@ class NodeConnection:
         self._socket.close()
 
 
-def _connected(place: NodeAddress, credentials: Credentials, patience: float) -> socket.socket:
-    if place.path:
-        return at_path(place.path, patience)
-    made = socket.create_connection((place.host, place.port), patience)
+def _connected(address: NodeAddress, credentials: Credentials, patience: float) -> socket.socket:
+    if address.path:
+        return at_path(address.path, patience)
+    made = socket.create_connection((address.host, address.port), patience)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
@@ -218,11 +219,12 @@ def _connected(place: NodeAddress, credentials: Credentials, patience: float) ->
 
 
 def at_path(path: str, patience: float) -> socket.socket:
+    """Connect to a local socket."""
     made = socket.socket(socket.AF_UNIX)
     made.settimeout(patience)
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)  # noqa: PTH120
     try:
-        # The name of a socket is at most a hundred bytes long, and paths are longer.
+        # The name of a socket has at most a hundred bytes; paths can be longer.
         is_long = len(os.fsencode(path)) >= 100 and sys.platform == "linux"
         made.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}" if is_long else path)  # noqa: PTH119
     except BaseException:
@@ -234,6 +236,7 @@ def at_path(path: str, patience: float) -> socket.socket:
 
 
 def security(credentials: Credentials) -> SSLContext:
+    """Return the TLS settings of a client."""
     import ssl
 
     try:
@@ -243,9 +246,7 @@ def security(credentials: Credentials) -> SSLContext:
             f"certificate of the authority {credentials.authority}: {_why(reason)}"
         ) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = (
-        False  # a node is named for its number, which is in the welcome, and compared there
-    )
+    context.check_hostname = False  # `check_certificate` compares the number of the node
     if credentials.certificate:
         try:
             context.load_cert_chain(credentials.certificate, credentials.key or None)
@@ -259,40 +260,42 @@ def _why(reason: OSError) -> str:
     return getattr(reason, "reason", None) or reason.strerror or str(reason)
 
 
-def check_certificate(place: NodeAddress, certificate: dict[str, Any], name: str) -> None:
+def check_certificate(address: NodeAddress, certificate: dict[str, Any], name: str) -> None:
+    """Raise `RefusedByNode` unless the certificate is that of the named node."""
     if ("DNS", name) not in certificate.get("subjectAltName", ()):
-        raise RefusedByNode(f"{place} says that it is {name}, and its certificate does not")
+        raise RefusedByNode(f"{address} claims to be {name}, but its certificate is for another")
 
 
 def first_of(
-    where: ClusterAddress,
+    cluster: ClusterAddress,
     credentials: Credentials,
     label: str,
     left: Mapping[NodeAddress, float] | None = None,
     within: float | None = None,
 ) -> NodeConnection:
-    """Connect to a node that answers, in the order of `in_order`; each may take its share of the
-    time.
+    """Connect to the first node that answers, in the order of `in_order`.
+
+    Each attempt may take its share of the time.
     """
     patience = CONNECT_SECONDS
     if within is not None:
-        patience = min(patience, max(TRY_SECONDS, within / max(1, len(where.nodes))))
+        patience = min(patience, max(TRY_SECONDS, within / max(1, len(cluster.nodes))))
     reasons: list[HabemusError] = []
-    for place in in_order(where.nodes, left or {}):
+    for address in in_order(cluster.nodes, left or {}):
         try:
-            return NodeConnection(place, credentials, label, patience=patience)
+            return NodeConnection(address, credentials, label, patience=patience)
         except (RefusedByNode, Unreachable, ProtocolError) as reason:
             reasons.append(reason)
-    raise no_node(where, reasons)
+    raise no_node(cluster, reasons)
 
 
-def no_node(where: ClusterAddress, reasons: Sequence[HabemusError]) -> HabemusError:
-    """Return what to raise if no node lets this client in.  If none may do so later, it is what the
-    first of them has said.
+def no_node(cluster: ClusterAddress, reasons: Sequence[HabemusError]) -> HabemusError:
+    """Return the error if no node admits this client: the refusal of the first node if trying
+    again cannot help.
     """
-    if not where.nodes:
-        return Unreachable(f"no node is up in {where.folder}")
+    if not cluster.nodes:
+        return Unreachable(f"no node is up in {cluster.folder}")
     if not any(isinstance(reason, Unreachable) for reason in reasons):
         return reasons[0]
-    told = "; ".join(str(reason) for reason in reasons[:3])
-    return Unreachable(f"no node answers: {told}{'; ...' if len(reasons) > 3 else ''}")
+    listed = "; ".join(str(reason) for reason in reasons[:3])
+    return Unreachable(f"no node answers: {listed}{'; ...' if len(reasons) > 3 else ''}")

@@ -1,4 +1,4 @@
-"""How a client shows who it is where others could listen."""
+"""Credentials of a client: the cluster's secret, and certificates for TLS."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from habemus.client.address import ClusterAddress, secret_in
 
 
 class Credentials(NamedTuple):
+    """The secret and the certificate files that a client uses."""
+
     secret: bytes | None = None
-    authority: str = ""  # the file of the certificate that signs the others
+    authority: str = ""  # the file of the certificate of the authority
     certificate: str = ""
     key: str = ""
 
@@ -23,23 +25,21 @@ class Credentials(NamedTuple):
         key: str | None = None,
         secret_file: str | None = None,
     ) -> Credentials:
-        """Return what is given; what is not is taken from the environment."""
-        said = os.environ.get
-        file = secret_file or said("HABEMUS_SECRET_FILE", "")
+        """Return the given credentials; the environment has the defaults."""
+        default = os.environ.get
+        file = secret_file or default("HABEMUS_SECRET_FILE", "")
         if secret is None and file:
             secret = secret_in(file)
         return cls(
             None if secret is None else secret.strip(),  # files and editors end it with a newline
-            ca or said("HABEMUS_CA", ""),
-            certificate or said("HABEMUS_CERTIFICATE", ""),
-            key or said("HABEMUS_KEY", ""),
+            ca or default("HABEMUS_CA", ""),
+            certificate or default("HABEMUS_CERTIFICATE", ""),
+            key or default("HABEMUS_KEY", ""),
         )
 
     @classmethod
     def of_files(cls, **papers: str | None) -> Credentials:
-        """Return what is in the files that the options of a command name: ca, certificate, key,
-        secret_file.
-        """
+        """Return the credentials in files: ca, certificate, key, secret_file."""
         return cls.given(
             None,
             papers.get("ca"),
@@ -48,8 +48,8 @@ class Credentials(NamedTuple):
             papers.get("secret_file"),
         )
 
-    def at(self, where: ClusterAddress) -> Credentials:
-        """Add what the cluster's own file says of them, where nothing else does."""
+    def at(self, cluster: ClusterAddress) -> Credentials:
+        """Add the credentials of the cluster's own files as defaults."""
         return self._replace(
-            secret=self.secret or where.secret, authority=self.authority or where.authority
+            secret=self.secret or cluster.secret, authority=self.authority or cluster.authority
         )

@@ -1,4 +1,4 @@
-"""A node inside a program, for those who do not want a process beside theirs."""
+"""A node inside a program, instead of a process beside it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from habemus.runtimes.live.hosting.node import Node
 
 @asynccontextmanager
 async def embedded(file: str | Path, number: int) -> AsyncIterator[Node]:
-    """One of the nodes of a cluster's file, in this event loop, as `habemus node` would run it in a
-    process of its own.
+    """Run a node of a cluster.toml in this event loop, as `habemus node` would in a process.
 
-    The loop must not be kept busy: a node that does not get its turn is one that has failed, for
-    the others.  Clients find it where they would find any other, those of this program too.
+    The loop must not be kept busy: the other nodes take a node that does not respond for failed.
+    Clients find the node at its usual address, those of this program too.
     """
     config = load(Path(file), os.environ, {})
     node = Node(config.settings(number), all_services(config))

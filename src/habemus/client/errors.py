@@ -1,31 +1,31 @@
-"""What can go wrong with a lock, as exceptions."""
+"""Exceptions of the clients."""
 
 from __future__ import annotations
 
 
 class HabemusError(Exception):
-    """Of which all the others are."""
+    """Base class of all habemus exceptions."""
 
 
 class LockLost(HabemusError):
-    """The lock is not held any more, or may not be: somebody else may have it."""
+    """The lock is not held any more, or may not be: another client may hold it."""
 
 
 class LockTimeout(HabemusError, TimeoutError):
-    """The lock was not granted in time; nobody waits for it any more."""
+    """The lock was not granted in time; the request was withdrawn."""
 
 
 class Unreachable(HabemusError, ConnectionError):
-    """No node of the cluster answers."""
+    """No node of the cluster can be reached."""
 
 
 class NodeTimeout(Unreachable):
-    """Somebody seems to be there, and does not answer; it may be slow."""
+    """A node accepts connections but does not answer in time; it may be slow."""
 
 
 class ProtocolError(HabemusError, ConnectionError, ValueError):
-    """The node sends what no node would send."""
+    """A node sent what no node would send."""
 
 
 class RefusedByNode(HabemusError):
-    """The node does not do what it was asked for, and says why."""
+    """A node refused the request; the message has its reason."""

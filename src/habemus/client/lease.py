@@ -1,52 +1,44 @@
-"""A lock in somebody's hands."""
+"""A lock that this client holds."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING
 
 from habemus import boottime
 from habemus.client.errors import LockLost
+from habemus.client.protocol import EXPIRED, LeaseState
 
 if TYPE_CHECKING:
     from habemus.client.session import NodeSession
 
+RELEASED = "it was released"
+
 
 class Lease:
-    """A lock that is held, until it is released or lost.  Whoever has this object has the lock;
-    nothing else makes an owner.
+    """A lock that is held, until it is released or lost.
+
+    The code that has this object holds the lock; ownership does not depend on threads or tasks.
     """
 
-    def __init__(
-        self,
-        session: NodeSession,
-        id: int,
-        service: str,
-        name: str,
-        token: int | None,
-        since: float,
-        until: float,
-    ) -> None:
-        self.service = service
-        self.name = name
-        self.token = token
-        """Strictly larger than that of every earlier grant of this lock, for the resource to check;
-        None if the algorithm has none.
+    def __init__(self, session: NodeSession, state: LeaseState) -> None:
+        self.service = state.service
+        self.name = state.name
+        self.token = state.token
+        """Fencing token, for the resource to check: larger than that of every earlier grant of this
+        lock.  None if the algorithm has none.
         """
-        self._id = id
-        self._since = since
-        """When the client last said that it lives before the lock was granted."""
+        self._id = state.id
         self._session = session
-        self._until = until
-        self._why = ""  # it is over
-        self._open = [
-            True
-        ]  # whoever takes this out ends it: the holder or, if it is lost, the session
+        self._state = state
+        self._why = ""  # the reason why it is over
+        self._open = [True]  # the thread that takes this out ends the lease
         self._listeners: list[Callable[[Lease], None]] = []
-        self._on_wanted: Callable[[], None] | None = None
-        """Called, from another thread, when somebody else would like to have a lock that is kept."""
+        self._on_wanted: Callable[[], None] | None = None  # for locks that are kept
 
     def __repr__(self) -> str:
         state = f"over: {self._why}" if self._why else "held"
@@ -54,56 +46,61 @@ class Lease:
 
     @property
     def remaining(self) -> float:
-        """Seconds until the lease expires if nothing renews it; infinite where no lease expires, 0
-        once the lock is over.
+        """Seconds until the lease expires unless it is renewed: infinite if it does not expire, 0
+        once it is over.
 
         The cluster does not let the lease expire before that.  The lock can still be lost earlier:
         when an operator releases it by force, when the connection on which it was granted ends, or
         when the node ends.  `check` looks for that; the token is what the resource can rely on.
         """
-        return 0.0 if self._why else max(0.0, self._until - boottime.seconds())
+        until_us = self._state.until_us
+        if self._why or until_us is None:
+            return 0.0 if self._why else inf
+        return max(0.0, (until_us - boottime.microseconds()) / 1_000_000)
 
     @property
     def lost(self) -> bool:
         """Whether it is over, or may be, without having been released."""
-        return self._why != RELEASED if self._why else self._until <= boottime.seconds()
+        return self._why != RELEASED if self._why else self._has_expired()
 
     @property
     def held(self) -> bool:
-        """Whether it is neither lost nor released, as far as is known."""
-        return not self._why and boottime.seconds() < self._until
+        """Whether it is neither lost nor released, as far as this client knows."""
+        return not self._why and not self._has_expired()
+
+    def _has_expired(self) -> bool:
+        return self._state.has_expired(boottime.microseconds())
 
     def check(self) -> None:
-        """Raises `LockLost` if the lock is not held any more, or may not be."""
+        """Raise `LockLost` if the lock is not held any more, or may not be."""
         self._is_lost_now()
         if self._why:
             raise LockLost(f"{self.name} is not held any more: {self._why}")
 
-    def _is_lost_now(self) -> bool:
-        """Look at the connection and the clock, and return whether the lock is lost."""
-        self._session.look(self)
-        if self.lost:
-            self._lose("its lease was not renewed in time")
-        return self.lost
-
     def wrote(self) -> None:
-        """Tells the node that the resource was written to with this token, for its record, by which
-        the run can be judged later.
+        """Record at the node that the resource was written with this token.
+
+        The record is for judging the run later; see `habemus trace merge`.
         """
         if self.token is not None:
             self._session.note_write(self.service, self.name, self.token)
 
     def on_lost(self, listener: Callable[[Lease], None]) -> None:
-        """Call the listener once if the lock is lost, from whichever thread notices it first."""
+        """Call the listener once if the lock is lost, from the thread that notices it first."""
         self._listeners.append(listener)
         if self._why and self._why != RELEASED:
             self._call_listeners()
 
-    # For the session.
+    def _forget_listener(self, listener: Callable[[Lease], None]) -> None:
+        with suppress(ValueError):
+            self._listeners.remove(listener)
 
-    def _renew(self, until: float) -> None:
-        if not self._why:
-            self._until = max(self._until, until)
+    def _is_lost_now(self) -> bool:
+        """Look at the connection and the clock, and return whether the lock is lost."""
+        self._session.look(self)
+        if self.lost:
+            self._lose(EXPIRED)
+        return self.lost
 
     def _lose(self, why: str) -> None:
         if self._is_ended_by(why):
@@ -111,7 +108,7 @@ class Lease:
             self._call_listeners()
 
     def _end(self) -> bool:
-        """It is released; False if it was over already."""
+        """Mark the lease as released; return False if it was over already."""
         return self._is_ended_by(RELEASED)
 
     def _is_ended_by(self, why: str) -> bool:
@@ -130,9 +127,82 @@ class Lease:
                 return
             try:
                 listener(self)
-            except Exception:  # of the user: the keeper has other locks to see to
+            except Exception:  # of the application; the keeper has other leases to renew
                 report = (*sys.exc_info(), threading.current_thread())
                 threading.excepthook(threading.ExceptHookArgs(report))
 
 
-RELEASED = "it was released"
+class KeptLease:
+    """A lease that this client keeps when the lock is released, until another client wants it.
+
+    As Roucairol and Carvalho keep a permission: a client that is alone need not ask again.  The
+    callers see to it that only one thread is inside.
+    """
+
+    def __init__(self) -> None:
+        self._lease: Lease | None = None  # kept, or in use
+        self._is_used = False
+        self._is_wanted = False  # by another client
+
+    def take(self) -> Lease | None:
+        """Return the kept lease, which is in use from now on; None if the node has to be asked."""
+        if self._lease is None or not self._lease.held or self._is_used or self._is_wanted:
+            return None
+        self._is_used = True
+        return self._lease
+
+    def adopt(self, lease: Lease) -> bool:
+        """Keep a new lease, in use now; return False if another one is kept already."""
+        if self._lease is not None and self._lease.held:
+            return False
+        self._lease, self._is_used, self._is_wanted = lease, True, False
+        return True
+
+    def give_back(self, lease: Lease) -> bool:
+        """End the use of a lease; return whether to release it."""
+        if lease is self._lease:
+            self._is_used = False
+            if not self._is_wanted and lease.held:
+                return False
+            self._lease = None
+        return True
+
+    def want(self) -> Lease | None:
+        """Note that another client waits; return the lease to release, if it is not in use."""
+        self._is_wanted = True
+        if self._is_used or self._lease is None:
+            return None
+        lease, self._lease = self._lease, None
+        return lease
+
+
+class ReentrantLeases:
+    """Leases that their owners, threads or tasks, may take again.
+
+    Each owner changes its own entries only, so threads need no lock here.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, list[Lease]] = {}  # as often as it was taken
+
+    def again(self, key: Hashable) -> Lease | None:
+        """Return the lease that the owner holds already, taken once more."""
+        taken = self._held.get(key)
+        if not taken or not taken[-1].held:
+            return None
+        taken.append(taken[-1])
+        return taken[-1]
+
+    def add(self, key: Hashable, lease: Lease) -> None:
+        """Add a new lease of the owner."""
+        self._held[key] = [lease]
+
+    def is_last(self, key: Hashable, lease: Lease) -> bool:
+        """Give a lease back once; return whether to release it."""
+        taken = self._held.get(key)
+        if taken and taken[-1] is lease:
+            taken.pop()
+            if taken:
+                return False
+            del self._held[key]
+        return True

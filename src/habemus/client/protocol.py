@@ -1,56 +1,158 @@
-"""The client's side of the lines in `habemus.runtimes.live.clients.protocol`, without input or
-output.
+"""The client's side of the protocol of `habemus.runtimes.live.clients.protocol`, without I/O.
 
-Both clients read lines and greet nodes by this module.  A node is not trusted to speak correctly:
-a line that no node would send raises `ProtocolError`, which is a `HabemusError`.
+Bytes from a node go through `LineBuffer` and `decode`.  `Greeting` leads the handshake.
+`SessionProtocol` numbers requests, counts the time of leases and turns lines into events.  The
+blocking client, the asynchronous one and `habemus lock` own the sockets and the clocks.
+
+A node is not trusted to speak correctly: a line that no node would send raises `ProtocolError`.
+
+All times are microseconds of the client's own clock.  A node sends back the time of the last line
+that it has received from the session, so a lease is counted from when the client sent that line.
+The lease is therefore over for the client before it is over for the node, however long lines were
+delayed.
+
+`habemus lock` imports this module, and should take no longer than Python takes to start.  So `json`
+and `hmac` are imported when they are first needed.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from hmac import compare_digest
-from types import NoneType
-from typing import Any
+from _thread import allocate_lock
 
-from habemus.client.address import NodeAddress
-from habemus.client.credentials import Credentials
 from habemus.client.errors import ProtocolError, RefusedByNode
+from habemus.runtimes.live.clients.protocol import LINE_LIMIT as REQUEST_LIMIT
 from habemus.runtimes.live.clients.protocol import VERSION, proof
 
-LINE_LIMIT = 64 << 20
-"""Bytes of a line of the node; a status of many locks is long."""
+TYPE_CHECKING = False
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+LINE_LIMIT = 64 << 20
+"""Bytes of a line of a node; a status of many locks is long."""
+NUMBERS_LIMIT = 200
+"""Bytes of a request beside its names."""
+SLOWEST_BEAT_US = 1_000_000
+"""Time between two heartbeats while no lease expires: the node may have vanished."""
+
+
+# Lines.
+
+
+def encode(value: object) -> str:
+    """Return the JSON text of a value; short for what clients send, which is mostly plain text."""
+    if value is None:
+        return "null"
+    if type(value) is int:
+        return str(value)
+    if type(value) is str and _is_plain(value):
+        return f'"{value}"'
+    if type(value) in (list, tuple):
+        return f"[{','.join(map(encode, value))}]"  # type: ignore[call-overload]
+    import json
+
+    return json.dumps(value, separators=(",", ":"))
+
+
+def encode_line(*line: object) -> bytes:
+    """Return a line to send to a node."""
+    return encode(line).encode() + b"\n"
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether JSON needs no escapes for a text."""
+    return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
+
+
+class LineBuffer:
+    """Bytes from a node, until they are complete lines."""
+
+    def __init__(self, source: object, limit: int = LINE_LIMIT) -> None:
+        self._source = source
+        self._limit = limit
+        self._bytes = bytearray()
+        self._scanned = 0  # there is no newline before this position
+
+    def feed(self, data: bytes) -> None:
+        """Add what was received."""
+        self._bytes += data
+
+    def next_line(self) -> bytes | None:
+        """Return the next line without its newline; None if it is not complete yet."""
+        end = self._bytes.find(b"\n", self._scanned)
+        if end < 0:
+            self._scanned = len(self._bytes)
+            if self._scanned > self._limit:
+                raise ProtocolError(
+                    f"{self._source} sends a line of more than {self._limit:,} bytes"
+                )
+            return None
+        line = bytes(self._bytes[:end])
+        del self._bytes[: end + 1]
+        self._scanned = 0
+        return line
+
+
+_NONE = type(None)
 _INT, _TEXT, _TABLE = (int,), (str,), (dict,)
 _SHAPES: dict[str, tuple[tuple[type, ...], ...]] = {
     "challenge": (_TEXT, _INT, _TEXT, _TEXT),
     "welcome": (_TABLE,),
-    "granted": (_INT, (int, NoneType), (int, NoneType), _INT, _TEXT),
+    "granted": (_INT, (int, _NONE), (int, _NONE), _INT, _TEXT),
     "wanted": (_INT,),
     "lost": (_INT, _TEXT),
     "alive": (_INT, (list,)),
     "news": (_INT, _TABLE),
     "status": (_INT, _TABLE),
     "done": (_INT, _TABLE),
-    "refused": ((int, NoneType), _TEXT, _TEXT),
+    "refused": ((int, _NONE), _TEXT, _TEXT),
 }
-"""Types of what follows the word of a line."""
+"""Types of what follows the first word of a line."""
 _WELCOME = {"cluster": str, "node": int, "session": str, "nodes": dict, "services": dict}
-
-encode = json.JSONEncoder(separators=(",", ":")).encode
-_raw_decode = json.JSONDecoder().raw_decode
+_GRANTED = b'["granted",'
 
 
-def decode(line: bytes, place: object) -> list[Any]:
-    """Return the line of the node at this place, which is as `lines` describes it."""
+def decode(line: bytes, source: object) -> list[Any]:
+    """Return the line of a node; `ProtocolError` if no node would send it."""
+    read: Any = _plain_grant(line)
+    if read is not None:
+        return read  # type: ignore[no-any-return]
+    import json
+
     try:
-        read = _raw_decode(line.decode())[0]  # there are no spaces around it
+        read = json.loads(line.decode())
     except (ValueError, RecursionError):
         read = None
     if not _is_well_formed(read):
-        raise ProtocolError(f"{place} sends what no node would send: {line[:60]!r}")
+        raise ProtocolError(f"{source} sends what no node would send: {line[:60]!r}")
     found: list[Any] = read
     return found
+
+
+def _plain_grant(line: bytes) -> list[Any] | None:
+    """Return the parts of a grant, the most frequent line, if it can be read without `json`."""
+    if not (line.startswith(_GRANTED) and line.endswith(b'"]')):
+        return None
+    id, *rest = line[len(_GRANTED) : -2].split(b",", 4)
+    if len(rest) != 4:
+        return None
+    token, left_ms, at, name = rest
+    text = name[1:].decode("ascii", "replace")
+    if not (name.startswith(b'"') and _is_plain(text) and _is_number(id) and _is_number(at)):
+        return None
+    found: list[Any] = ["granted", int(id)]
+    for each in (token, left_ms):
+        if each != b"null" and not _is_number(each):
+            return None
+        found.append(None if each == b"null" else int(each))
+    return [*found, int(at), text]
+
+
+def _is_number(text: bytes) -> bool:
+    """Return whether a text is a natural number as JSON writes it."""
+    return text.isdigit() and len(text) <= 20 and (text[:1] != b"0" or len(text) == 1)
 
 
 def _is_well_formed(line: object) -> bool:
@@ -59,7 +161,7 @@ def _is_well_formed(line: object) -> bool:
     word, *rest = line
     shape = _SHAPES.get(word)
     if shape is None:
-        return True  # of no interest to this client
+        return True  # a later version may send more; clients ignore it
     if len(rest) != len(shape) or any(
         type(each) not in kinds for each, kinds in zip(rest, shape, strict=True)
     ):
@@ -70,45 +172,56 @@ def _is_well_formed(line: object) -> bool:
 
 
 def _is_time(id: object, left_ms: object) -> bool:
-    return type(id) is int and type(left_ms) in (int, NoneType)
+    return type(id) is int and type(left_ms) in (int, _NONE)
 
 
-def _is_welcome(said: dict[str, Any]) -> bool:
-    if any(type(said.get(name)) is not kind for name, kind in _WELCOME.items()):
+def _is_welcome(table: dict[str, Any]) -> bool:
+    if any(type(table.get(name)) is not kind for name, kind in _WELCOME.items()):
         return False
-    offers = said["services"].values()
+    services = table["services"].values()
     return all(
-        type(each) is dict and type(each.get("lease_ms")) in (int, NoneType) for each in offers
+        type(each) is dict and type(each.get("lease_ms")) in (int, _NONE) for each in services
     )
 
 
+# The handshake.
+
+
 class Greeting:
-    """The client's side of a handshake: `hello` first, then `answer` to what the node says."""
+    """The handshake of a connection: send `hello`, then what `answer` returns.
+
+    is_local: whether the node is reached by a local socket.  The system controls who can connect
+        to it and who listens there, so the node need not prove that it knows the secret.
+    """
 
     def __init__(
-        self, place: NodeAddress, credentials: Credentials, label: str, session: str | None
+        self,
+        node: object,
+        label: str,
+        session: str | None = None,
+        secret: bytes | None = None,
+        *,
+        is_local: bool = False,
     ) -> None:
-        self._place = place
-        self._secret = credentials.secret
-        self._nonce = None if self._secret is None else os.urandom(32).hex()
-        # Who can connect to the local socket of a node, and who can listen there, is up to the
-        # system.
-        self._is_proved = self._secret is None or bool(place.path)
-        self.hello = ["hello", VERSION, label, session, self._nonce]
+        self._node = node
+        self._secret = secret
+        self._nonce = None if secret is None else os.urandom(32).hex()
+        self._is_proved = secret is None or is_local
+        self.hello = encode_line("hello", VERSION, label, session, self._nonce)
         self.welcome: dict[str, Any] | None = None
 
-    def answer(self, line: list[Any]) -> list[Any] | None:
-        """Return what to say next; None once the node has said welcome."""
+    def answer(self, line: list[Any]) -> bytes | None:
+        """Return what to send next; None once the node has said welcome."""
         nonce, self._nonce = self._nonce, None  # good for one challenge
         if line[0] == "challenge" and self._secret is not None and nonce is not None:
             return self._proof(self._secret, nonce, *line[1:])
         if line[0] == "refused":
-            raise RefusedByNode(f"{self._place}: {line[3]}")
+            raise RefusedByNode(f"{self._node}: {line[3]}")
         if line[0] != "welcome":
-            raise RefusedByNode(f"{self._place}: an unexpected answer, {str(line[0])[:20]!r}")
+            raise RefusedByNode(f"{self._node}: an unexpected answer, {str(line[0])[:20]!r}")
         if not self._is_proved:
             raise RefusedByNode(
-                f"{self._place} does not prove that it knows the cluster's secret: "
+                f"{self._node} does not prove that it knows the cluster's secret: "
                 "it is no node of this cluster, or it runs without secret_file"
             )
         self.welcome = line[1]
@@ -116,11 +229,249 @@ class Greeting:
 
     def _proof(
         self, secret: bytes, nonce: str, cluster: str, node: int, theirs: str, shown: str
-    ) -> list[Any]:
+    ) -> bytes:
+        from hmac import compare_digest
+
         nonces = (nonce, theirs)
-        if not compare_digest(
-            shown.encode(), proof(secret, "node", cluster, node, nonces).encode()
-        ):
-            raise RefusedByNode(f"{self._place} does not know the cluster's secret")
+        expected = proof(secret, "node", cluster, node, nonces)
+        if not compare_digest(shown.encode(), expected.encode()):
+            raise RefusedByNode(f"{self._node} does not know the cluster's secret")
         self._is_proved = True
-        return ["proof", proof(secret, "client", cluster, node, nonces)]
+        return encode_line("proof", proof(secret, "client", cluster, node, nonces))
+
+
+# Requests and leases.
+
+
+class AcquireRequest:
+    """A request for one of some locks; it can be sent to any node, any number of times.
+
+    lease: seconds after which a silent client loses the lock; None for the lease of the cluster.
+    keep: ask the node to say when other clients wait for the lock.
+    """
+
+    def __init__(
+        self, service: str, names: Sequence[str], lease: float | None = None, *, keep: bool = False
+    ) -> None:
+        self.service = service
+        self.names = list(names)
+        self.lease = lease
+        self.keep = keep
+        self.shown = names[0] if len(names) == 1 else f"one of {names[0]} .. {names[-1]}"
+        self._what = f"{encode(service)},{encode(self.names)}".encode()  # always the same
+
+    def lease_ms(self, offered: int | None) -> int | None:
+        """Return the lease to ask for, at most what the cluster offers; `ValueError` if longer."""
+        if self.lease is None:
+            return offered
+        wanted = max(1, round(self.lease * 1_000))
+        if offered is not None and wanted > offered:
+            raise ValueError(
+                f"a lease of {self.lease:g} s is longer than that of the cluster's {self.service}"
+                f" ({offered / 1_000:g} s): ask for a shorter lease, or configure a longer one at"
+                " the nodes"
+            )
+        return wanted
+
+    def line(self, id: int, timeout_ms: int | None, lease_ms: int | None, now_us: int) -> bytes:
+        """Return the line that sends the request."""
+        if len(self._what) > REQUEST_LIMIT - NUMBERS_LIMIT:
+            raise ValueError(
+                f"{len(self.names)} names of {len(self._what):,} bytes together are too long for"
+                " one request; give fewer or shorter names"
+            )
+        timeout, lease = encode(timeout_ms).encode(), encode(lease_ms).encode()
+        keep = b",true" if self.keep else b""
+        return b'["request",%d,%s,%s,%s,%d%s]\n' % (id, self._what, timeout, lease, now_us, keep)
+
+
+class LeaseState:
+    """A granted lock, and until when the node has promised it."""
+
+    def __init__(
+        self, id: int, service: str, name: str, token: int | None, at_us: int, left_ms: int | None
+    ) -> None:
+        self.id = id
+        self.service = service
+        self.name = name
+        self.token = token
+        self.since_us = at_us
+        """When the client sent the last line that the node had received before the grant."""
+        self.renewed_us = at_us
+        """When the client sent the last line that the node has answered."""
+        self.left_ms = left_ms
+        """The promise, counted from `renewed_us`; None if the lease does not expire."""
+        self.until_us = None if left_ms is None else at_us + left_ms * 1_000
+
+    def renew(self, at_us: int, left_ms: int | None) -> None:
+        """Take in a promise.  An older or shorter one does not take back an earlier one."""
+        self.renewed_us = max(self.renewed_us, at_us)
+        self.left_ms = left_ms
+        if self.until_us is None or left_ms is None:
+            self.until_us = None
+        else:
+            self.until_us = max(self.until_us, at_us + left_ms * 1_000)
+
+    def has_expired(self, now_us: int) -> bool:
+        """Return whether the promise is over."""
+        return self.until_us is not None and self.until_us <= now_us
+
+
+class LeaseEvent:
+    """Base class of what can happen to a session's leases and requests."""
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
+
+
+class LeaseGranted(LeaseEvent):
+    """A request was granted."""
+
+    def __init__(self, lease: LeaseState) -> None:
+        super().__init__(lease.id)
+        self.lease = lease
+
+
+class RequestRefused(LeaseEvent):
+    """A request was refused, for a reason that has a word for programs and a text for people."""
+
+    def __init__(self, id: int, word: str, why: str) -> None:
+        super().__init__(id)
+        self.word = word
+        self.why = why
+
+
+class LeaseRenewed(LeaseEvent):
+    """The node has answered a heartbeat and still holds the lock for this client."""
+
+
+class LeaseLost(LeaseEvent):
+    """A lock is not held any more, or may not be."""
+
+    def __init__(self, id: int, why: str) -> None:
+        super().__init__(id)
+        self.why = why
+
+
+class LeaseWanted(LeaseEvent):
+    """Another client waits for a lock that this client keeps."""
+
+
+EXPIRED = "its lease was not renewed in time"
+FORGOTTEN = "the node does not know the lock any more"
+TOO_LATE = "its lease expired before the grant arrived"
+
+
+class SessionProtocol:
+    """The state of one client session at a node: request ids, pending requests and leases.
+
+    Several threads may call the methods.
+
+    beats: how many heartbeats to send in the time of the shortest lease.
+    """
+
+    def __init__(self, beats: int) -> None:
+        self._beats = beats
+        self._lock = allocate_lock()  # of the next two; entries of dictionaries change atomically
+        self._issued = 0
+        self.beat_us = SLOWEST_BEAT_US
+        """Time between two heartbeats."""
+        self._pending: dict[int, str] = {}  # the service of each request
+        self._leases: dict[int, LeaseState] = {}
+
+    # To the node.
+
+    def next_id(self) -> int:
+        """Return an id that was not used before in this session."""
+        with self._lock:
+            self._issued += 1
+            return self._issued
+
+    def request(
+        self, request: AcquireRequest, timeout_ms: int | None, offered_ms: int | None, now_us: int
+    ) -> tuple[int, bytes]:
+        """Begin a request; return its id and the line to send."""
+        id, lease_ms = self.next_id(), request.lease_ms(offered_ms)
+        line = request.line(id, timeout_ms, lease_ms, now_us)
+        self._pending[id] = request.service
+        if lease_ms is not None:
+            with self._lock:
+                self.beat_us = min(self.beat_us, lease_ms * 1_000 // self._beats)
+        return id, line
+
+    def forget(self, id: int) -> None:
+        """End a request or a lease that the client has given up, released or lost."""
+        self._pending.pop(id, None)
+        self._leases.pop(id, None)
+
+    # From the node.
+
+    def receive(self, line: list[Any], now_us: int) -> list[LeaseEvent]:
+        """Return what a line means.
+
+        Lines about requests and leases that were forgotten are ignored: they may have crossed the
+        release.  `ProtocolError` if the node grants what was not requested, or promises time
+        counted from a moment that has not come yet.
+        """
+        word = line[0]
+        if word == "granted":
+            return self._receive_grant(line, now_us)
+        if word == "alive":
+            return self._receive_alive(line[1], dict(line[2]), now_us)
+        if word == "refused" and line[1] in self._pending:
+            del self._pending[line[1]]
+            return [RequestRefused(*line[1:])]
+        if word == "lost" and line[1] in self._leases:
+            return [LeaseLost(line[1], line[2])]
+        if word == "wanted" and line[1] in self._leases:
+            return [LeaseWanted(line[1])]
+        return []
+
+    def _receive_grant(self, line: list[Any], now_us: int) -> list[LeaseEvent]:
+        _, id, token, left_ms, at_us, name = line
+        if not 0 < id <= self._issued:
+            raise ProtocolError(f"the node grants request {id}, which was never sent")
+        _check_echo(at_us, now_us)
+        service = self._pending.pop(id, None)
+        if service is None:
+            return []
+        lease = self._leases[id] = LeaseState(id, service, name, token, at_us, left_ms)
+        return [LeaseGranted(lease)]
+
+    def _receive_alive(
+        self, at_us: int, left_ms: dict[int, int | None], now_us: int
+    ) -> list[LeaseEvent]:
+        _check_echo(at_us, now_us)
+        events: list[LeaseEvent] = []
+        for id, lease in list(self._leases.items()):
+            if id in left_ms:
+                lease.renew(at_us, left_ms[id])
+                events.append(LeaseRenewed(id))
+            elif lease.since_us < at_us:
+                events.append(LeaseLost(id, FORGOTTEN))
+        return events
+
+    # The clock.
+
+    def expired(self, now_us: int) -> list[LeaseEvent]:
+        """Return the losses of leases that were not renewed in time."""
+        leases = list(self._leases.values())
+        return [LeaseLost(each.id, EXPIRED) for each in leases if each.has_expired(now_us)]
+
+    def next_expiry_us(self) -> int | None:
+        """Return when the next lease expires; None if none does."""
+        times = [each.until_us for each in list(self._leases.values())]
+        return min((time for time in times if time is not None), default=None)
+
+
+def _check_echo(at_us: int, now_us: int) -> None:
+    if at_us > now_us:
+        raise ProtocolError(f"the node answers a line of the time {at_us}, which is not over yet")

@@ -1,8 +1,8 @@
-"""What goes on in a cluster, put together from what its nodes say.
+"""The state of a cluster, joined from the statuses of its nodes.
 
-Every node knows its own clients only.  What they say was true at slightly different moments, so a
-lock that changes hands meanwhile may seem to have two holders: then it is the one with the larger
-token.
+Each node knows its own clients only.  The statuses were true at slightly different moments, so a
+lock that changes hands meanwhile may seem to have two holders; the one with the larger token is
+shown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 
 class NodeStatus(NamedTuple):
-    """What one node said, or why it did not."""
+    """The status of one node, or the reason why there is none."""
 
     address: str
     status: dict[str, Any] | None = None
@@ -23,29 +23,35 @@ class NodeStatus(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeView:
+    """A node, as `habemus status` shows it."""
+
     node: int
     address: str
     up: bool
-    why: str  # it is not
+    why: str  # the reason why it is not up
     pid: int | None
     clients: int
     reaches: tuple[int, ...]
-    leader: int | None  # as it thinks
+    leader: int | None  # as far as this node knows
     term: int | None
     suspects: tuple[int, ...]
-    compiled: bool = False  # whether it runs the compiled modules; an older one does not say
+    compiled: bool = False  # whether it runs the compiled modules; older nodes do not report it
     configuration: str = ""  # a digest
     differs: bool = False  # whether most other nodes have another configuration
 
 
 @dataclass(frozen=True)
 class WaitingClient:
+    """A client that waits for a lock."""
+
     client: str
     node: int
 
 
 @dataclass(frozen=True)
 class LockView:
+    """A lock, as `habemus status` shows it."""
+
     service: str
     name: str
     holder: str | None = None
@@ -59,8 +65,8 @@ class LockView:
 
 @dataclass(frozen=True)
 class ElectionView:
-    """Of one election: the leader of the highest term that a node knows of, and whether all nodes
-    that are up agree.
+    """An election: the leader of the highest term that a node knows, and whether all nodes that are
+    up agree.
     """
 
     service: str
@@ -72,6 +78,8 @@ class ElectionView:
 
 @dataclass(frozen=True)
 class ClusterView:
+    """A cluster, as `habemus status` shows it."""
+
     cluster: str
     nodes: tuple[NodeView, ...]
     elections: tuple[ElectionView, ...]
@@ -79,13 +87,13 @@ class ClusterView:
 
     @property
     def election(self) -> ElectionView | None:
-        """The one by which the cluster itself is led, if it is."""
+        """The election of the cluster's own leader, if its algorithm has one."""
         return self.elections[0] if self.elections else None
 
     @property
     def is_well(self) -> bool:
-        """Whether every node is up, reaches the others and has the same configuration; and where
-        one should lead, one does.
+        """Whether every node is up, reaches the others and has the same configuration, and every
+        election has a leader.
         """
         all_up = all(node.up for node in self.nodes)
         return (
@@ -95,27 +103,23 @@ class ClusterView:
         )
 
     def troubles(self) -> Iterator[str]:
-        """What is wrong with nodes that are up."""
+        """Yield what is wrong with nodes that are up."""
         up = [node.node for node in self.nodes if node.up]
         for node in self.nodes:
             if node.differs:
-                yield f"node {node.node} has another configuration than the others"
+                yield f"node {node.node} has a different configuration than the others"
             missed = [other for other in up if node.up and other not in (node.node, *node.reaches)]
             if missed:
-                others = (
-                    f"neither of nodes {listed(tuple(missed))}"
-                    if len(missed) > 1
-                    else f"not node {missed[0]}"
-                )
-                whom = others if node.reaches else "nobody"
-                yield f"node {node.node} reaches {whom}"
+                others = f"node{'s' if len(missed) > 1 else ''} {listed(tuple(missed))}"
+                yield f"node {node.node} does not reach {others if node.reaches else 'any node'}"
 
     @property
     def is_ready(self) -> bool:
-        """And all nodes agree on who leads."""
+        """Whether all is well and all nodes agree on the leaders."""
         return self.is_well and all(each.agreed for each in self.elections)
 
     def plain(self) -> dict[str, Any]:
+        """Return the view as `habemus status --json` prints it."""
         election = self.election
         leader, term = (None, None) if election is None else (election.leader, election.term)
         rest = {key: value for key, value in asdict(self).items() if key != "cluster"}
@@ -128,27 +132,31 @@ class ClusterView:
         }
 
 
-def picture(told: Mapping[int, NodeStatus], now: datetime | None = None) -> ClusterView:
+def cluster_view(answers: Mapping[int, NodeStatus], now: datetime | None = None) -> ClusterView:
+    """Join the statuses of nodes."""
     now = now or datetime.now(UTC)
-    statuses = {node: each.status for node, each in sorted(told.items()) if each.status is not None}
+    nodes = sorted(answers.items())
+    statuses = {node: each.status for node, each in nodes if each.status is not None}
     elections = tuple(_elections(statuses))
-    said = [status.get("configuration", "") for status in statuses.values()]
-    usual = max(said, key=said.count, default="")
-    nodes = tuple(_node(node, each, elections, usual) for node, each in sorted(told.items()))
+    digests = [status.get("configuration", "") for status in statuses.values()]
+    usual = max(digests, key=digests.count, default="")
+    views = tuple(_node(node, each, elections, usual) for node, each in nodes)
     cluster = next((status["cluster"] for status in statuses.values()), "")
-    return ClusterView(cluster, nodes, elections, tuple(_locks(statuses, now)))
+    return ClusterView(cluster, views, elections, tuple(_locks(statuses, now)))
 
 
-def _node(node: int, told: NodeStatus, elections: tuple[ElectionView, ...], usual: str) -> NodeView:
-    status = told.status
+def _node(
+    node: int, answer: NodeStatus, elections: tuple[ElectionView, ...], usual: str
+) -> NodeView:
+    status = answer.status
     if status is None:
-        return NodeView(node, told.address, False, told.why, None, 0, (), None, None, ())
+        return NodeView(node, answer.address, False, answer.why, None, 0, (), None, None, ())
     shared = {(each["service"], each["name"]): each for each in status["leaders"]}
     own = shared.get((elections[0].service, elections[0].name), {}) if elections else {}
     suspects = sorted({peer for each in status["suspects"].values() for peer in each})
     return NodeView(
         node,
-        told.address,
+        answer.address,
         up=True,
         why="",
         pid=status["pid"],
@@ -164,7 +172,7 @@ def _node(node: int, told: NodeStatus, elections: tuple[ElectionView, ...], usua
 
 
 def _elections(statuses: Mapping[int, dict[str, Any]]) -> Iterator[ElectionView]:
-    """Those that the locks depend on come first, and are there even if nobody has been elected yet."""
+    """Yield elections.  Those of locks come first, even before a leader is elected."""
     views: dict[tuple[str, str], list[tuple[int, int | None]]] = {}
     for status in statuses.values():
         for service in status["services"]:
@@ -188,16 +196,16 @@ def _elections(statuses: Mapping[int, dict[str, Any]]) -> Iterator[ElectionView]
 
 
 def _locks(statuses: Mapping[int, dict[str, Any]], now: datetime) -> Iterator[LockView]:
-    standing: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = {}
+    reports: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = {}
     for node, status in statuses.items():
         for lock in status["locks"]:
-            standing.setdefault((lock["service"], lock["name"]), []).append((node, lock))
-    for (service, name), said in sorted(standing.items()):
+            reports.setdefault((lock["service"], lock["name"]), []).append((node, lock))
+    for (service, name), found in sorted(reports.items()):
         waiting = tuple(
-            WaitingClient(client, node) for node, lock in said for client in lock["waiting"]
+            WaitingClient(client, node) for node, lock in found for client in lock["waiting"]
         )
         held = [
-            (lock["token"] or 0, node, lock) for node, lock in said if lock["holder"] is not None
+            (lock["token"] or 0, node, lock) for node, lock in found if lock["holder"] is not None
         ]
         if not held:
             yield LockView(service, name, waiting=waiting)
@@ -212,10 +220,12 @@ def _locks(statuses: Mapping[int, dict[str, Any]], now: datetime) -> Iterator[Lo
 
 
 def shown_name(lock: LockView) -> str:
+    """Return the name of a lock, with its service if that is not the default."""
     return lock.name if lock.service == "locks" else f"{lock.service}/{lock.name}"
 
 
 def shown_time(held_ms: int) -> str:
+    """Return a duration in a readable unit."""
     seconds = held_ms / 1_000
     if seconds < 60:
         return f"{seconds:.1f} s"
@@ -223,13 +233,15 @@ def shown_time(held_ms: int) -> str:
 
 
 def listed(numbers: tuple[int, ...]) -> str:
-    return ", ".join(map(str, numbers)) or "nobody"
+    """Return numbers separated by commas."""
+    return ", ".join(map(str, numbers)) or "none"
 
 
-# What has happened between two pictures, in words.
+# Changes between two views, in words.
 
 
 def changes(before: ClusterView | None, after: ClusterView) -> Iterator[str]:
+    """Yield a sentence for each change."""
     old = {each.node: each for each in before.nodes} if before else {}
     for node in after.nodes:
         yield from _changes_of_node(old.get(node.node), node)
@@ -241,16 +253,13 @@ def changes(before: ClusterView | None, after: ClusterView) -> Iterator[str]:
     for election in after.elections:
         key = (election.service, election.name)
         if led.get(key, (None, 0)) != (election.leader, election.term):
-            told = (
-                "nobody leads"
+            words = (
+                "no leader"
                 if election.leader is None
                 else f"node {election.leader} leads, term {election.term}"
             )
-            yield (
-                told
-                if key == _key(after.election)
-                else f"{election.service}/{election.name}: {told}"
-            )
+            is_main = key == _key(after.election)
+            yield words if is_main else f"{election.service}/{election.name}: {words}"
     was = {(each.service, each.name): each for each in before.locks} if before else {}
     now = {(each.service, each.name): each for each in after.locks}
     for lock_key in sorted({*was, *now}):
@@ -258,7 +267,7 @@ def changes(before: ClusterView | None, after: ClusterView) -> Iterator[str]:
             was.get(lock_key, LockView(*lock_key)),
             now.get(lock_key, LockView(*lock_key)),
         )
-        if _standing(past) != _standing(present):
+        if _holders(past) != _holders(present):
             yield f"{shown_name(present)}: {_in_words(present)}"
 
 
@@ -277,7 +286,7 @@ def _key(election: ElectionView | None) -> tuple[str, str] | None:
     return None if election is None else (election.service, election.name)
 
 
-def _standing(lock: LockView) -> tuple[object, ...]:
+def _holders(lock: LockView) -> tuple[object, ...]:
     return lock.holder, lock.node, lock.token, lock.waiting
 
 

@@ -1,9 +1,9 @@
 """A cluster of node processes on this machine, in a folder of its own: what `habemus up` runs.
 
-The folder has the cluster's file, and what its nodes need and leave: secret, sockets, logs, stable
-memory, records.  It is for its user alone: other users of the machine could reach the ports of the
-nodes, so these ask for the secret.  Nodes end with whoever started them, even if that was killed:
-they notice that their standard input has ended.
+The folder has the cluster.toml, the secret, sockets, logs, stable memory and records.  Only its
+user can read it.  Other users of the machine could reach the ports of the nodes, so the nodes
+require the secret.  Nodes end with the process that started them, even if it was killed: they
+notice the end of their standard input.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from habemus.runtimes.live.default_cluster import SECRET, SOCKET, check_own, las
 from habemus.runtimes.live.hosting.service import Service
 
 PORTS = range(15_000, 32_000)
-"""From these free ports are drawn.  They are below those that systems give to outgoing connections:
-a node that dials a port of a peer that is not up yet could otherwise happen to get that very port
-as its own, and reach itself."""
+"""The range of ports for nodes.  It is below the ports of outgoing connections: a node that dials
+the port of a peer that is not up yet could otherwise get that very port, and reach itself.
+"""
 STOP_SECONDS = 10.0
 SERVICES = {"mutex": "locks", "election": "elections", "detector": "detectors"}
 
@@ -52,23 +52,23 @@ SERVICES = {"mutex": "locks", "election": "elections", "detector": "detectors"}
 def file_of(
     ports: Iterable[int], offers: Mapping[str, ServiceConfig], *, keeps: bool, records: bool
 ) -> str:
-    """The text of the cluster's file."""
+    """Return the text of the cluster.toml."""
     lines = [
         (
-            "# Written by `habemus up`, and anew each time.  For a cluster of your own, copy this"
-            " file, change it to your liking,"
+            "# `habemus up` overwrites this file.  For a cluster of your own, copy and edit it,"
+            " check it with"
         ),
         (
-            "# see what `habemus config check` says, and start each node with `habemus node"
-            " --config cluster.toml --id 1`."
+            "# `habemus config check`, and start each node with `habemus node --config"
+            " cluster.toml --id 1`."
         ),
         'cluster = "habemus"',
-        f'socket = "node-{{id}}{SOCKET}"  # where clients of this machine and user find a node',
-        f'secret_file = "{SECRET}"  # of the cluster: who connects by the network has to know it',
+        f'socket = "node-{{id}}{SOCKET}"  # local socket of each node, for clients of this user',
+        f'secret_file = "{SECRET}"  # network clients have to know it',
         (
             'data = "data"  # the stable memory of the nodes'
             if keeps
-            else 'memory = "none"  # a node that restarts has forgotten everything'
+            else 'memory = "none"  # a node that restarts has lost its state'
         ),
         *(
             ['record = "records"  # what the nodes do, for `habemus trace merge`']
@@ -91,7 +91,7 @@ def file_of(
 
 
 def free_ports(count: int) -> list[int]:
-    """Those that nobody listens on now."""
+    """Return free ports, drawn at random."""
     found: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         if len(found) == count:
@@ -103,13 +103,14 @@ def free_ports(count: int) -> list[int]:
                 continue
             found.append(port)
     raise click.ClickException(
-        f"there are not {count} free ports between {PORTS[0]} and {PORTS[-1]}"
+        f"{count} free ports are needed, and {len(found)} were found between {PORTS[0]} and"
+        f" {PORTS[-1]}"
     )
 
 
 @contextmanager
 def occupied(folder: Path) -> Iterator[None]:
-    """By this cluster alone, as long as this lasts."""
+    """Reserve the folder for one cluster."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_own(str(folder))
@@ -125,13 +126,13 @@ def occupied(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise click.ClickException(
-                f"a cluster is up in {folder} already; end it first, or name another --folder"
+                f"a cluster is already up in {folder}; stop it first, or choose another --folder"
             ) from None
         for path in sorted(folder.glob(f"*{SOCKET}")):
             if _is_answered(path):
                 raise click.ClickException(
-                    f"a node is up in {folder} already ({path.name}); end it first, or name another"
-                    " --folder"
+                    f"a node is already up in {folder} ({path.name}); stop it first, or choose"
+                    " another --folder"
                 )
         yield
 
@@ -145,8 +146,8 @@ def _is_answered(path: Path) -> bool:
 
 
 def prepare(folder: Path, text: str, *, fresh: bool) -> tuple[Config, list[Service]]:
-    """Writes the cluster's file; refuses if that is wrong, or if the nodes would find the memories
-    of another cluster.
+    """Write the cluster.toml; refuse if it is invalid, or if the folder has the stable memory of
+    another cluster.
     """
     path = folder / "cluster.toml"
     draft = path.with_suffix(".new")
@@ -160,8 +161,8 @@ def prepare(folder: Path, text: str, *, fresh: bool) -> tuple[Config, list[Servi
                 shutil.rmtree(folder / name, ignore_errors=True)
         elif any((folder / "data").glob("*")) and not _is_alike(path, config):
             raise click.ClickException(
-                f"{folder} has the memories of a cluster with other nodes or another algorithm; "
-                "say --fresh to begin anew, or name another --folder"
+                f"{folder} has the stable memory of a cluster with other nodes or another"
+                " algorithm; delete it with --fresh, or choose another --folder"
             )
         draft.replace(path)
     finally:
@@ -183,7 +184,7 @@ def _make_secret(path: Path) -> None:
 
 
 def _is_alike(path: Path, config: Config) -> bool:
-    """Whether the cluster of the file could go on as this one."""
+    """Return whether the stable memory of the cluster in the file is of use for this one."""
     try:
         old = load(path, {}, {})
     except BadConfig:
@@ -192,13 +193,15 @@ def _is_alike(path: Path, config: Config) -> bool:
 
 
 def remember(folder: Path) -> None:
-    """For commands that name no cluster."""
+    """Make a folder the default for commands that name no cluster."""
     file = Path(last_file())
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"{folder}\n", encoding="utf-8")
 
 
 class LocalNode:
+    """A node process of this machine."""
+
     def __init__(self, config: Config, file: Path, number: int) -> None:
         self.number = number
         self.address = config.nodes[number]
@@ -219,6 +222,7 @@ class LocalNode:
         self.start()
 
     def start(self) -> None:
+        """Start the process."""
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -236,7 +240,7 @@ class LocalNode:
             )
 
     def last_words(self) -> str:
-        """How it has ended, and what it said to that."""
+        """Return how the process ended, with the last line of its log."""
         code = self.process.returncode
         how = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
         with self.log.open("rb") as log:
@@ -246,6 +250,8 @@ class LocalNode:
 
 
 class LocalCluster:
+    """The node processes of a cluster on this machine."""
+
     def __init__(self, config: Config, file: Path) -> None:
         self.nodes = {number: LocalNode(config, file, number) for number in config.nodes}
         credentials = Credentials(
@@ -259,14 +265,15 @@ class LocalCluster:
         )
 
     def ended(self) -> list[LocalNode]:
+        """Return the nodes that have ended."""
         return [node for node in self.nodes.values() if node.process.poll() is not None]
 
     def stop(self) -> list[int]:
-        """In good order; gives those that had to be killed."""
+        """Stop all nodes; return the numbers of those that had to be killed."""
         self.survey.close()
         for node in self.nodes.values():
             assert node.process.stdin is not None
-            node.process.stdin.close()  # at once: there will be no node to which clients could move
+            node.process.stdin.close()  # all at once: clients cannot move to another node
         killed = []
         for node in self.nodes.values():
             try:

@@ -1,4 +1,4 @@
-"""Asks every node of a cluster."""
+"""The status of every node of a cluster."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from habemus.client.connection import NodeConnection, no_node
 from habemus.client.credentials import Credentials
 from habemus.client.errors import HabemusError, RefusedByNode, Unreachable
 from habemus.client.session import own_label
-from habemus.operations.cluster_view import ClusterView, NodeStatus, picture
+from habemus.operations.cluster_view import ClusterView, NodeStatus, cluster_view
 
 ANSWER_SECONDS = 2.0
 MOST_AT_ONCE = 32
 
 
 class NodeClient:
-    """Talks to one node, over a connection that is kept."""
+    """Asks one node, over a connection that stays open."""
 
     def __init__(
         self,
-        place: NodeAddress,
+        node: NodeAddress,
         credentials: Credentials,
         address: str,
         connection: NodeConnection | None = None,
     ) -> None:
         self.address = address
-        self._place = place
+        self._node = node
         self._credentials = credentials
         self._connection = connection
         self._asked = 0
 
     def ask(self, word: str, *rest: str) -> dict[str, Any]:
-        """`Unreachable` if it does not answer, `RefusedByNode` if it does not want to."""
+        """Return the answer of the node; `Unreachable` if there is none, or `RefusedByNode`."""
         if self._connection is None:
-            self._connection = NodeConnection(self._place, self._credentials, own_label())
+            self._connection = NodeConnection(self._node, self._credentials, own_label())
         self._asked += 1
         try:
             self._connection.say(word, self._asked, *rest)
@@ -46,7 +46,9 @@ class NodeClient:
         except (OSError, ValueError) as reason:
             self.close()
             raise Unreachable(
-                "it does not answer" if isinstance(reason, TimeoutError) else str(reason)
+                "timed out waiting for an answer"
+                if isinstance(reason, TimeoutError)
+                else str(reason)
             ) from None
         if line[0] == "refused":
             raise RefusedByNode(line[3])
@@ -54,56 +56,60 @@ class NodeClient:
         return answer
 
     def status(self) -> NodeStatus:
+        """Return the status of the node."""
         try:
             return NodeStatus(self.address, self.ask("status"))
         except (Unreachable, RefusedByNode) as reason:
-            return NodeStatus(self.address, why=str(reason).removeprefix(f"{self._place}: "))
+            return NodeStatus(self.address, why=str(reason).removeprefix(f"{self._node}: "))
 
     def close(self) -> None:
+        """Close the connection; the next question opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
 class ClusterSurvey:
-    """Of all nodes of a cluster, as often as wanted."""
+    """Asks all nodes of a cluster for their statuses, again and again."""
 
-    def __init__(self, onlookers: Mapping[int, NodeClient]) -> None:
-        self.onlookers = onlookers
-        self._threads = ThreadPoolExecutor(min(MOST_AT_ONCE, len(onlookers)))
+    def __init__(self, clients: Mapping[int, NodeClient]) -> None:
+        self.clients = clients
+        self._threads = ThreadPoolExecutor(min(MOST_AT_ONCE, len(clients)))
 
     def look(self) -> ClusterView:
-        asked = {node: self._threads.submit(each.status) for node, each in self.onlookers.items()}
-        return picture({node: each.result() for node, each in asked.items()})
+        """Ask all nodes at once, and join their answers."""
+        asked = {node: self._threads.submit(each.status) for node, each in self.clients.items()}
+        return cluster_view({node: each.result() for node, each in asked.items()})
 
     def close(self) -> None:
+        """Close all connections."""
         self._threads.shutdown()
-        for each in self.onlookers.values():
+        for each in self.clients.values():
             each.close()
 
 
 def survey_cluster(named: str | None, **papers: str | None) -> ClusterSurvey:
-    """Of the cluster that is meant; `Unreachable` if no node of it answers."""
-    where = cluster_address(named)
-    credentials = Credentials.of_files(**papers).at(where)
-    found = _connected(where, credentials)
+    """Return the survey of the named cluster; `Unreachable` if no node answers."""
+    cluster = cluster_address(named)
+    credentials = Credentials.of_files(**papers).at(cluster)
+    found = _connected(cluster, credentials)
     welcome = next(iter(found.values())).welcome
-    onlookers = {}
+    clients = {}
     for number, address in welcome["nodes"].items():
         node = int(number)
         connection = found.get(node)
-        place = connection.place if connection is not None else cluster_address(address).nodes[0]
-        onlookers[node] = NodeClient(place, credentials, address, connection)
-    return ClusterSurvey(onlookers)
+        at = connection.address if connection is not None else cluster_address(address).nodes[0]
+        clients[node] = NodeClient(at, credentials, address, connection)
+    return ClusterSurvey(clients)
 
 
-def _connected(where: ClusterAddress, credentials: Credentials) -> dict[int, NodeConnection]:
-    """To every node that answers, by the first way to it."""
+def _connected(cluster: ClusterAddress, credentials: Credentials) -> dict[int, NodeConnection]:
+    """Connect to every node that answers, by the first address that leads to it."""
     found: dict[int, NodeConnection] = {}
     reasons: list[HabemusError] = []
-    with ThreadPoolExecutor(min(MOST_AT_ONCE, len(where.nodes) or 1)) as threads:
+    with ThreadPoolExecutor(min(MOST_AT_ONCE, len(cluster.nodes) or 1)) as threads:
         tried = [
-            threads.submit(NodeConnection, place, credentials, own_label()) for place in where.nodes
+            threads.submit(NodeConnection, node, credentials, own_label()) for node in cluster.nodes
         ]
         for each in tried:
             try:
@@ -114,5 +120,5 @@ def _connected(where: ClusterAddress, credentials: Credentials) -> dict[int, Nod
             if found.setdefault(connection.welcome["node"], connection) is not connection:
                 connection.close()
     if not found:
-        raise Unreachable(str(no_node(where, reasons)))
+        raise Unreachable(str(no_node(cluster, reasons)))
     return found

@@ -1,22 +1,19 @@
 """A command that runs while a lock is held: the engine of `habemus lock` and `habemus lead`.
 
-It waits for the lock, starts the command as a process group of its own, passes on the signals that
-it is sent, renews the lease on the connection on which the lock was granted, and releases when the
-command has ended.  If the lock is lost, or might be, the command is ended before anybody else can
-have the lock:
+It waits for the lock, starts the command as a process group of its own, passes on signals, renews
+the lease on the connection on which the lock was granted, and releases when the command has ended.
+If the lock is lost, or may be, the command is ended before another client can have the lock:
 
     |<------------------------------ what the node has promised -------------------------------->|
     |.......... renewed every fifth of the lease ..........| SIGTERM ............| SIGKILL ......|
     at                                              until - lease/4     until - lease/10       until
 
-`at` is when the last question that the node has answered was asked; everything is counted from
-there on this process's own clock, so neither a slow answer nor a pause makes the promise longer
-than it is.  Should this process stand still, its guard does the last step
-(`habemus.supervise.process_tree`).
+`at` is when the last line was sent that the node has answered.  Everything is counted from there on
+this process's own clock, so neither a slow answer nor a pause makes the promise longer.  If this
+process is suspended, its guard does the last step (`habemus.supervise.process_tree`).
 
-The whole of it takes about as long as starting Python, because it imports next to nothing: neither
-sockets nor JSON.  What a line from the node means has been found out by whoever made the
-connection.
+All of it takes about as long as starting Python, because it imports next to nothing: neither
+sockets nor JSON.  `habemus.client.protocol` says what the lines of the node mean.
 """
 
 from __future__ import annotations
@@ -26,6 +23,16 @@ import select
 import sys
 from time import sleep
 
+from habemus.client.errors import ProtocolError
+from habemus.client.protocol import (
+    EXPIRED,
+    AcquireRequest,
+    LeaseGranted,
+    LeaseLost,
+    LeaseRenewed,
+    SessionProtocol,
+    encode_line,
+)
 from habemus.runtimes.live.clients.protocol import (
     CLIENT_SHUTDOWN_GRACE_US,
     ELECTIONS,
@@ -41,7 +48,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Protocol
 
-    class Line(Protocol):
+    from habemus.client.protocol import LeaseState
+
+    class LockConnection(Protocol):
         """A connection to a node that has said welcome."""
 
         def fileno(self) -> int: ...
@@ -51,7 +60,7 @@ if TYPE_CHECKING:
         def lease_ms(self, service: str) -> int | None: ...
 
 else:
-    # without the enumerations, which take longer to make than a lock takes to get
+    # Without the enumerations of `signal`, which take longer to import than a lock to acquire.
     import _signal as signal
 
 LOST, TIMEOUT, UNREACHABLE, NOT_EXECUTABLE, NOT_FOUND = 123, 124, 125, 126, 127
@@ -67,26 +76,24 @@ PASSED_ON = (
     signal.SIGCONT,
 )
 AS_AT_FIRST = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU, signal.SIGTSTP)
-"""Signals that Python or this program ignores, and the command should not."""
+"""Signals that Python or this program ignores; the command should not."""
 
 BEAT, ASK, END = 5, 4, 10
-"""Parts of a lease: how often it is renewed, and how long before it is over the command is asked to
-end, and is ended.
+"""Fractions of a lease: the time between two heartbeats, and how long before its end the command
+gets SIGTERM and SIGKILL.
 """
-LEASELESS_US = 1_000_000
-"""Where nothing runs out: how often to show that one is there."""
 LOOK_US = 10_000
-"""How often to look whether all has ended that the command has started."""
+"""How often to check whether all processes of the command have ended."""
 SILENCE_US = 3_000_000
-"""A node that has not answered for so long while one waits is left for another."""
+"""A node that has not answered for so long during a request is left for another."""
 GRACE_US = 250_000
-"""How much longer than the node the client itself waits."""
+"""How much longer than the node this process waits."""
 PAUSES_US = (0, 20_000, 50_000, 100_000, 200_000, 500_000)
-"""Before further attempts to find a node; the last of them again and again."""
+"""Pauses before further attempts to find a node; the last one repeats."""
 
 
 class CommandExit(Exception):
-    """Why the command cannot be run, and with which code to leave."""
+    """The reason why the command does not run, and the exit code."""
 
     def __init__(self, code: int, why: str) -> None:
         super().__init__(why)
@@ -94,14 +101,14 @@ class CommandExit(Exception):
 
 
 class NoNodeReached(CommandExit):
-    """No node answers for now."""
+    """No node answers for now; trying again may help."""
 
     def __init__(self, why: str) -> None:
         super().__init__(UNREACHABLE, why)
 
 
 class LockRequest:
-    """What the command line asks for."""
+    """The lock and the command that the command line names."""
 
     def __init__(
         self,
@@ -122,14 +129,15 @@ class LockRequest:
         self.lease = lease
         self.cluster = cluster
         self.service = service
-        self.papers = papers or {}  # files that show who this client is
+        self.papers = papers or {}  # files with credentials
 
     @property
     def shown(self) -> str:
+        """The name for messages."""
         return self.name.removeprefix(ELECTIONS) if self.leads else self.name
 
     def environment(self, token: int | None) -> dict[str, str]:
-        """That of the command."""
+        """Return the environment of the command."""
         made = {
             name: value
             for name, value in os.environ.items()
@@ -143,26 +151,20 @@ class LockRequest:
         return made
 
 
-def hold(
-    request: LockRequest, connect: Callable[[int | None], Line], quoted: Callable[[str], str]
-) -> int:
-    """Waits for the lock, runs the command, and says with which code to leave."""
+def hold(request: LockRequest, connect: Callable[[int | None], LockConnection]) -> int:
+    """Wait for the lock, run the command, and return the exit code."""
     _open_standard_files()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        )  # until there is a command, to end is all that there is to do
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # just end while there is no command yet
     try:
-        return LockedCommand(request, acquired(request, connect, quoted)).run()
-    except CommandExit as leaving:
-        complain(str(leaving))
-        return leaving.code
+        return LockedCommand(request, acquired(request, connect)).run()
+    except CommandExit as exit:
+        complain(str(exit))
+        return exit.code
 
 
 def _open_standard_files() -> None:
-    """If one of them is closed, the connection to the node could get its number, and whoever opens
-    the standard files anew lose it.
-    """
+    """Open standard files that are closed: the connection must not get their numbers."""
     for standard in range(3):
         try:
             os.fstat(standard)
@@ -171,49 +173,51 @@ def _open_standard_files() -> None:
 
 
 def complain(line: str) -> None:
-    if sys.stderr is not None:  # else something of ours may have that number
+    """Print a message on one line."""
+    if sys.stderr is not None:  # else another file of this process may have that number
         try:
             os.write(2, f"habemus: {' '.join(line.split())}\n".encode())
         except OSError:
-            return  # the terminal is gone; the lock has to be seen to all the same
+            return  # the terminal is gone; go on with the lock
 
 
 # WaitingClient.
 
 
-class Grant:
+class LockGrant:
+    """A granted lock, and the connection and protocol state on which it is renewed."""
+
     def __init__(
-        self, line: Line, id: int, lease_us: int | None, told: list[Any], rest: list[list[Any]]
+        self,
+        connection: LockConnection,
+        protocol: SessionProtocol,
+        lease: LeaseState,
+        lease_ms: int | None,
     ) -> None:
-        _, _, self.token, self.left_ms, self.at_us, _ = told
-        self.line = line
-        self.id = id
-        self.lease_us = lease_us
-        self.rest = rest  # what else has been heard already
+        self.connection = connection
+        self.protocol = protocol
+        self.lease = lease
+        self.lease_us = (lease_ms or lease.left_ms or 0) * 1_000
+        """Microseconds for which the lease is granted at a time; 0 if it does not expire."""
 
 
-def acquired(
-    request: LockRequest, connect: Callable[[int | None], Line], quoted: Callable[[str], str]
-) -> Grant:
-    """From a node that can grant it.  If one ends, hangs or has no majority, from another, until
-    the time is over.
-    """
+def acquired(request: LockRequest, connect: Callable[[int | None], LockConnection]) -> LockGrant:
+    """Wait for the lock; ask another node if one ends, hangs or has no majority."""
     deadline_us = None if request.timeout is None else now_us() + round(request.timeout * 1_000_000)
-    # a cluster that has answered is waited for; one that never has, only if a timeout says for how
-    # long
+    # Without a timeout, wait only for a cluster that has answered before.
     is_known = False
     attempt = 0
     while True:
-        failure = _too_late(request)
+        failure = _timed_out(request)
         try:
-            line = connect(deadline_us)
+            connection = connect(deadline_us)
         except NoNodeReached as reason:
             if deadline_us is None and not is_known:
                 raise
             failure = reason
         else:
             is_known = True
-            grant = _granted(line, request, deadline_us, quoted)
+            grant = _granted(connection, request, deadline_us)
             if grant is not None:
                 return grant
         now = now_us()
@@ -225,115 +229,96 @@ def acquired(
 
 
 def _granted(
-    line: Line, request: LockRequest, deadline_us: int | None, quoted: Callable[[str], str]
-) -> Grant | None:
-    """None if this node cannot grant it, or did too late for it to be worth anything."""
+    connection: LockConnection, request: LockRequest, deadline_us: int | None
+) -> LockGrant | None:
+    """Return None if this node cannot grant the lock, or did so too late to start a command."""
     try:
-        grant = _asked(line, request, deadline_us, quoted)
-    except ValueError as reason:
-        raise CommandExit(
-            UNREACHABLE, f"the node sends what no node would send: {reason}"
-        ) from None
-    except OSError:  # the node has gone
+        grant = _asked(connection, request, deadline_us)
+    except ProtocolError as reason:
+        raise CommandExit(UNREACHABLE, str(reason)) from None
+    except ValueError as reason:  # the lease is too long
+        raise CommandExit(BAD_USE, str(reason)) from None
+    except OSError:  # the connection has ended
         grant = None
-    if grant is not None and (
-        grant.left_ms is None or now_us() < _until(grant) - _lease(grant) // ASK
-    ):
-        return grant
-    line.close()
+    if grant is not None:
+        until_us = grant.lease.until_us
+        if until_us is None or now_us() < until_us - grant.lease_us // ASK:
+            return grant
+    connection.close()
     return None
 
 
 def _asked(
-    line: Line, request: LockRequest, deadline_us: int | None, quoted: Callable[[str], str]
-) -> Grant | None:
-    """None if the node does not answer, or cannot grant anything for now."""
-    lease_ms = _lease_ms(line.lease_ms(request.service), request)
-    lease_us = None if lease_ms is None else lease_ms * 1_000
-    beat_us = LEASELESS_US if lease_us is None else min(LEASELESS_US, lease_us // BEAT)
+    connection: LockConnection, request: LockRequest, deadline_us: int | None
+) -> LockGrant | None:
+    """Return None if the node does not answer, or cannot grant anything for now."""
+    protocol = SessionProtocol(BEAT)
+    acquire = AcquireRequest(request.service, [request.name], request.lease)
+    offered_ms = connection.lease_ms(request.service)
     now = now_us()
-    timeout = "null" if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)
-    names = f"[{quoted(request.name)}]"
-    lease = "null" if lease_ms is None else lease_ms
-    line.send(f'["request",1,{quoted(request.service)},{names},{timeout},{lease},{now}]\n'.encode())
+    timeout_ms = None if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)
+    id, line = protocol.request(acquire, timeout_ms, offered_ms, now)
+    connection.send(line)
     poll = select.poll()
-    poll.register(line.fileno(), select.POLLIN)
-    heard_us, beat_at = now, now + beat_us
+    poll.register(connection.fileno(), select.POLLIN)
+    heard_us, beat_at = now, now + protocol.beat_us
     until_us = None if deadline_us is None else max(deadline_us, now + TRY_MS * 1_000) + GRACE_US
     while now < heard_us + SILENCE_US and (until_us is None or now < until_us):
         if poll.poll(max(0, beat_at - now) // 1_000 + 1):
-            heard = line.heard()
+            lines = connection.heard()
             heard_us = now_us()
-            for position, told in enumerate(heard):
-                if told[0] == "granted":
-                    rest = heard[position + 1 :] + line.heard()
-                    is_lost = any(
-                        each[:2] == ["lost", 1] for each in rest
-                    )  # this process stood still in between
-                    return None if is_lost else Grant(line, 1, lease_us, told, rest)
-                if told[0] == "refused":
-                    if told[2] == "unavailable":
+            for position, answer in enumerate(lines):
+                for event in protocol.receive(answer, heard_us):
+                    if isinstance(event, LeaseGranted):
+                        grant = LockGrant(
+                            connection, protocol, event.lease, acquire.lease_ms(offered_ms)
+                        )
+                        rest = lines[position + 1 :] + connection.heard()
+                        return None if _is_lost(grant, rest) else grant
+                if answer[0] == "refused" and answer[1] in (id, None):
+                    if answer[2] == "unavailable":
                         return None
-                    raise _refusal(request, told)
+                    raise _refusal(request, answer[2], answer[3])
         now = now_us()
         if now >= beat_at:
-            line.send(b'["alive",%d]\n' % now)
-            beat_at = now + beat_us
+            connection.send(encode_line("alive", now))
+            beat_at = now + protocol.beat_us
     return None
 
 
-def _lease_ms(offered: int | None, request: LockRequest) -> int | None:
-    """Return the lease to ask for, which is no longer than that of the cluster."""
-    if request.lease is None:
-        return offered
-    wanted = max(1, round(request.lease * 1_000))
-    if offered is not None and wanted > offered:
-        raise CommandExit(
-            BAD_USE,
-            f"--lease {request.lease:g} is longer than that of the cluster's {request.service}"
-            f" ({offered / 1_000:g} s)",
-        )
-    return wanted
+def _is_lost(grant: LockGrant, lines: list[list[Any]]) -> bool:
+    """Return whether lines that came with the grant take it back: this process was suspended."""
+    events = [event for line in lines for event in grant.protocol.receive(line, now_us())]
+    return any(isinstance(event, LeaseLost) for event in events)
 
 
-def _refusal(request: LockRequest, told: list[Any]) -> CommandExit:
-    word, why = told[2], told[3]
+def _refusal(request: LockRequest, word: str, why: str) -> CommandExit:
     if word == "timeout":
-        return _too_late(request)
+        return _timed_out(request)
     return CommandExit(BAD_USE if word in ("bad_request", "unknown") else UNREACHABLE, why)
 
 
-def _too_late(request: LockRequest) -> CommandExit:
+def _timed_out(request: LockRequest) -> CommandExit:
     return CommandExit(
         TIMEOUT, f"timed out after {request.timeout or 0:g} s waiting for {request.shown}"
     )
-
-
-def _lease(grant: Grant) -> int:
-    """The time for which it was given, in microseconds."""
-    return grant.lease_us or grant.left_ms * 1_000
-
-
-def _until(grant: Grant) -> int:
-    until: int = grant.at_us + grant.left_ms * 1_000
-    return until
 
 
 # Holding.
 
 
 class LockedCommand:
-    """From the grant of the lock to the end of the command."""
+    """A command and its lock, from the grant to the end of the command."""
 
-    def __init__(self, request: LockRequest, grant: Grant) -> None:
+    def __init__(self, request: LockRequest, grant: LockGrant) -> None:
         self._request = request
         self._grant = grant
-        self._line = grant.line
-        self._lost = ""  # why
-        self._status: int | None = None  # with which the command has ended
+        self._connection = grant.connection
+        self._lost = ""  # the reason why the lock is lost
+        self._status: int | None = None  # of the command that has ended
         self._has_asked = False
         self._has_ended = False
-        self._terminal = False  # it is the command's now
+        self._terminal = False  # whether the command has the terminal
         self._beat_at: int | None = None
         self._ask_at: int | None = None
         self._end_at: int | None = None
@@ -341,18 +326,18 @@ class LockedCommand:
         self._poll = select.poll()
 
     def run(self) -> int:
+        """Run the command; return the exit code."""
         wakes = self._listen_to_signals()
-        self._renew(self._grant.at_us, self._grant.left_ms)
+        self._renew()
         self._command = self._start()
         self._tree = ProcessTree(self._command)
         try:
             self._give_terminal()
             self._guard = guarded(
-                self._command, self._end_at, None if self._runs_out() else self._line.fileno()
+                self._command, self._end_at, None if self._expires() else self._connection.fileno()
             )
             self._poll.register(wakes, select.POLLIN)
-            self._poll.register(self._line.fileno(), select.POLLIN)
-            self._hear(self._grant.rest)
+            self._poll.register(self._connection.fileno(), select.POLLIN)
             while self._status is None or self._is_ending():
                 self._step(wakes)
         finally:
@@ -362,11 +347,11 @@ class LockedCommand:
         return self._left(self._status)
 
     def _left(self, status: int) -> int:
-        """The command has ended: the exit code."""
+        """Release the lock after the command has ended; return the exit code."""
         try:
-            last = self._line.heard()
+            last = self._connection.heard()
         except (OSError, ValueError):
-            last = []  # the node has gone, but what it has promised has held until now
+            last = []  # the node has gone, but its promise has held until now
         self._hear(last)
         if self._lost:
             complain(
@@ -378,15 +363,15 @@ class LockedCommand:
 
     def _release(self) -> None:
         try:
-            self._line.send(b'["release",%d]\n' % self._grant.id)
+            self._connection.send(encode_line("release", self._grant.lease.id))
         except OSError:
-            return  # that the connection ends means the same
+            return  # the end of the connection releases as well
 
     def _step(self, wakes: int) -> None:
-        """One turn: until something is heard, or something is due."""
+        """Wait until something arrives or is due, and handle it."""
         times = [each for each in (self._beat_at, self._ask_at, self._end_at) if each is not None]
         if self._status is not None:
-            times.append(now_us() + LOOK_US)  # nobody tells when the rest has ended
+            times.append(now_us() + LOOK_US)  # there is no signal when the rest has ended
         for ready, _ in self._poll.poll(wait_ms(times)):
             if ready != wakes:
                 self._hear_all()
@@ -395,65 +380,62 @@ class LockedCommand:
                     self._take_signal(number)
         now = now_us()
         if self._end_at is not None and now >= self._end_at:
-            self._lose("its lease was not renewed in time")
+            self._lose(EXPIRED)
             self._end()
         elif self._ask_at is not None and now >= self._ask_at:
-            self._lose("its lease was not renewed in time")
+            self._lose(EXPIRED)
             self._ask_to_end()
         elif self._beat_at is not None and now >= self._beat_at:
             self._beat(now)
 
     # The lease.
 
-    def _renew(self, at_us: int, left_ms: int | None) -> None:
-        lease_us = self._grant.lease_us or (left_ms or 0) * 1_000
-        if left_ms is None or self._lost:
+    def _renew(self) -> None:
+        """Set the times of the next steps by what the node has promised last."""
+        lease, lease_us = self._grant.lease, self._grant.lease_us
+        if lease.until_us is None or self._lost:
             return
-        until = at_us + left_ms * 1_000
-        self._beat_at = at_us + lease_us // BEAT
-        self._ask_at = max(self._ask_at or 0, until - lease_us // ASK)
-        self._end_at = max(self._end_at or 0, until - lease_us // END)
+        self._beat_at = lease.renewed_us + lease_us // BEAT
+        self._ask_at = lease.until_us - lease_us // ASK
+        self._end_at = lease.until_us - lease_us // END
         if self._guard is not None:
             self._guard.move_to(self._end_at)
 
-    def _runs_out(self) -> bool:
-        """Whether the algorithm's own grant does, so that nobody else has the lock before that.  If
-        it does not, a node that comes back says soon that its stays are over, whatever lease the
-        command line has asked for."""
-        return self._line.lease_ms(self._request.service) is not None
+    def _expires(self) -> bool:
+        """Return whether the algorithm's own grant expires.
+
+        If so, no other client has the lock before that.  If not, a node that restarts soon declares
+        its leases over, whatever lease the command line has asked for.
+        """
+        return self._connection.lease_ms(self._request.service) is not None
 
     def _beat(self, now: int) -> None:
-        self._beat_at = now + _lease(self._grant) // BEAT
+        self._beat_at = now + self._grant.lease_us // BEAT
         try:
-            self._line.send(b'["alive",%d]\n' % now)
+            self._connection.send(encode_line("alive", now))
         except OSError as reason:
             self._lose_node(reason)
 
     def _hear_all(self) -> None:
         try:
-            self._hear(self._line.heard())
+            self._hear(self._connection.heard())
         except (OSError, ValueError) as reason:
             self._lose_node(reason)
 
     def _hear(self, lines: list[list[Any]]) -> None:
-        id = self._grant.id
         for line in lines:
-            if line[0] == "alive":
-                left_ms = dict(line[2])
-                if id in left_ms:
-                    self._renew(line[1], left_ms[id])
-                else:
-                    self._lose("the node knows nothing of it any more")
+            for event in self._grant.protocol.receive(line, now_us()):
+                if isinstance(event, LeaseRenewed):
+                    self._renew()
+                elif isinstance(event, LeaseLost):
+                    self._lose(event.why)
                     self._end()
-            elif line[0] == "lost" and line[1] == id:
-                self._lose(line[2])
-                self._end()
 
     def _lose_node(self, reason: Exception) -> None:
-        """Nobody renews the lease any more; what it was good for, it still is."""
-        self._lose(f"the node has gone: {reason}")
-        self._poll.unregister(self._line.fileno())
-        if not self._runs_out():
+        """End the command: the lease is not renewed any more, but still holds for its time."""
+        self._lose(f"lost the connection to the node: {reason}")
+        self._poll.unregister(self._connection.fileno())
+        if not self._expires():
             parting = now_us() + CLIENT_SHUTDOWN_GRACE_US
             self._end_at = parting if self._end_at is None else min(parting, self._end_at)
         self._ask_to_end()
@@ -469,7 +451,7 @@ class LockedCommand:
             self._tree.ask_to_end()
 
     def _is_ending(self) -> bool:
-        """The command has ended when it was asked to, but not all that it started."""
+        """Return whether processes of the command still run after SIGTERM has ended it."""
         return self._has_asked and not self._has_ended and not self._tree.is_gone()
 
     def _end(self) -> None:
@@ -483,18 +465,19 @@ class LockedCommand:
     def _start(self) -> int:
         command = self._request.command
         try:
-            environment = self._request.environment(self._grant.token)
+            environment = self._request.environment(self._grant.lease.token)
             return os.posix_spawnp(
                 command[0], command, environment, setpgroup=0, setsigdef=AS_AT_FIRST
             )
         except FileNotFoundError:
-            raise CommandExit(NOT_FOUND, f"{command[0]}: there is no such command") from None
+            raise CommandExit(NOT_FOUND, f"{command[0]}: command not found") from None
         except OSError as reason:
             raise CommandExit(NOT_EXECUTABLE, f"{command[0]}: {reason.strerror}") from None
 
     def _listen_to_signals(self) -> int:
-        """From now on they are read from here; those that were ignored remain so, for the command
-        as well.
+        """Have signals written to a pipe; return the end to read from.
+
+        Ignored signals remain so, for the command as well.
         """
         wakes, woken = os.pipe()
         os.set_blocking(wakes, False)
@@ -503,10 +486,8 @@ class LockedCommand:
         for number in (*PASSED_ON, signal.SIGCHLD):
             if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGCHLD:
                 signal.signal(number, _noted)
-        signal.signal(
-            signal.SIGTTOU, signal.SIG_IGN
-        )  # so as to give the terminal away and take it back
-        signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # whoever holds a lock does not stand still
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # to give the terminal away and take it back
+        signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # a process that holds a lock does not stop
         return wakes
 
     def _take_signal(self, number: int) -> None:
@@ -525,24 +506,25 @@ class LockedCommand:
             if not os.WIFSTOPPED(status):
                 self._status = status
                 if self._end_at is not None and now_us() >= self._end_at:
-                    self._lose("its lease was not renewed in time")
+                    self._lose(EXPIRED)
             elif not self._has_ended:
                 self._go_on(os.WSTOPSIG(status))
 
     def _go_on(self, stopped_by: int) -> None:
-        """The command was stopped: because the terminal was not its own, or by Ctrl-Z, which would
-        have others wait for a lock that nobody uses."""
+        """Continue a command that was stopped, because the terminal was not its own or by Ctrl-Z:
+        other clients would wait for a lock that is not in use.
+        """
         if stopped_by in (signal.SIGTTIN, signal.SIGTTOU):
             self._give_terminal()
             if self._terminal:
                 tell(self._command, signal.SIGCONT, group=True)
         elif stopped_by == signal.SIGTSTP and self._terminal:
-            complain(f"{self._request.command[0]} goes on: it holds {self._request.shown}")
+            complain(f"{self._request.command[0]} continues: it holds {self._request.shown}")
             tell(self._command, signal.SIGCONT, group=True)
 
     def _give_terminal(self) -> None:
-        """If this program is in the foreground, the command has to be: else it could not read from
-        the terminal, nor be interrupted.
+        """Put the command in the foreground if this program is: else it could not read from the
+        terminal, nor be interrupted.
         """
         try:
             if os.tcgetpgrp(0) == os.getpgrp():
@@ -561,4 +543,4 @@ class LockedCommand:
 
 
 def _noted(number: int, frame: object) -> None:
-    """The number is read from the pipe."""
+    """Do nothing: the number is read from the pipe."""

@@ -1,13 +1,13 @@
-"""The end of a command and of everything that it started.
+"""The processes of a command: finding and ending all of them.
 
-The command is the first of a process group of its own, and most of what it starts is in that group.
-Not all is: a shell with job control, `timeout` and `setsid` make groups of their own.  So on Linux
-the children are looked up as well, all the way down; on other systems the group has to do.  Nothing
-finds a process whose parent has ended before, if it has also left the group.
+The command leads a process group of its own, and most of what it starts is in that group.  A shell
+with job control, `timeout` and `setsid` make other groups.  So on Linux the descendants are looked
+up as well; on other systems the group has to do.  A process that has left the group and whose
+parent has ended cannot be found.
 
-A *guard* is a process that ends the command when nobody else can: when `habemus lock` was killed,
-or stands still, and so does not do it itself.  The guard has the connection to the node open as
-well, so the node does not take the lock for released before the guard has done its work.
+A *guard* is a process that ends the command if `habemus lock` was killed or is suspended.  The
+guard has the connection to the node open as well, so the node does not take the lock for released
+before the guard has done its work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Iterable
 else:
-    # without the enumerations, which take longer to make than a lock takes to get
+    # Without the enumerations of `signal`, which take longer to import than a lock to acquire.
     import _signal as signal
 
 IGNORED_BY_GUARD = (
@@ -40,11 +40,12 @@ IGNORED_BY_GUARD = (
 
 
 def now_us() -> int:
-    return boottime.nanoseconds() // 1_000
+    """Return the time on the clock of leases."""
+    return boottime.microseconds()
 
 
 def children(process: int) -> list[int]:
-    """Nothing if the process has ended, or if this system does not tell."""
+    """Return the children of a process; none if it has ended, or if this system has no `/proc`."""
     found = []
     try:
         for thread in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208
@@ -56,7 +57,7 @@ def children(process: int) -> list[int]:
 
 
 def descendants(roots: Iterable[int]) -> list[int]:
-    """The roots and all that come from them."""
+    """Return the processes and all their descendants."""
     found = list(roots)
     for process in found:
         found += [child for child in children(process) if child not in found]
@@ -64,24 +65,24 @@ def descendants(roots: Iterable[int]) -> list[int]:
 
 
 def tell(process: int, number: int, *, group: bool = False) -> None:
+    """Send a signal to a process or its group, if it still exists."""
     try:
         os.kill(-process if group else process, number)
     except (ProcessLookupError, PermissionError):
-        return  # it has ended, or has become somebody else's
+        return  # it has ended, or belongs to another user now
 
 
 class ProcessTree:
-    """A command and what it started, as far as that can be found."""
+    """A command and its descendants, as far as they can be found."""
 
     def __init__(self, command: int) -> None:
         self.command = command
-        self._outside: list[
-            tuple[int, int]
-        ] = []  # a process that may lose its parents, and what stands for that very process
+        # Processes outside the group, with a descriptor: they may lose their parents.
+        self._outside: list[tuple[int, int]] = []
 
     def ask_to_end(self) -> None:
-        """SIGTERM for all.  Whoever is not in the group is remembered first, because its parents
-        may be gone soon.
+        """Send SIGTERM to all.  Remember processes outside the group first: their parents may end
+        soon.
         """
         for process in descendants([self.command])[1:]:
             try:
@@ -90,13 +91,13 @@ class ProcessTree:
             except OSError:  # it has ended
                 continue
         tell(self.command, signal.SIGTERM, group=True)
-        tell(self.command, signal.SIGCONT, group=True)  # whoever was stopped has to hear it, too
+        tell(self.command, signal.SIGCONT, group=True)  # a stopped process has to receive it, too
         for process in self._still_there():
             tell(process, signal.SIGTERM)
             tell(process, signal.SIGCONT)
 
     def is_gone(self) -> bool:
-        """Nobody in the group is left, nor of those that were remembered."""
+        """Return whether all processes of the group and all remembered ones have ended."""
         try:
             os.kill(-self.command, 0)
         except ProcessLookupError:
@@ -106,7 +107,7 @@ class ProcessTree:
         return False
 
     def end(self) -> None:
-        """SIGKILL for all, after SIGSTOP, so that nobody has another child in the meantime."""
+        """Send SIGKILL to all, after SIGSTOP, so that none starts another one in between."""
         tell(self.command, signal.SIGSTOP, group=True)
         stopped: set[int] = set()
         while found := set(descendants([self.command, *self._still_there()])) - stopped:
@@ -126,8 +127,11 @@ class ProcessTree:
 
 
 class Guard:
-    """A process that ends the command at a certain time, which can be moved, or when this process
-    has ended, or, if it is given the connection to the node, a while after that has ended."""
+    """A process that ends the command at a given time, which can be moved.
+
+    It also ends the command when this process has ended, and, if it is given the connection to the
+    node, a while after that has ended.
+    """
 
     def __init__(self, command: int, at_us: int | None, line: int | None) -> None:
         heard, self._told = os.pipe()
@@ -143,12 +147,14 @@ class Guard:
         os.close(heard)
 
     def move_to(self, at_us: int) -> None:
+        """Move the time at which the guard ends the command."""
         try:
             os.write(self._told, b"%d\n" % at_us)
         except OSError:
-            return  # somebody has killed the guard; this process can do it alone
+            return  # the guard was killed; this process goes on without it
 
     def dismiss(self) -> None:
+        """End the guard."""
         os.kill(self._process, signal.SIGKILL)
         os.waitpid(self._process, 0)
 
@@ -169,7 +175,7 @@ def _is_due(times: Iterable[int | None]) -> bool:
 
 
 def guarded(command: int, at_us: int | None, line: int | None) -> Guard | None:
-    """None if this system has no room for another process."""
+    """Start a guard; return None if the system has no room for another process."""
     try:
         return Guard(command, at_us, line)
     except OSError:
@@ -180,13 +186,11 @@ def _guard(parent: int, command: int, heard: int, at_us: int | None, line: int |
     for number in IGNORED_BY_GUARD:
         signal.signal(number, signal.SIG_IGN)
     signal.set_wakeup_fd(-1)
-    # what is done to the terminal, or to the group of `habemus lock`, is not done to its guard
+    # Signals of the terminal and to the group of `habemus lock` must not reach the guard.
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
-        os.dup2(
-            nothing, standard
-        )  # whoever reads what the command writes must not wait for the guard
+        os.dup2(nothing, standard)  # readers of the command's output must not wait for the guard
     poll = select.poll()
     poll.register(heard, select.POLLIN)
     if line is not None:
@@ -198,18 +202,20 @@ def _guard(parent: int, command: int, heard: int, at_us: int | None, line: int |
                 poll.unregister(each)
                 times[each] = now_us() + CLIENT_SHUTDOWN_GRACE_US
             else:
-                said = os.read(heard, 4_096)
-                if not said:  # nobody else is there to do it
+                moved = os.read(heard, 4_096)
+                if not moved:  # `habemus lock` has ended
                     poll.unregister(each)
                     _await_end_of(parent)
-                times[each] = int(said.split()[-1]) if said else 0
+                times[each] = int(moved.split()[-1]) if moved else 0
     ProcessTree(command).end()
 
 
 def _await_end_of(parent: int) -> None:
-    """Its files are closed before it has quite ended.  When it has, the system sends SIGHUP to the
-    command's group if anybody in there is stopped by then: the command would die before its
-    children had been looked up, and they would not be found any more."""
+    """Wait until the parent has ended, which is a little after its files are closed.
+
+    Then the system sends SIGHUP to the command's group if a process in there is stopped.  The
+    command would die before its children were looked up, and they would not be found any more.
+    """
     for _ in range(1_000):
         if os.getppid() != parent:
             return

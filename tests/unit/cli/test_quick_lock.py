@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from habemus.cli import quick_lock as quick
 from habemus.cli.commands.lead import lead
 from habemus.cli.commands.lock import lock, wish_of
+from habemus.client.protocol import decode
 from habemus.supervise.locked_command import LockRequest
 
 WORDS = [
@@ -169,5 +170,4 @@ def test_the_lease_is_read_from_the_welcome_without_json(
     ],
 )
 def test_lines_are_read_as_json_would(line: list[object]) -> None:
-    read = quick.read(json.dumps(line, separators=(",", ":")).encode())
-    assert read[:5] == line[:5]
+    assert decode(json.dumps(line, separators=(",", ":")).encode(), "the node") == line

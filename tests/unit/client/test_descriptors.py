@@ -132,7 +132,7 @@ def test_a_request_that_comes_after_the_end_does_not_wait(session: NodeSession) 
     connection = session.connection()
     session.close()
     with pytest.raises(ConnectionClosed, match="closed its connection"):
-        session.begin_waiting(1, None, connection)
+        session.begin_waiting(1, connection)
     connection.close()
 
 

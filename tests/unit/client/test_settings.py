@@ -108,7 +108,10 @@ def test_and_on_the_command_line(fake_node: Start, tmp_path: Path) -> None:
     fake_node(leased, place)
     done = lock("x", "--cluster", place, "--lease", "3", "--", "echo", "inside")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "habemus: --lease 3 is longer than that of the cluster's locks (2 s)\n"
+    assert done.stderr.startswith(
+        "habemus: a lease of 3 s is longer than that of the cluster's locks (2 s): ask for"
+    )
+    assert done.stderr.count("\n") == 1
 
 
 # Where the cluster is.

@@ -1,4 +1,4 @@
-"""One picture from what several nodes say, and the words for what has changed."""
+"""One cluster_view from what several nodes say, and the words for what has changed."""
 
 import io
 from datetime import UTC, datetime
@@ -8,7 +8,13 @@ from typing import Any
 from rich.console import Console
 
 from habemus.cli.commands.up import _tables
-from habemus.operations.cluster_view import LockView, NodeStatus, WaitingClient, changes, picture
+from habemus.operations.cluster_view import (
+    LockView,
+    NodeStatus,
+    WaitingClient,
+    changes,
+    cluster_view,
+)
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -61,7 +67,9 @@ def told(**statuses: dict[str, Any] | None) -> dict[int, NodeStatus]:
 
 def test_what_nodes_say_is_put_together() -> None:
     one = status(1, locks=[lock("a/1", 3 << 32 | 7, ("b/2",))])
-    seen = picture(told(n1=one, n2=status(2, locks=[lock(waiting=("c/3",))]), n3=status(3)), NOW)
+    seen = cluster_view(
+        told(n1=one, n2=status(2, locks=[lock(waiting=("c/3",))]), n3=status(3)), NOW
+    )
     assert seen.locks == (
         LockView(
             "locks",
@@ -80,7 +88,7 @@ def test_what_nodes_say_is_put_together() -> None:
 
 
 def test_a_lock_that_changes_hands_meanwhile_has_the_newer_holder() -> None:
-    seen = picture(
+    seen = cluster_view(
         told(
             n1=status(1, locks=[lock("new/1", 9)]),
             n2=status(2, locks=[lock("old/2", 8)]),
@@ -93,33 +101,35 @@ def test_a_lock_that_changes_hands_meanwhile_has_the_newer_holder() -> None:
 
 def test_a_cluster_is_ready_when_all_know_each_other_and_the_leader() -> None:
     everybody = {"n1": status(1), "n2": status(2), "n3": status(3)}
-    assert picture(told(**everybody)).is_ready
-    assert not picture(told(**everybody | {"n2": None})).is_well
-    unled = picture(told(**{name: {**each, "leaders": []} for name, each in everybody.items()}))
+    assert cluster_view(told(**everybody)).is_ready
+    assert not cluster_view(told(**everybody | {"n2": None})).is_well
+    unled = cluster_view(
+        told(**{name: {**each, "leaders": []} for name, each in everybody.items()})
+    )
     assert not unled.is_well
-    assert picture(
+    assert cluster_view(
         told(**everybody | {"n3": status(3, leader=None)})
     ).is_well  # somebody leads, but not everybody knows
     for other in (status(3, leader=None), status(3, leader=2, term=2), status(3, reaches=[1])):
-        assert not picture(told(**everybody | {"n3": other})).is_ready
+        assert not cluster_view(told(**everybody | {"n3": other})).is_ready
 
 
 def test_without_an_election_nobody_has_to_lead() -> None:
     plain: dict[str, Any] = {"services": {"locks": {"problem": "mutex"}}, "leaders": []}
-    assert picture(
+    assert cluster_view(
         told(n1=status(1, **plain), n2=status(2, **plain), n3=status(3, **plain))
     ).is_ready
 
 
 def test_changes_in_words() -> None:
-    before = picture(told(n1=status(1), n2=status(2), n3=None), NOW)
+    before = cluster_view(told(n1=status(1), n2=status(2), n3=None), NOW)
     assert list(changes(None, before)) == [
         "node 1 is up at here",
         "node 2 is up at here",
         "node 1 leads, term 3",
     ]
     assert list(changes(before, before)) == []
-    held = picture(
+    held = cluster_view(
         told(
             n1=None,
             n2=status(2, 2, 4, reaches=[3], locks=[lock("a/1", 5, ("b/2",))]),
@@ -134,7 +144,7 @@ def test_changes_in_words() -> None:
         "node 2 leads, term 4",
         "printer: held by a/1 at node 2, token 5; waiting: b/2 at node 2",
     ]
-    free = picture(
+    free = cluster_view(
         told(n1=None, n2=status(2, 2, 4, reaches=[3], suspects={"d": [1]}), n3=status(3, 2, 4)), NOW
     )
     assert list(changes(held, free)) == ["node 2 suspects 1", "printer: free"]
@@ -143,7 +153,7 @@ def test_changes_in_words() -> None:
 def test_names_are_plain_text_in_the_tables_of_up() -> None:
     """A lock named `[/x]` was markup that nothing opened, and ended `habemus up` with its cluster."""
     hostile = lock("[bold]me", 1, ("[/y]",), name="[/x]")
-    seen = picture(told(n1=status(1, locks=[hostile])), NOW)
+    seen = cluster_view(told(n1=status(1, locks=[hostile])), NOW)
     written = io.StringIO()
     Console(file=written, width=120).print(_tables(seen, Path("[/folder]")))
     for name in ("[/x]", "[bold]me", "[/y]", "[/folder]"):

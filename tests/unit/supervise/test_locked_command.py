@@ -53,7 +53,7 @@ def test_a_grant_that_is_lost_already_starts_no_command(
 ) -> None:
     """Who stood still while it waited hears both at once."""
     line = Line(["granted", 1, 7, None, 0, "x"], *more)
-    grant = _asked(line, LockRequest("x", ["true"]), None, repr)
+    grant = _asked(line, LockRequest("x", ["true"]), None)
     line.close()
     assert (grant is not None) is is_worth_something
 

@@ -115,9 +115,9 @@ def wish_of(
 
 
 def held(request: LockRequest) -> int:
-    from habemus.supervise.node_connections import NodeFinder, quoted
+    from habemus.supervise.node_connections import NodeFinder
 
-    return hold(request, NodeFinder(request.cluster, request.papers), quoted)
+    return hold(request, NodeFinder(request.cluster, request.papers))
 
 
 @click.command(epilog="Example: habemus lock nightly-report --timeout 60 -- ./report.sh --all")

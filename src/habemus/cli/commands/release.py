@@ -109,7 +109,7 @@ def _forced(
     answers = {}
     for node in nodes:
         try:
-            answers[node] = survey.onlookers[node].ask("force", service, name)
+            answers[node] = survey.clients[node].ask("force", service, name)
         except HabemusError as reason:
             click.echo(f"habemus: node {node}: {reason}", err=True)
     return answers
