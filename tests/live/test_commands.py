@@ -679,7 +679,7 @@ def test_up_runs_a_command_and_leaves_with_its_code(tmp_path: Path) -> None:
 def test_a_second_cluster_in_the_same_folder_is_refused(cluster: Cluster) -> None:
     done = cluster.run("up")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "a cluster is up in" in done.stderr
+    assert "a cluster is already up in" in done.stderr
 
 
 def test_nodes_end_with_whoever_started_them(up: Callable[..., Cluster], tmp_path: Path) -> None:
