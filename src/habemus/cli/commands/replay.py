@@ -21,9 +21,12 @@ def replay(file: Path, as_json: bool) -> int:
     trace are fed to the pure processes, which must do what the live nodes did.
     """
     from habemus.traces import digest
-    from habemus.traces.file import read
+    from habemus.traces.file import MalformedTrace, read
 
-    trace = read(file)
+    try:
+        trace = read(file)
+    except MalformedTrace as reason:
+        raise click.ClickException(f"{file} is not a trace: {reason}") from None
     if is_counterexample(trace.run):
         return _replay_counterexample(file, trace, as_json)
     if is_live(trace.run):
