@@ -169,7 +169,7 @@ SCENARIOS = (
     Scenario(
         "bully-flapping",
         "The strongest comes and goes, and takes over each time",
-        "5 leads, crashes, and 4 is elected.  5 comes back and takes over although 4 leads well,"
+        "5 leads, crashes, and 4 is elected.  5 recovers and takes over although 4 leads well,"
         " and crashes again: each of its returns costs an election.",
         _FLAPPING,
         violates=("E4",),
@@ -201,9 +201,9 @@ SCENARIOS = (
     Scenario(
         "omega-unstable",
         "A process that keeps restarting loses to one that stays up",
-        "1 leads first, having the smallest id.  It crashes and comes back three times; each time"
+        "1 leads first, having the smallest id.  It crashes and recovers three times; each time"
         " it counts one incarnation more, so 2, which has had one life only, leads from its first"
-        " crash on.  (Just after each return 1 has heard of nobody yet and names itself.)",
+        " crash on.  (Just after each return 1 has heard of no other yet and names itself.)",
         Setup(
             "omega-recovery",
             4,
@@ -247,7 +247,7 @@ SCENARIOS = (
     Scenario(
         "terms-rejoin-no-prevote",
         "Without the pre-vote, a process that comes back deposes a healthy leader",
-        "5 is cut off and stands in one term after the other, alone.  When it comes back its term"
+        "5 is cut off and stands in one term after the other, alone.  When it is back its term"
         " is the newest of all: 1, which had led well, must step down, and there is a new"
         " election.",
         Setup(

@@ -118,7 +118,7 @@ SCENARIOS = (
         "quorum-durable-queue",
         "A coordinator comes back with its queue",
         "1 is inside, 2 and 3 wait in the queue of the only coordinator, and it crashes.  1 leaves,"
-        " and its release is lost.  The coordinator comes back with its grant and its queue and"
+        " and its release is lost.  The coordinator recovers with its grant and its queue and"
         " asks everybody what it wants; 1 releases again, and 2 and 3 enter in the order of the"
         " queue.",
         Setup(
@@ -132,7 +132,7 @@ SCENARIOS = (
     Scenario(
         "quorum-durable-torn",
         "A coordinator crashes between storing its grant and sending it",
-        "c1 stores that it grants 1 and is dead before the grant is out.  When it comes back, it"
+        "c1 stores that it grants 1 and is dead before the grant is out.  When it recovers, it"
         " cannot know whether the grant was sent, so it sends it again.  1 enters, then 2.",
         Setup(
             "quorum-durable",
@@ -155,8 +155,8 @@ SCENARIOS = (
     Scenario(
         "quorum-durable-split",
         "Stable memory does not help against split grants",
-        "As in quorum-split: nobody crashes, and each participant waits for grants that the others"
-        " hold.",
+        "As in quorum-split: no process crashes, and each participant waits for grants that the"
+        " others hold.",
         replace(SPLIT, algorithm="quorum-durable"),
         violates=("ME2-deadlock",),
         shows="none",

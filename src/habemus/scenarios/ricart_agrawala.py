@@ -63,7 +63,7 @@ SCENARIOS = (
     Scenario(
         "ra-majority-split",
         "Split votes, and how they are gathered",
-        "All four ask at the same moment and vote for themselves, so nobody has three of four"
+        "All four ask at the same moment and vote for themselves, so none has three of four"
         " votes.  2, 3 and 4 hear of the earlier request of 1 and ask themselves for their votes"
         " back.  Then all vote for 1, and so on in order of (stamp, id).",
         Setup("ra-majority", 4, asks=("1@1ms+3ms", "2@1ms+3ms", "3@1ms+3ms", "4@1ms+3ms")),
@@ -72,7 +72,7 @@ SCENARIOS = (
     Scenario(
         "ra-majority-crash",
         "Two of five are dead, and three are a majority",
-        "4 and 5 have crashed.  With all replies wanted, nobody would ever enter again; three votes"
+        "4 and 5 have crashed.  With all replies wanted, none would ever enter again; three votes"
         " of five can still be had.",
         Setup(
             "ra-majority",

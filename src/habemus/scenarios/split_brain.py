@@ -68,7 +68,7 @@ def _pace(one: int, other: int, moment: str, delay: str) -> tuple[tuple[str, str
     return ("slow", f"{one}>{other}@{moment}={delay}"), ("slow", f"{other}>{one}@{moment}={delay}")
 
 
-# 3 hears of nothing until 2 has forgotten its vote for 1, which stands still inside.
+# 3 hears of nothing until 2 has forgotten its vote for 1, which is paused inside.
 FORGETFUL = Setup(
     "elected-coordinator",
     3,
@@ -177,8 +177,8 @@ SCENARIOS = (
     Scenario(
         "borrower-crash-unleased",
         "The node of the one inside goes down, and without a lease everybody waits",
-        "2 crashes inside.  Nobody can tell whether it is dead or only slow, so the coordinator"
-        " asks it again and again, and lets nobody else in until it has answered: 3 waits, if need"
+        "2 crashes inside.  No process can tell whether it is dead or only slow, so the coordinator"
+        " asks it again and again, and lets no other in until it has answered: 3 waits, if need"
         " be for ever.",
         HOLDER_CRASH,
         violates=("ME2-deadlock",),
@@ -187,7 +187,7 @@ SCENARIOS = (
     Scenario(
         "borrower-crash-back",
         "The node of the one inside goes down and comes back",
-        "As in borrower-crash-unleased, but 2 comes back.  Its application died with it, so when"
+        "As in borrower-crash-unleased, but 2 recovers.  Its application died with it, so when"
         " the coordinator asks again 2 answers that it is no longer inside, and 3 enters.",
         replace(HOLDER_CRASH, faults=(*HOLDER_CRASH.faults, ("recover", "2@140ms"))),
     ),
@@ -204,7 +204,7 @@ SCENARIOS = (
         "elected-coordinator-amnesia",
         "A process that has forgotten its vote elects a second coordinator of the same term",
         "1 leads by the vote of 2, and is inside by a grant that 2 has recorded; 3 has heard of"
-        " nothing.  2 crashes and comes back without its memory.  2 and 3 are a majority that knows"
+        " nothing.  2 crashes and recovers without its memory.  2 and 3 are a majority that knows"
         " of no term and of no grant, and elect a coordinator of term 1 once more.  3 enters with"
         " the token (1, 1) that 1 has, and the resource takes what either writes.",
         FORGETFUL,

@@ -18,18 +18,18 @@ SCENARIOS = (
     Scenario(
         "swim-crash",
         "A crash: nobody's ping is answered, the doubt is not denied, and the news spread",
-        "4 crashes at 50 ms.  Whoever pings it first asks the others in vain and doubts it; the"
-        " doubt travels on pings and answers.  Nobody denies it, so when the grace is over 4 counts"
-        " as failed for all.",
+        "4 crashes at 50 ms.  The first process that pings it asks the others in vain and doubts"
+        " it; the doubt travels on pings and answers.  No process denies it, so when the grace is"
+        " over 4 counts as failed for all.",
         Setup("swim", 4, faults=(("crash", "4@50ms"),), until="500ms"),
         source=SOURCE,
     ),
     Scenario(
         "swim-denied",
         "A slow process is doubted, hears of it, and denies it in time",
-        "2 stands still from 45 ms to 125 ms, and whoever pings it meanwhile doubts it.  When it"
-        " goes on it finds the doubt in the pings that waited for it and begins a new incarnation,"
-        " whose news undo the doubt everywhere: no mistake was made.",
+        "2 is paused from 45 ms to 125 ms, and a process that pings it meanwhile doubts it.  When"
+        " it goes on it finds the doubt in the pings that waited for it and begins a new"
+        " incarnation, whose news undo the doubt everywhere: no mistake was made.",
         Setup("swim", 3, options=("grace=3",), faults=(("pause", "2@45ms+80ms"),), until="400ms"),
         source=SOURCE,
     ),

@@ -3,7 +3,7 @@
 from habemus.runs.setup import Setup
 from habemus.scenarios.scenario import Scenario
 
-# A message and its acknowledgement take 2 ms, so who has not answered after 3 ms is down.
+# A message and its acknowledgement take 2 ms, so a process without an answer after 3 ms is down.
 REPAIR = ("patience=3ms", "silence=15ms")
 
 SCENARIOS = (
@@ -33,10 +33,10 @@ SCENARIOS = (
         "naimi-trehel-paths",
         "Naimi-Trehel: everybody on the path of a request points at whoever sent it",
         "Everybody points at 1, which has the token and gives it to 2.  While 2 is inside, 3, 4 and"
-        " 5 ask 1, and 1 forwards each request to whoever asked before: 3 queues behind 2, 4 behind"
-        " 3, 5 behind 4.  Then the token goes from one to the next, one message each.  At the end 3"
-        " asks again.  It points at 4, which sent the last request that it saw, and 4 points at 5:"
-        " two steps and the token.",
+        " 5 ask 1, and 1 forwards each request to the one that asked before: 3 queues behind 2, 4"
+        " behind 3, 5 behind 4.  Then the token goes from one to the next, one message each.  At"
+        " the end 3 asks again.  It points at 4, which sent the last request that it saw, and 4"
+        " points at 5: two steps and the token.",
         Setup(
             "naimi-trehel",
             5,
@@ -73,8 +73,8 @@ SCENARIOS = (
         "The holder crashes inside, and the lock lives on",
         "3 enters and leaves, then 2 enters and crashes inside, and the token with it.  15 ms after"
         " it last saw the token, 3 sends an inquiry round the ring.  4 and 1 pass it on; 2 does not"
-        " answer and is skipped.  The inquiry comes back to 3, so nobody has the token, and 3 makes"
-        " one with a new epoch: 4 enters and then 1.",
+        " answer and is skipped.  The inquiry comes back to 3, so no process has the token, and 3"
+        " makes one with a new epoch: 4 enters and then 1.",
         Setup(
             "token-ring-repair",
             4,

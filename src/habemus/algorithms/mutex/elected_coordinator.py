@@ -173,7 +173,7 @@ class ElectedCoordinator(Participant):
         if self.is_for_coordinator(waited.term) and not self.settled:
             self.settled = self.lapsed = True
 
-    # Who wants the lock, and who has had it.
+    # The processes that want the lock, and those that have had it.
 
     @upon(Request)
     def hear_request(self, sender: ProcessId, request: Request) -> None:

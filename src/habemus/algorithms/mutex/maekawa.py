@@ -53,7 +53,7 @@ class Maekawa(Mutex):
     name = "maekawa"
 
     sets: Const[Sets] = (
-        # grid, plane, majority, or [[1,2],[2,3],[3,1]]; unless told, plane where there is one, else
+        # grid, plane, majority, or [[1,2],[2,3],[3,1]]; by default, plane where there is one, else
         # grid
         PLANE_OR_GRID
     )
@@ -64,7 +64,7 @@ class Maekawa(Mutex):
     voted_for: ProcessId | None = None  # for whom this process has voted
     queue: list[ProcessId] = []  # who else wants its vote, in order of arrival
 
-    # Whoever wants to enter.
+    # A process that wants to enter.
 
     def acquire(self) -> None:
         self.state = WANTED

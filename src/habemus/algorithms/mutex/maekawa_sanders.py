@@ -74,7 +74,7 @@ class Yielding(Mutex):
 
     clock: int = 0
 
-    # Of whoever wants to enter.
+    # State of a process that wants to enter.
     state: Standing = RELEASED
     stamp: int = 0  # of its latest request
     votes: set[ProcessId] = set()  # who has voted for it
@@ -87,10 +87,10 @@ class Yielding(Mutex):
     number: int = 0  # of that vote
     inquired: bool = False  # whether it has asked for that vote back
     queue: list[Claim] = []  # who else wants its vote, the earliest first
-    told: set[Claim] = set()  # who of the queue knows that somebody comes first
+    told: set[Claim] = set()  # requests of the queue whose sender knows that another comes first
     ended: dict[ProcessId, int] = {}  # up to which stamp the requests of a process have ended
 
-    # Whoever wants to enter.
+    # A process that wants to enter.
 
     def acquire(self) -> None:
         self.clock += 1
@@ -183,7 +183,7 @@ class Yielding(Mutex):
     def pass_vote_on(self, sender: ProcessId, returned: Yield) -> None:
         if self.voted_for is not None and returned.number == self.number:
             insort(self.queue, self.voted_for)
-            self.told.add(self.voted_for)  # Whoever yields counts itself as put off.
+            self.told.add(self.voted_for)  # A process that yields counts itself as put off.
             self.voted_for = None
 
     def can_vote(self) -> bool:
@@ -247,7 +247,7 @@ class MaekawaSanders(Yielding):
     name = "maekawa-sanders"
 
     sets: Const[Sets] = (
-        # grid, plane, majority, or [[1,2],[2,3],[3,1]]; unless told, plane where there is one, else
+        # grid, plane, majority, or [[1,2],[2,3],[3,1]]; by default, plane where there is one, else
         # grid
         PLANE_OR_GRID
     )

@@ -35,4 +35,4 @@ class RicartAgrawalaMajorityNaive(RicartAgrawala):
     def costs(self, size: int) -> Costs:
         return (
             super().costs(size)._replace(sync_delay=None)
-        )  # nobody waits for the one inside to leave
+        )  # no process waits for the one inside to leave

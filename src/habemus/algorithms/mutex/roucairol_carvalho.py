@@ -98,4 +98,4 @@ class RoucairolCarvalho(Mutex):
     def costs(self, size: int) -> Costs:
         return Costs(
             messages=2 * (size - 1), client_delay=2, sync_delay=1
-        )  # when all enter in turn, nobody keeps a permission
+        )  # when all enter in turn, none keeps a permission

@@ -94,8 +94,8 @@ class SuzukiKasami(Mutex):
         self.served = {}
         self.queue = []
 
-    # What the catalog needs to know.  It has no awaits(): who asks by broadcast does not know for
-    # whom it waits.
+    # What the catalog needs to know.  It has no awaits(): a process that asks by
+    # broadcast does not know for whom it waits.
 
     def costs(self, size: int) -> Costs:
         return Costs(sync_delay=1)

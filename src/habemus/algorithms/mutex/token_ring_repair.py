@@ -53,7 +53,7 @@ class Inquiry(Message):
     number: (
         int  # tells it from those that the starter began before it last had the token, or crashed
     )
-    newest: Epoch  # that anybody on the way has seen
+    newest: Epoch  # the newest that a process on the way has seen
 
 
 class Heard(Message):

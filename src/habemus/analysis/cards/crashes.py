@@ -43,9 +43,9 @@ TITLES = {
 
 GO_ON, SOME_WAIT, BLOCKED, TWO_INSIDE = "go on", "some wait", "blocked", "two inside"
 WORDS = {
-    GO_ON: "whoever is up and asks gets in",
+    GO_ON: "every process that is up and asks gets in",
     SOME_WAIT: "some get in, and some wait for ever",
-    BLOCKED: "nobody gets in any more",
+    BLOCKED: "no process gets in any more",
     TWO_INSIDE: "two are inside at once",
 }
 
@@ -65,9 +65,9 @@ class CrashCell:
 
     algorithm: str
     role: str
-    title: str  # who crashed
+    title: str  # the process that crashed
     process: str  # as it is called
-    others: str  # what those do who are up: one of the words
+    others: str  # what the processes that are up do: one of the words
     properties: dict[str, str]
     why: str
     command: str
@@ -158,7 +158,7 @@ def _cell(entry: Entry, role: str, struck: Struck, recover: bool) -> CrashCell:
         faults.append(("recover", f"{struck.process}@{BACK}"))
     report = _run(entry, struck.asks, tuple(faults))
     assert report.trace is not None
-    back = " and comes back" if recover else ""
+    back = " and recovers" if recover else ""
     trace = replace(report.trace, title=f"{entry.name}: {struck.title} crashes{back}")
     properties = {finding.name: finding.verdict.value for finding in report.findings}
     name = report.system.label(struck.process)
@@ -196,7 +196,7 @@ def _others(report: Report) -> str:
             waiting.discard(event.process)
             crashed = True
     if not crashed:
-        raise BadSetup(f"{report.setup.command()}: nobody crashed")
+        raise BadSetup(f"{report.setup.command()}: no process crashed")
     if not waiting:
         return GO_ON
     return SOME_WAIT if entered else BLOCKED
@@ -233,7 +233,7 @@ def page(names: Iterable[str] | None = None) -> str:
     ]
     for recover, title in (
         (False, "It crashes"),
-        (True, "It crashes, and comes back with its stable memory"),
+        (True, "It crashes and recovers with its stable memory"),
     ):
         table = {entry.name: {cell.role: cell for cell in cells(entry, recover)} for entry in shown}
         lines += [
@@ -276,8 +276,8 @@ _EXPLAINED = (
         " them, when 1 enters) or the owner of the"
     ),
     (
-        "token (when nobody needs it), the one that waits (3, having asked), or the one that does"
-        " not ask (2, when 1 enters)."
+        "token (when no process needs it), the one that waits (3, having asked), or the one that"
+        " does not ask (2, when 1 enters)."
     ),
     "A dash: there is no such role, all are alike. The cell says what the others do then:",
 )

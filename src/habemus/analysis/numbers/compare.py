@@ -75,7 +75,7 @@ class ComparisonRow:
     measured: Mapping[str, float | None]
     formula: Mapping[str, float | None]
     entries: int | None
-    violated: tuple[str, ...]  # claimed or not: whoever stood still has not done the work
+    violated: tuple[str, ...]  # claimed or not: a run without progress has not done the work
     broken_claims: tuple[str, ...]
 
     def plain(self, quantities: Sequence[Quantity]) -> dict[str, Any]:

@@ -250,7 +250,7 @@ def measured(cell: DetectorSetting) -> DetectorQuality:
             else:
                 detections.append(
                     max(0, since - moment)
-                )  # whoever suspected it wrongly, and still does, has lost no time
+                )  # a wrong suspicion that lasts costs no time
         mistakes += monitor.mistakes
         durations += sum(monitor.mistake_durations)
         ended += len(monitor.mistake_durations)

@@ -151,7 +151,7 @@ def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
         stays_down = down > 0 and rng.random() < 0.5
         down -= stays_down
         # One at most is struck at an event.  Of two, the second could come when the first is back,
-        # and so never come back itself.
+        # and so never recover itself.
         at_event = place == 0 and rng.random() < (0.6 if entry.problem is MUTEX else 0.4)
         within = _moments(setup, entry)
         returns = RETURNS if within <= LONG_MOMENTS_US else LATE_RETURNS

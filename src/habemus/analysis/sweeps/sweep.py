@@ -164,7 +164,7 @@ def _note(tally: Tally, seed: int, setup: Setup, report: Report) -> None:
         elif finding.verdict is Verdict.VIOLATED and finding not in claimed:
             tally.unclaimed[finding.name] += 1
     violated = [finding for finding in claimed if finding.verdict is Verdict.VIOLATED]
-    # A run that came to its end without showing a property, because nobody entered for example,
+    # A run that came to its end without showing a property, because no process entered for example,
     # leaves nothing to wait for.
     is_open = report.ending.cut_off and not violated
     open_ = [finding for finding in claimed if finding.verdict is Verdict.UNDECIDED and is_open]

@@ -66,9 +66,7 @@ def results(
 
 
 def _begin() -> None:
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # the one who hands out the work says when it is over
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that hands out the work ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
