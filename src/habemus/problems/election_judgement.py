@@ -24,7 +24,7 @@ E1 = Property(
 E2 = Property("E2", Kind.EVENTUALLY, "every process that stays up ends up with a leader")
 E3 = Property("E3", Kind.EVENTUALLY, "all that are up name the same leader, and it is up")
 E4 = Property("E4", Kind.ALWAYS, "no new leader while the leader is up")
-ELECTED = Property("elected", Kind.SOMETIMES, "somebody is elected")
+ELECTED = Property("elected", Kind.SOMETIMES, "a process is elected")
 
 PROPERTIES = (E1, E2, E3, E4)
 

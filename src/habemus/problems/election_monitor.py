@@ -245,7 +245,7 @@ class ElectionMonitor:
         if "E1" in self._violated:
             return self._violated["E1"]
         if not self.elections:
-            return Finding("E1", Verdict.UNDECIDED, "nobody was elected, so nothing was shown")
+            return Finding("E1", Verdict.UNDECIDED, "no process was elected, so nothing was shown")
         if self.scope == "eventually":
             leading = sorted(self._judgement.claims)
             is_one = not self._judgement.claims_conflict()
@@ -287,7 +287,7 @@ class ElectionMonitor:
         parties = self._judgement.parties()
         if not parties:
             return Finding(
-                "E3", Verdict.UNDECIDED, "nobody has named a leader, so nothing was shown"
+                "E3", Verdict.UNDECIDED, "no process has named a leader, so nothing was shown"
             )
         leader = next(iter(parties))
         if not self._judgement.disagrees():
@@ -311,9 +311,9 @@ class ElectionMonitor:
         changes = f"{self.changes} changes of leader"
         if self.scope != "eventually":
             return Finding(
-                "E4", Verdict.HOLDS, f"nobody left a leader that was in office; {changes}"
+                "E4", Verdict.HOLDS, f"no process left a leader that was in office; {changes}"
             )
-        moment, left = self._last_left or (0, "nobody left a leader that was in office")
+        moment, left = self._last_left or (0, "no process left a leader that was in office")
         return Finality(ending, self.planned_end, moment, self._last_fault).finding(
             "E4", True, f"{left}; {changes}"
         )

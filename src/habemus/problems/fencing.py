@@ -145,7 +145,7 @@ class FenceMonitor:
         if self._violation is not None:
             return self._violation
         if not self.accepted:
-            return Finding("FENCE", Verdict.UNDECIDED, "nobody wrote, so nothing was shown")
+            return Finding("FENCE", Verdict.UNDECIDED, "no process wrote, so nothing was shown")
         why = f"{self.accepted} writes accepted, none older than one before it"
         if self.refused:
             why += f"; {self.refused} refused, the last {self._refusal}"

@@ -227,7 +227,7 @@ class MutexMonitor:
 
     def _judge_me1(self) -> Finding:
         if not self._total:
-            return Finding("ME1", Verdict.UNDECIDED, "nobody entered, so nothing was shown")
+            return Finding("ME1", Verdict.UNDECIDED, "no process entered, so nothing was shown")
         return self._violated.get("ME1") or Finding(
             "ME1", Verdict.HOLDS, f"{self._total} entries, never two at once"
         )
@@ -238,7 +238,7 @@ class MutexMonitor:
         deadlock, starvation = ME2_DEADLOCK.name, ME2_STARVATION.name
         stuck = self._judgement.deadlocked()
         if not self.requests:
-            why = "nobody asked, so nothing was shown"
+            why = "no process requested entry, so nothing was shown"
             return Finding(deadlock, Verdict.UNDECIDED, why), Finding(
                 starvation, Verdict.UNDECIDED, why
             )
@@ -246,7 +246,7 @@ class MutexMonitor:
             why = (
                 f"all {self.requests} requests were served"
                 if self.requests == self._total
-                else "nobody who is up is left waiting"
+                else "no process that is up is left waiting"
             )
             return Finding(deadlock, Verdict.HOLDS, why), Finding(starvation, Verdict.HOLDS, why)
         if ending == "quiescent":
@@ -259,19 +259,21 @@ class MutexMonitor:
                     max(self._requested[process].since for process in stuck),
                     tuple(stuck),
                 ),
-                Finding(starvation, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock"),
+                Finding(
+                    starvation, Verdict.UNDECIDED, "no process enters any more, see ME2-deadlock"
+                ),
             )
         passed = {process: self._passed(process) for process in stuck}
         starved = [process for process in stuck if passed[process] > self.patience]
         still = f"the run was cut off while {', '.join(map(self.label, stuck))} waited"
         if not self.inside and not starved:
-            why = f"nobody is inside; waiting: {self.explain_waiting(awaits)}"
+            why = f"no process is inside; waiting: {self.explain_waiting(awaits)}"
             final = Finality(ending, self.planned_end, self._last_change, self._last_fault).finding(
                 deadlock, False, why, tuple(stuck)
             )
             if final.verdict is Verdict.VIOLATED:
                 return final, Finding(
-                    starvation, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock"
+                    starvation, Verdict.UNDECIDED, "no process enters any more, see ME2-deadlock"
                 )
         if starved:
             worst = max(starved, key=lambda process: passed[process])

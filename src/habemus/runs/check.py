@@ -457,7 +457,7 @@ def _judge(
     if wrong is not None:
         return _violated_at(wrong, search, report)
     if name == ME2_STARVATION.name and ME2_DEADLOCK.name in report.traces:
-        return Finding(name, Verdict.UNDECIDED, "nobody gets in at all, see ME2-deadlock")
+        return Finding(name, Verdict.UNDECIDED, "no process enters any more, see ME2-deadlock")
     if lasso is not None:
         return _violated_for_ever(lasso, search, report)
     shown = search.shown.get(name, 0)

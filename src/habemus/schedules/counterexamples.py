@@ -17,7 +17,7 @@ from habemus.traces import Trace, digest
 
 
 @dataclass(frozen=True)
-class Again:
+class RepeatedCounterexample:
     """The result of repeating a counterexample."""
 
     name: str  # of the property
@@ -33,7 +33,7 @@ class Again:
         return not self.different and self.name in self.played.violated and self.agrees
 
 
-def again(trace: Trace) -> Again:
+def again(trace: Trace) -> RepeatedCounterexample:
     """Play the schedule of a saved counterexample; raise `BadSetup` if its description is
     incomplete.
     """
@@ -71,7 +71,7 @@ def again(trace: Trace) -> Again:
             simulated, agrees = "other events", False
     except CannotPerform as reason:
         simulated = f"not performed, {reason}"
-    return Again(
+    return RepeatedCounterexample(
         name,
         result,
         digest(trace.events),
@@ -113,4 +113,4 @@ def _difference(trace: Trace, result: Played) -> str:
     return ""
 
 
-__all__ = ["Again", "again"]
+__all__ = ["RepeatedCounterexample", "again"]

@@ -72,19 +72,19 @@ def played(
 ) -> Played:
     """Play the steps.  With `loop`, the steps after so many are one round of an endless loop."""
     entry = entry or find(check.algorithm)
-    stage = _Stage(check, entry)
+    stage = _SchedulePlayer(check, entry)
     starts, following = (
         [step for step in steps if (step.kind == "start") is is_start] for is_start in (True, False)
     )
     diverged = ""
     made = 0
-    round_: _Round | None = None
+    round_: _LoopRound | None = None
     with attribute_to_algorithm():
         try:
             stage.start(starts)
             for step in following:
                 if made == loop:
-                    round_ = _Round(stage)
+                    round_ = _LoopRound(stage)
                 stage.make(step)
                 made += 1
                 if round_ is not None:
@@ -105,7 +105,7 @@ def played(
 
 
 @dataclass
-class _Stage:
+class _SchedulePlayer:
     """All processes, the messages in transit, and the observer."""
 
     check: Check
@@ -451,10 +451,10 @@ def _may(possible: Any) -> str:
     return f"can only {names} now" if names else "asks for nothing now"
 
 
-class _Round:
+class _LoopRound:
     """One round of a loop: its first state, and the obligations that stayed unfulfilled."""
 
-    def __init__(self, stage: _Stage) -> None:
+    def __init__(self, stage: _SchedulePlayer) -> None:
         self.stage = stage
         self.first = stage.state()
         self.unfulfilled = set(stage.observer.unfulfilled(stage.knowledge))
