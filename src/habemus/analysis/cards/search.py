@@ -277,7 +277,9 @@ def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: lis
             and cell.verdict is Verdict.HOLDS
         ):
             cell = Cell(
-                Verdict.UNDECIDED, deadlock.search, why=f"no process enters any more, see {DEADLOCK}"
+                Verdict.UNDECIDED,
+                deadlock.search,
+                why=f"no process enters any more, see {DEADLOCK}",
             )
         scenario = next((each.scenario for each in shown if _shows(each, entry, place)), "")
         if scenario:
