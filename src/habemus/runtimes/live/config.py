@@ -227,9 +227,9 @@ class _Reader:
                 self._text_or((name,), found[name], kinds.get(name, str))
         chosen: dict[str, Any] = {name: found.get(name) for name in OVERRIDES}
         for name in OVERRIDES:
-            said = environment.get(f"HABEMUS_{name.upper()}")
-            if said:
-                chosen[name] = self._flag(name, said) if name == "insecure" else said
+            value = environment.get(f"HABEMUS_{name.upper()}")
+            if value:
+                chosen[name] = self._flag(name, value) if name == "insecure" else value
             if flags.get(name) is not None:
                 chosen[name] = flags[name]
         cluster = found.get("cluster", CLUSTER)
@@ -397,10 +397,10 @@ class _Reader:
         if "\0" in str(self._typed(at, found, kind)):
             self._refuse(at, f"{'.'.join(at)} contains a zero byte; remove it")
 
-    def _flag(self, name: str, said: str) -> bool:
-        if said.lower() not in ("1", "true", "yes", "0", "false", "no"):
-            raise BadConfig(f"HABEMUS_{name.upper()}={said}: write true or false")
-        return said.lower() in ("1", "true", "yes")
+    def _flag(self, name: str, value: str) -> bool:
+        if value.lower() not in ("1", "true", "yes", "0", "false", "no"):
+            raise BadConfig(f"HABEMUS_{name.upper()}={value}: write true or false")
+        return value.lower() in ("1", "true", "yes")
 
     def _refuse(self, at: tuple[str, ...], reason: str) -> NoReturn:
         line = _line_of(self._text, at)

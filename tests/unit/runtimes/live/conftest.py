@@ -121,7 +121,7 @@ def found(base: Path, size: int) -> None:
 
 
 class Known:
-    """The memory of a node of a founded cluster, as another one knows it; accepts everybody itself."""
+    """The memory of a node of a founded cluster, as another one knows it; accepts every peer."""
 
     def __init__(self, identity: bytes) -> None:
         self.identity = identity

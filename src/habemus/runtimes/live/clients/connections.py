@@ -251,7 +251,7 @@ class ClientConnection(asyncio.Protocol):
             try:
                 self._read(self._lines[0])
             except BaseException:
-                self.abort()  # a connection that nobody reads any more must not stay
+                self.abort()  # its lines are not read any more
                 raise
             self._lines.popleft()
             yield

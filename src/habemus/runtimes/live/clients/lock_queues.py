@@ -367,20 +367,20 @@ class LockQueues:
 
     def force(self, service: str, name: str) -> dict[str, Any]:
         """Take a lock from the client of this node that holds it; otherwise make the algorithm
-        rerequest it from its holder.
+        reclaim it from its holder.
         """
         if service not in self._locks:
-            return {"taken": None, "rerequests": False}
+            return {"taken": None, "reclaims": False}
         lock = self._local_locks.get((service, name))
         if lock is not None and lock.holder is not None:
             holder = lock.holder
             self._lose(holder, "released by an operator (habemus release --force)")
             self._leave(lock)
-            return {"taken": holder.session.label, "rerequests": True}
-        rerequests = "rerequest" in self._kinds[service].__behaviour__.requests
-        if rerequests:
-            self._node.make_request(service, name, "rerequest")
-        return {"taken": None, "rerequests": rerequests}
+            return {"taken": holder.session.label, "reclaims": True}
+        reclaims = "reclaim" in self._kinds[service].__behaviour__.requests
+        if reclaims:
+            self._node.make_request(service, name, "reclaim")
+        return {"taken": None, "reclaims": reclaims}
 
     def note_write(self, service: str, name: str, token: int) -> None:
         """Record that a client has written to the resource, as an event of the local process."""
@@ -507,20 +507,23 @@ class LockQueues:
         self._make_request(lock, "release")
         self._request_if_needed(lock)
 
-    def _on_indication(self, lock: LocalLock, process: ProcessId, said: Indication) -> None:
+    def _on_indication(self, lock: LocalLock, process: ProcessId, indication: Indication) -> None:
         if process != self._me:
             return
-        if isinstance(said, LockLost):
+        if isinstance(indication, LockLost):
             holder = lock.holder
-            if holder is not None and holder.token == number_of(said.token):
+            if holder is not None and holder.token == number_of(indication.token):
                 self._lose(
                     holder, "lease expired: the node could not renew it with the coordinator"
                 )
                 self.changed(lock.service, lock.name)
                 self._request_if_needed(lock)
-        elif isinstance(said, Granted) and lock.is_requested and not lock.withdrawing:
+        elif isinstance(indication, Granted) and lock.is_requested and not lock.withdrawing:
             lock.is_requested = False
-            self._grant(lock, number_of(said.token) if isinstance(said, GrantedWithToken) else None)
+            self._grant(
+                lock,
+                number_of(indication.token) if isinstance(indication, GrantedWithToken) else None,
+            )
 
     def _grant(self, lock: LocalLock, token: int | None) -> None:
         """Give the grant of the participant to the first request in the queue."""

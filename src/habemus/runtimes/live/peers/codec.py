@@ -59,7 +59,7 @@ TERMS_BEGIN = 1_704_067_200
 """The beginning of 2024, in seconds since 1970."""
 TERMS_PER_SECOND = 2
 TERMS_AT_LEAST = 1_000_000
-"""Terms that are allowed whatever the wall clock says."""
+"""Terms that are allowed independently of the wall clock."""
 LARGEST_COUNT = (1 << 32) - 1
 
 _HEADER = struct.Struct(">I")

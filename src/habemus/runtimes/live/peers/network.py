@@ -101,7 +101,7 @@ class PeerNetwork:
             )
         host, port = (
             cast(Any, server).sockets[0].getsockname()[:2]
-        )  # a tuple of sockets says asyncio's, and uvloop's has a list
+        )  # asyncio has a tuple of sockets, uvloop a list
         return Address(host, port)
 
     async def serve(self) -> None:

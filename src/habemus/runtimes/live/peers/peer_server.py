@@ -80,7 +80,7 @@ class PeerConnection(asyncio.Protocol):
             try:
                 self._read(self._bodies[0])
             except BaseException:
-                self.abort()  # a connection that nobody reads any more must not stay
+                self.abort()  # its frames are not read any more
                 raise
             self._bodies.popleft()
             yield

@@ -120,7 +120,7 @@ def test_peers_forget_what_nobody_watches_any_more(
 def test_who_has_not_shown_who_it_is_goes_first(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Silent connections, many more than there is room for, keep neither the peer nor a client out."""
+    """Silent connections, many more than the limit, keep neither a peer nor a client out."""
     monkeypatch.setattr("habemus.runtimes.live.peers.unauthenticated.MOST_UNAUTHENTICATED", 3)
 
     async def main() -> None:

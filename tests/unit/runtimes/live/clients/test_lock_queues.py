@@ -1,6 +1,4 @@
-"""The lock_queues, with a node that does only what the test says: orders of events that real ones have
-once in a million.
-"""
+"""Lock queues with a scripted node: orders of events that real ones have rarely."""
 
 from __future__ import annotations
 

@@ -628,7 +628,7 @@ def test_a_peer_that_restarts_is_connected_to_again(cluster: Any) -> None:
 
 
 class Late:
-    """The transport of a connection that was let in before the node closed, and is made after it."""
+    """The transport of a connection that was accepted before the node closed, and made after."""
 
     def __init__(self) -> None:
         self.is_aborted = False

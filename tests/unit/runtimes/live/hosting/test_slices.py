@@ -1,4 +1,4 @@
-"""TimeSlicer of work: one owner after the other, each in its own order, on a clock that the test moves."""
+"""Time slices: one owner after the other, each in its own order, on a clock that the test moves."""
 
 from __future__ import annotations
 
