@@ -817,7 +817,7 @@ def test_names_that_nothing_can_have(cluster: Cluster, nodes: Nodes) -> None:
 
 def test_mistakes_are_told(cluster: Cluster, nodes: Nodes) -> None:
     with pytest.raises(
-        RefusedByNode, match="there is no service printers with locks; there are locks"
+        RefusedByNode, match="no service 'printers' with locks; this cluster has locks"
     ):
         cluster.lock("x", service="printers").acquire()
     with pytest.raises(RefusedByNode, match="printable"):
@@ -869,7 +869,7 @@ def test_nodes_lead_in_a_service_of_elections_and_paths_may_be_long(
         )
         assert seen.holder == f"node {seen.node}"
         assert (seen.token or 0) >= 1
-        with pytest.raises(RefusedByNode, match="with locks; there are none"):
+        with pytest.raises(RefusedByNode, match="with locks; this cluster has none"):
             cluster.lock("x", service="elections").acquire()
 
 
