@@ -178,7 +178,7 @@ def test_a_scenario_has_the_faults_of_its_model(name: str) -> None:
 
 
 def test_a_scenario_violates_what_a_search_within_its_bound_does_not() -> None:
-    """Who starves does so in a run that has no end, and a bound on the entries has none of these."""
+    """A process starves in a run without end, and a bound on the entries excludes such runs."""
     card = cards()["ra-priority"]
     cell = card.cells["", "none", "ME2-starvation"]
     assert (cell.verdict, cell.steps, cell.scenario) == (

@@ -1,4 +1,4 @@
-"""Comparisons: the load, the measurements beside their formulas, the crossings, and the pictures."""
+"""Comparisons: the load, measurements beside their formulas, the crossings, and the pictures."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -25,7 +25,7 @@ FIVE = SizeRange(5, 5)
 
 
 def test_load_sets_the_think_time() -> None:
-    """Mean think time = hold * N / load: at load 1 as much is asked for as one section can serve."""
+    """Mean think time = hold * N / load: at load 1 the demand is what one section can serve."""
     assert think(1_000, 5, Decimal(1)) == "0..10000"
     assert think(1_000, 5, Decimal("0.1")) == "0..100000"
     assert think(2_000, 10, Decimal(10)) == "0..4000"

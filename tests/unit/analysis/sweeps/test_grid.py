@@ -1,4 +1,4 @@
-"""A grid from its file: every combination once, in one order, and one clear line for what is wrong."""
+"""A grid from its file: every combination once, in one order, and one clear line for errors."""
 
 import tomllib
 from pathlib import Path
