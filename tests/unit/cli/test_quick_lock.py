@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from habemus.cli import quick_lock as quick
 from habemus.cli.commands.lead import lead
-from habemus.cli.commands.lock import lock, wish_of
+from habemus.cli.commands.lock import lock, lock_request
 from habemus.client.protocol import decode
 from habemus.supervise.locked_command import LockRequest
 
@@ -49,7 +49,7 @@ def by_click(arguments: list[str]) -> LockRequest | None:
     command = {"lock": lock, "lead": lead}[arguments[0]]
     try:
         context = command.make_context(arguments[0], arguments[1:])
-        return wish_of(leads=arguments[0] == "lead", **context.params)
+        return lock_request(leads=arguments[0] == "lead", **context.params)
     except (click.ClickException, click.exceptions.Exit):
         return None
 

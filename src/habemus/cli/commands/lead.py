@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from habemus.cli.commands.lock import held, holding_options, wish_of
+from habemus.cli.commands.lock import held, holding_options, lock_request
 
 
 @click.command(epilog="Example: habemus lead scheduler -- ./scheduler")
@@ -19,4 +19,4 @@ def lead(**given: Any) -> int:
     processes that it started are terminated before another client can lead.  Exit codes are those
     of `habemus lock`.
     """
-    return held(wish_of(leads=True, **given))
+    return held(lock_request(leads=True, **given))

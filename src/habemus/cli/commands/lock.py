@@ -92,7 +92,7 @@ holding_options = options(
 """Options that `lock` and `lead` share."""
 
 
-def wish_of(
+def lock_request(
     name: str,
     command: tuple[str, ...],
     timeout: float | None,
@@ -135,4 +135,4 @@ def lock(**given: Any) -> int:
       124  timed out                    127  COMMAND not found
       125  no node can be reached       128+n  COMMAND was killed by signal n
     """
-    return held(wish_of(leads=False, **given))
+    return held(lock_request(leads=False, **given))
