@@ -16,7 +16,7 @@ demo: $(VENV)/.demo-ready
 		-o build/demo/printer.svg -o build/demo/printer.png -o build/demo/printer.json
 	$(BIN)/habemus replay build/demo/printer.json
 	@echo
-	@echo "Two believed that they held the lock, as the card of a lock with leases says; the printer refused the one that came late."
+	@echo "Two clients believed that they held the lock, as the card of a lock with leases says; the printer refused the stale one."
 	@echo "Open build/demo/printer.svg in a browser to see every message of the five processes."
 
 print-demo: $(VENV)/.print-ready
@@ -26,7 +26,7 @@ print-demo: $(VENV)/.print-ready
 	$(BIN)/habemus trace merge build/print-demo/records/*.jsonl -o build/print-demo/printing.svg -o build/print-demo/printing.json
 	$(BIN)/habemus replay build/print-demo/printing.json
 	@echo
-	@echo "Three clients agreed over gRPC who may print; the printer checks nothing, and saw one job at a time."
+	@echo "Three clients agreed over gRPC on who may print; the printer has no access control, and saw one job at a time."
 	@echo "Open build/print-demo/printing.svg in a browser to see every message."
 
 test: lint postgresql
