@@ -331,7 +331,7 @@ def test_a_node_without_memory_says_what_that_means(tmp_path: Path) -> None:
     assert node.stderr is not None
     assert "listens on" in node.stderr.readline()
     assert (
-        'memory = "none": this node forgets its votes and grants when it ends'
+        'memory = "none": this node loses its votes and grants when it stops'
         in node.stderr.readline()
     )
     node.terminate()
