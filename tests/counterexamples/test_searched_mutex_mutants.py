@@ -273,7 +273,7 @@ GALLERY = [
         302,
     ),
     Planted(
-        LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 17, 5_662
+        LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 17, 6_087
     ),
     Planted(
         LendsUnsettled,
@@ -281,7 +281,7 @@ GALLERY = [
         "ME1",
         within(2, network="fifo", timeouts=1, options=NO_PREVOTE),
         13,
-        7_325,
+        9_376,
     ),
     Planted(
         elected.TakesTheLockFromTheBorrower,
@@ -289,7 +289,7 @@ GALLERY = [
         "ME1",
         within(2, network="fifo", timeouts=1, options=NO_PREVOTE),
         21,
-        17_538,
+        19_370,
     ),
 ]
 
