@@ -251,7 +251,7 @@ def check_crashes(entry: Entry) -> None:
     """
     crashes = 0
     processes = list(system_of(Setup(entry.name, 3), entry).plans)
-    remembers = "stable memory" in entry.box.sections.get("Assumes", "")
+    remembers = entry.assumes.stable_memory
     for seed in range(SEEDS):
         victim = processes[seed % len(processes)]
         # long stays, so that a crash and a take-over meet a process inside
