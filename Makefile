@@ -30,7 +30,7 @@ print-demo: $(VENV)/.print-ready
 	@echo "Open build/print-demo/printing.svg in a browser to see every message."
 
 test: lint postgresql
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 # What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, five on two cores for the tests.
 test-compiled: build/test-compiled/.ready
