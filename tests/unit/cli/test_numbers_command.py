@@ -157,8 +157,14 @@ def test_runs_that_refute_the_theory_are_not_as_wanted(
         ("-n 3 -m 2 -p 1.5", "P = 1.5 is not a chance from 0 to 1"),
         ("-n 3 -m 2 -p x", "P = x is not a chance; write for example 1e-4 or 0.01%"),
         ("-n 3 -p 0.1 --target 2", "--target = 2 is not a chance from 0 to 1"),
-        ("-n 3 -p 0.1 --target 0", "--target 0: a violation is impossible only with P = 0"),
-        ("-n 3 -m 2 -p 0.1 --target 0.1", "--target and -m exclude each other"),
+        (
+            "-n 3 -p 0.1 --target 0",
+            "--target 0: a violation is impossible only with P = 0; give a target above 0",
+        ),
+        (
+            "-n 3 -m 2 -p 0.1 --target 0.1",
+            "--target and -m exclude each other: --target finds m",
+        ),
         (
             "-n 3 -m 2 -p 0.1 --plot x.pdf",
             "cannot tell what to write into 'x.pdf': the name must end in .png or .svg",
