@@ -1,8 +1,9 @@
-"""The build of a wheel: pure Python, or with the modules that `habemus.runtimes.compiled` names compiled by mypyc.
+"""The build of a wheel: pure Python, or with the modules of `habemus.runtimes.compiled` compiled.
 
     HABEMUS_COMPILE=1 pip install '.[live]'
 
-The compiled modules lie beside their sources, and are found before them; tracebacks name the files and lines of the sources.
+The compiled modules lie beside their sources, and are found before them; tracebacks name the files
+and lines of the sources.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Compilation(BuildHookInterface[BuilderConfig]):
             shutil.rmtree(self._folder)
 
     def _compiled(self) -> dict[Path, Path]:
-        """By their places in the wheel: one library with all the code, and for each module a small one that leads to it."""
+        """By their places in the wheel: one library with all the code, and for each module a small
+        one that leads to it.
+        """
         from mypyc.build import mypycify
         from setuptools import Distribution
         from setuptools.errors import CCompilerError

@@ -340,7 +340,8 @@ def measure(
 COLUMNS = (
     f"{'model':24}{'states':>10}{'Spin':>10} "
     f" {'equal':6}{'breadth':>8}{'symbolic':>9}{'numpy':>7}{'Spin':>7} "
-    f" {'= spin + gcc + pan':27}{'ratios: breadth, symbolic, numpy':>32}{'breadth/s':>11}{'Spin/s':>10}{'memory':>8}{'pan':>8}{'B/state':>9}{'pan':>6}"
+    f" {'= spin + gcc + pan':27}{'ratios: breadth, symbolic, numpy':>32}"
+    f"{'breadth/s':>11}{'Spin/s':>10}{'memory':>8}{'pan':>8}{'B/state':>9}{'pan':>6}"
     "  verdict"
 )
 
@@ -359,8 +360,11 @@ def row(result: Result) -> str:
     )
     return (
         f"{result.model.name:24}{levels.states:>10,}{spin.states:>10,} "
-        f" {'yes' if result.is_equal else 'NO':6}{levels.seconds:>8.2f}{sets.seconds:>9.2f}{_or_dash(numpy.seconds if numpy else None, '.2f'):>7}{spin.seconds:>7.2f}"
-        f"  {parts:27}{ratios:>32}{levels.rate:>11,.0f}{spin.rate:>10,.0f}{levels.peak / 1e6:>6.0f}MB{spin.peak / 1e6:>6.0f}MB{_or_dash(levels.bytes_per_state, '.0f'):>9}{_or_dash(spin.bytes_per_state, '.0f'):>6}"
+        f" {'yes' if result.is_equal else 'NO':6}{levels.seconds:>8.2f}{sets.seconds:>9.2f}"
+        f"{_or_dash(numpy.seconds if numpy else None, '.2f'):>7}{spin.seconds:>7.2f}"
+        f"  {parts:27}{ratios:>32}{levels.rate:>11,.0f}{spin.rate:>10,.0f}"
+        f"{levels.peak / 1e6:>6.0f}MB{spin.peak / 1e6:>6.0f}MB"
+        f"{_or_dash(levels.bytes_per_state, '.0f'):>9}{_or_dash(spin.bytes_per_state, '.0f'):>6}"
         f"  {levels.verdict}"
     )
 

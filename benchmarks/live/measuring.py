@@ -179,7 +179,9 @@ def _round(case: Case, workers: Sequence[Worker], seconds: float, stay: float) -
 
 
 def careless_overlaps(clients: int, seconds: float) -> int:
-    """How often clients are seen to overlap that give back their lock too early; `Blind` if never."""
+    """How often clients are seen to overlap that give back their lock too early; `Blind` if
+    never.
+    """
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="habemus-bench-"))
         workers = [Worker(CarelessDoor(folder)) for _ in range(clients)]

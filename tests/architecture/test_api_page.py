@@ -21,7 +21,9 @@ Made from the docstrings by `make docs`. What is not on this page is internal an
 
 
 def signature(member: Any) -> str:
-    """Return the parameters as a reader types them: without self, without annotations of results."""
+    """Return the parameters as a reader types them: without self, without annotations of
+    results.
+    """
     text = str(inspect.signature(member))
     text = re.sub(r"\((self|cls)(, )?", "(", text).replace("'", "")
     return re.sub(r"<factory>|<object object at 0x[0-9a-f]+>", "...", text)

@@ -153,10 +153,8 @@ def _catalog_page() -> str:
                     f"| **Unsafe** | to see a violation: `habemus scenario {entry.unsafe}` |"
                 )
             if entry.options:
-                lines.append(
-                    "| Options |"
-                    f" {', '.join(f'`{name}={_cell(default)}`' for name, default in entry.options.items())} |"
-                )
+                options = (f"`{name}={_cell(each)}`" for name, each in entry.options.items())
+                lines.append(f"| Options | {', '.join(options)} |")
             lines.append("")
     lines += ["## Scenarios", "", "| name | what happens | outcome |", "|---|---|---|"]
     lines += [

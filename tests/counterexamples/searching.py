@@ -19,7 +19,9 @@ from habemus.runs.check import Check, CheckReport, perform
 
 
 class Planted(NamedTuple):
-    """A mutant, the healthy algorithm, the property that tells them apart, and within which bound."""
+    """A mutant, the healthy algorithm, the property that tells them apart, and within which
+    bound.
+    """
 
     mutant: type[Process]
     healthy: type[Process]

@@ -138,7 +138,9 @@ class TellsNobody(MaekawaSanders):
 
 
 class TellsOnlyNewcomers(MaekawaSanders):
-    """Maekawa's omission, found by Sanders: whoever loses the first place in the queue is not told."""
+    """Maekawa's omission, found by Sanders: whoever loses the first place in the queue is
+    not told.
+    """
 
     def enqueue(self, sender: ProcessId, request: StampedRequest) -> None:
         super().enqueue(sender, request)

@@ -68,7 +68,9 @@ class NeverEnds(ring.NoPruning):
 
 
 class TurnsNoLinks(ring.DoesNotTurnLinks):
-    """A no does not turn its link round; stages are not counted, so that the run can repeat itself."""
+    """A no does not turn its link round; stages are not counted, so that the run can repeat
+    itself.
+    """
 
     def pass_smallest_down(self) -> None:
         super().pass_smallest_down()

@@ -61,7 +61,9 @@ class EntersOnTheFirstReply(RicartAgrawala):
 
 
 class CountsEarlierAsLater(Lamport):
-    """Whatever comes counts as later than the own request, though it may have been sent before it."""
+    """Whatever comes counts as later than the own request, though it may have been sent
+    before it.
+    """
 
     def hear(self, sender: ProcessId, stamp: int) -> None:
         self.clock = max(self.clock, stamp) + 1

@@ -9,13 +9,18 @@ many times, because there is nothing to show, or because the states have no end 
 cut off.
 
 What a row is not:
-- ME3 is about what happened before what, and only messages of the algorithm carry that.  With `central` and `token-ring` nobody hears of
-  a request but the one who serves it, so no order can be violated, although neither looks at the order of asking: a participant
+- ME3 is about what happened before what, and only messages of the algorithm carry that.  With
+  `central` and `token-ring` nobody hears of
+  a request but the one who serves it, so no order can be violated, although neither looks at the
+  order of asking: a participant
   that is the coordinator itself shows it, and so would any message of the applications.
-- Starvation by priorities (`ra-priority`) and by giving up (`quorum-retry`) takes runs without end, in which clocks and numbers grow
+- Starvation by priorities (`ra-priority`) and by giving up (`quorum-retry`) takes runs without end,
+  in which clocks and numbers grow
   without end: no search comes to an end there.  Scenarios show it.
-- `omega`, `omega-recovery` and `probabilistic` are missing.  What the first two promise is about the end of runs that never come to
-  rest, under timing that a search does not have; the third draws one of 65,536 numbers at each call.
+- `omega`, `omega-recovery` and `probabilistic` are missing.  What the first two promise is about
+  the end of runs that never come to
+  rest, under timing that a search does not have; the third draws one of 65,536 numbers at each
+  call.
 - A cut link is no fault of a search, so the split Yo-Yo (yo-yo-cut) is a scenario only.
 """
 

@@ -5,13 +5,13 @@ told on its standard input.
 
 Each line in is a JSON object, each line out another one:
 
-    {"do": "visit", "on": ["locks", "printer"], "rounds": 3}    enters and leaves so often, then says {"done": ...}
-    {"do": "ask", "on": [...], "request": "elect"}              makes a request
-    {"do": "open", "on": [...]}                                 makes the instance
-    {"do": "hear", "on": [...]}                                 tells every indication from now on as {"heard": ..., "fields": ...}
-    {"do": "state", "on": [...]}                                says the state of the local process as {"state": ...}
-    {"do": "counts"}                                            says what the node has counted, and its memory in kilobytes
-    {"do": "stop"}                                              ends in good order
+    {"do": "visit", "on": ["locks", "x"], "rounds": 3}    enter so often, then answer {"done": ...}
+    {"do": "ask", "on": [...], "request": "elect"}        make a request
+    {"do": "open", "on": [...]}                           make the instance
+    {"do": "hear", "on": [...]}                           report every indication as {"heard": ...}
+    {"do": "state", "on": [...]}                          answer {"state": ...} of the local process
+    {"do": "counts"}                                      answer the counters and the memory in kB
+    {"do": "stop"}                                        end in good order
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def say(**what: Any) -> None:
 
 
 async def visit(node: Node, service: str, name: str, rounds: int) -> None:
-    """Asks, stays inside for a moment, shows the token to the resource if there is one, and leaves."""
+    """Asks, stays inside for a moment, shows the token to the resource if there is one, and
+    leaves.
+    """
     heard: asyncio.Queue[Indication] = asyncio.Queue()
 
     def listen(process: ProcessId, indication: Indication) -> None:

@@ -536,7 +536,9 @@ def test_a_child_of_fork_does_not_have_its_parents_locks(cluster: Cluster, nodes
 def test_a_child_of_fork_does_not_take_again_what_its_parent_has(
     tmp_path: Path, start: Start, how: str
 ) -> None:
-    """Neither what the thread holds already, nor what the process keeps: it has to ask, and waits."""
+    """Neither what the thread holds already, nor what the process keeps: it has to ask, and
+    waits.
+    """
     nodes = (
         start(tmp_path, '[services.locks]\nalgorithm = "ricart-agrawala"\n')
         if how == "keep"

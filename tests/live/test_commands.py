@@ -551,7 +551,10 @@ import os, sys, time
 from habemus.supervise import process_tree as ending
 quick = ending.children
 ending.children = lambda process: time.sleep(0.3) or quick(process)
-script = "import os, subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True); os.read(0, 1)"
+script = (
+    "import os, subprocess; child = subprocess.Popen(['sleep', '60'], start_new_session=True);"
+    "print(child.pid, flush=True); os.read(0, 1)"
+)
 command = os.posix_spawn(sys.executable, [sys.executable, "-c", script], os.environ, setpgroup=0)
 guard = ending.guarded(command, None, None)
 sys.stdin.readline()

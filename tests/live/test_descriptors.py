@@ -76,7 +76,9 @@ def secured(tmp_path: Path) -> Iterator[Nodes]:
 
 
 class Workers:
-    """Threads that share one connection to the cluster; for each lock one is inside and one waits."""
+    """Threads that share one connection to the cluster; for each lock one is inside and one
+    waits.
+    """
 
     def __init__(self, cluster: habemus.Cluster) -> None:
         self.is_over = False

@@ -1,4 +1,6 @@
-"""Clients that move: away from nodes that end, hang or have no majority, and within their timeout."""
+"""Clients that move: away from nodes that end, hang or have no majority, and within their
+timeout.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ from habemus.client.credentials import Credentials
 LONG = """\
 [services.locks]
 algorithm = "elected-coordinator-leased"
-options = { lease = "60s", patience = "300ms", election_options = { patience = [200000, 400000], period = 50000 } }
+[services.locks.options]
+lease = "60s"
+patience = "300ms"
+election_options = { patience = [200000, 400000], period = 50000 }
 """
 """Leases that no pause of the machine lets expire."""
 
@@ -300,7 +305,9 @@ def test_a_lock_is_taken_from_a_node_that_is_gone_or_the_command_says_that_it_ca
             )
 
         def is_taken() -> bool:
-            """A coordinator that has only just been elected cannot act on the operator's word yet."""
+            """A coordinator that has only just been elected cannot act on the operator's
+            word yet.
+            """
             assert release("locks").returncode == 0
             return other.try_lock("x") is not None
 
@@ -325,7 +332,9 @@ def test_a_timeout_of_0_takes_a_free_lock(start: Start) -> None:
     nodes = start()
 
     def is_taken(cluster: Cluster) -> bool:
-        """One try may fail on a machine that is busy; all of them would if 0 meant no time at all."""
+        """One try may fail on a machine that is busy; all of them would if 0 meant no time
+        at all.
+        """
         try:
             cluster._release(cluster.lock("x", timeout=0).acquire())
         except LockTimeout:

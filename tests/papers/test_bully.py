@@ -154,7 +154,9 @@ def test_cost_of_bully_stable(size: int) -> None:
 
 
 def test_two_leaders_of_a_split_brain_are_found() -> None:
-    """A cut makes two leaders; the old one was settled, but the news of the new one never arrives."""
+    """A cut makes two leaders; the old one was settled, but the news of the new one never
+    arrives.
+    """
     setup = Setup(
         "bully", 5, options=SHORT, asks=("5@0", "2@20ms"), faults=(("cut", "1,2|3,4,5@10ms"),)
     )

@@ -83,14 +83,8 @@ def troubled(algorithm: str, seed: int, pauses: bool = True) -> Setup:
                     ("recover", f"{who}@1200ms"),
                 ]
             case "pause" if pauses:
-                faults.append(
-                    (
-                        "pause",
-                        (
-                            f"{who}@{draw.choice((f'{moment}ms', 'Granted#1'))}+{draw.randrange(1, 500)}ms"
-                        ),
-                    )
-                )
+                when = draw.choice((f"{moment}ms", "Granted#1"))
+                faults.append(("pause", f"{who}@{when}+{draw.randrange(1, 500)}ms"))
             case "cut":
                 everybody = list(range(1, size + 1))
                 draw.shuffle(everybody)
@@ -335,7 +329,9 @@ def test_the_late_write_is_refused() -> None:
 
 
 def test_a_new_coordinator_goes_on_at_once() -> None:
-    """3 enters within four messages of the release, though the coordinator that let 2 in is gone."""
+    """3 enters within four messages of the release, though the coordinator that let 2 in is
+    gone.
+    """
     report = find("coordinator-crash-recorded").run().report
     events = traced(report).events
     left = next(event.time for event in events if event.name == "release")

@@ -92,7 +92,9 @@ def test_rule_five_a_process_enters_only_when_it_has_heard_something_later_from_
 
 
 def test_entries_are_in_the_total_order_of_the_requests() -> None:
-    """Everybody asks once before anybody hears of it: the entries are in the order of (stamp, id)."""
+    """Everybody asks once before anybody hears of it: the entries are in the order of
+    (stamp, id).
+    """
     setup = Setup(
         "lamport", 4, workload="burst", initial=("1.clock=8", "2.clock=5", "3.clock=5", "4.clock=2")
     )

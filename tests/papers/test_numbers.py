@@ -110,9 +110,7 @@ def test_the_timeout_for_memoryless_delays() -> None:
     assert checked is not None and checked.regret < 0.01
 
 
-def test_the_answer_to_the_question_of_the_notes_changes_where_waiting_costs_as_much_as_mistakes() -> (
-    None
-):
+def test_the_answer_of_the_notes_changes_where_waiting_costs_as_much_as_mistakes() -> None:
     """C p < E: with E times the mean above C, it never pays to wait for a memoryless answer."""
     sample = of_law("exp:10ms", 10_000)
     assert cheapest(sample, costs("8", "1")).timeout < 2_000

@@ -90,7 +90,7 @@ def test_the_next_one_enters_two_message_times_later(name: str) -> None:
     assert execute(Setup(name, 2, asks=("1@1ms+9ms", "2@2ms")), keep=False).costs["sync_delay"] == 2
 
 
-def test_in_a_crowd_the_earliest_enters_two_message_times_later_and_nobody_pays_more_than_twice() -> (
+def test_in_a_crowd_the_earliest_enters_in_two_message_times_and_none_pays_more_than_twice() -> (
     None
 ):
     for size in range(2, 11):
@@ -433,7 +433,9 @@ SERVED = ("ME1", "ME2-deadlock", "ME2-starvation")
     ids=["quorum", "quorum of two", "quorum-retry", "quorum-yield", "quorum-yield with four"],
 )
 def test_over_many_seeds_what_is_claimed_holds(run: partial[None]) -> None:
-    """Two participants cannot split three grants, so everybody is served even by the plain quorum."""
+    """Two participants cannot split three grants, so everybody is served even by the plain
+    quorum.
+    """
     run()
 
 

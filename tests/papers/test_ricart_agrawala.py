@@ -80,7 +80,9 @@ def test_equal_stamps_are_decided_by_the_id() -> None:
 
 
 def test_three_at_once_enter_by_their_stamps() -> None:
-    """Special case 3: stamps 10, 11, 12 enter in this order; also when the ids run the other way."""
+    """Special case 3: stamps 10, 11, 12 enter in this order; also when the ids run the other
+    way.
+    """
     assert entered(scenario("ra-order").run().report) == [1, 2, 3]
     turned = Setup(
         "ricart-agrawala",

@@ -154,7 +154,9 @@ def test_every_candidate_of_the_same_moment_is_elected() -> None:
 
 
 def test_everybody_gets_a_leader_whoever_stands_when() -> None:
-    """E2 holds with any number of candidates at any moments, over links that do not keep the order."""
+    """E2 holds with any number of candidates at any moments, over links that do not keep the
+    order.
+    """
     for seed in range(100):
         report = run(
             "ring-anonymous",

@@ -18,7 +18,9 @@ def properties(report: Report) -> dict[str, Verdict]:
 
 
 def test_the_load_of_a_process_does_not_depend_on_the_size() -> None:
-    """Section 3.3: one ping and one answer per process and period, exactly, in groups of any size."""
+    """Section 3.3: one ping and one answer per process and period, exactly, in groups of any
+    size.
+    """
     for size in (8, 16, 32):
         costs = execute(Setup("swim", size, until="1010ms"), keep=False).costs
         assert costs["messages_by_name"] == {"Ping": 51 * size, "Answer": 51 * size}

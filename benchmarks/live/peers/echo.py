@@ -1,4 +1,6 @@
-"""A server that gives back what it gets, on a port and on a local socket: python echo.py PORT PATH."""
+"""A server that gives back what it gets, on a port and on a local socket: python echo.py
+PORT PATH.
+"""
 
 from __future__ import annotations
 

@@ -101,7 +101,9 @@ def test_ours_wait_for_a_killed_client_and_go_on_when_it_is_back(
 def test_what_another_client_does_when_one_of_ours_is_killed_inside(
     office: Callable[..., Office], press: Press
 ) -> None:
-    """It counts the broken call as a reply and prints; ours waits, unless it was told to give up."""
+    """It counts the broken call as a reply and prints; ours waits, unless it was told to
+    give up.
+    """
     here = office((1, 2, 3))
     here.printer_port = press.port
     inside, waiting = client(here, 1), client(here, 2)

@@ -317,7 +317,9 @@ def test_what_comes_early_waits_only_if_order_is_wanted(fifo: bool, heard: list[
 
 @pytest.mark.parametrize("fifo", [False, True])
 def test_a_message_to_oneself_takes_the_same_way(fifo: bool) -> None:
-    """It even outlives a crash between its sending and its arrival, which is one microsecond later."""
+    """It even outlives a crash between its sending and its arrival, which is one microsecond
+    later.
+    """
     done = talk(
         PerfectLinks(fifo=fifo),
         [(1_000, 1, 1), (9_000, 1, 1)],

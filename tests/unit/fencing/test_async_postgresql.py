@@ -313,7 +313,9 @@ def test_connections_of_a_pool_of_asyncpg(postgresql_server: str) -> None:
 def test_a_guard_for_the_other_kind_of_connection_lets_nothing_through(
     run: Callable[[Test], None],
 ) -> None:
-    """A stale token once went through `postgresql.fenced` on an asynchronous connection of psycopg."""
+    """A stale token once went through `postgresql.fenced` on an asynchronous connection of
+    psycopg.
+    """
 
     async def test(here: Office) -> None:
         connection = await here.connect()

@@ -182,7 +182,9 @@ def test_an_older_one_waits_and_then_is_refused(connect: Open, with_row: bool) -
 
 
 def test_planted_look_first_and_then_write(connect: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What most people would write.  It is one transaction, and still the stale write comes last."""
+    """What most people would write.  It is one transaction, and still the stale write comes
+    last.
+    """
 
     def check(cursor: psycopg.Cursor[Any], name: str, token: int, _: sql.Marks) -> None:
         found = cursor.execute("SELECT token FROM habemus_fence WHERE name = %s", [name]).fetchone()

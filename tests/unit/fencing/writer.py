@@ -3,8 +3,8 @@ soon as it is.
 
 writer.py append FILE TOKEN...       appends each token that is accepted as a line
 writer.py loop FILE                  writes with the tokens 1, 2, 3 and so on, until it is killed
-writer.py die FILE TOKEN STEP        writes, and kills itself before its call number STEP to the system
-writer.py hold FILE TOKEN            writes, but waits for a line on its standard input when the token has been checked
+writer.py die FILE TOKEN STEP        writes, and kills itself before its system call STEP
+writer.py hold FILE TOKEN            writes, but waits for a line of input after the check
 """
 
 from __future__ import annotations

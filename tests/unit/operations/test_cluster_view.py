@@ -151,7 +151,9 @@ def test_changes_in_words() -> None:
 
 
 def test_names_are_plain_text_in_the_tables_of_up() -> None:
-    """A lock named `[/x]` was markup that nothing opened, and ended `habemus up` with its cluster."""
+    """A lock named `[/x]` was markup that nothing opened, and ended `habemus up` with its
+    cluster.
+    """
     hostile = lock("[bold]me", 1, ("[/y]",), name="[/x]")
     seen = cluster_view(told(n1=status(1, locks=[hostile])), NOW)
     written = io.StringIO()

@@ -61,7 +61,9 @@ def test_a_grant_that_is_lost_already_starts_no_command(
 def test_whoever_has_left_the_group_is_looked_up_before_anybody_is_asked_to_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A shell ends at once when it is asked to, and then nobody knows any more whom it had started."""
+    """A shell ends at once when it is asked to, and then nobody knows any more whom it had
+    started.
+    """
     quick = ending.children
 
     def slow(process: int) -> list[int]:

@@ -127,7 +127,9 @@ def test_a_whole_history() -> None:
 
 
 def test_what_happened_after_the_end_is_left_out() -> None:
-    """So that files which are still being written can be judged: all of them up to the same moment."""
+    """So that files which are still being written can be judged: all of them up to the same
+    moment.
+    """
     clients = {
         "1.1": text([1, "acquire", 1, "a"], [2, "granted", 1, 7], [9, "release", 1]),
         "2.1": text([8, "acquire", 1, "a"]),

@@ -1,4 +1,6 @@
-"""The search for an order: what it must find, what it must not, and what it compares itself with."""
+"""The search for an order: what it must find, what it must not, and what it compares itself
+with.
+"""
 
 from __future__ import annotations
 
