@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,14 @@ from tests.ports import reserved_ports
 PATIENCE = 60.0
 """Seconds after which a process that says nothing has failed the test."""
 PARTICIPANT = Path(__file__).with_name("participant.py")
+
+
+def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Wait until the condition is true, and fail if it never becomes so."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "in vain"
+        time.sleep(0.005)
 
 
 class Participant:

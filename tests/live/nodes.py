@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.live.conftest import PATIENCE
+from tests.live.conftest import PATIENCE, until
 from tests.ports import reserved_ports
+
+import habemus
 
 
 def leased(lease: str) -> str:
@@ -53,6 +55,13 @@ class Nodes:
             self.start(number, wait=False)
         for process in self.processes.values():
             _wait_until_up(process)
+        for number in self.processes:
+            self._wait_until_member(number)
+
+    def _wait_until_member(self, number: int) -> None:
+        """Wait until every other node has met this one; until then it needs all of them."""
+        with habemus.connect(self.socket(number)) as cluster:
+            until(lambda: cluster.status()["member"])
 
     def socket(self, number: int) -> str:
         return str(self.folder / f"{number}.sock")

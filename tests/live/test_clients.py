@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.conftest import PATIENCE
+from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import DEFAULT, LAPSING, SOON, Nodes
 
 import habemus
@@ -94,14 +94,6 @@ class Script:
     def end(self) -> None:
         self.process.kill()
         self.process.communicate(timeout=PATIENCE)
-
-
-def until(condition: object, seconds: float = PATIENCE) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "in vain"
-        time.sleep(0.005)
 
 
 def wait_for_renewal(lease: Lease) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from benchmarks.live.rolling import RestartedCluster, Workers
-from tests.live.conftest import PATIENCE
+from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import DEFAULT, Nodes
 from tests.ports import reserved_ports
 
@@ -50,13 +50,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield started
     for nodes in made:
         nodes.close()
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "in vain"
-        time.sleep(0.01)
 
 
 class Waiting(threading.Thread):

@@ -38,6 +38,7 @@ class NodeView:
     compiled: bool = False  # whether it runs the compiled modules; older nodes do not report it
     configuration: str = ""  # a digest
     differs: bool = False  # whether most other nodes have another configuration
+    member: bool = True  # whether it takes part: not while the other nodes do not know its memory
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,10 @@ class ClusterView:
         for node in self.nodes:
             if node.differs:
                 yield f"node {node.node} has a different configuration than the others"
+            if not node.member:
+                yield (
+                    f"node {node.node} does not take part yet: every other node has to meet it once"
+                )
             missed = [other for other in up if node.up and other not in (node.node, *node.reaches)]
             if missed:
                 others = f"node{'s' if len(missed) > 1 else ''} {listed(tuple(missed))}"
@@ -168,6 +173,7 @@ def _node(
         compiled=status.get("compiled", False),
         configuration=status.get("configuration", ""),
         differs=status.get("configuration", "") != usual,
+        member=status.get("member", True),
     )
 
 

@@ -114,6 +114,14 @@ def test_a_cluster_is_ready_when_all_know_each_other_and_the_leader() -> None:
         assert not cluster_view(told(**everybody | {"n3": other})).is_ready
 
 
+def test_a_node_that_does_not_take_part_is_trouble() -> None:
+    seen = cluster_view(told(n1=status(1), n2=status(2, member=False), n3=status(3)))
+    assert not seen.is_well
+    assert list(seen.troubles()) == [
+        "node 2 does not take part yet: every other node has to meet it once"
+    ]
+
+
 def test_without_an_election_nobody_has_to_lead() -> None:
     plain: dict[str, Any] = {"services": {"locks": {"problem": "mutex"}}, "leaders": []}
     assert cluster_view(

@@ -131,6 +131,7 @@ class ClientConnections:
             "address": str(node.address),
             "configuration": node.configuration,
             "reaches": node.reaches(),
+            "member": node.is_member,
             "clients": len(self.connections),
             "services": self.services(),
             "leaders": [

@@ -517,6 +517,11 @@ class Node:
         """Processes that each detector suspects."""
         return {title: sorted(suspected) for title, suspected in sorted(self._suspects.items())}
 
+    @property
+    def is_member(self) -> bool:
+        """Whether this node takes part: all other nodes know its stable memory."""
+        return self._membership.is_complete
+
     def reaches(self) -> list[int]:
         """Return the peers to which there is a connection."""
         return self._network.reaches()
