@@ -174,7 +174,7 @@ def test_timeout_that_does_nothing_is_caught() -> None:
 
 
 def test_entry_that_nobody_asked_for_is_caught() -> None:
-    with pytest.raises(AssertionError, match="nobody had asked"):
+    with pytest.raises(AssertionError, match="entered without a request"):
         CHECKS["claims"](entry_of(EntersUnasked))
 
 

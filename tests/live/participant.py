@@ -113,6 +113,7 @@ async def main(file: str, number: int) -> None:
     for task in tasks:
         if task is not None and task.done():
             task.result()  # what went wrong there is not lost
+    node.hurry()  # all nodes stop: there is no successor to wait for
     await node.stop()
     say(stopped=node.me)
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from benchmarks.live.rolling import RestartedCluster, Workers
 from tests.live.conftest import PATIENCE, until
-from tests.live.nodes import DEFAULT, Nodes
+from tests.live.nodes import LAPSING, Nodes
 from tests.ports import reserved_ports
 
 import habemus
@@ -141,9 +141,8 @@ def test_clients_spread_over_the_nodes(start: Start) -> None:
 
 @pytest.mark.parametrize("kind", ["blocking", "asynchronous", "command"])
 def test_a_client_that_waits_leaves_a_node_that_hangs(start: Start, kind: str) -> None:
-    nodes = start(
-        DEFAULT
-    )  # the node that hangs may be granted the lock, and then its lease has to expire
+    # The node that hangs may be granted the lock, and then its lease has to expire.
+    nodes = start(LAPSING)
     folder = str(nodes.folder)
 
     async def acquired() -> str:
