@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from habemus.core.properties import Finding, Verdict
+from habemus.core.properties import Verdict
 from habemus.runs.check import CheckReport
 from habemus.runs.simulate import Report
 from habemus.scenarios import ScenarioOutcome
@@ -32,27 +31,19 @@ def table_html(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-class _Result(ABC):
+AnyReport = TypeVar("AnyReport", bound=Report | CheckReport)
+
+
+class _Result(ABC, Generic[AnyReport]):
     """Base class of the results of runs, checks and scenarios."""
 
-    @property
-    @abstractmethod
-    def verdict(self) -> Verdict:
-        """The worst verdict among the properties that count."""
+    def __init__(self, report: AnyReport) -> None:
+        self._report: AnyReport = report
 
     @property
     @abstractmethod
     def command(self) -> str:
         """Command line that repeats the run."""
-
-    @property
-    @abstractmethod
-    def trace(self) -> Trace | None:
-        """The events, if they were kept."""
-
-    @property
-    @abstractmethod
-    def _findings(self) -> list[Finding]: ...
 
     @abstractmethod
     def _no_trace(self) -> str:
@@ -62,19 +53,39 @@ class _Result(ABC):
     def _facts(self) -> list[tuple[str, object]]: ...
 
     @property
+    def verdict(self) -> Verdict:
+        """The worst verdict among the properties that count."""
+        return self._report.verdict
+
+    @property
+    def violated(self) -> list[str]:
+        """Names of the violated properties that count for the verdict."""
+        return self._report.violated
+
+    @property
+    def trace(self) -> Trace | None:
+        """The events of the run, or the shortest counterexample; None if there is none to show."""
+        return self._report.trace
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The result as `--json` of the command prints it."""
+        return self._report.plain()
+
+    @property
     def properties(self) -> dict[str, Verdict]:
         """The verdict of each property, by name."""
-        return {finding.name: finding.verdict for finding in self._findings}
+        return {finding.name: finding.verdict for finding in self._report.findings}
 
     @property
     def reasons(self) -> dict[str, str]:
         """Why each property has its verdict, in words."""
-        return {finding.name: finding.why for finding in self._findings}
+        return {finding.name: finding.why for finding in self._report.findings}
 
     @property
     def why(self) -> str:
         """The reasons of the verdict, in one line."""
-        telling = [each for each in self._findings if each.verdict is self.verdict]
+        telling = [each for each in self._report.findings if each.verdict is self.verdict]
         return "; ".join(f"{each.name}: {each.why}" for each in telling)
 
     def save(self, path: Path | str) -> None:
@@ -90,7 +101,7 @@ class _Result(ABC):
         """Verdict, properties, figures and diagram, for notebooks."""
         verdict = self.verdict
         head = f'<p style="color:{COLOURS[verdict]}"><b>{verdict.value}</b></p>'
-        findings = [(each.name, each.verdict.value, each.why) for each in self._findings]
+        findings = [(each.name, each.verdict.value, each.why) for each in self._report.findings]
         diagram = self._repr_svg_()
         drawn = (
             diagram[diagram.index("<svg") :] if diagram else f"<p>{escape(self._no_trace())}</p>"
@@ -102,27 +113,11 @@ class _Result(ABC):
         )
 
 
-@dataclass(frozen=True, repr=False)
-class RunResult(_Result):
+class RunResult(_Result[Report]):
     """Result of a simulated run: verdicts, costs, digest and trace."""
-
-    _report: Report
 
     def __repr__(self) -> str:
         return f"<RunResult {self.verdict.value}: {self.command}>"
-
-    @property
-    def _findings(self) -> list[Finding]:
-        return self._report.findings
-
-    @property
-    def verdict(self) -> Verdict:
-        return self._report.verdict
-
-    @property
-    def violated(self) -> list[str]:
-        """Names of the violated properties that count for the verdict."""
-        return self._report.violated
 
     @property
     def costs(self) -> dict[str, Any]:
@@ -135,19 +130,9 @@ class RunResult(_Result):
         return self._report.digest
 
     @property
-    def trace(self) -> Trace | None:
-        """The events of the run; None if there were too many to keep."""
-        return self._report.trace
-
-    @property
     def command(self) -> str:
         """The run as a command line."""
         return self._report.setup.command()
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The result as `habemus run --json` prints it."""
-        return self._report.plain()
 
     def _no_trace(self) -> str:
         return f"the run has {self._report.ending.delivered:,} events, too many to draw"
@@ -160,11 +145,12 @@ class RunResult(_Result):
         ]
 
 
-@dataclass(frozen=True, repr=False)
 class ScenarioResult(RunResult):
     """Result of a scenario, and whether it is the known outcome."""
 
-    _outcome: ScenarioOutcome
+    def __init__(self, outcome: ScenarioOutcome) -> None:
+        super().__init__(outcome.report)
+        self._outcome = outcome
 
     def __repr__(self) -> str:
         known = "as expected" if self.as_expected else f"expected {self.expected}"
@@ -181,27 +167,11 @@ class ScenarioResult(RunResult):
         return self._outcome.as_expected
 
 
-@dataclass(frozen=True, repr=False)
-class CheckResult(_Result):
+class CheckResult(_Result[CheckReport]):
     """Result of an exhaustive search: verdicts within a bound, and the counterexample if any."""
-
-    _report: CheckReport
 
     def __repr__(self) -> str:
         return f"<CheckResult {self.verdict.value} in {self.states:,} states, {self.bound}>"
-
-    @property
-    def _findings(self) -> list[Finding]:
-        return self._report.findings
-
-    @property
-    def verdict(self) -> Verdict:
-        return self._report.verdict
-
-    @property
-    def violated(self) -> list[str]:
-        """Names of the violated properties that count for the verdict."""
-        return self._report.violated
 
     @property
     def states(self) -> int:
@@ -220,18 +190,9 @@ class CheckResult(_Result):
         return f"{check.n} participants, {check.description(self._report.entry)}"
 
     @property
-    def trace(self) -> Trace | None:
-        """The shortest counterexample, or None."""
-        return self._report.trace
-
-    @property
     def command(self) -> str:
+        """The check as a command line."""
         return self._report.check.command()
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The result as `habemus check --json` prints it."""
-        return self._report.plain()
 
     def _no_trace(self) -> str:
         return "no violation was found, so there is no counterexample to draw"

@@ -137,7 +137,7 @@ def scenario(name: str) -> ScenarioResult:
     ['ME1']
     """
     outcome = scenarios.find(name).run()
-    return ScenarioResult(outcome.report, outcome)
+    return ScenarioResult(outcome)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
