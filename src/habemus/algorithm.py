@@ -29,11 +29,9 @@ from habemus.core import (
 from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.core.node import Delivered
 from habemus.problems.detector import Detector, Restored, Suspected
-from habemus.problems.election import Costs as ElectionCosts
-from habemus.problems.election import Election, Leader
+from habemus.problems.election import Election, ElectionCosts, Leader
 from habemus.problems.link import Link
-from habemus.problems.mutex import Costs as MutexCosts
-from habemus.problems.mutex import Granted, Mutex, average
+from habemus.problems.mutex import Granted, Mutex, MutexCosts, average
 
 __all__ = [
     "Assumptions",

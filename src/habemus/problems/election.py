@@ -21,7 +21,7 @@ class Leader(Indication):
     term: int = 0
 
 
-class Costs(NamedTuple):
+class ElectionCosts(NamedTuple):
     """Costs of one election by the formula, if only the first participant calls and nothing fails.
 
     The turnaround is the time from the call until the last process has named the leader, in message
@@ -56,9 +56,9 @@ class Election(Process):
     def elect(self) -> None:
         """Call an election: there is no leader yet, or the application suspects it."""
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> ElectionCosts:
         """Return the costs by formula for a number of participants; measurements must equal it."""
-        return Costs()
+        return ElectionCosts()
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:

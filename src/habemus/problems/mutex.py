@@ -16,7 +16,7 @@ class Granted(Indication):
     """The process has entered the critical section."""
 
 
-class Costs(NamedTuple):
+class MutexCosts(NamedTuple):
     """Costs of one uncontended entry and exit by the formula; delays in message times.  None: it
     depends.
     """
@@ -86,9 +86,9 @@ class Mutex(Process):
         """Let the application enter."""
         self.indicate(Granted())
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         """Return the costs by formula for a number of participants; measurements must equal it."""
-        return Costs()
+        return MutexCosts()
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:

@@ -311,9 +311,9 @@ def test_growth_that_differs_from_the_formula_is_not_as_wanted(
     habemus: Habemus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from habemus.algorithms.mutex.central import Central
-    from habemus.problems.mutex import Costs
+    from habemus.problems.mutex import MutexCosts
 
-    monkeypatch.setattr(Central, "costs", lambda self, size: Costs(messages=4))
+    monkeypatch.setattr(Central, "costs", lambda self, size: MutexCosts(messages=4))
     assert habemus("growth", "central", "-n", "2..5", "--jobs", "1").returncode == 1
     assert (
         habemus("growth", "central", "-n", "2..5", "--jobs", "1", "--delay", "500..1500").returncode

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 from habemus.core import Const, Message, ProcessId, Span, Timer, upon
 from habemus.core.assumptions import Assumptions, Crashes, Timing
-from habemus.problems.election import Costs, Election, Leader
+from habemus.problems.election import Election, ElectionCosts, Leader
 
 
 class Elect(Message):
@@ -153,9 +153,9 @@ class Bully(Election):
     def awaits(self) -> Sequence[ProcessId]:
         return self.rivals() if self.calling else []
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> ElectionCosts:
         return (
-            Costs(messages=size * (size - 1) + 2 * size - 3, turnaround=2)
+            ElectionCosts(messages=size * (size - 1) + 2 * size - 3, turnaround=2)
             if size > 1
-            else Costs(0, 0)
+            else ElectionCosts(0, 0)
         )

@@ -20,7 +20,7 @@ Differs  The notes want the longest uninterrupted uptime.  There is no clock her
 from habemus.algorithms.election.bully import Bully
 from habemus.core import Durable, ProcessId
 from habemus.core.assumptions import Assumptions, Crashes, Timing
-from habemus.problems.election import Costs
+from habemus.problems.election import ElectionCosts
 
 
 class BullyStable(Bully):
@@ -43,5 +43,5 @@ class BullyStable(Bully):
 
     # What the catalog needs to know.
 
-    def costs(self, size: int) -> Costs:
-        return Costs(messages=3 * size * (size - 1) // 2 + size - 1)
+    def costs(self, size: int) -> ElectionCosts:
+        return ElectionCosts(messages=3 * size * (size - 1) // 2 + size - 1)

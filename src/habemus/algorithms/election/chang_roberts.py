@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from habemus.algorithms.election.ring import RingOfIds
 from habemus.core import Message, ProcessId, upon
-from habemus.problems.election import Costs, Leader
+from habemus.problems.election import ElectionCosts, Leader
 
 
 class Candidate(Message):
@@ -73,12 +73,12 @@ class ChangRoberts(RingOfIds):
     def awaits(self) -> Sequence[ProcessId]:
         return [self.left] if self.participant else []
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> ElectionCosts:
         """Return the costs: ever larger ids go from 1, who calls, as far as to N; then N's own goes
         round, then the announcement.
         """
         if size == 1:
-            return Costs(messages=0)
+            return ElectionCosts(messages=0)
         around = list(self.around(size))
         distance = (around.index(size) - around.index(1)) % size
-        return Costs(messages=distance + 2 * size, turnaround=distance + 2 * size - 1)
+        return ElectionCosts(messages=distance + 2 * size, turnaround=distance + 2 * size - 1)

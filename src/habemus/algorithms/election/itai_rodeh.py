@@ -22,7 +22,7 @@ from typing import Any
 
 from habemus.algorithms.election.ring import Ring
 from habemus.core import Const, Message, ProcessId, System, upon
-from habemus.problems.election import Costs, Leader
+from habemus.problems.election import ElectionCosts, Leader
 
 
 class Token(Message):
@@ -103,11 +103,15 @@ class ItaiRodeh(Ring):
     def awaits(self) -> Sequence[ProcessId]:
         return [self.left] if self.standing in (ACTIVE, PASSIVE) else []
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> ElectionCosts:
         """Return the costs. A lone caller has no rival: its token goes round once, then the
         announcement.
         """
-        return Costs(messages=2 * size, turnaround=2 * size - 1) if size > 1 else Costs(messages=0)
+        return (
+            ElectionCosts(messages=2 * size, turnaround=2 * size - 1)
+            if size > 1
+            else ElectionCosts(messages=0)
+        )
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:

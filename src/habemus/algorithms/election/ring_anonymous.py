@@ -22,7 +22,7 @@ from enum import IntEnum
 
 from habemus.algorithms.election.ring import Ring
 from habemus.core import Message, ProcessId, upon
-from habemus.problems.election import Costs, Leader
+from habemus.problems.election import ElectionCosts, Leader
 
 
 class Vote(Message):
@@ -80,5 +80,9 @@ class RingAnonymous(Ring):
 
     # What the catalog needs to know.
 
-    def costs(self, size: int) -> Costs:
-        return Costs(messages=2 * size, turnaround=2 * size) if size > 1 else Costs(messages=0)
+    def costs(self, size: int) -> ElectionCosts:
+        return (
+            ElectionCosts(messages=2 * size, turnaround=2 * size)
+            if size > 1
+            else ElectionCosts(messages=0)
+        )

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from habemus.algorithms.election.ring import RingOfIds
 from habemus.core import Message, ProcessId, upon
-from habemus.problems.election import Costs, Leader
+from habemus.problems.election import ElectionCosts, Leader
 
 
 class Collect(Message):
@@ -60,5 +60,9 @@ class RingList(RingOfIds):
     def awaits(self) -> Sequence[ProcessId]:
         return [self.left] if self.collecting else []
 
-    def costs(self, size: int) -> Costs:
-        return Costs(messages=2 * size, turnaround=2 * size - 1) if size > 1 else Costs(messages=0)
+    def costs(self, size: int) -> ElectionCosts:
+        return (
+            ElectionCosts(messages=2 * size, turnaround=2 * size - 1)
+            if size > 1
+            else ElectionCosts(messages=0)
+        )

@@ -18,7 +18,7 @@ from typing import Any
 from habemus.core import Const, Message, ProcessId, System, upon, whenever
 from habemus.core.assumptions import Assumptions, Crashes
 from habemus.core.system import complete
-from habemus.problems.mutex import Costs, Mutex
+from habemus.problems.mutex import Mutex, MutexCosts
 
 
 class Request(Message):
@@ -93,8 +93,8 @@ class Central(Mutex):
             return [self.holder] if self.holder is not None else []
         return [self.coordinator] if self.waits else []
 
-    def costs(self, size: int) -> Costs:
-        return Costs(messages=4 if self.acknowledged else 3, client_delay=2, sync_delay=2)
+    def costs(self, size: int) -> MutexCosts:
+        return MutexCosts(messages=4 if self.acknowledged else 3, client_delay=2, sync_delay=2)
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:

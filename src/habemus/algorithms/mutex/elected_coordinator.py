@@ -55,7 +55,7 @@ from habemus.core.quorums import more_than_half
 from habemus.core.system import complete
 from habemus.problems.election import Election
 from habemus.problems.fencing import Token
-from habemus.problems.mutex import Costs, average
+from habemus.problems.mutex import MutexCosts, average
 
 ELECTIONS: dict[str, type[Election]] = {
     each.name: each for each in (Terms, Bully, BullyStable, Omega, OmegaRecovery)
@@ -337,12 +337,12 @@ class ElectedCoordinator(Participant):
         borrowing = self.borrowing()
         return [borrowing[0]] if borrowing is not None and borrowing[0] != self.me else []
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         """Return the costs when all enter in turn: one of them is the coordinator, and what it
         tells itself is no message.
         """
         records = 2 * (size // 2) if self.recording == "majority" else 0
-        return Costs(messages=average(3 * (size - 1) + records * size, size))
+        return MutexCosts(messages=average(3 * (size - 1) + records * size, size))
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from habemus.core import Message, ProcessId, upon, whenever
 from habemus.core.assumptions import Assumptions
-from habemus.problems.mutex import Costs, Mutex
+from habemus.problems.mutex import Mutex, MutexCosts
 
 
 class Request(Message):
@@ -106,5 +106,5 @@ class Lamport(Mutex):
             )
         )
 
-    def costs(self, size: int) -> Costs:
-        return Costs(messages=3 * (size - 1), client_delay=2, sync_delay=1)
+    def costs(self, size: int) -> MutexCosts:
+        return MutexCosts(messages=3 * (size - 1), client_delay=2, sync_delay=1)

@@ -28,7 +28,7 @@ from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Sta
 from habemus.core import Const, Message, MistakeInPlan, ProcessId, System, upon, whenever
 from habemus.core.quorums import VotingSets, grid, majority, projective_plane, sizes_with_plane
 from habemus.core.system import complete
-from habemus.problems.mutex import Costs, Mutex
+from habemus.problems.mutex import Mutex, MutexCosts
 
 
 class Request(Message):
@@ -119,7 +119,7 @@ class Maekawa(Mutex):
             else []
         )
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         return costs_of_voting(voting_sets(size, self.sets))
 
     @classmethod
@@ -149,7 +149,7 @@ def voting_sets(size: int, wanted: Sets) -> VotingSets:
     )
 
 
-def costs_of_voting(sets: VotingSets) -> Costs:
+def costs_of_voting(sets: VotingSets) -> MutexCosts:
     """Return the costs: three messages for each voter but oneself. Costs that depend on the asking
     process have no formula.
     """
@@ -159,7 +159,7 @@ def costs_of_voting(sets: VotingSets) -> Costs:
     neighbours = ((one, other) for one in sets for other in sets[one] if other != one)
     by_a_third = all({*sets[one]} & {*sets[other]} - {one, other} for one, other in neighbours)
     alone = len(sets) == 1
-    return Costs(
+    return MutexCosts(
         messages,
         client_delay=None if alone else 2,
         sync_delay=2 if by_a_third and not alone else None,

@@ -29,7 +29,7 @@ from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Sta
 from habemus.core import Const, Message, ProcessId, System, upon, whenever
 from habemus.core.assumptions import Assumptions
 from habemus.core.system import complete
-from habemus.problems.mutex import Costs, Mutex
+from habemus.problems.mutex import Mutex, MutexCosts
 
 
 class Request(Message):
@@ -252,7 +252,7 @@ class MaekawaSanders(Yielding):
         PLANE_OR_GRID
     )
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         return costs_of_voting(voting_sets(size, self.sets))
 
     @classmethod

@@ -22,7 +22,7 @@ from typing import Any
 
 from habemus.core import Message, ProcessId, System, upon, whenever
 from habemus.core.system import complete
-from habemus.problems.mutex import Costs, Mutex
+from habemus.problems.mutex import Mutex, MutexCosts
 
 
 class Request(Message):
@@ -86,8 +86,8 @@ class NaimiTrehel(Mutex):
     # What the catalog needs to know.  It has no awaits(): a process knows who stands behind it in
     # the queue, never who before it.
 
-    def costs(self, size: int) -> Costs:
-        return Costs(sync_delay=1)
+    def costs(self, size: int) -> MutexCosts:
+        return MutexCosts(sync_delay=1)
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:

@@ -39,7 +39,7 @@ from habemus.core import (
 from habemus.core.assumptions import Assumptions, Crashes
 from habemus.core.quorums import more_than_half
 from habemus.core.system import complete
-from habemus.problems.mutex import Costs, Mutex
+from habemus.problems.mutex import Mutex, MutexCosts
 
 
 class Request(Message):
@@ -159,7 +159,7 @@ class Quorum(Mutex):
             else []
         )
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         return costs_with_coordinators(self.coordinators, size)
 
     @classmethod
@@ -206,13 +206,13 @@ def with_coordinators(algorithm: type[Mutex], size: int, **options: Any) -> Syst
     return System(dict.fromkeys(everybody, plan), links, tuple(participants), labels)
 
 
-def costs_with_coordinators(coordinators: int, size: int) -> Costs:
+def costs_with_coordinators(coordinators: int, size: int) -> MutexCosts:
     """Return the costs. Where the participants are the coordinators, a vote may come from one of
     the two who hand over, and that is faster.
     """
     if coordinators:
-        return Costs(messages=3 * coordinators, client_delay=2, sync_delay=2)
-    return Costs(messages=3 * (size - 1), client_delay=2 if size > 1 else None)
+        return MutexCosts(messages=3 * coordinators, client_delay=2, sync_delay=2)
+    return MutexCosts(messages=3 * (size - 1), client_delay=2 if size > 1 else None)
 
 
 # With stable memory.
@@ -306,5 +306,5 @@ class QuorumRetry(QuorumDurable):
         self.cancel_timer(GiveUp(self.number))
         super().enter()
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         return super().costs(size)._replace(sync_delay=None)  # two, unless the grants are split

@@ -32,7 +32,7 @@ from habemus.algorithms.mutex.quorum import (
 from habemus.algorithms.mutex.ricart_agrawala import RELEASED
 from habemus.core import Const, Durable, ProcessId, System, upon
 from habemus.core.assumptions import Assumptions, Crashes
-from habemus.problems.mutex import Costs
+from habemus.problems.mutex import MutexCosts
 
 
 class QuorumYield(Yielding):
@@ -66,7 +66,7 @@ class QuorumYield(Yielding):
 
     # What the catalog needs to know.
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         return costs_with_coordinators(self.coordinators, size)
 
     @classmethod

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Standing
 from habemus.core import Message, ProcessId, Value, upon, whenever
 from habemus.core.assumptions import Assumptions, Crashes
-from habemus.problems.mutex import Costs, Mutex
+from habemus.problems.mutex import Mutex, MutexCosts
 
 # Every message names the request it is about by its stamp, so those about an old request are
 # recognised.
@@ -181,7 +181,9 @@ class RicartAgrawalaMajority(Mutex):
             return sorted({self.me, *self.peers} - self.votes)
         return [self.choice.process] if self.choice is not None else []
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         # Among three or fewer, the votes of the one that leaves and of the one that enters are a
         # majority: no third is waited for.
-        return Costs(messages=3 * (size - 1), client_delay=2, sync_delay=2 if size > 3 else None)
+        return MutexCosts(
+            messages=3 * (size - 1), client_delay=2, sync_delay=2 if size > 3 else None
+        )

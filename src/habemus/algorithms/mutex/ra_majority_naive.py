@@ -16,7 +16,7 @@ Unsafe   ra-majority-naive
 
 from habemus.algorithms.mutex.ricart_agrawala import WANTED, RicartAgrawala
 from habemus.core import whenever
-from habemus.problems.mutex import Costs
+from habemus.problems.mutex import MutexCosts
 
 
 class RicartAgrawalaMajorityNaive(RicartAgrawala):
@@ -32,7 +32,7 @@ class RicartAgrawalaMajorityNaive(RicartAgrawala):
 
     # What the catalog needs to know.
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         return (
             super().costs(size)._replace(sync_delay=None)
         )  # no process waits for the one inside to leave

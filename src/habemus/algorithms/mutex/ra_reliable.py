@@ -21,7 +21,7 @@ from habemus.algorithms.mutex.ricart_agrawala import RicartAgrawala
 from habemus.core import Const, Span, System
 from habemus.core.assumptions import Assumptions, Links
 from habemus.core.system import complete
-from habemus.problems.mutex import Costs
+from habemus.problems.mutex import MutexCosts
 
 
 class RicartAgrawalaReliable(RicartAgrawala):
@@ -32,7 +32,7 @@ class RicartAgrawalaReliable(RicartAgrawala):
 
     # What the catalog needs to know.
 
-    def costs(self, size: int) -> Costs:
+    def costs(self, size: int) -> MutexCosts:
         return super().costs(size)._replace(messages=(6 if self.notices else 4) * (size - 1))
 
     @classmethod

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from habemus.core import Const, Message, ProcessId, upon, whenever
-from habemus.problems.mutex import Costs, Mutex
+from habemus.problems.mutex import Mutex, MutexCosts
 
 
 class Request(Message):
@@ -110,5 +110,7 @@ class RicartAgrawala(Mutex):
     def awaits(self) -> Sequence[ProcessId]:
         return sorted(self.missing)
 
-    def costs(self, size: int) -> Costs:
-        return Costs(messages=(3 if self.notices else 2) * (size - 1), client_delay=2, sync_delay=1)
+    def costs(self, size: int) -> MutexCosts:
+        return MutexCosts(
+            messages=(3 if self.notices else 2) * (size - 1), client_delay=2, sync_delay=1
+        )

@@ -26,7 +26,7 @@ from habemus.algorithms.mutex.ricart_agrawala import (
     Standing,
 )
 from habemus.core import ProcessId, upon, whenever
-from habemus.problems.mutex import Costs, Mutex
+from habemus.problems.mutex import Mutex, MutexCosts
 
 
 class RoucairolCarvalho(Mutex):
@@ -95,7 +95,7 @@ class RoucairolCarvalho(Mutex):
     def awaits(self) -> Sequence[ProcessId]:
         return sorted(set(self.peers) - self.permitted) if self.state == WANTED else []
 
-    def costs(self, size: int) -> Costs:
-        return Costs(
+    def costs(self, size: int) -> MutexCosts:
+        return MutexCosts(
             messages=2 * (size - 1), client_delay=2, sync_delay=1
         )  # when all enter in turn, none keeps a permission
