@@ -132,29 +132,17 @@ def torture_until(
 PLANTED = Path(__file__).with_name("planted.py")
 
 
-@pytest.mark.parametrize(
-    ("bug", "faults", "violated"),
-    [
-        pytest.param("ForgetsAll", "kill-all", "FENCE", id="a restart forgets everything"),
-        pytest.param("EndsLeaseEarly", "cut-one-way", "ME1", id="a lease ends at a third"),
-    ],
-)
-def test_a_planted_bug_is_caught(tmp_path: Path, bug: str, faults: str, violated: str) -> None:
-    """The other planted bugs take longer: `make torture-campaign`."""
-    algorithm = f"{PLANTED}:{bug}"
-    claim = plan_of(
-        algorithm, nodes=3, clients=6, seconds=1, seed=0, faults=faults.split(",")
-    ).claim
+def test_a_restart_that_forgets_everything_is_caught(tmp_path: Path) -> None:
+    """The other planted bugs take longer, and luck: `make torture-campaign`."""
+    algorithm = f"{PLANTED}:ForgetsAll"
+    claim = plan_of(algorithm, nodes=3, clients=6, seconds=1, seed=0, faults=["kill-all"]).claim
     code, report, err = torture_until(
-        lambda history: violated in judge(history, claim).violated,
-        *(tmp_path, algorithm, "--clients", "6", "--locks", "2", "--faults", faults),
+        lambda history: "FENCE" in judge(history, claim).violated,
+        *(tmp_path, algorithm, "--clients", "6", "--locks", "2", "--faults", "kill-all"),
     )
     assert code == 1, err
-    assert report["violated"] == [violated]
-    if bug == "ForgetsAll":
-        assert report["token_regressions"] > 0
-    else:
-        assert report["believers_overlapping_in_calm"] > 0
+    assert report["violated"] == ["FENCE"]
+    assert report["token_regressions"] > 0
 
 
 def test_a_node_with_a_damaged_memory_does_not_go_on_and_is_replaced(tmp_path: Path) -> None:
