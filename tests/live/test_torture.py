@@ -162,6 +162,10 @@ def test_a_lock_that_is_taken_back_is_caught_losing_updates(tmp_path: Path) -> N
         *(
             tmp_path,
             "central-timeout",
+            "--clients",
+            "8",  # so that there is nearly always one inside to be paused
+            "--minutes",
+            "5",
             "--no-fencing",
             "-o",
             "timeout=100ms",
