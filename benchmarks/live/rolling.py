@@ -75,7 +75,7 @@ class RestartedCluster:
         self.wait_until_well()
 
     def wait_until_well(self) -> None:
-        """As an operator would: by `habemus status`."""
+        """Wait until `habemus status` finds nothing wrong."""
         deadline = time.monotonic() + READY_SECONDS
         status = [sys.executable, "-m", "habemus", "status", "--cluster", str(self.file)]
         while subprocess.run(status, capture_output=True, check=False).returncode:

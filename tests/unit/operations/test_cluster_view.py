@@ -1,4 +1,4 @@
-"""One cluster_view from what several nodes say, and the words for what has changed."""
+"""One view of a cluster from the answers of several nodes, and the words for changes in it."""
 
 import io
 from datetime import UTC, datetime
