@@ -65,6 +65,10 @@ Handler = Callable[[list[Any]], None]
 
 LOOKS = 8
 """Turns of the event loop in which it reads all that has arrived before them."""
+CLOSING_SECONDS = 1.0
+"""How long a connection may take to close in good order.  Over TLS that takes an answer of the
+node.
+"""
 
 
 class _Lines(asyncio.Protocol):
@@ -76,6 +80,7 @@ class _Lines(asyncio.Protocol):
         self.unasked: Handler = self.greetings.put_nowait
         self.ended: Callable[[str], None] = lambda _: None
         self.is_over = False
+        self._is_closed = asyncio.Event()
         self.transport: asyncio.Transport
         self._lines = LineBuffer("the node")
 
@@ -109,7 +114,23 @@ class _Lines(asyncio.Protocol):
             self.transport.write(line)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closed.set()
         self._end("ended", f"the connection to the node ended{f': {exc}' if exc else ''}")
+
+    async def close(self) -> None:
+        """Close the connection.  Return when its socket is closed, so that the loop may end."""
+        if not self.is_over:
+            self.transport.close()
+        with suppress(TimeoutError):  # of a node that hangs
+            async with asyncio.timeout(CLOSING_SECONDS):
+                await self._is_closed.wait()
+        self.abort()
+        await self._is_closed.wait()
+
+    def abort(self) -> None:
+        """Close the socket in the next turn of the event loop."""
+        if not self.is_over:
+            self.transport.abort()
 
     def _end(self, word: str, why: str) -> None:
         if self.is_over:
@@ -177,8 +198,13 @@ class AsyncCluster:
         if self._session is not None:
             self._session.close()
         self._left.close()
-        for lines in self._lines.values():
-            lines.transport.close()
+        closing = list(self._lines.values())
+        self._lines.clear()  # a second call does not close them again
+        try:
+            await asyncio.gather(*(lines.close() for lines in closing))
+        finally:  # after a cancellation, too
+            for lines in closing:
+                lines.abort()
 
     async def _connected(self, within: float | None = None) -> tuple[NodeSession, _Lines]:
         """Return a session with a node that answers, a new one if the last one has ended."""
@@ -203,7 +229,7 @@ class AsyncCluster:
     def _close_ended(self) -> None:
         """Close the connections of sessions that are over; their leases have ended with them."""
         for session in [each for each in self._lines if each.over]:
-            self._lines.pop(session).transport.abort()
+            self._lines.pop(session).abort()
 
     # Locks.
 
@@ -500,7 +526,7 @@ async def _joined(session: NodeSession) -> _Lines:
         async with asyncio.timeout(CONNECT_SECONDS):
             await _greet(lines, session)
     except BaseException as reason:  # a cancellation, too
-        lines.transport.abort()
+        lines.abort()
         if isinstance(reason, TimeoutError):
             raise Unreachable(f"{address} does not answer") from None
         raise
