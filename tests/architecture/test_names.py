@@ -13,9 +13,6 @@ import habemus
 SOURCE = Path(habemus.__file__).parent
 WORDS_OF_LITERATURE = ("algorithms/", "testing/templates/")
 
-STILL_TWICE = frozenset(("Granted", "LockLost"))
-"""Names that have not been separated yet.  Do not add any."""
-
 
 def test_a_class_name_occurs_once() -> None:
     found: dict[str, list[str]] = defaultdict(list)
@@ -25,9 +22,5 @@ def test_a_class_name_occurs_once() -> None:
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ClassDef):
                     found[node.name].append(f"{path}:{node.lineno}")
-    twice = {
-        name: places
-        for name, places in found.items()
-        if len(places) > 1 and name not in STILL_TWICE
-    }
+    twice = {name: places for name, places in found.items() if len(places) > 1}
     assert not twice, f"class names that occur more than once: {twice}"

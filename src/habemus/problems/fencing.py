@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeAlias
 from habemus.core import Indication, ProcessId
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Kind, Property, Verdict
-from habemus.problems import mutex
 from habemus.problems.finality import in_ms
+from habemus.problems.mutex import Granted
 
 FENCE = Property(
     "FENCE",
@@ -29,16 +29,20 @@ Token: TypeAlias = tuple[int, int]
 """The term of the coordinator that granted, and its count of grants."""
 
 
-class Granted(mutex.Granted):
+class GrantedWithToken(Granted):
     """The process has entered the critical section and shows this token to the resource."""
 
     token: Token
 
 
-class LockLost(Indication):
+class LockLostWithToken(Indication):
     """The process has left the critical section because its lease expired; another may enter."""
 
     token: Token
+
+
+# Events, traces and schedules call them by what happened, with a token or without.
+GrantedWithToken.__name__, LockLostWithToken.__name__ = Granted.__name__, "LockLost"
 
 
 class AcceptedWrites(NamedTuple):

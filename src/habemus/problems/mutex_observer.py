@@ -74,7 +74,7 @@ class MutexClientModel:
 
     def indicated(self, state: ClientState, indication: Indication) -> ClientState:
         assert isinstance(state, Visit)
-        if isinstance(indication, fencing.Granted):
+        if isinstance(indication, fencing.GrantedWithToken):
             return state._replace(stage=VisitStage.INSIDE, token=indication.token, writes=2)
         return state._replace(stage=VisitStage.INSIDE) if isinstance(indication, Granted) else state
 
@@ -112,7 +112,7 @@ class MutexObserver:
                 entry = mutex.entry(process)
                 violated += [ME1.name] if entry.inside else []
                 violated += [ME3.name] if entry.overtaken else []
-                if isinstance(seen.value, fencing.Granted):
+                if isinstance(seen.value, fencing.GrantedWithToken):
                     writes.grant(process, seen.value.token)
                     is_stale = tokens.grant(process, seen.value.token)
                     violated += [TOKEN.name] if is_stale else []
@@ -163,7 +163,7 @@ class MutexObserver:
 
     def shown(self, seen: ExternalEvent) -> Sequence[str]:
         if _is_entry(seen):
-            tokens = [TOKEN.name] if isinstance(seen.value, fencing.Granted) else []
+            tokens = [TOKEN.name] if isinstance(seen.value, fencing.GrantedWithToken) else []
             return [ME1.name, ME2_DEADLOCK.name, ME2_STARVATION.name, ME3.name, *tokens]
         return [FENCE.name] if seen.name == "write" else []
 

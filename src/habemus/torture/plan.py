@@ -10,7 +10,7 @@ from pathlib import Path
 from habemus.catalog.entries import find
 from habemus.core.assumptions import Assumptions, Links, Timing
 from habemus.deployment.services import LINKS, live_options, services_of
-from habemus.problems.fencing import Granted
+from habemus.problems.fencing import GrantedWithToken
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.peers.membership import irreplaceable
@@ -176,7 +176,7 @@ def plan_of(
     claim = TortureClaim(
         excludes="ME1" in entry.box.ensures and not lease_s,
         progresses="ME2" in entry.box.ensures,
-        has_tokens=any(issubclass(each, Granted) for each in entry.algorithm.indications),
+        has_tokens=any(issubclass(each, GrantedWithToken) for each in entry.algorithm.indications),
         is_fenced=is_fenced,
         faults=kinds,
         beyond=tuple(kind for kind in kinds if kind not in allowed),

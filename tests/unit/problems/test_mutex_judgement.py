@@ -264,7 +264,7 @@ def test_fenced_writes_are_judged_as_by_brute_force(history: list[Access]) -> No
         if kind == "grant":
             writes.grant(process, token)
             thawed.grant(process, token)
-            granted = fencing.Granted(token)
+            granted = fencing.GrantedWithToken(token)
             monitor.observe(Event(position, process, "indicate", "Granted", granted))
             seen = ExternalEvent("indicate", process, "Granted", granted)
             knowledge, _ = observer.sees(knowledge, seen)
@@ -316,7 +316,7 @@ def test_tokens_are_judged_as_by_brute_force(history: list[Access]) -> None:
             assert order.grant(process, token) == thawed.grant(process, token) == expected
             is_found |= expected
             is_repeated |= token in issued
-            granted = fencing.Granted(token)
+            granted = fencing.GrantedWithToken(token)
             monitor.observe(Event(position, process, "indicate", "Granted", granted))
         state = thawed.frozen()
         assert state == order.frozen()
@@ -341,7 +341,7 @@ def test_fold_and_monitor_agree_on_tokens_that_differ(
             monitor.observe(Event(time, process, "request", "acquire"))
         else:
             is_found |= order.grant(process, issued[process])
-            granted = fencing.Granted(issued[process])
+            granted = fencing.GrantedWithToken(issued[process])
             monitor.observe(Event(time, process, "indicate", "Granted", granted))
     finding = monitor.finding()
     assert finding is not None

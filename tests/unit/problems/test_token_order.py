@@ -2,7 +2,7 @@
 
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Verdict
-from habemus.problems.fencing import Granted, Token
+from habemus.problems.fencing import GrantedWithToken, Token
 from habemus.problems.tokens import IssuedToken, TokenMonitor, judge_tokens
 
 
@@ -59,7 +59,7 @@ def asks(time: int, process: int) -> Event:
 
 
 def enters(time: int, process: int, token: Token, part: str = "") -> Event:
-    return Event(time, process, "indicate", "Granted", Granted(token), part=part)
+    return Event(time, process, "indicate", "Granted", GrantedWithToken(token), part=part)
 
 
 def judged(*events: Event) -> Finding | None:

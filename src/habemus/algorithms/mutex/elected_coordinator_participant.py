@@ -19,7 +19,7 @@ from typing import Self
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Standing
 from habemus.core import Const, Durable, Message, ProcessId, Timer, Uses, Value, upon
 from habemus.problems.election import Election, Leader
-from habemus.problems.fencing import Granted, LockLost, Token
+from habemus.problems.fencing import GrantedWithToken, LockLostWithToken, Token
 from habemus.problems.mutex import Mutex
 
 
@@ -108,7 +108,7 @@ LIFE = 1 << 40
 
 
 class Participant(Mutex):
-    indications = (Granted, LockLost)
+    indications = (GrantedWithToken, LockLostWithToken)
     withdraws = True
 
     election: Uses[Election]
@@ -211,7 +211,7 @@ class Participant(Mutex):
         self.state = HELD
         self.token = token
         self.loan = newer(self.loan, Loan(self.term, token, self.me, self.number))
-        self.indicate(Granted(token))
+        self.indicate(GrantedWithToken(token))
 
     def release(self) -> None:
         """Leave, or stop waiting.  If the message is lost, the coordinator will inquire."""
@@ -235,7 +235,7 @@ class Participant(Mutex):
         return RunOut(self.number, self.granted_at) if self.lease and self.state == HELD else None
 
     def lose(self) -> None:
-        self.indicate(LockLost(self.token))
+        self.indicate(LockLostWithToken(self.token))
         self.release()
 
     # Remembering for the coordinator.

@@ -28,8 +28,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
 from habemus.problems.election import Election
-from habemus.problems.fencing import Granted as GrantedWithToken
-from habemus.problems.fencing import LockLost, Token
+from habemus.problems.fencing import GrantedWithToken, LockLostWithToken, Token
 from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Listener, LocalProcess
@@ -510,7 +509,7 @@ class LockQueues:
     def _on_indication(self, lock: LocalLock, process: ProcessId, indication: Indication) -> None:
         if process != self._me:
             return
-        if isinstance(indication, LockLost):
+        if isinstance(indication, LockLostWithToken):
             holder = lock.holder
             if holder is not None and holder.token == number_of(indication.token):
                 self._lose(

@@ -10,7 +10,7 @@ from tests import virtual
 
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLeased
 from habemus.core.system import System
-from habemus.problems.fencing import Granted, LockLost
+from habemus.problems.fencing import GrantedWithToken, LockLostWithToken
 from habemus.runtimes.live.clients.lock_queues import ClientSession, LockQueues, number_of
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Instance, LocalProcess
@@ -71,7 +71,7 @@ class Script:
         if on_done is not None:
             self.untold.append(on_done)
         if request == "acquire" and self.grants_at_once:
-            self.listener(1, Granted((1, len(self.asked))))
+            self.listener(1, GrantedWithToken((1, len(self.asked))))
 
     def be_wished(self, wished: bool) -> None:
         process = self.instance.processes[1].pure.parts[0]
@@ -121,10 +121,10 @@ def test_a_grant_that_was_on_its_way_when_the_request_was_taken_back_is_nobodys(
         lock_queues.release(session, 1)
         acquire(lock_queues, connection, session, 2)
         assert node.asked == ["acquire", "release", "acquire"]
-        node.listener(1, Granted((1, 1)))  # the old one
+        node.listener(1, GrantedWithToken((1, 1)))  # the old one
         assert connection.lines == []
         node.untold.pop()()  # the release has been stored and sent
-        node.listener(1, Granted((1, 2)))
+        node.listener(1, GrantedWithToken((1, 2)))
         assert [(line[0], line[1], line[2]) for line in connection.lines] == [
             ("granted", 2, number_of((1, 2)))
         ]
@@ -138,12 +138,12 @@ def test_a_loss_that_was_on_its_way_is_not_the_next_holders() -> None:
     ) -> None:
         acquire(lock_queues, connection, session, 1)
         acquire(lock_queues, connection, session, 2)
-        node.listener(1, Granted((1, 1)))
+        node.listener(1, GrantedWithToken((1, 1)))
         lock_queues.release(session, 1)
-        node.listener(1, Granted((1, 2)))
-        node.listener(1, LockLost((1, 1)))
+        node.listener(1, GrantedWithToken((1, 2)))
+        node.listener(1, LockLostWithToken((1, 1)))
         assert [line[:2] for line in connection.lines] == [("granted", 1), ("granted", 2)]
-        node.listener(1, LockLost((1, 2)))
+        node.listener(1, LockLostWithToken((1, 2)))
         assert connection.lines[-1][:2] == ("lost", 2)
 
     run(check)
@@ -155,7 +155,7 @@ def test_a_claim_on_several_locks_is_content_with_one() -> None:
     ) -> None:
         lock_queues.request(connection, session, 1, "locks", ["a", "b"], None, None, 1)
         assert node.asked == ["acquire", "acquire"]
-        node.listener(1, Granted((1, 1)))  # that of b, which was subscribed to last
+        node.listener(1, GrantedWithToken((1, 1)))  # that of b, which was subscribed to last
         assert connection.lines[0][0] == "granted"
         assert connection.lines[0][5] == "b"
         assert node.asked == ["acquire", "acquire", "release"]  # a is not wanted any more
@@ -192,7 +192,7 @@ def test_what_nobody_uses_is_forgotten() -> None:
         lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
     ) -> None:
         acquire(lock_queues, connection, session, 1)
-        node.listener(1, Granted((1, 1)))
+        node.listener(1, GrantedWithToken((1, 1)))
         lock_queues.sweep()
         assert len(lock_queues._local_locks) == 1
         lock_queues.release(session, 1)
@@ -238,7 +238,7 @@ def test_a_closed_service_sends_waiters_elsewhere_and_lets_holders_stay() -> Non
     ) -> None:
         acquire(lock_queues, connection, session, 1)
         acquire(lock_queues, connection, session, 2)
-        node.listener(1, Granted((1, 1)))
+        node.listener(1, GrantedWithToken((1, 1)))
         lock_queues.close("locks", "node 1 is shutting down")
         acquire(lock_queues, connection, session, 3)
         assert [line[:3] for line in connection.lines[1:]] == [
@@ -268,7 +268,7 @@ def test_a_connection_that_ends_when_the_node_has_stopped_ends_all_its_claims() 
         acquire(lock_queues, connection, session, 1)
         acquire(lock_queues, connection, session, 2)
         acquire(lock_queues, connection, session, 3)
-        node.listener(1, Granted((1, 1)))
+        node.listener(1, GrantedWithToken((1, 1)))
         node.has_stopped = True
         lock_queues.leave(connection, session)
         assert session.requests == {}
@@ -338,9 +338,9 @@ def test_a_claim_on_many_locks_is_made_in_slices_and_passes_over_what_it_no_long
             await asyncio.sleep(0)
         asked = len(node.asked)
         assert 5 < asked < 100
-        node.listeners["3"](1, Granted((1, 7)))
+        node.listeners["3"](1, GrantedWithToken((1, 7)))
         node.listeners["40"](
-            1, Granted((1, 8))
+            1, GrantedWithToken((1, 8))
         )  # before the withdrawal from that queue had its turn
         assert [line[:3] for line in connection.lines] == [("granted", 1, number_of((1, 7)))]
         for _ in range(1_000):
