@@ -156,6 +156,7 @@ class ClientConnection(asyncio.Protocol):
         self._unauthenticated = unauthenticated
         self._needs_proof = unauthenticated is not None and clients.node.settings.secret is not None
         self._transport: asyncio.Transport | None = None
+        self._closing: asyncio.Transport | None = None  # after what was written
         self._session: ClientSession | None = None
         self._hello: HelloLine | None = None
         self._nonces = ("", "")
@@ -181,7 +182,7 @@ class ClientConnection(asyncio.Protocol):
         self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
+        self._transport = self._closing = None
         self._clients.connections.discard(self)
         if self._unauthenticated is not None:
             self._unauthenticated.remove(self)
@@ -202,6 +203,7 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection after what was written; ignore what still arrives."""
         transport, self._transport = self._transport, None
         if transport is not None:
+            self._closing = transport
             transport.close()
 
     def pause_writing(self) -> None:
@@ -212,7 +214,7 @@ class ClientConnection(asyncio.Protocol):
         self.abort()
 
     def abort(self) -> None:
-        transport, self._transport = self._transport, None
+        transport, self._transport = self._transport or self._closing, None
         if transport is not None:
             transport.abort()
 

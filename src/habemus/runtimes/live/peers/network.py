@@ -35,7 +35,7 @@ from habemus.runtimes.live.log_limits import RateLimitedLog
 from habemus.runtimes.live.peers.codec import Refused
 from habemus.runtimes.live.peers.frames import Frame
 from habemus.runtimes.live.peers.handshake import Identity
-from habemus.runtimes.live.peers.peer_client import PeerLink
+from habemus.runtimes.live.peers.peer_client import CLOSING_SECONDS, PeerLink
 from habemus.runtimes.live.peers.peer_server import PeerConnection
 from habemus.runtimes.live.peers.tls import TlsContexts, log_refusals
 from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
@@ -130,6 +130,13 @@ class PeerNetwork:
         for connection in list(self.incoming):
             connection.abort()
         self.clients.close()
+        for _ in range(int(CLOSING_SECONDS * 100)):
+            if not self.clients.connections:
+                break
+            await asyncio.sleep(0.01)
+        for client in list(self.clients.connections):
+            client.abort()  # it does not read what was written, or does not answer `close_notify`
+        await asyncio.sleep(0)  # closes their sockets
         self.limited_log.close()
         for server in (self._server, self._local):
             if server is not None:

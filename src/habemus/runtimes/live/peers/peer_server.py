@@ -32,6 +32,7 @@ class PeerConnection(asyncio.Protocol):
     def __init__(self, network: PeerNetwork) -> None:
         self._network = network
         self._transport: asyncio.Transport | None = None
+        self._closing: asyncio.Transport | None = None  # after what was written
         self._deframer = Deframer(HANDSHAKE_LIMIT)
         self._handshake = AnswererHandshake(network.identity, self._is_named)
         self._deadline: asyncio.TimerHandle | None = None
@@ -144,13 +145,14 @@ class PeerConnection(asyncio.Protocol):
         transport, self._transport = self._transport, None  # ignore what still arrives
         if transport is not None:
             if self._handshake.peer is None and self._deframer.refused is None:
+                self._closing = transport
                 transport.write(encoded(Rejection(refused.reason[:200])))
                 transport.close()
             else:
                 transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
+        self._transport = self._closing = None
         if self._deadline is not None:
             self._deadline.cancel()
         network = self._network
@@ -161,6 +163,6 @@ class PeerConnection(asyncio.Protocol):
             del network.current[peer]
 
     def abort(self) -> None:
-        transport, self._transport = self._transport, None
+        transport, self._transport = self._transport or self._closing, None
         if transport is not None:
             transport.abort()

@@ -4,14 +4,18 @@ not.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests import virtual
 
 from habemus.problems.mutex import Granted
 from habemus.runtimes.live.certificates import CertificateFiles, make, node
+from habemus.runtimes.live.peers.codec import encoded
+from habemus.runtimes.live.peers.frames import Rejection
+from habemus.runtimes.live.peers.handshake import node_name
 from habemus.runtimes.live.peers.tls import contexts
 
 
@@ -103,6 +107,38 @@ def test_a_handshake_that_fails_is_logged(
         pytest.importorskip("uvloop").run(main())
     else:
         virtual.run(main())
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(b'["hello",1,"x"]\n', id="client"),
+        pytest.param(encoded(Rejection("no greeting")), id="refused peer"),
+    ],
+)
+def test_a_node_that_stops_closes_every_socket(cluster: Any, papers: Path, first: bytes) -> None:
+    """The other end answers no `close_notify`."""
+
+    async def main() -> None:
+        async with cluster({"locks": "ricart-agrawala"}, 1, only=()) as made:
+            node = await made.start(1, tls=tls(papers, "node-1"))
+            network = node._network
+            _, writer = await asyncio.open_connection(
+                *made.addresses[1],
+                ssl=tls(papers, "node-2").dialling,
+                server_hostname=node_name("office", 1),
+            )
+            cast(asyncio.Transport, writer.transport).pause_reading()
+            await cluster.until(lambda: network.incoming)
+            (connection,) = network.incoming
+            server_socket = connection._transport.get_extra_info("socket")
+            writer.write(first)
+            await cluster.until(lambda: network.clients.connections or network.counts["refused"])
+            await made.stop(1)
+            assert server_socket.fileno() == -1
+            writer.transport.abort()
+
+    virtual.run(main())
 
 
 def test_files_that_cannot_be_used_are_named(papers: Path) -> None:
