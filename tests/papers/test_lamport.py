@@ -166,9 +166,9 @@ def test_runs_have_fifo_links_if_the_algorithm_needs_them() -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [None, 1, 0, "yes", []])
+@pytest.mark.parametrize("wrong", [1, 0, "yes", []])
 def test_fifo_is_read_strictly(wrong: object) -> None:
-    with pytest.raises(BadSetup, match="true or false"):
+    with pytest.raises(BadSetup, match="expected bool"):
         Setup.from_plain({"algorithm": "lamport", "n": 3, "fifo": wrong})
 
 

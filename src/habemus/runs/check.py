@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ from habemus.core.system import System
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
 from habemus.runs.agreement import JudgementsDisagree, confirmed
 from habemus.runs.author_errors import attribute_to_algorithm
-from habemus.runs.setup import BadSetup, Setup
+from habemus.runs.setup import BadSetup, Description, Setup
 from habemus.runs.systems import system_of
 from habemus.runtimes.checker.assume_recovery import AssumeRecovery
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
@@ -54,8 +54,10 @@ LARGEST_ORDER = 8
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Description):
     """The description of a check, in the notation of the command line."""
+
+    described_as = "check"
 
     algorithm: str
     n: int
@@ -106,46 +108,6 @@ class Check:
             raise BadSetup("--returning needs recoveries: add recover=1 or amnesia=1 to the faults")
         if self.entries is not None and self.entries < 0:
             raise BadSetup(f"the number of entries is 0 or more, not {self.entries}")
-
-    def plain(self) -> dict[str, Any]:
-        given = {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if getattr(self, each.name) != each.default
-        }
-        return {
-            name: (
-                [list(one) if isinstance(one, tuple) else one for one in value]
-                if isinstance(value, tuple)
-                else value
-            )
-            for name, value in given.items()
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Check:
-        """Return the check that `plain` wrote.  Untrusted values: raise `BadSetup` on errors."""
-        try:
-            given: dict[str, Any] = {name: _as_tuple(value) for name, value in plain.items()}
-            check = cls(**given)
-        except (AttributeError, TypeError, ValueError) as reason:
-            raise BadSetup(f"the description of the check is malformed: {reason}") from None
-        kinds: dict[str, tuple[type, ...]] = {
-            "n": (int,),
-            "limit": (int,),
-            "entries": (int, type(None)),
-            "timeouts": (int, type(None)),
-        }
-        for each in fields(cls):
-            value = getattr(check, each.name)
-            expected = kinds.get(
-                each.name, (type(each.default),) if each.name != "algorithm" else (str,)
-            )
-            if type(value) not in expected:
-                raise BadSetup(
-                    f"{each.name} in the description of the check cannot be {str(value)[:40]!r}"
-                )
-        return check
 
     def setup(self) -> Setup:
         return Setup(
@@ -212,10 +174,6 @@ class Check:
         words += ["messages faster than timers"] if bound.synchronous else []
         words += ["whoever crashes comes back"] if self.returning else []
         return ", ".join(words)
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(_as_tuple(each) for each in value) if isinstance(value, list) else value
 
 
 _IN_WORDS = {

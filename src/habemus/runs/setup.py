@@ -6,9 +6,13 @@ So a run can be printed as a command, saved in the header of its trace, and repe
 from __future__ import annotations
 
 import shlex
+import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import Any, ClassVar, Self
+
+from habemus.core.shapes import Malformed, Shape, shape_of
 
 WORKLOADS = ("steady", "burst", "in-turn")
 EVENT_LIMIT = 10_000_000
@@ -29,7 +33,47 @@ MOST_REQUESTS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Setup:
+class Description:
+    """Base class of the descriptions of runs and checks, which headers of files contain."""
+
+    described_as: ClassVar[str]
+
+    def plain(self) -> dict[str, Any]:
+        """Return the description as JSON values, without those that are defaults."""
+        return {
+            each.name: self._shapes()[each.name].to_plain(getattr(self, each.name))
+            for each in fields(self)
+            if getattr(self, each.name) != each.default
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Return what `plain` wrote.  Untrusted values: raise `BadSetup` on errors."""
+        where = f"the description of the {cls.described_as}"
+        missing = {each.name for each in fields(cls) if each.default is MISSING} - plain.keys()
+        if missing:
+            raise BadSetup(f"{where} has no entry {min(missing)!r}")
+        given = {}
+        for name, found in plain.items():
+            if name not in cls._shapes():
+                raise BadSetup(f"{where} has an unknown entry {str(name)[:40]!r}")
+            try:
+                given[name] = cls._shapes()[name].parse(found, {})
+            except Malformed as reason:
+                raise BadSetup(f"{name} in {where}: {reason}") from None
+        return cls(**given)
+
+    @classmethod
+    @cache
+    def _shapes(cls) -> dict[str, Shape]:
+        hints = typing.get_type_hints(cls)
+        return {each.name: shape_of(hints[each.name]) for each in fields(cls)}
+
+
+@dataclass(frozen=True)
+class Setup(Description):
+    described_as = "run"
+
     algorithm: str
     n: int
     seed: int = 0
@@ -56,56 +100,6 @@ class Setup:
             self, "faults", tuple(sorted(self.faults, key=lambda fault: _position(fault[0])))
         )
 
-    def plain(self) -> dict[str, Any]:
-        """Return the setup as JSON values, without those that are defaults."""
-        given = {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if getattr(self, each.name) != each.default
-        }
-        return {
-            name: (
-                [list(one) if isinstance(one, tuple) else one for one in value]
-                if isinstance(value, tuple)
-                else value
-            )
-            for name, value in given.items()
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Setup:
-        """Return the setup that `plain` wrote.  Untrusted values: raise `BadSetup` on errors."""
-        known = {each.name: each for each in fields(cls)}
-        for name, value in plain.items():
-            if name not in known:
-                raise BadSetup(
-                    f"the description of the run has an unknown entry {str(name)[:40]!r}"
-                )
-            expected = {"n": int, "seed": int, "requests": int, "events": int, "fifo": bool}.get(
-                name, list if name in _LISTS else str
-            )
-            if type(value) is not expected:
-                raise BadSetup(
-                    f"{name} in the description of the run must be {_KIND[expected]}, not"
-                    f" {str(value)[:40]!r}"
-                )
-        if "algorithm" not in plain or "n" not in plain:
-            raise BadSetup("the description of the run names no algorithm or no size")
-        for kind_and_text in plain.get("faults", ()):
-            if not (
-                isinstance(kind_and_text, list)
-                and len(kind_and_text) == 2
-                and all(isinstance(each, str) for each in kind_and_text)
-            ):
-                raise BadSetup(f"a fault is a pair of texts, not {str(kind_and_text)[:40]!r}")
-        for name in ("options", "initial", "labels", "asks"):
-            if not all(isinstance(each, str) for each in plain.get(name, ())):
-                raise BadSetup(f"{name} in the description of the run must be a list of texts")
-        changed = {name: tuple(plain[name]) for name in _LISTS if name in plain}
-        if "faults" in changed:
-            changed["faults"] = tuple((kind, text) for kind, text in changed["faults"])
-        return cls(**{**plain, **changed})
-
     def command(self) -> str:
         """Return the run as a command that can be pasted into a shell."""
         words = ["habemus", "run", self.algorithm, "-n", str(self.n)]
@@ -124,12 +118,3 @@ class Setup:
             else:
                 words += [flag, str(value)]
         return shlex.join(words)
-
-
-_LISTS = ("options", "initial", "labels", "asks", "faults")
-_KIND: dict[type, str] = {
-    int: "a whole number",
-    bool: "true or false",
-    list: "a list",
-    str: "a text",
-}
