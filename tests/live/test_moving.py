@@ -406,7 +406,11 @@ def test_a_timeout_is_waited_for_while_all_nodes_are_down(start: Start, kind: st
     assert waiting.answer() == "granted"
 
 
-def test_a_timeout_is_honoured_when_all_nodes_hang(start: Start) -> None:
+def test_a_timeout_is_honoured_when_all_nodes_hang(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time for which a client waits for one node does not matter, long as it may be."""
+    monkeypatch.setattr("habemus.client.connection.CONNECT_SECONDS", PATIENCE)
     nodes = start()
     with habemus.connect(str(nodes.folder)) as cluster:
         for number in (1, 2, 3):
@@ -416,6 +420,6 @@ def test_a_timeout_is_honoured_when_all_nodes_hang(start: Start) -> None:
             cluster.lock("x", timeout=1).acquire()
         with pytest.raises((LockTimeout, Unreachable)):
             habemus.connect(str(nodes.folder)).lock("x", timeout=1).acquire()
-        assert 2 <= time.monotonic() - began < 6  # it was 3 s, and 6 s to find no node
+        assert 2 <= time.monotonic() - began < PATIENCE
         for number in (1, 2, 3):
             nodes.signal(number, signal.SIGCONT)
