@@ -32,6 +32,10 @@ SOON = 15.0
 """Seconds: far longer than any stall, and far shorter than a lease.  What is there so soon did not
 wait for a lease to expire.
 """
+SEMAPHORES = "[semaphores]\n" + "".join(
+    f"{name} = {size}\n"
+    for name, size in (("places", 2), ("shared", 2), ("shared-tasks", 2), ("printer", 1))
+)
 LAPSING = leased("3s")
 """For tests that wait until a lease has expired."""
 
@@ -48,7 +52,7 @@ class Nodes:
         )
         self.file.write_text(
             'cluster = "office"\ndata = "data"\nsocket ='
-            f' "{{id}}.sock"\n{head}\n[nodes]\n{addresses}\n{services}'
+            f' "{{id}}.sock"\n{head}\n[nodes]\n{addresses}\n{services}{SEMAPHORES}'
         )
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         for number in range(1, size + 1):

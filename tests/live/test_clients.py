@@ -600,11 +600,14 @@ def test_a_semaphore_has_so_many_places(cluster: Cluster, other: Cluster) -> Non
         assert first.name != second.name
         with pytest.raises(LockTimeout):
             cluster.semaphore("places", 2, timeout=0.1).acquire()
-        third = cluster.semaphore(
-            "places", 3, timeout=SOON
-        ).acquire()  # another size is another semaphore
-        assert third.name.startswith("semaphore/places/3/")
-        cluster._release(third)
+        for size in (1, 3):  # wherever a client asks
+            for asked in (cluster, other):
+                with pytest.raises(RefusedByNode, match=f"'places' has size 2 .*, not {size};"):
+                    asked.semaphore("places", size).acquire()
+        with pytest.raises(RefusedByNode, match=r"no semaphore 'seats' .*; declare its size"):
+            cluster.semaphore("seats", 2).acquire()
+    with other.semaphore("places", timeout=SOON) as lease:
+        assert lease.name.startswith("semaphore/places/")
     with one:
         pass
 
@@ -743,8 +746,10 @@ def test_the_same_without_blocking(nodes: Nodes) -> None:
                 await assert_led(a, "async")
             async with b.lock("held", timeout=SOON):
                 assert await a.try_lock("held") is None
-            async with a.semaphore("async", 2) as one, b.semaphore("async", 2) as two:
+            async with a.semaphore("places", 2) as one, b.semaphore("places") as two:
                 assert one.name != two.name
+                with pytest.raises(RefusedByNode, match="'places' has size 2"):
+                    await a.semaphore("places", 3).acquire()
             async with a.acquire_all(["y", "x"]) as leases:
                 assert [lease.name for lease in leases] == ["x", "y"]
             status = await a.status()
@@ -802,8 +807,8 @@ def test_names_that_nothing_can_have(cluster: Cluster, nodes: Nodes) -> None:
                 next(cluster.watch(name))
             with pytest.raises(RefusedByNode, match="printable"):
                 cluster.force(name)
-        with pytest.raises(ValueError, match="too long for one request"):
-            cluster.semaphore("places-in-the-car-park", 700).acquire()
+        with pytest.raises(ValueError, match="too long for a request"):
+            cluster.lock("x" * 20_000).acquire()
         with cluster.lock("another"):
             lease.check()
     assert cluster.status()["reaches"] == [2, 3]
@@ -820,7 +825,7 @@ def test_mistakes_are_told(cluster: Cluster, nodes: Nodes) -> None:
         cluster.lock("x" * 201).acquire()
     with pytest.raises(ValueError, match="at least 1"):
         cluster.semaphore("x", 0)
-    for name, what in (("leader/x", "elections"), ("semaphore/x/3/1", "semaphores")):
+    for name, what in (("leader/x", "elections"), ("semaphore/x/1", "semaphores")):
         with pytest.raises(ValueError, match=f"is the prefix of {what}"):
             cluster.lock(name)
         with pytest.raises(ValueError, match=f"is the prefix of {what}"):

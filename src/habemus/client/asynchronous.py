@@ -27,11 +27,13 @@ from habemus.client.blocking import (
     GRACE_SECONDS,
     LeftNodes,
     LockState,
+    checked_lease,
     checked_timeout,
+    lock_request,
     lost_inside,
     no_waiters_shown,
     opened,
-    request_for,
+    semaphore_request,
     shows_waiters,
 )
 from habemus.client.connection import (
@@ -51,14 +53,19 @@ from habemus.client.errors import (
     Unreachable,
 )
 from habemus.client.lease import KeptLease, Lease, ReentrantLeases
-from habemus.client.protocol import AcquireRequest, Greeting, LineBuffer, decode, encode_line
+from habemus.client.protocol import (
+    AcquireRequest,
+    Greeting,
+    LeadRequest,
+    LineBuffer,
+    decode,
+    encode_line,
+)
 from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import (
     CONNECT_SECONDS,
     ELECTIONS,
     LOCKS,
-    lock_name,
-    semaphore_names,
 )
 
 Handler = Callable[[list[Any]], None]
@@ -251,11 +258,9 @@ class AsyncCluster:
         if keep:
             if reentrant:
                 raise ValueError("keep and reentrant exclude each other: use one of them")
-            request = request_for(service, [lock_name(name)], lease, keep=True)
+            request = lock_request(service, name, lease, keep=True)
             return AsyncKeptLock(self, request, timeout, on_lost)
-        return AsyncLock(
-            self, request_for(service, [lock_name(name)], lease), timeout, reentrant, on_lost
-        )
+        return AsyncLock(self, lock_request(service, name, lease), timeout, reentrant, on_lost)
 
     async def try_lock(
         self,
@@ -269,9 +274,7 @@ class AsyncCluster:
         try:
             return AsyncHeldLock(
                 self,
-                await self._acquire(
-                    request_for(service, [lock_name(name)], lease), TRY_SECONDS, on_lost
-                ),
+                await self._acquire(lock_request(service, name, lease), TRY_SECONDS, on_lost),
             )
         except LockTimeout:
             return None
@@ -279,24 +282,19 @@ class AsyncCluster:
     def semaphore(
         self,
         name: str,
-        size: int,
+        size: int | None = None,
         timeout: float | None = None,
         lease: float | None = None,
         *,
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> AsyncLock:
-        """Return a semaphore of `size` places, to be taken by `async with` or `await acquire()`.
+        """Return a semaphore that the cluster declares, for `async with` or `await acquire()`.
 
-        Each place is a lock.  The size is part of the name: another size is another semaphore.
+        The arguments are those of `Cluster.semaphore`.
         """
-        return AsyncLock(
-            self,
-            request_for(service, semaphore_names(name, size), lease),
-            timeout,
-            False,
-            on_lost,
-        )
+        request = semaphore_request(service, name, size, lease)
+        return AsyncLock(self, request, timeout, False, on_lost)
 
     @asynccontextmanager
     async def acquire_all(
@@ -659,8 +657,8 @@ class AsyncLock:
         if not self._reentrant or self._cluster._reentrant.is_last(self._key(), lease):
             self._cluster._release(lease)
 
-    def _key(self) -> tuple[asyncio.Task[Any] | None, str, tuple[str, ...]]:
-        return asyncio.current_task(), self._request.service, tuple(self._request.names)
+    def _key(self) -> tuple[asyncio.Task[Any] | None, str, str]:
+        return asyncio.current_task(), self._request.service, self._request.shown
 
     async def __aenter__(self) -> Lease:
         held = AsyncHeldLock(self._cluster, await self.acquire(), self.release)
@@ -761,7 +759,7 @@ class AsyncLeaderElection:
         """Wait until this client leads.  The term ends with the `async with`, or before it by
         `resign` or `transfer`.
         """
-        request = request_for(self._service, [ELECTIONS + self.name], lease)
+        request = LeadRequest(self._service, self.name, checked_lease(lease))
         lock = AsyncLock(self._cluster, request, checked_timeout(timeout), False, on_lost)
         async with lock as term:
             self._lease = term

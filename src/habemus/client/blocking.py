@@ -33,13 +33,12 @@ from habemus.client.errors import (
     Unreachable,
 )
 from habemus.client.lease import KeptLease, Lease, ReentrantLeases
-from habemus.client.protocol import AcquireRequest, encode_line
+from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest, encode_line
 from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LOCKS,
     lock_name,
-    semaphore_names,
 )
 
 if TYPE_CHECKING:
@@ -69,11 +68,20 @@ class LockState(NamedTuple):
         return cls(news.get("holder"), news.get("node"), news.get("token"), news.get("waiting", 0))
 
 
-def request_for(
-    service: str, names: Sequence[str], lease: float | None, *, keep: bool = False
+def lock_request(
+    service: str, name: str, lease: float | None, *, keep: bool = False
 ) -> AcquireRequest:
-    """Return a request with a valid lease."""
-    return AcquireRequest(service, names, checked_lease(lease), keep=keep)
+    """Return a request for a lock; raise `ValueError` if its name or lease is not valid."""
+    return AcquireRequest(service, lock_name(name), checked_lease(lease), keep=keep)
+
+
+def semaphore_request(
+    service: str, name: str, size: int | None, lease: float | None
+) -> SemaphoreRequest:
+    """Return a request for a place; raise `ValueError` if the size or the lease is not valid."""
+    if size is not None and size < 1:
+        raise ValueError(f"semaphore size is {size}; it must be at least 1")
+    return SemaphoreRequest(service, name, size, checked_lease(lease))
 
 
 def checked_timeout(timeout: float | None) -> float | None:
@@ -234,11 +242,9 @@ class Cluster:
         if keep:
             if reentrant:
                 raise ValueError("keep and reentrant exclude each other: use one of them")
-            request = request_for(service, [lock_name(name)], lease, keep=True)
+            request = lock_request(service, name, lease, keep=True)
             return KeptLock(self, request, timeout, on_lost)
-        return Lock(
-            self, request_for(service, [lock_name(name)], lease), timeout, reentrant, on_lost
-        )
+        return Lock(self, lock_request(service, name, lease), timeout, reentrant, on_lost)
 
     def try_lock(
         self,
@@ -252,7 +258,7 @@ class Cluster:
         try:
             return HeldLock(
                 self,
-                self._acquire(request_for(service, [lock_name(name)], lease), TRY_SECONDS, on_lost),
+                self._acquire(lock_request(service, name, lease), TRY_SECONDS, on_lost),
             )
         except LockTimeout:
             return None
@@ -260,24 +266,23 @@ class Cluster:
     def semaphore(
         self,
         name: str,
-        size: int,
+        size: int | None = None,
         timeout: float | None = None,
         lease: float | None = None,
         *,
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> Lock:
-        """Return a semaphore of `size` places, to be taken by `with` or `acquire()`.
+        """Return a semaphore that the cluster declares, to be taken by `with` or `acquire()`.
 
-        Each place is a lock.  The size is part of the name: another size is another semaphore.
+        Each place is a lock.  How many places there are is part of the configuration of the cluster
+        (`[semaphores]` in cluster.toml), the same at all nodes.
+
+        size: the number of places that this client expects; with another one, and for a semaphore
+            that is not declared, `acquire()` raises `RefusedByNode`.
         """
-        return Lock(
-            self,
-            request_for(service, semaphore_names(name, size), lease),
-            timeout,
-            False,
-            on_lost,
-        )
+        request = semaphore_request(service, name, size, lease)
+        return Lock(self, request, timeout, False, on_lost)
 
     @contextmanager
     def acquire_all(
@@ -505,8 +510,8 @@ class Lock:
         if not self._reentrant or self._cluster._reentrant.is_last(self._key(), lease):
             self._cluster._release(lease)
 
-    def _key(self) -> tuple[int, str, tuple[str, ...]]:
-        return threading.get_ident(), self._request.service, tuple(self._request.names)
+    def _key(self) -> tuple[int, str, str]:
+        return threading.get_ident(), self._request.service, self._request.shown
 
     def __enter__(self) -> Lease:
         lease = self.acquire()
@@ -632,7 +637,7 @@ class LeaderElection:
             self,
             Lock(
                 self._cluster,
-                request_for(self._service, [ELECTIONS + self.name], lease),
+                LeadRequest(self._service, self.name, checked_lease(lease)),
                 timeout,
                 False,
                 on_lost,

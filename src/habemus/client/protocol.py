@@ -21,19 +21,18 @@ import os
 from _thread import allocate_lock
 
 from habemus.client.errors import ProtocolError, RefusedByNode
+from habemus.runtimes.live.clients.protocol import ELECTIONS, SEMAPHORES, VERSION, proof
 from habemus.runtimes.live.clients.protocol import LINE_LIMIT as REQUEST_LIMIT
-from habemus.runtimes.live.clients.protocol import VERSION, proof
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 LINE_LIMIT = 64 << 20
 """Bytes of a line of a node; a status of many locks is long."""
 NUMBERS_LIMIT = 200
-"""Bytes of a request beside its names."""
+"""Bytes of a request beside its service and name."""
 SLOWEST_BEAT_US = 1_000_000
 """Time between two heartbeats while no lease expires: the node may have vanished."""
 
@@ -244,21 +243,25 @@ class Greeting:
 
 
 class AcquireRequest:
-    """A request for one of some locks; it can be sent to any node, any number of times.
+    """A request for a lock; it can be sent to any node, any number of times.
 
     lease: seconds after which a silent client loses the lock; None for the lease of the cluster.
     keep: ask the node to say when other clients wait for the lock.
     """
 
     def __init__(
-        self, service: str, names: Sequence[str], lease: float | None = None, *, keep: bool = False
+        self, service: str, name: str, lease: float | None = None, *, keep: bool = False
     ) -> None:
         self.service = service
-        self.names = list(names)
         self.lease = lease
         self.keep = keep
-        self.shown = names[0] if len(names) == 1 else f"one of {names[0]} .. {names[-1]}"
-        self._what = f"{encode(service)},{encode(self.names)}".encode()  # always the same
+        self.shown = name
+        self._start_line("request", [name])
+
+    def _start_line(self, word: str, *what: object) -> None:
+        """Encode the part of the line that is always the same: what is requested."""
+        self._word = word.encode()
+        self._what = ",".join(map(encode, (self.service, *what))).encode()
 
     def lease_ms(self, offered: int | None) -> int | None:
         """Return the lease to ask for, at most what the cluster offers; `ValueError` if longer."""
@@ -277,12 +280,33 @@ class AcquireRequest:
         """Return the line that sends the request."""
         if len(self._what) > REQUEST_LIMIT - NUMBERS_LIMIT:
             raise ValueError(
-                f"{len(self.names)} names of {len(self._what):,} bytes together are too long for"
-                " one request; give fewer or shorter names"
+                f"a name of {len(self._what):,} bytes is too long for a request; give a shorter one"
             )
         timeout, lease = encode(timeout_ms).encode(), encode(lease_ms).encode()
         keep = b",true" if self.keep else b""
-        return b'["request",%d,%s,%s,%s,%d%s]\n' % (id, self._what, timeout, lease, now_us, keep)
+        rest = (id, self._what, timeout, lease, now_us, keep)
+        return b'["%s",%d,%s,%s,%s,%d%s]\n' % (self._word, *rest)
+
+
+class LeadRequest(AcquireRequest):
+    """A request to lead an election."""
+
+    def __init__(self, service: str, name: str, lease: float | None = None) -> None:
+        super().__init__(service, ELECTIONS + name, lease)
+        self._start_line("lead", name)
+
+
+class SemaphoreRequest(AcquireRequest):
+    """A request for a place of a semaphore.
+
+    size: the number of places that the client expects; None for any.
+    """
+
+    def __init__(
+        self, service: str, name: str, size: int | None = None, lease: float | None = None
+    ) -> None:
+        super().__init__(service, SEMAPHORES + name, lease)
+        self._start_line("semaphore", name, size)
 
 
 class LeaseState:

@@ -50,7 +50,12 @@ SERVICES = {"mutex": "locks", "election": "elections", "detector": "detectors"}
 
 
 def file_of(
-    ports: Iterable[int], offers: Mapping[str, ServiceConfig], *, keeps: bool, records: bool
+    ports: Iterable[int],
+    offers: Mapping[str, ServiceConfig],
+    *,
+    keeps: bool,
+    records: bool,
+    semaphores: Mapping[str, int] | None = None,
 ) -> str:
     """Return the text of the cluster.toml."""
     lines = [
@@ -79,6 +84,11 @@ def file_of(
         "[nodes]",
         *(f'{number} = "127.0.0.1:{port}"' for number, port in enumerate(ports, 1)),
     ]
+    if semaphores:
+        lines += ["", "[semaphores]"]
+        lines += [
+            f"{json.dumps(name, ensure_ascii=False)} = {size}" for name, size in semaphores.items()
+        ]
     for service, offer in offers.items():
         options = (option.partition("=") for option in offer.options)
         lines += ["", f"[services.{service}]", f"algorithm = {json.dumps(offer.algorithm)}"]

@@ -27,6 +27,7 @@ from habemus.client.errors import ProtocolError
 from habemus.client.protocol import (
     EXPIRED,
     AcquireRequest,
+    LeadRequest,
     LeaseGranted,
     LeaseLost,
     LeaseRenewed,
@@ -253,7 +254,8 @@ def _asked(
 ) -> LockGrant | None:
     """Return None if the node does not answer, or cannot grant anything for now."""
     protocol = SessionProtocol(BEAT)
-    acquire = AcquireRequest(request.service, [request.name], request.lease)
+    kind = LeadRequest if request.leads else AcquireRequest
+    acquire = kind(request.service, request.shown, request.lease)
     offered_ms = connection.lease_ms(request.service)
     now = now_us()
     timeout_ms = None if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)

@@ -16,6 +16,7 @@ from habemus.client.protocol import (
     FORGOTTEN,
     AcquireRequest,
     Greeting,
+    LeadRequest,
     LeaseGranted,
     LeaseLost,
     LeaseRenewed,
@@ -23,6 +24,7 @@ from habemus.client.protocol import (
     LeaseWanted,
     LineBuffer,
     RequestRefused,
+    SemaphoreRequest,
     SessionProtocol,
     decode,
     encode,
@@ -155,7 +157,7 @@ def test_no_sequence_of_lines_is_a_welcome_without_a_proof(lines: list[Any]) -> 
 
 
 def requested(protocol: SessionProtocol, lease: float | None = None, now_us: int = 0) -> int:
-    id, _ = protocol.request(AcquireRequest("locks", ["x"], lease), None, 2_000, now_us)
+    id, _ = protocol.request(AcquireRequest("locks", "x", lease), None, 2_000, now_us)
     return id
 
 
@@ -168,11 +170,17 @@ def granted(protocol: SessionProtocol, at_us: int = 0, left_ms: int | None = 2_0
 
 def test_a_request_as_the_node_reads_it() -> None:
     protocol = SessionProtocol(3)
-    request = AcquireRequest("locks", ["a", 'b"'], 1.5, keep=True)
+    request = AcquireRequest("locks", 'b"', 1.5, keep=True)
     id, line = protocol.request(request, 250, 2_000, 99)
-    assert json.loads(line) == ["request", id, "locks", ["a", 'b"'], 250, 1_500, 99, True]
-    id, line = protocol.request(AcquireRequest("locks", ["a"]), None, None, 99)
+    assert json.loads(line) == ["request", id, "locks", ['b"'], 250, 1_500, 99, True]
+    id, line = protocol.request(AcquireRequest("locks", "a"), None, None, 99)
     assert json.loads(line) == ["request", id, "locks", ["a"], None, None, 99]
+    id, line = protocol.request(LeadRequest("locks", "a"), None, 2_000, 99)
+    assert json.loads(line) == ["lead", id, "locks", "a", None, 2_000, 99]
+    id, line = protocol.request(SemaphoreRequest("locks", "a", 3, 1.5), None, 2_000, 99)
+    assert json.loads(line) == ["semaphore", id, "locks", "a", 3, None, 1_500, 99]
+    id, line = protocol.request(SemaphoreRequest("locks", "a"), 250, None, 99)
+    assert json.loads(line) == ["semaphore", id, "locks", "a", None, 250, None, 99]
 
 
 def test_the_shortest_lease_sets_the_pace_of_heartbeats() -> None:
@@ -188,9 +196,9 @@ def test_a_lease_longer_than_the_clusters_is_refused() -> None:
         requested(SessionProtocol(3), lease=3)
 
 
-def test_names_that_are_too_long_together_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"100 names of .* bytes together are too long"):
-        SessionProtocol(3).request(AcquireRequest("locks", ["x" * 200] * 100), None, None, 0)
+def test_a_name_that_is_too_long_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"a name of 20,012 bytes is too long"):
+        SessionProtocol(3).request(AcquireRequest("locks", "x" * 20_000), None, None, 0)
 
 
 def test_a_lease_is_counted_from_when_the_client_sent_the_line() -> None:

@@ -58,6 +58,7 @@ def check(file: Path, as_json: bool) -> None:
                     }
                     for name, offer in sorted(found.services.items())
                 },
+                "semaphores": dict(found.semaphores),
                 "memory": found.has_memory,
                 "secret": found.secret_file is not None,
                 "tls": found.tls is not None,
@@ -82,3 +83,6 @@ def check(file: Path, as_json: bool) -> None:
         click.echo(f"  {name}: {offer.algorithm}{chosen}{over}")
         for warning in warnings[name]:
             click.echo(f"habemus: {name}: {warning}", err=True)
+    if found.semaphores:
+        sizes = (f"{name} {size}" for name, size in sorted(found.semaphores.items()))
+        click.echo(f"  semaphores: {', '.join(sizes)}")

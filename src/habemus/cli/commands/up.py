@@ -75,6 +75,13 @@ RESTART_SECONDS = 1.0
     is_flag=True,
     help="Record the events of all nodes, for `habemus trace merge`.",
 )
+@click.option(
+    "--semaphore",
+    "semaphores",
+    multiple=True,
+    metavar="NAME=SIZE",
+    help="Declare a semaphore, for `Cluster.semaphore`.",
+)
 @click.option("--fresh", is_flag=True, help="Delete the state of an earlier cluster in the folder.")
 @click.option("--restart", is_flag=True, help="Restart a node that has ended.")
 @json_option
@@ -109,6 +116,7 @@ def _configured(
     port: int | None,
     no_data: bool,
     record: bool,
+    semaphores: tuple[str, ...],
     fresh: bool,
 ) -> Config:
     from habemus.deployment.services import warnings_of
@@ -116,9 +124,9 @@ def _configured(
 
     offers = _offers(algorithm, options, over or "")
     ports = free_ports(size) if port is None else list(range(port, port + size))
-    config, services = prepare(
-        folder, file_of(ports, offers, keeps=not no_data, records=record), fresh=fresh
-    )
+    sizes = dict(map(_size_of, semaphores))
+    text = file_of(ports, offers, keeps=not no_data, records=record, semaphores=sizes)
+    config, services = prepare(folder, text, fresh=fresh)
     if size < 3:
         click.echo(
             f"habemus: a cluster of {size} tolerates no failure: without one node there is no"
@@ -135,6 +143,13 @@ def _configured(
         for warning in warnings_of(offer.algorithm, offer.over, durable, not no_data):
             click.echo(f"habemus: {warning}", err=True)
     return config
+
+
+def _size_of(semaphore: str) -> tuple[str, int]:
+    name, _, size = semaphore.rpartition("=")
+    if not name or not (size.isascii() and size.isdecimal()) or len(size) > 4:
+        raise click.UsageError(f"--semaphore {semaphore!r}: write NAME=SIZE, such as printers=3")
+    return name, int(size)
 
 
 def _offers(algorithm: str | None, options: tuple[str, ...], over: str) -> dict[str, ServiceConfig]:

@@ -23,6 +23,9 @@
     over = "perfect"                    # links below the algorithm; default: the connections
     shared = false                      # an election for each lock; default: one for all
 
+    [semaphores]                        # their sizes; clients cannot use any others
+    printers = 3
+
 Paths are relative to the file.  The environment (HABEMUS_DATA, HABEMUS_SECRET_FILE, HABEMUS_RECORD,
 HABEMUS_BIND and HABEMUS_INSECURE) overrides the file, and the command line overrides both.
 
@@ -38,10 +41,11 @@ import logging
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from habemus.runtimes.live.clients.protocol import NAMES_LIMIT
 from habemus.runtimes.live.peers.handshake import SECRET_AT_LEAST
 from habemus.runtimes.live.peers.tls import TlsContexts, contexts
 from habemus.runtimes.live.settings import Settings
@@ -57,6 +61,8 @@ MEMORY = (
     " without"
 )
 MOST_NODES = 100
+SEMAPHORE_NAME_LIMIT = 150
+"""Characters; the names of its places are longer."""
 CLUSTER = "habemus"
 """Default name of a cluster."""
 CLUSTER_NAME = "use 1 to 40 lower-case letters, digits and inner hyphens for the name of a cluster"
@@ -100,6 +106,7 @@ class Config:
     insecure: bool = False
     tls: TlsFiles | None = None
     socket: str = ""  # with {id} for the node
+    semaphores: Mapping[str, int] = field(default_factory=dict)  # their sizes
 
     @property
     def folder(self) -> Path:
@@ -125,6 +132,7 @@ class Config:
             secret=secret,
             tls=None if self.tls is None else self._contexts(self.tls, node),
             record=self.record,
+            semaphores=self.semaphores,
             insecure=self.insecure,
         )
 
@@ -218,9 +226,8 @@ class _Reader:
 
     def config(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
         found = self._found
-        self._known(
-            (), found, ("cluster", "nodes", "services", "tls", "socket", "memory", *OVERRIDES)
-        )
+        tables = ("nodes", "services", "semaphores", "tls")
+        self._known((), found, ("cluster", *tables, "socket", "memory", *OVERRIDES))
         kinds = {"insecure": bool}
         for name in ("cluster", "socket", "memory", *OVERRIDES):
             if name in found:
@@ -260,6 +267,7 @@ class _Reader:
             insecure=bool(chosen["insecure"]),
             tls=self._tls(),
             socket=self._socket(),
+            semaphores=self._semaphores(),
         )
         config.check_exposure([*config.nodes.values(), *([bind] if bind else [])])
         return config
@@ -353,6 +361,23 @@ class _Reader:
                 f" not {_shown(value)}",
             )
 
+    def _semaphores(self) -> dict[str, int]:
+        found = self._typed(("semaphores",), self._found.get("semaphores", {}), dict)
+        for name, size in found.items():
+            at = ("semaphores", name)
+            self._typed(at, size, int)
+            if not 1 <= size <= NAMES_LIMIT:
+                self._refuse(
+                    at, f"semaphore {_shown(name)} has size {size}; use 1 to {NAMES_LIMIT}"
+                )
+            if not 0 < len(name) <= SEMAPHORE_NAME_LIMIT or not name.isprintable():
+                self._refuse(
+                    at,
+                    f"{_shown(name)} is not a name for a semaphore; use 1 to"
+                    f" {SEMAPHORE_NAME_LIMIT} printable characters",
+                )
+        return dict(found)
+
     def _socket(self) -> str:
         found: str = self._found.get("socket", "")
         if found and "{id}" not in found:
@@ -407,7 +432,12 @@ class _Reader:
         raise BadConfig(f"{self._path}{f', line {line}' if line else ''}: {reason}")
 
 
-_KINDS: dict[type, str] = {str: "a string", bool: "true or false", dict: "a table"}
+_KINDS: dict[type, str] = {
+    str: "a string",
+    bool: "true or false",
+    int: "a whole number",
+    dict: "a table",
+}
 
 
 def _shown(found: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from habemus.runtimes.live.peers.tls import TlsContexts
@@ -29,6 +29,7 @@ class Settings:
     tls: TlsContexts | None = None
     record: Path | None = None  # folder of records
     seed: int | None = None  # of random numbers, for tests
+    semaphores: Mapping[str, int] = field(default_factory=dict)  # their sizes
     insecure: bool = False  # allow remote access without certificates and secret
     most_instances: int = MOST_INSTANCES
     idle_us: int = IDLE_US

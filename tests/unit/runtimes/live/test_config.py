@@ -63,6 +63,19 @@ def test_without_services_there_are_locks(tmp_path: Path) -> None:
     assert config.cluster == "habemus"
 
 
+def test_semaphores_have_sizes(tmp_path: Path) -> None:
+    text = '[semaphores]\nprinters = 3\n"seats [A/1]" = 1000\n'
+    assert read(tmp_path, GOOD + text).semaphores == {"printers": 3, "seats [A/1]": 1000}
+    assert read(tmp_path, GOOD).semaphores == {}
+    for wrong, reason in (
+        ("printers = 0", "line 14: semaphore 'printers' has size 0; use 1 to 1000"),
+        ("printers = 1001", "line 14: semaphore 'printers' has size 1001; use 1 to 1000"),
+        ("printers = true", "line 14: semaphores.printers must be a whole number, not True"),
+        ("'' = 1", "line 14: '' is not a name for a semaphore; use 1 to 150 printable characters"),
+    ):
+        assert complaint(tmp_path, f"{GOOD}[semaphores]\n{wrong}\n").endswith(reason)
+
+
 def test_a_cluster_without_memory_is_asked_for_by_name(tmp_path: Path) -> None:
     forgetful = GOOD.replace('data = "data"\n', "")
     unsaid = read(tmp_path, forgetful)  # a client, or `habemus certs`, need not know

@@ -65,8 +65,9 @@ def test_the_folder_of_the_last_cluster_must_be_ones_own(here: Path) -> None:
 
 def test_a_local_cluster_has_a_secret_of_its_own(here: Path) -> None:
     here.chmod(0o700)
-    text = file_of([1, 2, 3], {}, keeps=True, records=False)
+    text = file_of([1, 2, 3], {}, keeps=True, records=False, semaphores={"a 😀": 3})
     config, _ = prepare(here, text, fresh=False)
+    assert config.semaphores == {"a 😀": 3}
     assert config.secret_file == here / "secret"
     assert stat.S_IMODE((here / "secret").stat().st_mode) == 0o600
     secret = secret_in(here / "secret")

@@ -44,7 +44,7 @@ def test_a_request_takes_the_hops_of_the_page(cluster: Made) -> None:
             connection, transport = connected(nodes[1 if leader != 1 else 2])
             sys.setprofile(profile)
             try:
-                connection.data_received(b'["request",1,"locks",["printer"],null,2000,1]\n')
+                connection.data_received(b'["request",1,"locks",["printer"],null,100,1]\n')
                 await until(lambda: transport.lines)
             finally:
                 sys.setprofile(None)

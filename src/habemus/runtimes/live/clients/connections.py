@@ -24,9 +24,11 @@ from habemus.runtimes.live.clients.messages import (
     AliveLine,
     ForceLine,
     HelloLine,
+    LeadLine,
     ProofLine,
     ReleaseLine,
     RequestLine,
+    SemaphoreLine,
     StatusLine,
     TransferLine,
     UnwatchLine,
@@ -34,11 +36,14 @@ from habemus.runtimes.live.clients.messages import (
     WroteLine,
 )
 from habemus.runtimes.live.clients.protocol import (
+    ELECTIONS,
     LABEL_LIMIT,
     LINE_LIMIT,
     NAMES_LIMIT,
     VERSION,
+    lock_name,
     proof,
+    semaphore_places,
 )
 from habemus.runtimes.live.clients.watchers import LockWatchers
 from habemus.runtimes.live.hosting.slices import TimeSlicer
@@ -59,6 +64,8 @@ _LINES = msgspec.json.Decoder(
     HelloLine
     | ProofLine
     | RequestLine
+    | LeadLine
+    | SemaphoreLine
     | ReleaseLine
     | TransferLine
     | AliveLine
@@ -111,7 +118,7 @@ class ClientConnections:
         found = {}
         for service in self.node.services:
             plan = next(iter(service.system.plans.values()))
-            lease_us = getattr(plan, "lease", 0) or None
+            lease_us = self.lock_queues.lease_us(service.name)
             found[service.name] = {
                 "problem": self.lock_queues.kind(service.name),
                 "algorithm": getattr(type(plan), "name", type(plan).__name__),
@@ -279,7 +286,7 @@ class ClientConnection(asyncio.Protocol):
             )
         elif session is None:
             self._greet(line)
-        elif isinstance(line, RequestLine):
+        elif isinstance(line, RequestLine | LeadLine | SemaphoreLine):
             self._request(session, line)
         elif isinstance(line, ReleaseLine):
             self._lock_queues.release(session, line.id)
@@ -288,22 +295,49 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._answer(session, line)
 
-    def _request(self, session: ClientSession, line: RequestLine) -> None:
-        wrong = _mistake_in(line)
-        if wrong:
-            self.send("refused", line.id, "bad_request", wrong)
+    def _request(
+        self, session: ClientSession, line: RequestLine | LeadLine | SemaphoreLine
+    ) -> None:
+        try:
+            _check_times(line.timeout_ms, line.lease_ms)
+            names = self._names_in(line)
+        except ValueError as reason:
+            self.send("refused", line.id, "bad_request", str(reason))
             return
         self._lock_queues.request(
             self,
             session,
             line.id,
             line.service,
-            line.names,
+            names,
             None if line.timeout_ms is None else line.timeout_ms * 1_000,
             None if line.lease_ms is None else line.lease_ms * 1_000,
             line.at,
-            line.keeps,
+            isinstance(line, RequestLine) and line.keeps,
         )
+
+    def _names_in(self, line: RequestLine | LeadLine | SemaphoreLine) -> list[str]:
+        """Return the names of the locks that a line requests; raise `ValueError` if it may not."""
+        if isinstance(line, RequestLine):
+            if len(line.names) > NAMES_LIMIT:
+                raise ValueError(
+                    f"request names {len(line.names)} locks; the limit is {NAMES_LIMIT}"
+                )
+            return [lock_name(name) for name in line.names]
+        if isinstance(line, LeadLine):
+            return [ELECTIONS + line.name]
+        size = self._clients.node.settings.semaphores.get(line.name)
+        if size is None:
+            raise ValueError(
+                f"no semaphore {line.name!r} in this cluster; declare its size under [semaphores]"
+                " in the cluster.toml of all nodes"
+            )
+        if line.size not in (None, size):
+            raise ValueError(
+                f"semaphore {line.name!r} has size {size} in this cluster, not {line.size}; leave"
+                " the size out, or change it in the cluster.toml of all nodes"
+            )
+        return semaphore_places(line.name, size)
 
     def _answer(self, session: ClientSession, line: Any) -> None:
         if isinstance(line, WatchLine):
@@ -435,12 +469,9 @@ class ClientConnection(asyncio.Protocol):
         self.send("welcome", {**welcome, "services": self._clients.services()})
 
 
-def _mistake_in(line: RequestLine) -> str:
-    """Return why a request has no meaning; empty if it has."""
-    if len(line.names) > NAMES_LIMIT:
-        return f"request names {len(line.names)} locks; the limit is {NAMES_LIMIT}"
-    if line.timeout_ms is not None and not 0 <= line.timeout_ms <= LONGEST_MS:
-        return f"timeout of {line.timeout_ms} ms; it must be between 0 and {LONGEST_MS}"
-    if line.lease_ms is not None and not 0 < line.lease_ms <= LONGEST_MS:
-        return f"lease of {line.lease_ms} ms; it must be between 1 and {LONGEST_MS}"
-    return ""
+def _check_times(timeout_ms: int | None, lease_ms: int | None) -> None:
+    """Raise `ValueError` if the timeout or the lease of a request is out of range."""
+    if timeout_ms is not None and not 0 <= timeout_ms <= LONGEST_MS:
+        raise ValueError(f"timeout of {timeout_ms} ms; it must be between 0 and {LONGEST_MS}")
+    if lease_ms is not None and not 0 < lease_ms <= LONGEST_MS:
+        raise ValueError(f"lease of {lease_ms} ms; it must be between 1 and {LONGEST_MS}")

@@ -185,6 +185,10 @@ class LockQueues:
             each.name: type(next(iter(each.system.plans.values()))) for each in node.services
         }
         self._locks = [name for name, kind in self._kinds.items() if issubclass(kind, Mutex)]
+        self._leases_us: dict[str, int | None] = {
+            each.name: getattr(next(iter(each.system.plans.values())), "lease", 0) or None
+            for each in node.services
+        }
         self.changed: Callable[[str, str], None] = _nothing
         self.transferred: Callable[[str, str, str], None] = _nothing
 
@@ -272,7 +276,7 @@ class LockQueues:
             connection.send("refused", id, "unavailable", self._closed[service])
             return
         wanted = tuple(dict.fromkeys(names))
-        refusal = self._refusal(session, wanted)
+        refusal = self._refusal(session, service, wanted, lease_us)
         if refusal is not None:
             connection.send("refused", id, *refusal)
             return
@@ -289,10 +293,20 @@ class LockQueues:
         else:
             self._slices.run(session, self._queue_at_all(request))
 
-    def _refusal(self, session: ClientSession, names: tuple[str, ...]) -> tuple[str, str] | None:
+    def _refusal(
+        self, session: ClientSession, service: str, names: tuple[str, ...], lease_us: int | None
+    ) -> tuple[str, str] | None:
         """Return why the request is refused, as a code and a sentence; None if it is not."""
         if not names:
             return "bad_request", "request names no lock; name at least one"
+        longest_us = self._leases_us[service]
+        if lease_us is not None and longest_us is not None and lease_us > longest_us:
+            return (
+                "bad_request",
+                f"lease of {lease_us / 1e6:g} s is longer than that of service {service!r}"
+                f" ({longest_us / 1e6:g} s); ask for a shorter one, or configure a longer one at"
+                " the nodes",
+            )
         if self._requests >= MOST_REQUESTS:
             return (
                 "full",
@@ -689,6 +703,10 @@ class LockQueues:
                 ),
                 "waiting": [request.session.label for request in lock.queue],
             }
+
+    def lease_us(self, service: str) -> int | None:
+        """Longest lease of a service; None if its grants do not expire."""
+        return self._leases_us.get(service)
 
     def kind(self, service: str) -> str:
         kind = self._kinds.get(service, object)

@@ -37,6 +37,25 @@ class RequestLine(_ClientMessage, frozen=True, tag="request"):
     keeps: bool = False
 
 
+class LeadLine(_ClientMessage, frozen=True, tag="lead"):
+    id: int
+    service: str
+    name: str
+    timeout_ms: int | None
+    lease_ms: int | None
+    at: int
+
+
+class SemaphoreLine(_ClientMessage, frozen=True, tag="semaphore"):
+    id: int
+    service: str
+    name: str
+    size: int | None
+    timeout_ms: int | None
+    lease_ms: int | None
+    at: int
+
+
 class ReleaseLine(_ClientMessage, frozen=True, tag="release"):
     id: int
 

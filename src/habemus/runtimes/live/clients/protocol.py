@@ -6,6 +6,10 @@ A client sends
     ["proof", proof]                  proves knowledge of the secret, if the node asks for it
     ["request", id, service, [name, ...], timeout_ms or null, lease_ms or null, at, keeps]
                                       requests one of these locks
+    ["lead", id, service, name, timeout_ms or null, lease_ms or null, at]
+                                      requests to lead this election
+    ["semaphore", id, service, name, size or null, timeout_ms or null, lease_ms or null, at]
+                                      requests a place of this semaphore
     ["release", id]                   releases the lock, or withdraws the request; no answer
     ["transfer", id, label]           releases, and reserves the lock for that client; no answer
     ["alive", at]                     heartbeat, renews all leases of the session
@@ -29,6 +33,11 @@ and a node
 The words of refusals are timeout, unknown, full, stopped, bad_request, unauthenticated, and
 unavailable: use another node; what is held here stays.
 
+The leader of an election `x` holds the lock `leader/x`, and the holder of the second place of a
+semaphore `x` the lock `semaphore/x/2`; grants, watches and the status show these names.  A plain
+request for such a name is refused.  The sizes of semaphores are part of the configuration that all
+nodes have in common; a size that a client gives is compared with it.
+
 `at` is a time on the client's own clock, which the node returns unchanged: the latest it has
 received from the session.  The client counts `left_ms` from that time.  So a lease expires for the
 client before it expires for the node, however long lines were in transit and however long either
@@ -49,11 +58,11 @@ LINE_LIMIT = 1 << 14
 FIRST_BYTE = b"["
 LABEL_LIMIT = 100
 NAMES_LIMIT = 1_000
-"""Locks that one request may name."""
+"""Locks that one request may name, and places that a semaphore may have."""
 ELECTIONS = "leader/"
 """Prefix of elections: the leader holds the lock of that name."""
 SEMAPHORES = "semaphore/"
-"""Prefix of the locks of a semaphore: name, size and slot follow."""
+"""Prefix of the places of a semaphore: its name and the number of the place follow."""
 LOCKS = "locks"
 """The default service."""
 TRY_MS = 250
@@ -77,14 +86,9 @@ def lock_name(name: str) -> str:
     return name
 
 
-def semaphore_names(name: str, size: int) -> list[str]:
-    """Return the names of the locks of a semaphore, one for each slot.
-
-    They contain its size: a semaphore with another size is another semaphore.
-    """
-    if size < 1:
-        raise ValueError(f"semaphore size is {size}; it must be at least 1")
-    return [f"{SEMAPHORES}{name}/{size}/{slot}" for slot in range(1, size + 1)]
+def semaphore_places(name: str, size: int) -> list[str]:
+    """Return the names of the locks of a semaphore, one for each place."""
+    return [f"{SEMAPHORES}{name}/{place}" for place in range(1, size + 1)]
 
 
 def proof(secret: bytes, side: str, cluster: str, node: int, nonces: tuple[str, str]) -> str:

@@ -105,7 +105,10 @@ class Node:
         self._clock = clock
         self.me = settings.node
         self.services = tuple(sorted(services, key=lambda service: service.name))
-        self.configuration = fingerprint(self.services, settings.record is not None).hex()[:16]
+        self._fingerprint = fingerprint(
+            self.services, settings.record is not None, settings.semaphores
+        )
+        self.configuration = self._fingerprint.hex()[:16]
         """Digest of what the nodes of a cluster have to agree on."""
         self.counts: Counter[str] = Counter()
         self.address = settings.bind
@@ -145,12 +148,15 @@ class Node:
         self.failure = loop.create_future()
         turn = self._turn = Turn(loop)
         self._timers = Timers(loop, self._draw, self._clock, turn)
-        recording = settings.record is not None
         self._memory = self._opened_memory()
         self._membership = Membership(self._memory, self.me, settings.peers, self._fail)
-        secrets = (fingerprint(self.services, recording), settings.secret)
         identity = Identity(
-            settings.cluster, self.me, frozenset(settings.peers), *secrets, self._membership
+            settings.cluster,
+            self.me,
+            frozenset(settings.peers),
+            self._fingerprint,
+            settings.secret,
+            self._membership,
         )
         slices, limited_log = TimeSlicer(loop, turn), RateLimitedLog(loop)
         self._slices = slices

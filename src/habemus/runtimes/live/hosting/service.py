@@ -121,7 +121,12 @@ def _homes(system: System, nodes: Sequence[int]) -> dict[ProcessId, int]:
     return {process: dealt.get(process, process) for process in system.topology.processes}
 
 
-def fingerprint(services: Sequence[Service], recording: bool) -> bytes:
-    """Return a digest that is equal on two nodes exactly if they agree on all services."""
+def fingerprint(
+    services: Sequence[Service], recording: bool, semaphores: Mapping[str, int]
+) -> bytes:
+    """Return a digest that is equal on two nodes exactly if they agree on all services and on the
+    sizes of all semaphores.
+    """
     described = [service.described() for service in services]
-    return hashlib.sha256(msgspec.msgpack.encode([described, recording])).digest()
+    content = [described, recording, sorted(semaphores.items())]
+    return hashlib.sha256(msgspec.msgpack.encode(content)).digest()

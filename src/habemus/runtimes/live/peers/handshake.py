@@ -192,7 +192,10 @@ class AnswererHandshake:
         if hello.node not in me.peers:
             return f"node {hello.node} is not a peer of node {me.node}"
         if hello.fingerprint != me.fingerprint:
-            return "different services; use the same cluster.toml and version on all nodes"
+            return (
+                "different services or semaphores; use the same cluster.toml and version on all"
+                " nodes"
+            )
         if len(hello.nonce) != NONCE_SIZE:
             return f"nonce of {len(hello.nonce)} bytes; it must have {NONCE_SIZE}"
         if not self._is_named(node_name(me.cluster, hello.node)):

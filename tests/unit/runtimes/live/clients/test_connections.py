@@ -74,6 +74,80 @@ def test_a_flood_of_lines_is_read_in_slices(cluster: Any) -> None:
     virtual.run(main())
 
 
+def refusal(connection: ClientConnection, transport: Transport, line: bytes) -> str:
+    """Return why a node refuses a line, as a word and a text."""
+    connection.data_received(line + b"\n")
+    refused, _, word, why = transport.lines.pop()
+    assert refused == "refused"
+    return f"{word}: {why}"
+
+
+def test_a_plain_request_cannot_name_an_election_or_a_semaphore(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1, semaphores={"x": 2}) as made:
+            client = connected(made.nodes[1])
+            for name, what in ((b"leader/x", "elections"), (b"semaphore/x/1", "semaphores")):
+                line = b'["request",1,"locks",["a","%s"],null,null,1]' % name
+                assert f"is the prefix of {what}" in refusal(*client, line)
+            assert made.nodes[1].instances() == []
+            connection, transport = client
+            connection.data_received(b'["lead",2,"locks","x",null,null,1]\n')
+            await cluster.until(lambda: transport.lines)
+            assert transport.lines == [["granted", 2, None, None, 1, "leader/x"]]
+
+    virtual.run(main())
+
+
+def test_a_node_refuses_a_lease_longer_than_that_of_its_service(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "elected-coordinator-leased"}, 1) as made:
+            connection, transport = connected(made.nodes[1])
+            assert (
+                "lease of 0.101 s is longer than that of service 'locks' (0.1 s); ask for a shorter"
+                in refusal(connection, transport, b'["request",1,"locks",["x"],null,101,1]')
+            )
+            connection.data_received(b'["request",2,"locks",["x"],null,100,1]\n')
+            await cluster.until(lambda: transport.lines)
+            assert transport.lines[0][:2] == ["granted", 2]
+
+    virtual.run(main())
+
+
+def test_all_nodes_agree_on_the_size_of_a_semaphore(cluster: Any) -> None:
+    """Clients with other ideas of it are refused, at every node; so there is never a third."""
+
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 2, semaphores={"x": 2}) as made:
+            clients = [connected(made.nodes[number]) for number in (1, 2)]
+            for client in clients:
+                for size in (1, 3):
+                    line = b'["semaphore",%d,"locks","x",%d,null,null,1]' % (size, size)
+                    assert refusal(*client, line).startswith(
+                        f"bad_request: semaphore 'x' has size 2 in this cluster, not {size}; "
+                    )
+                assert refusal(*client, b'["semaphore",5,"locks","y",2,null,null,1]').startswith(
+                    "bad_request: no semaphore 'y' in this cluster; declare its size"
+                )
+            for id, expected in ((6, b"2"), (7, b"null")):
+                for connection, _ in clients:
+                    connection.data_received(
+                        b'["semaphore",%d,"locks","x",%s,null,null,1]\n' % (id, expected)
+                    )
+
+            def granted() -> list[Any]:
+                return [line for _, each in clients for line in each.lines]
+
+            await cluster.until(lambda: len(granted()) == 2)
+            await asyncio.sleep(10.0)
+            assert {line[-1] for line in granted()} == {"semaphore/x/1", "semaphore/x/2"}
+            for (connection, transport), id in ((each, id) for each in clients for id in (6, 7)):
+                if any(line[1] == id for line in transport.lines):
+                    connection.data_received(b'["release",%d]\n' % id)
+            await cluster.until(lambda: len(granted()) == 4)
+
+    virtual.run(main())
+
+
 def test_watching_does_not_wear_out_and_has_a_limit(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"locks": "central"}, 1) as made:

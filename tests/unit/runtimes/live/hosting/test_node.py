@@ -674,6 +674,7 @@ def test_a_full_queue_loses_the_oldest_and_counts(
         ({"secret": b"another secret of theirs"}, "secret"),
         ({"cluster": "home"}, "cluster"),
         ({"record": "r"}, "different services"),
+        ({"semaphores": {"printers": 4}}, "different services or semaphores"),
     ],
 )
 def test_nodes_that_do_not_belong_together_do_not_talk(
@@ -688,7 +689,10 @@ def test_nodes_that_do_not_belong_together_do_not_talk(
 
     async def main() -> None:
         async with cluster(
-            {"counts": counting()}, secret=b"a secret of the cluster", only=(1,)
+            {"counts": counting()},
+            secret=b"a secret of the cluster",
+            semaphores={"printers": 3},
+            only=(1,),
         ) as made:
             await made.start(2, **given)
             await cluster.until(
