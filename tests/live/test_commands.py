@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from tests.live.conftest import PATIENCE
 
+from habemus.fencing import token_text
 from habemus.runtimes.live.default_cluster import last_file
 
 HABEMUS = (sys.executable, "-m", "habemus")
@@ -210,7 +211,7 @@ def test_the_command_finds_a_token_that_grows(cluster: Cluster) -> None:
     token, name, term = (
         cluster.run("lead", "tokens", "--", "sh", "-c", shown).stdout.strip().split(",")
     )
-    assert (name, term) == ("leader/tokens", token)
+    assert (name, term) == ("leader/tokens", token_text(int(token)))
 
 
 def test_standard_input_is_passed_on(cluster: Cluster) -> None:

@@ -18,6 +18,7 @@ def test_scenario(name: str, golden: Callable[[str, str], None]) -> None:
     assert outcome.as_expected, (
         f"{outcome.verdict} instead of {outcome.scenario.expected}: {outcome.report.why}"
     )
+    assert not outcome.report.missed_faults
     trace = outcome.report.trace
     assert trace is not None
     told = text(trace) if len(trace.events) <= TOLD_UP_TO else f"{len(trace.events)} events\n"

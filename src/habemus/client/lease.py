@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from habemus import boottime
 from habemus.client.errors import LockLost
 from habemus.client.protocol import EXPIRED, LeaseState
+from habemus.fencing.tokens import token_text
 
 if TYPE_CHECKING:
     from habemus.client.session import NodeSession
@@ -42,7 +43,8 @@ class Lease:
 
     def __repr__(self) -> str:
         state = f"over: {self._why}" if self._why else "held"
-        return f"<Lease of {self.name}, token {self.token}, {state}>"
+        token = "" if self.token is None else f", token {token_text(self.token)}"
+        return f"<Lease of {self.name}{token}, {state}>"
 
     @property
     def remaining(self) -> float:

@@ -58,15 +58,12 @@ class Event(NamedTuple):
         return f'{{"t":{self.time},"p":{self.process},"e":"{self.kind}"{rest}}}'
 
     def described(self) -> str:
-        """Return the value as a person writes it: `Request(6)`, `Data(3, Request(6))`."""
-        if not self.name:
-            return ""
-        fields = self.fields()
-        return (
-            f"{self.name}({', '.join(_shown(each) for each in fields.values())})"
-            if fields
-            else self.name
-        )
+        """Return the value as a person writes it: `Elect`, `Request(6)`, `Leader(4, term=2)`."""
+        return described_value(self.name, self.fields()) if self.name else ""
+
+    def notation(self) -> str:
+        """Return the value with all its fields in order, as schedules write it: `Leader(4, 2)`."""
+        return _in_order(self.name, self.fields()) if self.name else ""
 
 
 def _fields_text(event: Event) -> str:
@@ -74,13 +71,58 @@ def _fields_text(event: Event) -> str:
     return f',"v":{canonical(fields)}' if fields else ""
 
 
-def _shown(plain: Any) -> str:
-    if isinstance(plain, dict) and len(plain) == 1:
+def described_value(name: str, fields: Mapping[str, Any]) -> str:
+    """Return a named value for people.
+
+    Empty collections and the term 0 of what has no terms are left out.  A single field is bare.  Of
+    several, processes and values that have a name come first, and the others are named.
+    """
+    told = {
+        field: each for field, each in fields.items() if each != [] and (field, each) != ("term", 0)
+    }
+    bare = {
+        field: described_plain(each, field)
+        for field, each in told.items()
+        if len(fields) == 1 or field == "process" or _is_value(each)
+    }
+    named = [
+        f"{field}={described_plain(each, field)}"
+        for field, each in told.items()
+        if field not in bare
+    ]
+    return f"{name}({', '.join([*bare.values(), *named])})" if told else name
+
+
+def described_plain(plain: Any, field: str = "") -> str:
+    """Return a JSON form for people; `field` is the name of the field that holds it, if any."""
+    if field == "token" and isinstance(plain, list) and len(plain) == 2:
+        return ".".join(map(str, plain))
+    if _is_value(plain):
         [(name, fields)] = plain.items()
-        if isinstance(fields, dict):
-            return f"{name}({', '.join(_shown(each) for each in fields.values())})"
+        return described_value(name, fields)
     if isinstance(plain, list):
-        return f"[{', '.join(_shown(each) for each in plain)}]"
+        return f"[{', '.join(map(described_plain, plain))}]"
+    return str(plain)
+
+
+def _is_value(plain: Any) -> bool:
+    return (
+        isinstance(plain, dict)
+        and len(plain) == 1
+        and all(isinstance(each, dict) for each in plain.values())
+    )
+
+
+def _in_order(name: str, fields: Mapping[str, Any]) -> str:
+    return f"{name}({', '.join(map(_shown, fields.values()))})" if fields else name
+
+
+def _shown(plain: Any) -> str:
+    if _is_value(plain):
+        [(name, fields)] = plain.items()
+        return f"{name}({', '.join(map(_shown, fields.values()))})"
+    if isinstance(plain, list):
+        return f"[{', '.join(map(_shown, plain))}]"
     return str(plain)
 
 

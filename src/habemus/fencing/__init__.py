@@ -16,6 +16,6 @@ is.
 """
 
 from habemus.fencing.file import CorruptFence, FencedFile
-from habemus.fencing.tokens import StaleToken, check_token, token_from
+from habemus.fencing.tokens import StaleToken, check_token, token_from, token_text
 
-__all__ = ["CorruptFence", "FencedFile", "StaleToken", "check_token", "token_from"]
+__all__ = ["CorruptFence", "FencedFile", "StaleToken", "check_token", "token_from", "token_text"]

@@ -1,7 +1,9 @@
 """Fencing tokens: whole numbers that only grow, across crashes, restarts and changes of leader.
 
-The upper bits have the term of the coordinator, the lower 32 its count of grants, so tokens compare
-as plain numbers.  A token has at most 63 bits and fits into an integer column of any database.
+A token is made of the term of the coordinator and its count of grants: term * 2**32 + count.  So
+tokens compare as plain numbers.  A token has at most 63 bits and fits into an integer column of any
+database.  For people it is written as term and count: the third grant of term 2 has token 2.3, the
+number 8589934595.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ class StaleToken(Exception):
 
     def __str__(self) -> str:
         return (
-            f"token {self.token} is stale: the resource has accepted token {self.newest}, so the"
-            " lock was lost; acquire it again"
+            f"token {token_text(self.token)} is stale: the resource has accepted token"
+            f" {token_text(self.newest)}, so the lock was lost; acquire it again"
         )
 
 
@@ -46,6 +48,14 @@ def token_from(text: str | None) -> int:
             f"{text[:40]!r} is not a token; a token has up to {len(str(LARGEST))} decimal digits"
         )
     return check_token(int(text))
+
+
+def token_text(token: int) -> str:
+    """Return the token as people read it: 2.3 for the third grant of term 2.
+
+    A number without a term, from a counter of your own, is written as it is.
+    """
+    return f"{token >> 32}.{token & 0xFFFFFFFF}" if token >> 32 else str(token)
 
 
 def admit(token: int, newest: int | None) -> None:

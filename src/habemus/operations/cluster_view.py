@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from habemus.fencing.tokens import token_text
+
 
 class NodeStatus(NamedTuple):
     """The status of one node, or the reason why there is none."""
@@ -297,7 +299,7 @@ def _holders(lock: LockView) -> tuple[object, ...]:
 
 
 def _in_words(lock: LockView) -> str:
-    token = f", token {lock.token}" if lock.token is not None else ""
+    token = f", token {token_text(lock.token)}" if lock.token is not None else ""
     held = "free" if lock.holder is None else f"held by {lock.holder} at node {lock.node}{token}"
     waits = ", ".join(f"{each.client} at node {each.node}" for each in lock.waiting)
     return f"{held}; waiting: {waits}" if waits else held

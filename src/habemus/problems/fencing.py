@@ -8,7 +8,7 @@ by the order of the writers and not by their tokens, so that it finds tokens tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias
@@ -26,7 +26,7 @@ FENCE = Property(
 )
 
 Token: TypeAlias = tuple[int, int]
-"""The term of the coordinator that granted, and its count of grants."""
+"""The term of the coordinator that granted, and its count of grants: 2.3 in texts."""
 
 
 class GrantedWithToken(Granted):
@@ -125,8 +125,8 @@ class FenceMonitor:
         if outcome is WriteOutcome.REFUSED:
             self.refused += 1
             self._refusal = (
-                f"at {in_ms(time)} that of {self.label(process)} with token {token}, after one with"
-                f" {newest}"
+                f"at {in_ms(time)} that of {self.label(process)} with token {in_text(token)}, after"
+                f" one with {in_text(newest)}"
             )
             return
         self.accepted += 1
@@ -140,7 +140,7 @@ class FenceMonitor:
 
     def _entry(self, process: ProcessId, token: Token) -> str:
         since = in_ms(self._since[process, token])
-        return f"{self.label(process)}, which entered at {since} with token {token}"
+        return f"{self.label(process)}, which entered at {since} with token {in_text(token)}"
 
     def finding(self) -> Finding | None:
         """Return the finding about FENCE; None where no grant carried a token."""
@@ -154,6 +154,11 @@ class FenceMonitor:
         if self.refused:
             why += f"; {self.refused} refused, the last {self._refusal}"
         return Finding("FENCE", Verdict.HOLDS, why)
+
+
+def in_text(token: Sequence[int] | None) -> str:
+    """Return a token as people read it."""
+    return ".".join(map(str, token or ()))
 
 
 def _token(plain: list[int]) -> Token:

@@ -131,7 +131,7 @@ def _largest_before(grants: Iterable[IssuedToken], moment: int) -> IssuedToken:
 
 
 def _words(grant: IssuedToken) -> str:
-    return str(grant.token[0]) if len(grant.token) == 1 else str(grant.token)
+    return ".".join(map(str, grant.token))
 
 
 def _violated(earlier: IssuedToken, grant: IssuedToken, why: str) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from habemus.core.properties import Finding, Verdict, worst
 from habemus.core.system import System
 from habemus.runs import notation
 from habemus.runs.limits import planned_end
+from habemus.runs.names import by_number
 from habemus.runs.setup import WORKLOADS, BadSetup, Setup
 from habemus.runs.systems import LINKS, system_of
 from habemus.runtimes.sim.faults import Fault
@@ -40,6 +41,7 @@ class Report:
     costs: dict[str, Any]
     trace: Trace | None
     awaits: dict[ProcessId, list[ProcessId]] = field(default_factory=dict)
+    missed_faults: list[str] = field(default_factory=list)  # each with the reason
 
     @property
     def counted(self) -> list[Finding]:
@@ -78,6 +80,7 @@ class Report:
             "properties": {finding.name: finding.verdict.value for finding in self.findings},
             "why": self.why,
             "reasons": {finding.name: finding.why for finding in self.findings},
+            "missed_faults": self.missed_faults,
             "violated": self.violated,
             **self.costs,
             "ended": self.ending.reason,
@@ -99,13 +102,15 @@ def execute(
     if setup.workload not in WORKLOADS:
         raise BadSetup(f"there is no workload {setup.workload}; there are {', '.join(WORKLOADS)}")
     system = system_of(setup, entry)
+    setup = by_number(setup, system.labels)
     network = _network_of(setup, entry)
     problem = entry.problem
+    faults = faults_of(setup)
     simulation = Simulation(
         system,
         workload=problem.workload(setup, system),
         network=network,
-        faults=faults_of(setup),
+        faults=faults,
         seed=setup.seed,
         record=Record.CLOCKS if keep and len(system.plans) <= CLOCKS_UP_TO else Record.MESSAGES,
     )
@@ -152,7 +157,17 @@ def execute(
         judge.costs(ending),
         trace,
         awaits,
+        _missed(setup, faults, simulation),
     )
+
+
+def _missed(setup: Setup, faults: Sequence[Fault], simulation: Simulation) -> list[str]:
+    reasons = {id(fault): reason for fault, reason in simulation.missed_faults()}
+    return [
+        f"--{kind} {text} did not strike: {reasons[id(fault)]}"
+        for (kind, text), fault in zip(setup.faults, faults, strict=True)
+        if id(fault) in reasons
+    ]
 
 
 def faults_of(setup: Setup) -> list[Fault]:

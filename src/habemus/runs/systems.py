@@ -11,6 +11,7 @@ from habemus.core.process import Process, ProcessId
 from habemus.core.shapes import Malformed
 from habemus.core.system import System
 from habemus.runs import parsing as words
+from habemus.runs.names import numbered
 from habemus.runs.setup import BadSetup, Setup
 
 LINKS = ("perfect", "perfect-fifo")
@@ -25,9 +26,11 @@ def system_of(setup: Setup, entry: Entry) -> System:
         )
     options = dict(words.option(text) for text in setup.options)
     system = entry.system(setup.n, options)
+    given = dict(words.label(text) for text in setup.labels)
+    labels = {**system.labels, **given}
     changes: dict[ProcessId, dict[str, Any]] = {}
     for text in setup.initial:
-        process, name, value = words.initial(text)
+        process, name, value = words.initial(numbered(text, labels))
         if process not in system.plans:
             raise BadSetup(f"--set {text}: there is no process {process}")
         changes.setdefault(process, {})[name] = _initial_value(system.plans[process], name, value)
@@ -39,10 +42,9 @@ def system_of(setup: Setup, entry: Entry) -> System:
         system = replace(system, plans=plans)
     if setup.over:
         system = replace(system, plans=_over_links(system.plans, setup.over))
-    labels = dict(words.label(text) for text in setup.labels)
-    for process in labels.keys() - system.plans.keys():
-        raise BadSetup(f"--label {process}={labels[process]}: there is no process {process}")
-    return replace(system, labels={**system.labels, **labels}) if labels else system
+    for process in given.keys() - system.plans.keys():
+        raise BadSetup(f"--label {process}={given[process]}: there is no process {process}")
+    return replace(system, labels=labels) if given else system
 
 
 def _initial_value(plan: Process, name: str, value: Any) -> Any:

@@ -86,7 +86,7 @@ class ScriptedRun(Calls):
             moments: dict[str, list[int]] = defaultdict(list)
             for event in self.events:
                 if event.process == me and event.kind == "timer" and event.part == path:
-                    moments[event.described()].append(event.time)
+                    moments[event.notation()].append(event.time)
             self._dictate(part, moments, draws)
 
     def _dictate(self, part: Process, moments: Mapping[str, list[int]], draws: list[str]) -> None:

@@ -104,7 +104,7 @@ def schedule(lines: str | Iterable[str]) -> list[Step]:
 
 def said(name: str, value: Value | Mapping[str, Any] | None = None) -> str:
     """Return a message, a timer or a request in the notation of schedules."""
-    return Event(0, 0, "", name, value).described()
+    return Event(0, 0, "", name, value).notation()
 
 
 def asked(name: str, arguments: Sequence[Any]) -> str:
@@ -158,7 +158,7 @@ def _step(
 ) -> Step:
     first, last = events[0], events[-1]
     peer = -1 if first.peer is None else first.peer
-    step = Step(first.kind, first.process, first.described(), peer, first.part, _choices(events))
+    step = Step(first.kind, first.process, first.notation(), peer, first.part, _choices(events))
     match first.kind:
         case "request":
             arguments = first.fields().get("value", ())

@@ -148,7 +148,9 @@ class LockRequest:
         if token is not None:
             made["HABEMUS_TOKEN"] = str(token)
             if self.leads:
-                made["HABEMUS_TERM"] = str(token)
+                from habemus.fencing.tokens import token_text  # takes a while to import
+
+                made["HABEMUS_TERM"] = token_text(token)
         return made
 
 

@@ -36,6 +36,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from habemus.fencing.tokens import token_text
+
 
 class Stay(NamedTuple):
     """One request for a lock, and its outcome."""
@@ -56,10 +58,8 @@ class Stay(NamedTuple):
         return self.outcome == "granted"
 
     def __str__(self) -> str:
-        return (
-            f"stay {self.number} of client"
-            f" {self.client}{f' (token {self.token})' if self.token is not None else ''}"
-        )
+        token = "" if self.token is None else f" (token {token_text(self.token)})"
+        return f"stay {self.number} of client {self.client}{token}"
 
 
 class Update(NamedTuple):

@@ -33,6 +33,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from habemus.core.properties import Finding, Verdict, worst
+from habemus.fencing.tokens import token_text
 from habemus.problems.fencing import FENCE
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
 from habemus.torture.history import Access, History, Stay
@@ -466,13 +467,17 @@ def _me1(found: Judgement, claim: TortureClaim) -> Finding:
     return Finding(ME1.name, Verdict.HOLDS, f"{found.grants} grants, no overlap")
 
 
+def _written(token: int | None) -> str:
+    return "none" if token is None else token_text(token)
+
+
 def _fence(found: Judgement) -> Finding:
     reasons = []
     if found.stale:
         write = found.stale[0]
         reasons.append(
             f"{len(found.stale)} stale writes were accepted, first one of client {write.client}"
-            f" with token {write.token}"
+            f" with token {_written(write.token)}"
         )
     if found.lost:
         write = found.lost[0]
@@ -492,7 +497,7 @@ def _fence(found: Judgement) -> Finding:
         stay, access = found.mismatches[0]
         reasons.append(
             f"{len(found.mismatches)} stays showed a token not granted to them, first {stay} showed"
-            f" {access.token}"
+            f" {_written(access.token)}"
         )
     orders = (found.token_order, found.update_order)
     reasons += [order.why for order in orders if order.verdict is Verdict.VIOLATED]

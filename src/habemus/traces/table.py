@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -15,6 +16,10 @@ SPACE = 2
 """Space between two columns."""
 LEAST_ROOM = 20
 """Smallest width of the column of events."""
+
+
+FIELD_NAME = re.compile(r"(?<=[(\s])\w+=")
+"""The names of fields, which a line that is too long goes without."""
 
 
 class EventRow(NamedTuple):
@@ -101,6 +106,8 @@ def _line(row: EventRow, widths: list[int], shows_inside: bool) -> str:
 
 def _clipped(cell: str, room: int) -> str:
     cell = printable(cell)
+    if len(cell) > room:
+        cell = FIELD_NAME.sub("", cell)
     return cell if len(cell) <= room else cell[: max(0, room - 1)] + "…"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from habemus.core.events import Event
+from habemus.core.events import Event, described_plain
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 
@@ -26,7 +26,7 @@ ENGLISH: Words = {
     "request acquire": "asks to enter",
     "request release": "leaves",
     "request": "is asked to {what}",
-    "request write": "{what}",
+    "request write": "writes with token {token}",
     "indicate Granted": "enters",
     "indicate LockLost": "has lost the lock",
     "indicate": "says {what}",
@@ -114,16 +114,13 @@ def in_words(
     elif event.kind in ("request", "indicate") and f"{event.kind} {event.name}" in words:
         key = f"{event.kind} {event.name}"
     peer = "" if event.peer is None else label(event.peer)
-    return words[key].format(what=what(event), peer=peer)
+    token = described_plain(event.fields().get("value"), "token") if event.name == "write" else ""
+    return words[key].format(what=what(event), peer=peer, token=token)
 
 
 def what(event: Event) -> str:
     """Return the value of the event as a person writes it; a bare value has no name before it."""
-    if event.name:
-        return event.described()
-    return (
-        event._replace(name="_").described().removeprefix("_").removeprefix("(").removesuffix(")")
-    )
+    return event.described() if event.name else described_plain(event.fields().get("value"))
 
 
 def printable(text: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habemus.fencing import StaleToken, check_token, token_from
+from habemus.fencing import StaleToken, check_token, token_from, token_text
 from habemus.fencing.tokens import LARGEST
 
 
@@ -33,6 +33,14 @@ def test_what_is_out_of_range(wrong: int) -> None:
 @given(st.integers(0, LARGEST))
 def test_a_token_is_read_as_it_was_written(token: int) -> None:
     assert token_from(str(token)) == token
+
+
+@pytest.mark.parametrize(
+    ("token", "text"), [(2 << 32 | 3, "2.3"), (1 << 32, "1.0"), (41, "41"), (0, "0")]
+)
+def test_people_read_term_and_count(token: int, text: str) -> None:
+    assert token_text(token) == text
+    assert f"token {text} is stale" in str(StaleToken(token, token + 1))
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_a_token_that_goes_back() -> None:
     assert found == Finding(
         "TOKEN",
         Verdict.VIOLATED,
-        "2 has the token (1, 1), although 1 had (2, 1) before it was asked for",
+        "2 has the token 1.1, although 1 had 2.1 before it was asked for",
     )
 
 
@@ -72,8 +72,8 @@ def judged(*events: Event) -> Finding | None:
 def test_events_of_one_moment_have_the_order_of_the_run() -> None:
     found = judged(asks(0, 1), enters(5_000, 1, (2, 1)), asks(5_000, 2), enters(5_000, 2, (1, 4)))
     why = (
-        "p2, which entered at 5 ms, has the token (1, 4), although p1, which entered at 5 ms, had"
-        " (2, 1) before it was asked for"
+        "p2, which entered at 5 ms, has the token 1.4, although p1, which entered at 5 ms, had"
+        " 2.1 before it was asked for"
     )
     assert found == Finding("TOKEN", Verdict.VIOLATED, why, 5_000, (1, 2))
     late = judged(asks(0, 1), asks(0, 2), enters(5_000, 1, (2, 1)), enters(6_000, 2, (1, 4)))

@@ -83,9 +83,9 @@ def test_violations_that_overlap_share_their_ground(stories: dict[str, Trace]) -
 
 def test_lost_and_repeated_messages(stories: dict[str, Trace]) -> None:
     lines = check(mermaid(stories["links"]))
-    assert lines.count("p1-xp2: Data(1, Request(6))") == 1
-    assert lines.count("p1->>p3: Data(1, Request(6))") == 1
-    assert lines.count("p1-->>p3: Data(1, Request(6)) (second copy)") == 1
+    assert lines.count("p1-xp2: Data(Request(6), number=1)") == 1
+    assert lines.count("p1->>p3: Data(Request(6), number=1)") == 1
+    assert lines.count("p1-->>p3: Data(Request(6), number=1) (second copy)") == 1
     assert lines[-1] == "p2--)p1: Ack(1) (under way)"
 
 

@@ -56,6 +56,7 @@ def test_a_translation_needs_only_the_same_keys() -> None:
         "sender",
         "receiver",
         "clock",
+        "token",
         "processes",
         "events",
         "findings",

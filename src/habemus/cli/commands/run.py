@@ -10,7 +10,16 @@ from typing import Any
 import click
 
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import EXIT_OF, json_option, progress, say_findings, say_json, verdict_text
+from habemus.cli.output import (
+    EXIT_OF,
+    Exit,
+    json_option,
+    progress,
+    say_findings,
+    say_json,
+    verdict_text,
+)
+from habemus.core.properties import Verdict
 from habemus.runs.notation import FAULTS
 from habemus.runs.setup import EVENT_LIMIT, WORKLOADS, Setup
 from habemus.runs.simulate import Report, execute
@@ -166,6 +175,13 @@ def run(
         say_json(report.plain())
     else:
         say_report(report, table)
+    return exit_of(report)
+
+
+def exit_of(report: Report) -> Exit:
+    """Return the exit code: a run that lacks one of its faults has shown nothing of that fault."""
+    if report.verdict is Verdict.HOLDS and report.missed_faults:
+        return Exit.UNDECIDED
     return EXIT_OF[report.verdict]
 
 
@@ -231,6 +247,8 @@ def say_report(report: Report, table: bool | None) -> None:
     click.echo(
         f"{report.setup.algorithm}, {report.setup.n} participants: {verdict_text(report.verdict)}"
     )
+    for missed in report.missed_faults:
+        click.echo(click.style(f"  WARNING: {missed}", fg="yellow", bold=True))
     counted = [finding.name for finding in report.counted]
     say_findings(
         report.findings,

@@ -9,6 +9,7 @@ import click
 from habemus.cli.commands.lock import cluster_options, service_option
 from habemus.cli.output import Exit, json_option, say_json
 from habemus.cli.tables import say_table
+from habemus.fencing.tokens import token_text
 from habemus.operations.cluster_view import (
     ClusterView,
     LockView,
@@ -123,7 +124,7 @@ def lock_row(lock: LockView) -> list[str]:
         shown_name(lock),
         lock.holder or "-",
         _or_dash(lock.node),
-        _or_dash(lock.token),
+        "-" if lock.token is None else token_text(lock.token),
         held,
         waiting,
     ]

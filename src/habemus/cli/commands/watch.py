@@ -11,6 +11,7 @@ import click
 
 from habemus.cli.commands.lock import cluster_options, service_option
 from habemus.cli.output import Exit
+from habemus.fencing.tokens import token_text
 from habemus.runtimes.live.clients.protocol import ELECTIONS
 from habemus.supervise.locked_command import UNREACHABLE
 
@@ -78,7 +79,7 @@ def _line(name: str, election: bool, standing: LockState, as_json: bool) -> str:
         number = (
             ""
             if standing.token is None
-            else f", {'term' if election else 'token'} {standing.token}"
+            else f", {'term' if election else 'token'} {token_text(standing.token)}"
         )
         held = (
             f"{'led' if election else 'held'} by {standing.holder} at node {standing.node}{number}"

@@ -44,6 +44,8 @@ class FaultInjector:
         self._timed = [fault for fault in timed if isinstance(fault.when, int)]
         self._watched = [(fault, fault.when) for fault in timed if isinstance(fault.when, Nth)]
         self._seen: Counter[tuple[ProcessId, str]] = Counter()
+        self._came: set[int] = set()  # ids of the faults whose moment came
+        self._struck: set[int] = set()  # of those, the ones that changed anything
         self._stepper = stepper
         self._calendar = stepper.calendar
         self._transport = transport
@@ -61,7 +63,33 @@ class FaultInjector:
             self._calendar.schedule(fault.when, Strike(fault))
 
     def clear(self) -> None:
-        self._seen.clear()
+        for memory in (self._seen, self._came, self._struck):
+            memory.clear()
+
+    def missed(self) -> list[tuple[Fault, str]]:
+        """Return the faults that have not struck so far, each with the reason."""
+        watched = [fault for fault, _ in self._watched]
+        return [
+            (fault, self._reason(fault))
+            for fault in (*self._timed, *watched)
+            if id(fault) not in self._struck
+        ]
+
+    def _reason(self, fault: Fault) -> str:
+        if id(fault) in self._came:
+            return _NO_EFFECT[type(fault)]
+        when = fault.when if not isinstance(fault, Skew) else 0
+        if isinstance(when, int):
+            return "the run ended before"
+        watched = getattr(fault, "process", None) if when.process is None else when.process
+        counts = [
+            count
+            for (process, name), count in self._seen.items()
+            if name == when.kind and watched in (None, process)
+        ]
+        times = max(counts, default=0)
+        who = "any process" if watched is None else f"process {watched}"
+        return f"{when.kind} happened {times} time{'' if times == 1 else 's'} at {who}"
 
     def recoveries_are_due(self) -> bool:
         return any(
@@ -90,27 +118,39 @@ class FaultInjector:
 
     def inflict(self, fault: Fault) -> None:
         """Inflict a fault now."""
+        self._came.add(id(fault))
+        if self._inflict(fault):
+            self._struck.add(id(fault))
+
+    def _inflict(self, fault: Fault) -> bool:
+        """Return whether the fault changed anything."""
         match fault:
             case Crash(process):
-                self._crash(process)
+                return self._crash(process)
             case Recover(process, _, amnesia):
-                self._recover(process, amnesia)
+                return self._recover(process, amnesia)
             case Pause(process, _, duration):
-                self._pause(process, duration)
+                return self._pause(process, duration)
             case Cut(links):
+                is_new = not self._transport.cuts.issuperset(links)
                 self._transport.cuts.update(links)
                 for link in links:
                     self._note_link(link, "cut")
+                return is_new
             case Heal(links):
                 cuts = self._transport.cuts
                 healed = sorted(cuts) if not links else [link for link in links if link in cuts]
                 cuts.difference_update(healed)
                 for link in healed:
                     self._note_link(link, "heal")
+                return bool(healed)
             case Slow(links, _, delay):
                 for link in links:
                     self._transport.samplers[link] = delay.sampler(self._calendar.bits)
                     self._note_link(link, "slow", note(delay.mean))
+                return bool(links)
+            case Skew():
+                return True
 
     def _note(self, process: ProcessId, kind: str, value: Any = None) -> None:
         if self._stepper.records:
@@ -121,10 +161,10 @@ class FaultInjector:
             one, other = link
             self._stepper.log.append(Event(self._calendar.now, one, kind, "", value, other))
 
-    def _crash(self, process: ProcessId) -> None:
+    def _crash(self, process: ProcessId) -> bool:
         stepper = self._stepper
         if process in stepper.down:
-            return
+            return False
         parts = stepper.processes[process]
         captured = tuple(type(part).__capture__(part) for part in parts)
         stepper.down[process] = stepper.stacks[process].forget(captured)
@@ -137,11 +177,12 @@ class FaultInjector:
             del stepper.timers[key]
         self._note(process, "crash")
         self._application.crashed(process)
+        return True
 
-    def _recover(self, process: ProcessId, amnesia: bool) -> None:
+    def _recover(self, process: ProcessId, amnesia: bool) -> bool:
         stepper = self._stepper
         if process not in stepper.down:
-            return
+            return False
         remembered = stepper.down.pop(process)
         state = stepper.stacks[process].initial if amnesia else remembered
         for part, values in zip(stepper.processes[process], state, strict=True):
@@ -150,17 +191,19 @@ class FaultInjector:
         self._note(process, "recover", note("amnesia") if amnesia else None)
         stepper.perform(process, "on_recover")
         self._application.recovered(process)
+        return True
 
-    def _pause(self, process: ProcessId, duration: int) -> None:
+    def _pause(self, process: ProcessId, duration: int) -> bool:
         stepper = self._stepper
         if process in stepper.paused or process in stepper.down:
-            return
+            return False
         backlog = stepper.paused[process] = []
         for port, part in enumerate(stepper.processes[process]):
             address = stepper.address(process, port)
             stepper.targets[address] = (_Hold(address, backlog), part)
         self._note(process, "pause")
         self._calendar.schedule_first(duration, Resume(process))
+        return True
 
     def resume(self, _: None, __: int, control: Resume) -> None:
         stepper, process = self._stepper, control.process
@@ -179,6 +222,17 @@ class FaultInjector:
                 stepper.log.append(event)
             table, part = stepper.targets[address]
             table[type(message)](part, sender, message)
+
+
+_NO_EFFECT: dict[type, str] = {
+    Crash: "the process was down already",
+    Recover: "the process was not down",
+    Pause: "the process was down or paused already",
+    Cut: "the links were cut already",
+    Heal: "the links were not cut",
+    Slow: "it names no links",
+}
+"""Why a fault whose moment came changed nothing."""
 
 
 class _Drop(HandlerTable):

@@ -26,7 +26,7 @@ from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, Pro
 from habemus.core.system import System
 from habemus.runtimes.sim.application import Application, Stop
 from habemus.runtimes.sim.calendar import CONTROL, Calendar, Queued
-from habemus.runtimes.sim.faults import Fault, Skew, processes_of
+from habemus.runtimes.sim.faults import Fault, Nth, Skew, processes_of
 from habemus.runtimes.sim.injection import FaultInjector, Resume, Strike
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.recorder import RunRecorder
@@ -144,6 +144,10 @@ class Simulation:
         return RunRecorder(
             self.system.topology.processes, self._paths, self.record == Record.CLOCKS
         )
+
+    def missed_faults(self) -> list[tuple[Fault, str]]:
+        """Return the faults that have not struck so far, each with the reason."""
+        return self._injector.missed()
 
     def is_up(self, process: ProcessId) -> bool:
         return process not in self._stepper.down
@@ -298,6 +302,27 @@ def _check_faults(faults: Sequence[Fault], system: System) -> None:
         for process in processes_of(fault):
             if process not in system.plans:
                 raise MistakeInPlan(f"there is no process {process}; there are {_range_of(system)}")
+    moments = [fault.when for fault in faults if not isinstance(fault, Skew)]
+    watched = {when.kind for when in moments if isinstance(when, Nth)}
+    unknown = sorted(watched - _event_names(system)) if watched else []
+    if unknown:
+        import difflib  # takes a while to load, and only mistakes need it
+
+        known = sorted(_event_names(system))
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise MistakeInPlan(f"no process has an event {unknown[0]!r}; {hint}")
+
+
+def _event_names(system: System) -> set[str]:
+    """Return the names of events that a fault can wait for."""
+    names = {"send", "receive", "timer", "request", "indicate"}
+    stacks = _stacks_of(system).values()
+    for kind in {type(part.plan): None for stack in stacks for part in stack.parts}:
+        behaviour = kind.__behaviour__
+        names |= {*behaviour.values, *behaviour.requests}
+        names |= {indication.__name__ for indication in kind.indications}
+    return names
 
 
 def _stacks_of(system: System) -> dict[ProcessId, Stack]:

@@ -71,13 +71,16 @@ def wrapped(text: str, size: float, room: float, most: int = 6) -> list[str]:
 
 
 def variants(described: str, name: str) -> list[str]:
-    """Return a message from its full form to its name: `Data(3, Request(6))`, ..., `Data`."""
+    """Return a message from its full form to its name: `Grant(term=2, token=2.1)`,
+    `Grant(2, 2.1)`, `Grant`.
+    """
     forms = [described]
     opening = described.find("(")
     if opening >= 0:
         inner = described[opening + 1 :]
         while (shorter := re.sub(r"\([^()]*\)", "", inner)) != inner:
             inner = shorter
-        forms.append(described[: opening + 1] + inner)
+        shorter = described[: opening + 1] + inner
+        forms += [shorter, re.sub(r"\w+=", "", shorter)]
     forms.append(name)
     return list(dict.fromkeys(form for form in forms if form))
