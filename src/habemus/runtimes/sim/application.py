@@ -101,4 +101,4 @@ class Application:
 
     def reset(self) -> None:
         self._is_begun = self._is_stopping = False
-        self.lives.update(dict.fromkeys(self.lives, 0))
+        self.lives = dict.fromkeys(self.lives, 0)

@@ -189,7 +189,7 @@ class FaultInjector:
             type(part).__restore__(part, values)
         stepper.attach(process)
         self._note(process, "recover", note("amnesia") if amnesia else None)
-        stepper.perform(process, "on_recover")
+        stepper.begin(process, "on_recover")
         self._application.recovered(process)
         return True
 

@@ -22,6 +22,9 @@ from habemus.runtimes.sim.recorder import Lost, Twice
 Senders: TypeAlias = tuple[Callable[..., None], Callable[..., None]]
 """The `send` and the `broadcast` of one process."""
 
+SenderFactory: TypeAlias = Callable[[Process, int], Senders]
+"""Makes the senders of a process, given the port of the part that sends."""
+
 
 class MessageTransport:
     """The network of a run: which messages arrive, and when."""
@@ -41,6 +44,7 @@ class MessageTransport:
         "ports",
         "records",
         "samplers",
+        "senders",
         "sent",
     )
 
@@ -75,6 +79,8 @@ class MessageTransport:
         self.outgoing: list[Queued] = []
         self.outgoing_since: int | None = None
         self._sample_links()
+        self.senders = self._choose_senders()
+        """Makes the `send` and `broadcast` of a process that hands its messages to the network."""
 
     def _sample_links(self) -> None:
         bits = self.calendar.bits
@@ -145,113 +151,136 @@ class MessageTransport:
         if not self.outgoing:
             heappush(calendar.instants, arrival)
 
-    def senders(self, process: Process, port: int) -> Senders:
-        """Make the `send` and `broadcast` of a process that hands its messages to the network."""
+    def _choose_senders(self) -> SenderFactory:
+        """Return what makes the senders of each process of this run."""
         if not self._is_steady:
-            return _careful_senders(self, process, port)
+            return _careful_senders(self)
         if self._constant is not None and self.ports == 1:
-            return _constant_time_senders(self, process)
+            return _constant_time_senders(self)
+        return _steady_senders(self)
+
+    def last_arrivals(self) -> dict[int, int] | None:
+        """Make the times of last arrivals at each address for one sender, if links are FIFO."""
+        if not self._network.fifo:
+            return None
         arrivals: dict[int, int] = {}
         self._orders.append(arrivals)
-        return _steady_senders(self, process, port, arrivals if self._network.fifo else None)
+        return arrivals
 
 
-def _careful_senders(transport: MessageTransport, process: Process, port: int) -> Senders:
-    me, peers, ports, transmit = process.me, process.peers, transport.ports, transport.transmit
+# What all processes share is bound in the outer functions: a variable of the inner ones costs each
+# process of a large system an object of its own.
 
-    def send(message: Message, *, to: ProcessId) -> None:
-        transmit(me, to, to * ports + port, message)
 
-    def broadcast(message: Message) -> None:
-        for to in peers:
+def _careful_senders(transport: MessageTransport) -> SenderFactory:
+    ports, transmit = transport.ports, transport.transmit
+
+    def senders(process: Process, port: int) -> Senders:
+        me, peers = process.me, process.peers
+
+        def send(message: Message, *, to: ProcessId) -> None:
             transmit(me, to, to * ports + port, message)
 
-    return send, broadcast
+        def broadcast(message: Message) -> None:
+            for to in peers:
+                transmit(me, to, to * ports + port, message)
+
+        return send, broadcast
+
+    return senders
 
 
-def _constant_time_senders(transport: MessageTransport, process: Process) -> Senders:
+def _constant_time_senders(transport: MessageTransport) -> SenderFactory:
     """Make senders for a steady network with one delay for all, and processes of one part."""
-    me, peers, calendar, records = process.me, process.peers, transport.calendar, transport.records
+    calendar, records = transport.calendar, transport.records
     bits, log, log_all = calendar.bits, transport.log.append, transport.log.extend
     send_to_itself, open_outgoing = transport.send_to_itself, transport.open_outgoing
 
-    def send(message: Message, *, to: ProcessId) -> None:
-        if to == me:
-            send_to_itself(to, me, message)
-            return
-        transport.sent += 1
-        event = (bits(TIE), to, me, message)
-        if calendar.now is not transport.outgoing_since:
-            open_outgoing()
-        transport.outgoing.append(event)
-        if records:
-            log(event)
+    def senders(process: Process, _: int) -> Senders:
+        me, peers = process.me, process.peers
 
-    def broadcast(message: Message) -> None:
-        if not peers:
-            return
-        transport.sent += len(peers)
-        if calendar.now is not transport.outgoing_since:
-            open_outgoing()
-        copies = [(bits(TIE), to, me, message) for to in peers]
-        transport.outgoing.extend(copies)
-        if records:
-            log_all(copies)
+        def send(message: Message, *, to: ProcessId) -> None:
+            if to == me:
+                send_to_itself(to, me, message)
+                return
+            transport.sent += 1
+            event = (bits(TIE), to, me, message)
+            if calendar.now is not transport.outgoing_since:
+                open_outgoing()
+            transport.outgoing.append(event)
+            if records:
+                log(event)
 
-    return send, broadcast
+        def broadcast(message: Message) -> None:
+            if not peers:
+                return
+            transport.sent += len(peers)
+            if calendar.now is not transport.outgoing_since:
+                open_outgoing()
+            copies = [(bits(TIE), to, me, message) for to in peers]
+            transport.outgoing.extend(copies)
+            if records:
+                log_all(copies)
+
+        return send, broadcast
+
+    return senders
 
 
-def _steady_senders(
-    transport: MessageTransport, process: Process, port: int, arrivals: dict[int, int] | None
-) -> Senders:
-    """Make senders for a steady network; `arrivals` has the last arrival per link if it is FIFO."""
-    me, peers, ports, calendar = process.me, process.peers, transport.ports, transport.calendar
+def _steady_senders(transport: MessageTransport) -> SenderFactory:
+    """Make senders for a steady network."""
+    ports, calendar = transport.ports, transport.calendar
     bits, buckets, instants = calendar.bits, calendar.buckets, calendar.instants
     sample, records, log = transport.default_sampler, transport.records, transport.log.append
     send_to_itself = transport.send_to_itself
 
-    def send(message: Message, *, to: ProcessId) -> None:
-        address = to * ports + port
-        if to == me:
-            send_to_itself(address, me, message)
-            return
-        transport.sent += 1
-        now = calendar.now
-        arrival = now + sample(now)
-        if arrivals is not None:
-            last = arrivals.get(to, 0)
-            if arrival <= last:
-                arrival = last + 1
-            arrivals[to] = arrival
-        event = (bits(TIE), address, me, message)
-        if arrival in buckets:
-            buckets[arrival].append(event)
-        else:  # with drawn delays nearly every message has an instant of its own
-            buckets[arrival] = [event]
-            heappush(instants, arrival)
-        if records:
-            log(event)
+    def senders(process: Process, port: int) -> Senders:
+        me, peers, arrivals = process.me, process.peers, transport.last_arrivals()
 
-    def broadcast(message: Message) -> None:
-        transport.sent += len(peers)
-        now = calendar.now
-        for to in peers:  # as in send, without a call for each
+        def send(message: Message, *, to: ProcessId) -> None:
+            address = to * ports + port
+            if to == me:
+                send_to_itself(address, me, message)
+                return
+            transport.sent += 1
+            now = calendar.now
             arrival = now + sample(now)
             if arrivals is not None:
                 last = arrivals.get(to, 0)
                 if arrival <= last:
                     arrival = last + 1
                 arrivals[to] = arrival
-            event = (bits(TIE), to * ports + port, me, message)
+            event = (bits(TIE), address, me, message)
             if arrival in buckets:
                 buckets[arrival].append(event)
-            else:
+            else:  # with drawn delays nearly every message has an instant of its own
                 buckets[arrival] = [event]
                 heappush(instants, arrival)
             if records:
                 log(event)
 
-    return send, broadcast
+        def broadcast(message: Message) -> None:
+            transport.sent += len(peers)
+            now = calendar.now
+            for to in peers:  # as in send, without a call for each
+                arrival = now + sample(now)
+                if arrivals is not None:
+                    last = arrivals.get(to, 0)
+                    if arrival <= last:
+                        arrival = last + 1
+                    arrivals[to] = arrival
+                event = (bits(TIE), to * ports + port, me, message)
+                if arrival in buckets:
+                    buckets[arrival].append(event)
+                else:
+                    buckets[arrival] = [event]
+                    heappush(instants, arrival)
+                if records:
+                    log(event)
+
+        return send, broadcast
+
+    return senders
 
 
 def senders_over_links(process: Process) -> Senders:

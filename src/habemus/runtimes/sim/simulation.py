@@ -220,7 +220,7 @@ class Simulation:
         for process in self._stepper.stacks:
             if self._stepper.records:
                 self.log.append(Event(self._calendar.now, process, "start"))
-            self._stepper.perform(process, "on_start")
+            self._stepper.begin(process, "on_start")
         self._application.begin(self.system.clients)
 
     def _stop(self, _: None, __: int, control: Stop) -> None:

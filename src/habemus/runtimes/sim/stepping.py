@@ -27,6 +27,9 @@ from habemus.runtimes.sim.sending import MessageTransport, Senders, senders_over
 HandlerTable: TypeAlias = dict[type, Callable[..., None]]
 """Handlers of a process by the type of message or timer."""
 
+Raised: TypeAlias = deque[tuple[int, Indication]]
+"""Indications for the part above, each with the port of the part that raised it."""
+
 Witness: TypeAlias = Callable[..., None]
 """Counts events of a process by name, for the faults that wait for the k-th."""
 
@@ -75,25 +78,38 @@ class Stepper:
     def spawn(self, witness: Witness | None) -> None:
         """Make the processes and give them their effects."""
         self._witness = witness
+        plain: dict[type[Process], HandlerTable] = {}
+        give_effects = self._effects()
         for me, stack in self.stacks.items():
             processes = stack.spawn(me, self._system.topology.neighbours[me])
             self.processes[me] = processes
-            raised: deque[tuple[int, Indication]] = deque()
+            raised: Raised = deque()
             is_alone = len(processes) == 1
             if not is_alone:
                 self._settles[me] = settle_together(stack, processes, raised)
             for part, process in zip(stack.parts, processes, strict=True):
                 process.send, process.broadcast = self._senders(process, part.port)
-                self._give_effects(process, part, raised)
-                behaviour = type(process).__behaviour__
-                handlers = behaviour.settled if is_alone else behaviour.upon
-                self.tables[self.address(me, part.port)] = {
-                    kind: self._step(me, handler)
-                    for (kind, of), handler in handlers.items()
-                    if of is None
-                }
+                give_effects(process, part, raised)
+                self.tables[self.address(me, part.port)] = self._handlers(process, plain)
             self.attach(me)
             self._requests[me] = (processes[0], type(processes[0]).__behaviour__.requests)
+
+    def _handlers(self, process: Process, plain: dict[type[Process], HandlerTable]) -> HandlerTable:
+        """Make the table of a process.  Processes whose handlers run as they are share one."""
+        me, kind, behaviour = process.me, type(process), type(process).__behaviour__
+        is_alone = me not in self._settles
+        is_plain = is_alone and self._witness is None
+        if is_plain and kind in plain:
+            return plain[kind]
+        handlers = behaviour.settled if is_alone else behaviour.upon
+        table = {
+            event: self._step(me, handler)
+            for (event, of), handler in handlers.items()
+            if of is None
+        }
+        if is_plain:
+            plain[kind] = table
+        return table
 
     def address(self, process: ProcessId, port: int) -> int:
         return process * self._transport.ports + port
@@ -129,47 +145,47 @@ class Stepper:
 
         return send, broadcast
 
-    def _give_effects(
-        self, process: Process, part: Part, raised: deque[tuple[int, Indication]]
-    ) -> None:
-        me, port, path, address = (
-            process.me,
-            part.port,
-            part.path,
-            self.address(process.me, part.port),
-        )
-        skew = MILLION + self._skews.get(me, 0)
+    def _effects(self) -> Callable[[Process, Part, Raised], None]:
+        """Return a function that gives a process its effects, except those of sending."""
         calendar, timers, log, records = self.calendar, self.timers, self.log.append, self.records
         bits, draw, schedule = calendar.bits, calendar.draw, calendar.schedule
         workload, application = self._application.workload, self._application
         indicated = None if self._witness is None else self._indicated
 
-        def set_timer(timer: Timer, *, after: Span) -> None:
-            timers[address, timer] = schedule(draw(after) * skew // MILLION, Fire(address, timer))
+        def give(process: Process, part: Part, raised: Raised) -> None:
+            me, port, path = process.me, part.port, part.path
+            address, skew = self.address(me, port), MILLION + self._skews.get(me, 0)
 
-        def cancel_timer(timer: Timer) -> None:
-            timers.pop((address, timer), None)
+            def set_timer(timer: Timer, *, after: Span) -> None:
+                delay = draw(after) * skew // MILLION
+                timers[address, timer] = schedule(delay, Fire(address, timer))
 
-        def choose(options: Sequence[Any]) -> Any:
-            value = options[bits(32) * len(options) >> 32]
-            if records:
-                log(Event(calendar.now, me, "choose", "", note(value), None, None, path))
-            return value
+            def cancel_timer(timer: Timer) -> None:
+                timers.pop((address, timer), None)
 
-        def indicate_up(indication: Indication) -> None:
-            raised.append((port, indication))
+            def choose(options: Sequence[Any]) -> Any:
+                value = options[bits(32) * len(options) >> 32]
+                if records:
+                    log(Event(calendar.now, me, "choose", "", note(value), None, None, path))
+                return value
 
-        def indicate_to_application(indication: Indication) -> None:
-            if records:
-                name = type(indication).__name__
-                log(Event(calendar.now, me, "indicate", name, indication))
-            if workload is not None:
-                workload.indicated(me, indication, application)
-            if indicated is not None:
-                indicated.setdefault(me, []).append(type(indication).__name__)
+            def indicate_up(indication: Indication) -> None:
+                raised.append((port, indication))
 
-        process.set_timer, process.cancel_timer, process.choose = set_timer, cancel_timer, choose
-        process.indicate = indicate_to_application if part.above is None else indicate_up
+            def indicate_to_application(indication: Indication) -> None:
+                if records:
+                    name = type(indication).__name__
+                    log(Event(calendar.now, me, "indicate", name, indication))
+                if workload is not None:
+                    workload.indicated(me, indication, application)
+                if indicated is not None:
+                    indicated.setdefault(me, []).append(type(indication).__name__)
+
+            process.set_timer, process.cancel_timer = set_timer, cancel_timer
+            process.choose = choose
+            process.indicate = indicate_to_application if part.above is None else indicate_up
+
+        return give
 
     # Steps.
 
@@ -189,20 +205,14 @@ class Stepper:
 
         return step
 
-    def perform(self, me: ProcessId, method: str, *arguments: Any) -> None:
-        """Call a request of the part on top, or start or recover all parts."""
+    def begin(self, me: ProcessId, method: str) -> None:
+        """Start or recover a process: call `on_start` or `on_recover` of all its parts."""
         processes = self.processes[me]
-        is_begun = method not in ("on_start", "on_recover")
-        if not is_begun:
-            for process in reversed(processes):  # components first: the part above may call them
-                getattr(process, method)()
-        elif me in self._settles:
-            getattr(processes[0], method)(*arguments)
-        else:
-            type(processes[0]).__behaviour__.requests[method](processes[0], *arguments)
+        for process in reversed(processes):  # components first: the part above may call them
+            getattr(process, method)()
         if me in self._settles:
             self._settles[me]()
-        elif not is_begun:
+        else:
             type(processes[0]).__behaviour__.settle(processes[0])
         if self._witness is not None:
             self._after_step(me, self._witness)
@@ -267,12 +277,15 @@ class Stepper:
         if self.records:
             value = note(arguments) if arguments else None
             self.log.append(Event(self.calendar.now, process, "request", name, value))
-        witness = self._witness
-        if witness is not None or process in self._settles:
-            self.perform(process, name, *arguments)
-        else:
-            part, requests = self._requests[process]
+        part, requests = self._requests[process]
+        settle, witness = self._settles.get(process), self._witness
+        if settle is None:
             requests[name](part, *arguments)
+        else:
+            getattr(part, name)(*arguments)
+            settle()
+        if witness is not None:
+            self._after_step(process, witness)
         if process not in self.down:
             application.asked(process, name)
         if witness is not None:

@@ -19,8 +19,10 @@ NEVER = Cut(one_way(1, 2), 10**12)
 """A fault that never strikes, but for which the transport has to be prepared."""
 
 
-def transport(network: Network, *faults: Fault, ports: int = 1) -> MessageTransport:
-    calendar = Calendar(random.Random(5).getrandbits)
+def transport(
+    network: Network, *faults: Fault, ports: int = 1, source: random.Random | None = None
+) -> MessageTransport:
+    calendar = Calendar((source or random.Random(5)).getrandbits)
     return MessageTransport(calendar, network, faults, ports, [], records=True)
 
 
@@ -90,12 +92,12 @@ def test_certain_loss_and_certain_duplication() -> None:
 
 
 def test_after_a_reset_the_same_draws_give_the_same_messages() -> None:
-    made = transport(Network(delay=Exponential(1_000), fifo=True))
+    source = random.Random(5)
+    made = transport(Network(delay=Exponential(1_000), fifo=True), source=source)
     buckets, log, sent = sent_by(made)
     first = (buckets, list(log), sent)
     made.log.clear()
     made.calendar.clear()
     made.reset()
-    made.calendar.bits = random.Random(5).getrandbits
-    made.default_sampler = made._network.delay.sampler(made.calendar.bits)
+    source.seed(5)
     assert sent_by(made) == first
