@@ -7,6 +7,7 @@ import pytest
 
 from habemus.cli.commands.run import run, setup_of
 from habemus.scenarios import scenarios
+from habemus.traces.diagram import svg
 from habemus.traces.table import text
 
 TOLD_UP_TO = 400
@@ -22,6 +23,8 @@ def test_scenario(name: str, golden: Callable[[str, str], None]) -> None:
     trace = outcome.report.trace
     assert trace is not None
     told = text(trace) if len(trace.events) <= TOLD_UP_TO else f"{len(trace.events)} events\n"
+    height = float(svg(trace).split('height="', 1)[1].split('"', 1)[0])
+    assert height <= 2_000, f"the picture is {height} pixels high"
     golden(
         f"{name}.txt",
         f"{outcome.scenario.setup.command()}\n\n{told}\ndigest {outcome.report.digest}\n",

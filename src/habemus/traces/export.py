@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from habemus.traces.diagram import svg
 from habemus.traces.file import write
@@ -11,32 +12,40 @@ from habemus.traces.mermaid import markdown, mermaid
 from habemus.traces.png import png
 from habemus.traces.shiviz import shiviz
 from habemus.traces.trace import Trace
+from habemus.traces.view import EVERYTHING, Selection, States
 from habemus.traces.words import ENGLISH, Words
 
 
-def _as_text(made: Callable[..., str]) -> Callable[[Trace, Path, Words, bool], None]:
-    def save_text(trace: Trace, path: Path, words: Words, steps: bool) -> None:
-        path.write_text(made(trace, words=words, steps=steps), encoding="utf-8", newline="\n")
+def _as_text(made: Callable[..., str]) -> Callable[..., None]:
+    def save_text(trace: Trace, path: Path, **how: Any) -> None:
+        path.write_text(made(trace, **how), encoding="utf-8", newline="\n")
 
     return save_text
 
 
-def _save_png(trace: Trace, path: Path, words: Words, steps: bool) -> None:
-    path.write_bytes(png(svg(trace, words=words, steps=steps)))
+def _save_png(trace: Trace, path: Path, **how: Any) -> None:
+    path.write_bytes(png(svg(trace, **how)))
 
 
-def _save_trace(trace: Trace, path: Path, words: Words, steps: bool) -> None:
+# Programs read the other formats, so these have all events; a selection is for the eye.
+
+
+def _save_trace(trace: Trace, path: Path, **_: Any) -> None:
     write(trace, path)
 
 
-_SAVES: dict[str, Callable[[Trace, Path, Words, bool], None]] = {
+def _save_shiviz(trace: Trace, path: Path, *, words: Words, steps: bool, **_: Any) -> None:
+    path.write_text(shiviz(trace, words, steps=steps), encoding="utf-8", newline="\n")
+
+
+_SAVES: dict[str, Callable[..., None]] = {
     ".svg": _as_text(svg),
     ".png": _save_png,
     ".md": _as_text(markdown),
     ".mmd": _as_text(mermaid),
     ".json": _save_trace,
     ".jsonl": _save_trace,
-    ".shiviz": _as_text(shiviz),
+    ".shiviz": _save_shiviz,
 }
 
 ENDINGS = tuple(_SAVES)
@@ -51,10 +60,20 @@ def check_ending(path: Path | str) -> None:
         )
 
 
-def save(trace: Trace, path: Path | str, *, words: Words = ENGLISH, steps: bool = False) -> None:
+def save(
+    trace: Trace,
+    path: Path | str,
+    *,
+    words: Words = ENGLISH,
+    steps: bool = False,
+    selection: Selection = EVERYTHING,
+    states: States | None = None,
+) -> None:
     """Write the trace as a picture, a diagram in text, a log, or a trace file.
 
     `steps`: the times of the trace count steps, not microseconds.
     """
     check_ending(path)
-    _SAVES[Path(path).suffix.lower()](trace, Path(path), words, steps)
+    _SAVES[Path(path).suffix.lower()](
+        trace, Path(path), words=words, steps=steps, selection=selection, states=states
+    )

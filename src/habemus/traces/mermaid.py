@@ -11,11 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from habemus.core.process import ProcessId
-from habemus.traces.flights import Flight, flights
+from habemus.traces.diagram.scale import WIDE
+from habemus.traces.diagram.window import leave_out
+from habemus.traces.flights import Flight
+from habemus.traces.folding import folded
 from habemus.traces.network import KINDS_OF_CHANGE, Change, changes, named
 from habemus.traces.periods import INSIDE, Period, periods
-from habemus.traces.trace import TooLargeToDraw, Trace
-from habemus.traces.words import ENGLISH, Words, in_words, one_line, printable, what
+from habemus.traces.trace import Trace
+from habemus.traces.view import EVERYTHING, Selection, States, View, select, times
+from habemus.traces.words import ENGLISH, Words, in_words, moment, one_line, printable, what
 
 MOST_CHARACTERS = 50_000
 """Mermaid's default limit on the length of a diagram."""
@@ -26,24 +30,45 @@ LONGEST = 60
 RED = "rgb(253, 227, 225)"
 
 
-def mermaid(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str:
-    """Return the diagram in Mermaid's notation."""
-    lines = ["sequenceDiagram"]
-    lines += [
-        f"participant {_name(process)} as {_safe(trace.label(process)) or _name(process)}"
-        for process in trace.processes
-    ]
-    lines += _DiagramWriter(trace, words, steps).lines()
-    text = "\n    ".join(lines) + "\n"
-    if len(text) > MOST_CHARACTERS:
-        raise TooLargeToDraw(
-            f"a Mermaid diagram has {MOST_CHARACTERS} characters at most, and this one would have"
-            f" {len(text)}: limit it, or draw an .svg"
-        )
+def mermaid(
+    trace: Trace,
+    words: Words = ENGLISH,
+    *,
+    steps: bool = False,
+    selection: Selection = EVERYTHING,
+    states: States | None = None,
+) -> str:
+    """Return the diagram in Mermaid's notation, with as much folded as is needed to fit."""
+    text = ""
+    for view in _candidates(select(trace, selection, states), selection.fold):
+        lines = ["sequenceDiagram"]
+        lines += [
+            f"participant {_name(process)} as {_safe(trace.label(process)) or _name(process)}"
+            for process in view.processes
+        ]
+        lines += _DiagramWriter(view, words, steps).lines()
+        text = "\n    ".join(lines) + "\n"
+        if len(text) <= MOST_CHARACTERS:
+            break
     return text
 
 
-def markdown(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str:
+def _candidates(whole: View, folds: bool) -> Iterator[View]:
+    """Yield views of which ever more is folded, and at last some that leave events out."""
+    for view in folded(whole) if folds else [whole]:
+        yield view
+    for height in (20_000.0, 10_000.0, 5_000.0, 2_000.0, 500.0):
+        yield leave_out(view, WIDE, height)
+
+
+def markdown(
+    trace: Trace,
+    words: Words = ENGLISH,
+    *,
+    steps: bool = False,
+    selection: Selection = EVERYTHING,
+    states: States | None = None,
+) -> str:
     """Return a page of Markdown with the title, the diagram and the findings."""
     findings = [f"- {_inline(one_line(finding, words, steps))}" for finding in trace.findings]
     title = _inline(trace.title or words["untitled"])
@@ -53,7 +78,7 @@ def markdown(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> st
                 f"# {title}",
                 "",
                 "```mermaid",
-                mermaid(trace, words, steps=steps) + "```",
+                mermaid(trace, words, steps=steps, selection=selection, states=states) + "```",
                 "",
                 *findings,
             ]
@@ -65,14 +90,16 @@ def markdown(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> st
 class _DiagramWriter:
     """Writer of the lines of a diagram, event by event."""
 
-    def __init__(self, trace: Trace, words: Words, steps: bool) -> None:
+    def __init__(self, view: View, words: Words, steps: bool) -> None:
+        trace = view.trace
+        self._view = view
         self._trace = trace
         self._words = words
         self._steps = steps
         self._first = trace.events[0].time if trace.events else 0
         self._flights: dict[int, Flight] = {}
         self._under_way: list[Flight] = []
-        for flight in flights(trace.events):
+        for flight in view.flights:
             if flight.ended is None:
                 self._under_way.append(flight)
             else:
@@ -80,14 +107,18 @@ class _DiagramWriter:
         self._changes: dict[int, Change] = {
             change.first: change for change in changes(trace.events)
         }
-        inside = [period for period in periods(trace.events) if period.kind == INSIDE]
+        inside = [
+            period
+            for period in periods(trace.events)
+            if period.kind == INSIDE and _is_shown(period, view)
+        ]
         self._entries = {period.first for period in inside}
         self._exits: defaultdict[int, list[ProcessId]] = defaultdict(list)
         for period in inside:
             self._exits[len(trace.events) if period.last is None else period.last].append(
                 period.process
             )
-        self._red = _red_stretches(trace, inside)
+        self._red = _red_stretches(view, inside)
 
     def lines(self) -> Iterator[str]:
         begins = {first: names for first, _, names in self._red}
@@ -96,20 +127,35 @@ class _DiagramWriter:
             if index in begins:
                 yield f"rect {RED}"
                 yield f"Note over {self._everybody()}: {_safe(begins[index])}"
-            yield from self._told(index)
+            if index in self._view.shown or index in self._entries or index in self._exits:
+                yield from self._described(index)
+            yield from self._left_out(index)
             if index in ends:
                 yield "end"
         for flight in self._under_way:
             event = self._trace.events[flight.sent or 0]
-            text = f"{event.described()} ({self._words['under way']})"
+            text = self._view.described(flight.sent or 0, event)
+            text += f" ({self._words['under way']})"
             yield f"{_name(flight.sender)}--){_name(flight.receiver)}: {_safe(text)}"
         for process in self._exits[len(self._trace.events)]:
             yield f"deactivate {_name(process)}"
 
-    def _told(self, index: int) -> Iterator[str]:
+    def _left_out(self, index: int) -> Iterator[str]:
+        for first, last in self._view.left_out:
+            if index == last:
+                text = self._words["left out"].format(
+                    events=last - first + 1,
+                    begin=moment(self._trace.events[first].time, self._words, self._steps),
+                    end=moment(self._trace.events[last].time, self._words, self._steps),
+                )
+                yield f"Note over {self._everybody()}: {_safe(text)}"
+
+    def _described(self, index: int) -> Iterator[str]:
         event = self._trace.events[index]
         flight = self._flights.get(index)
-        if flight is not None:
+        if index not in self._view.shown:
+            pass  # only the beginning and the end of a stay inside
+        elif flight is not None:
             copy = f" ({self._words['copy']})" if flight.is_copy else ""
             arrow = (
                 ("--x" if flight.is_copy else "-x")
@@ -120,7 +166,7 @@ class _DiagramWriter:
             )
             yield (
                 f"{_name(flight.sender)}{arrow}{_name(flight.receiver)}:"
-                f" {_safe(event.described() + copy)}"
+                f" {_safe(self._view.described(index, event) + copy)}"
             )
         elif event.kind in KINDS_OF_CHANGE:
             change = self._changes.get(index)
@@ -130,11 +176,11 @@ class _DiagramWriter:
         elif event.kind not in ("send", "duplicate") and not (
             event.kind == "start" and event.time == self._first
         ):
-            described = (
-                what(event)
-                if event.kind == "indicate" and index not in self._entries
-                else in_words(event, self._trace.label, self._words)
-            )
+            if event.kind == "indicate" and index not in self._entries:
+                described = what(event)
+            else:
+                described = in_words(event, self._trace.label, self._words)
+            described += times(self._view.repeats[index]) if index in self._view.repeats else ""
             yield f"Note over {_name(event.process)}: {_safe(described)}"
         if index in self._entries:
             yield f"activate {_name(event.process)}"
@@ -142,19 +188,27 @@ class _DiagramWriter:
             yield f"deactivate {_name(process)}"
 
     def _everybody(self) -> str:
-        ends = dict.fromkeys((self._trace.processes[0], self._trace.processes[-1]))
+        ends = dict.fromkeys((self._view.processes[0], self._view.processes[-1]))
         return ",".join(map(_name, ends))
 
 
-def _red_stretches(trace: Trace, inside: list[Period]) -> list[tuple[int, int, str]]:
+def _is_shown(period: Period, view: View) -> bool:
+    last = len(view.trace.events) if period.last is None else period.last
+    return period.process in view.processes and any(
+        index in view.shown for index in range(period.first, last + 1)
+    )
+
+
+def _red_stretches(view: View, inside: list[Period]) -> list[tuple[int, int, str]]:
     """Return the stretches of events on red ground, and the names of the violated properties.
 
     Mermaid wants such stretches nested or disjoint, so overlapping ones are merged.
     """
     found: list[tuple[int, int, str]] = []
+    trace = view.trace
     last = len(trace.events) - 1
     for finding in trace.violations:
-        if finding.time is None or not trace.events:
+        if finding.time is None or not trace.events or not view.covers(finding.time):
             continue
         at = [index for index, event in enumerate(trace.events) if event.time <= finding.time]
         first = at[-1] if at else 0

@@ -64,14 +64,11 @@ class Trace:
 
         save(self, path, steps=self.counts_steps)
 
-    def _repr_svg_(self) -> str | None:
-        """Return the space-time diagram, for notebooks; None if there are too many events."""
+    def _repr_svg_(self) -> str:
+        """Return the space-time diagram, for notebooks."""
         from habemus.traces.diagram import svg
 
-        try:
-            return svg(self, steps=self.counts_steps)
-        except TooLargeToDraw:
-            return None
+        return svg(self, steps=self.counts_steps)
 
     @property
     def violations(self) -> tuple[Finding, ...]:

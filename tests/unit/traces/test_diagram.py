@@ -15,10 +15,11 @@ import pytest
 
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Verdict
-from habemus.traces import TooLargeToDraw, Trace
+from habemus.traces import Trace
 from habemus.traces.diagram import ink, svg
 from habemus.traces.diagram.lettering import clipped, variants, width, wrapped
 from habemus.traces.flights import flights
+from habemus.traces.view import Selection
 from habemus.traces.words import ENGLISH
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -143,10 +144,51 @@ def test_a_trace_without_events_can_be_drawn(processes: tuple[int, ...]) -> None
     assert "A run" in words_in(svg(Trace({}, processes, {}, ())))
 
 
-def test_too_many_events_are_refused() -> None:
-    events = (Event(0, 1, "start"),) * 5_001
-    with pytest.raises(TooLargeToDraw, match="5001 events are too many"):
-        svg(Trace({}, (1,), {}, events))
+def height(picture: str) -> float:
+    return float(drawn(picture).get("height", ""))
+
+
+def talkative(entries: int, violated_at: int | None = None) -> Trace:
+    """Two processes that ask and answer, on behalf of their applications, so often."""
+    events = []
+    for number in range(entries):
+        time = number * 1_000
+        events += [
+            Event(time, 1, "request", "ask"),
+            Event(time, 1, "send", "Question", {"number": number}, 2, number),
+            Event(time + 500, 2, "receive", "Question", {"number": number}, 1, number),
+        ]
+    findings: tuple[Finding, ...] = ()
+    if violated_at is not None:
+        findings = (Finding("E1", Verdict.VIOLATED, "wrong", violated_at * 1_000 + 500, (2,)),)
+    return Trace({}, (1, 2), {}, tuple(events), findings)
+
+
+def test_a_picture_of_more_events_than_fit_says_so() -> None:
+    picture = svg(talkative(4_000))
+    assert height(picture) <= 2_000
+    words = " ".join(words_in(picture))
+    assert "of 12,000 events shown; choose others with --from, --to, --hide, --only" in words
+    assert re.search(r"[\d,]+ events left out, from [\d.]+ ms to [\d.]+ ms", words)
+    assert "Question(0)" in words  # the beginning
+    assert "Question(3999)" in words  # and the end
+
+
+def test_the_window_is_around_the_violation() -> None:
+    picture = svg(talkative(4_000, violated_at=2_000))
+    assert height(picture) <= 2_000
+    words = words_in(picture)
+    assert {"Question(0)", "Question(1999)", "Question(2000)", "Question(2001)"} <= set(words)
+    assert "E1" in words
+    assert "Question(3999)" not in words
+    assert sum("events left out" in each for each in words) == 2
+
+
+def test_a_window_is_drawn_as_asked() -> None:
+    words = words_in(svg(talkative(4_000), selection=Selection(begin=9_000, end=10_500)))
+    assert "Question(9)" in words and "Question(10)" in words
+    assert "Question(8)" not in words and "Question(11)" not in words
+    assert "6 of 12,000 events shown" in words
 
 
 # What is in it.

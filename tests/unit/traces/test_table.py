@@ -62,6 +62,8 @@ def test_a_translation_needs_only_the_same_keys() -> None:
         "findings",
         "begin",
         "end",
+        "shown",
+        "folded",
     }
     for text in ENGLISH.values():
         assert {field for _, field, _, _ in Formatter().parse(text) if field is not None} <= known

@@ -10,22 +10,19 @@ from habemus.core.events import Event
 from habemus.traces.diagram import ink
 from habemus.traces.diagram.lettering import variants, width
 from habemus.traces.diagram.placing import LabelBox, Stroke
-from habemus.traces.diagram.scale import MESSAGE_HEIGHT
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.flights import Flight
+from habemus.traces.view import key_of, times
 
 SIZE = 11.0
 STEEP = math.radians(52)
 """Angle from which a label is horizontal; below it, the label runs along its arrow."""
 CLEAR = 9.0
 """Space between a label and a process line."""
+NEAR = 3
+"""Number of columns beside sender and receiver between which a label may stand."""
 LOOP = 26.0
 """Width of the loop of a message of a process to itself."""
-NAMES_FROM = 250
-"""Number of messages from which labels are names only."""
-COMPONENT_NAMES_FROM = 30
-COMPONENT_BARE_FROM = 120
-"""Numbers of messages of components from which these have names only, or no labels."""
 
 
 class Arrow(NamedTuple):
@@ -65,9 +62,9 @@ def _event(flight: Flight, events: tuple[Event, ...]) -> Event:
 def arrows(sheet: Sheet) -> list[Arrow]:
     """Compute the start and end of the arrow of each message."""
     events = sheet.trace.events
-    palette = colours(sheet.flights, events)
+    palette = colours(sheet.view.flights, events)
     found = []
-    for flight in sheet.flights:
+    for flight in sheet.view.flights:
         event = _event(flight, events)
         colour = palette[event.name, event.part]
         found.append(Arrow(flight, event, _stroke(sheet, flight), colour, colour == ink.COMPONENT))
@@ -78,24 +75,24 @@ def _stroke(sheet: Sheet, flight: Flight) -> Stroke:
     scale, gap = sheet.scale, sheet.columns.gap
     x1, x2 = sheet.x(flight.sender), sheet.x(flight.receiver)
     way = math.copysign(1.0, x2 - x1)
-    is_whole = flight.sent is not None and flight.ended is not None and not flight.is_swallowed
+    sent = flight.sent if flight.sent in sheet.shown else None
+    ended = flight.ended if flight.ended in sheet.shown else None
+    is_whole = sent is not None and ended is not None and not flight.is_swallowed
     if is_whole:
-        assert flight.sent is not None and flight.ended is not None
-        y1, y2 = scale.y(flight.sent), scale.y(flight.ended)
-    elif (
-        flight.sent is not None
-    ):  # swallowed, or under way at the end: it stops short of the receiver
-        y1 = scale.y(flight.sent)
+        assert sent is not None and ended is not None
+        y1, y2 = scale.y(sent), scale.y(ended)
+    elif sent is not None:  # swallowed, or under way at the end: it stops short of the receiver
+        y1 = scale.y(sent)
         share = 1.0 if x1 == x2 else (abs(x2 - x1) - 0.45 * gap) / abs(x2 - x1)
         x2, y2 = (
             (x1 if x1 == x2 else x2 - way * 0.45 * gap),
-            min(y1 + MESSAGE_HEIGHT * share, sheet.bottom - 6),
+            min(y1 + scale.spacing.message * share, sheet.bottom - 6),
         )
         return Stroke(_beside(sheet, flight.sender, x1, way, y1), y1, x2, y2)
-    else:  # sent before the trace begins
-        assert flight.ended is not None
-        y2 = scale.y(flight.ended)
-        x1, y1 = x2 - way * 0.55 * gap, y2 - MESSAGE_HEIGHT / 2
+    else:  # sent before what is shown begins
+        assert ended is not None
+        y2 = scale.y(ended)
+        x1, y1 = x2 - way * 0.55 * gap, y2 - scale.spacing.message / 2
         return Stroke(x1, y1, _beside(sheet, flight.receiver, x2, -way, y2), y2)
     if x1 == x2:
         return Stroke(x1, y1, x2, y2)
@@ -119,13 +116,16 @@ def draw(sheet: Sheet, all_arrows: list[Arrow]) -> None:
 def _shape(sheet: Sheet, arrow: Arrow) -> str:
     flight, stroke = arrow.flight, arrow.stroke
     weight = 1.1 if arrow.is_component else 1.5
-    dashes = "6 3" if flight.is_copy else "2 3" if flight.ended is None else None
+    is_under_way = flight.ended is None or (
+        flight.ended not in sheet.shown and not flight.is_swallowed
+    )
+    dashes = "6 3" if flight.is_copy else "2 3" if is_under_way else None
     if flight.is_copy:
         sheet.seen.add("copy")
     if flight.sender == flight.receiver:
         return _loop(sheet, arrow, weight, dashes)
-    if flight.ended is None:
-        sheet.seen.add("under way")
+    if is_under_way:
+        sheet.seen.add("under way" if flight.ended is None else "later")
         end = ink.circle(stroke.x2, stroke.y2, 2.6, ink.PAPER, arrow.colour, 1.4)
         body = ink.line(stroke.x1, stroke.y1, stroke.x2, stroke.y2, arrow.colour, weight, dashes)
     elif flight.is_lost:
@@ -225,16 +225,8 @@ class _Label(NamedTuple):
 
 def label(sheet: Sheet, all_arrows: list[Arrow]) -> None:
     """Write on each arrow its message, as fully as there is room for, or not at all."""
-    components = sum(1 for arrow in all_arrows if arrow.is_component)
     for arrow in all_arrows:
-        forms = variants(arrow.event.described(), arrow.event.name)
-        if len(all_arrows) > NAMES_FROM or (
-            arrow.is_component and components > COMPONENT_NAMES_FROM
-        ):
-            forms = forms[-1:]
-        if arrow.is_component and components > COMPONENT_BARE_FROM:
-            forms = []
-        chosen = _chosen(sheet, arrow, forms)
+        chosen = _chosen(sheet, arrow, _forms(sheet, arrow))
         if chosen is not None:
             sheet.layout.add(chosen.box)
             shape = ink.text(
@@ -247,6 +239,18 @@ def label(sheet: Sheet, all_arrows: list[Arrow]) -> None:
                 angle=math.degrees(chosen.angle),
             )
             sheet.draw("labels", shape)
+
+
+def _forms(sheet: Sheet, arrow: Arrow) -> list[str]:
+    """Return the forms of a label, the fullest first; the number of repetitions is in each."""
+    key = key_of(arrow.flight)
+    whole = sheet.view.described(key, arrow.event)
+    count = sheet.view.repeats.get(key)
+    if count is None:
+        return variants(whole, arrow.event.name)
+    sheet.seen.add("repeats")
+    described = whole.removesuffix(times(count))
+    return [form + times(count) for form in variants(described, arrow.event.name)]
 
 
 def _chosen(sheet: Sheet, arrow: Arrow, forms: list[str]) -> _Label | None:
@@ -285,6 +289,8 @@ def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, 
     breadth = half * math.cos(turn)
     spaces = sheet.columns.between(left[0], right[0])
     for order, (low, high) in enumerate(spaces):
+        if NEAR <= order < len(spaces) - NEAR:
+            continue
         begin, end = low + CLEAR + breadth, high - CLEAR - breadth
         if begin > end + 2 * CLEAR - 4:
             continue

@@ -22,11 +22,10 @@ def draw_lines(sheet: Sheet) -> None:
     """Draw the line of each process: solid while it is up, dotted while it is down."""
     starts: dict[ProcessId, float] = {}
     for index, event in enumerate(sheet.trace.events):
-        if event.kind not in KINDS_OF_CHANGE:
-            starts.setdefault(
-                event.process, sheet.scale.y(index) if event.kind == "start" else -12.0
-            )
-    for process in sheet.trace.processes:
+        if event.kind not in KINDS_OF_CHANGE and event.process not in starts:
+            begins = event.kind == "start" and index in sheet.shown
+            starts[event.process] = sheet.scale.y(index) if begins else -12.0
+    for process in sheet.processes:
         x = sheet.x(process)
         down = [
             sheet.extent(period)
@@ -60,7 +59,10 @@ def draw_lines(sheet: Sheet) -> None:
 def draw_bars(sheet: Sheet) -> None:
     entries = 0
     for period in sheet.periods:
-        if period.kind == DOWN:
+        if period.kind == DOWN or period.process not in sheet.processes:
+            continue
+        entries += period.kind == INSIDE
+        if not sheet.touches(period):
             continue
         sheet.seen.add(period.kind)
         top, bottom = sheet.extent(period)
@@ -77,7 +79,6 @@ def draw_bars(sheet: Sheet) -> None:
                 x - BAR - 4, top, 2 * BAR + 8, height, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2"
             )
         elif period.kind == INSIDE:
-            entries += 1
             inner += ink.rectangle(
                 x - BAR, top, 2 * BAR, height, ink.INSIDE, ink.INSIDE_EDGE, corner=2
             )
@@ -117,18 +118,19 @@ def draw_violations(sheet: Sheet) -> None:
     anything else.
     """
     for finding in sheet.trace.violations:
-        if finding.time is None:
+        if finding.time is None or not sheet.view.covers(finding.time):
             continue
         sheet.seen.add("violation")
-        processes = finding.processes or sheet.trace.processes
+        named = tuple(each for each in finding.processes if each in sheet.processes)
+        processes = named or sheet.processes
         inside = _periods_at(sheet, finding.time, processes, INSIDE)
         waiting = _periods_at(sheet, finding.time, processes, WAITING)
         if len(inside) >= 2:
             _band(sheet, finding, inside)
-        elif finding.processes and len(waiting) == len(finding.processes):
+        elif named and len(waiting) == len(named):
             _frames(sheet, finding, waiting)
-        elif finding.processes:
-            _rings(sheet, finding)
+        elif named:
+            _rings(sheet, finding, named)
         else:
             y = sheet.scale.at(finding.time)
             sheet.draw(
@@ -181,14 +183,14 @@ def _frames(sheet: Sheet, finding: Finding, waiting: list[Period]) -> None:
         _tag(sheet, finding, x, top - 2)
 
 
-def _rings(sheet: Sheet, finding: Finding) -> None:
+def _rings(sheet: Sheet, finding: Finding, processes: tuple[ProcessId, ...]) -> None:
     assert finding.time is not None
     places = []
-    for process in finding.processes:
+    for process in processes:
         at = [
             index
             for index, event in enumerate(sheet.trace.events)
-            if event.process == process and event.time == finding.time
+            if event.process == process and event.time == finding.time and index in sheet.shown
         ]
         places.append(
             (sheet.x(process), sheet.scale.y(at[-1]) if at else sheet.scale.at(finding.time))

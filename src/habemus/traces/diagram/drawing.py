@@ -7,45 +7,72 @@ rest.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from habemus.traces.diagram import arrows, bars, ink, marks
 from habemus.traces.diagram.columns import Columns
 from habemus.traces.diagram.head import head
 from habemus.traces.diagram.lettering import BOLD, clipped, variants
 from habemus.traces.diagram.lettering import width as text_width
 from habemus.traces.diagram.placing import LabelBox
-from habemus.traces.diagram.scale import Scale
+from habemus.traces.diagram.scale import NARROW, WIDE, Gap, Scale, Spacing
 from habemus.traces.diagram.sheet import Sheet
-from habemus.traces.flights import flights
+from habemus.traces.diagram.window import leave_out
+from habemus.traces.folding import folded
 from habemus.traces.network import changes, named
 from habemus.traces.periods import periods
-from habemus.traces.trace import TooLargeToDraw, Trace
+from habemus.traces.trace import Trace
+from habemus.traces.view import EVERYTHING, Selection, States, View, select
 from habemus.traces.words import ENGLISH, Words, milliseconds, moment
 
-MOST_EVENTS = 5_000
+MOST_HEIGHT = 2_000.0
+"""Height of the tallest picture, in pixels."""
 NAMES_AGAIN = 640.0
 """Distance after which the names of the processes are repeated, for readers who have scrolled."""
 SECONDS_FROM = 20_000_000
 
 
 def svg(
-    trace: Trace, *, width: int | None = None, words: Words = ENGLISH, steps: bool = False
+    trace: Trace,
+    *,
+    width: int | None = None,
+    words: Words = ENGLISH,
+    steps: bool = False,
+    selection: Selection = EVERYTHING,
+    states: States | None = None,
 ) -> str:
-    """Draw a trace.
+    """Draw a trace, with as much folded as is needed to fit.
 
     `steps`: the times of the trace count steps, as in a counterexample, not microseconds.
     """
-    if len(trace.events) > MOST_EVENTS:
-        raise TooLargeToDraw(
-            f"{len(trace.events)} events are too many for a picture, which shows {MOST_EVENTS} at"
-            " most: limit the run, or draw a part of it"
-        )
-    sheet, marked = _sheet(trace, words, steps, width)
+    picture = ""
+    for view, spacing in _candidates(select(trace, selection, states), selection.fold):
+        sheet, marked = _sheet(view, words, steps, width, spacing)
+        if view.left_out or sheet.bottom < MOST_HEIGHT:
+            picture, height = _drawn(sheet, marked)
+            if height <= MOST_HEIGHT:
+                break
+    return picture
+
+
+def _candidates(whole: View, folds: bool) -> Iterator[tuple[View, Spacing]]:
+    """Yield views of which ever more is folded, and at last some that leave events out."""
+    for view in folded(whole) if folds else [whole]:
+        yield view, WIDE
+        yield view, NARROW
+    for height in (1_700.0, 1_500.0, 1_200.0, 800.0):
+        yield leave_out(view, NARROW, height), NARROW
+
+
+def _drawn(sheet: Sheet, marked: list[marks.Mark]) -> tuple[str, float]:
+    """Return the picture and its height."""
     all_arrows = arrows.arrows(sheet)
     _axis(sheet)
     bars.draw_lines(sheet)
     marks.draw_points(sheet)
     bars.draw_bars(sheet)
     marks.draw_changes(sheet)
+    marks.draw_left_out(sheet)
     bars.draw_violations(sheet)
     for arrow in all_arrows:
         if arrow.flight.sender != arrow.flight.receiver:
@@ -55,21 +82,27 @@ def svg(
     arrows.label(sheet, all_arrows)
     _names_again(sheet)
     top, height = head(sheet, all_arrows)
-    return _assembled(sheet, top, height)
+    return _assembled(sheet, top, height), _total(sheet, height)
 
 
 def _sheet(
-    trace: Trace, words: Words, steps: bool, wanted: int | None
+    view: View, words: Words, steps: bool, wanted: int | None, spacing: Spacing
 ) -> tuple[Sheet, list[marks.Mark]]:
-    all_flights = flights(trace.events)
-    all_periods = periods(trace.events)
-    marked = marks.marks(trace.events, words)
-    scale = Scale(trace.events, all_flights)
-    sent = [event for event in trace.events if event.kind == "send"]
+    trace = view.trace
+    marked = marks.marks(view, words)
+    scale = Scale(trace.events, view.all_flights, view.shown, spacing, view.left_out)
+    sent = [
+        event
+        for index, event in enumerate(trace.events)
+        if event.kind == "send" and index in view.shown
+    ]
     between = [
         text_width(variants(event.described(), event.name)[-2:][0], arrows.SIZE) for event in sent
     ]
-    last = trace.processes[-1] if trace.processes else None
+    between += [
+        text_width(mark.label, marks.SIZE * BOLD) - 16 for mark in marked if mark.sign != "timer"
+    ]
+    last = view.processes[-1] if view.processes else None
     beside = [
         min(text_width(mark.label, marks.SIZE * BOLD), marks.LONGEST)
         for mark in marked
@@ -80,15 +113,19 @@ def _sheet(
         for event in sent
         if event.process == event.peer == last
     ]
-    notes = [named(change, trace.processes, trace.label, words) for change in changes(trace.events)]
+    notes = [
+        named(change, trace.processes, trace.label, words)
+        for change in changes(trace.events)
+        if change.first in view.shown
+    ]
     right = max(52.0, marks.note_width(notes) + 44 if notes else 0.0, max(beside, default=0.0) + 26)
     left = (
-        max(34.0, min(text_width(trace.label(trace.processes[0]), 12) * BOLD / 2, 60.0) + 20)
-        if trace.processes
+        max(34.0, min(text_width(trace.label(view.processes[0]), 12) * BOLD / 2, 60.0) + 20)
+        if view.processes
         else 34.0
     )
-    columns = Columns(trace.processes, between, left, right, wanted)
-    return Sheet(trace, words, steps, scale, columns, all_flights, all_periods), marked
+    columns = Columns(view.processes, between, left, right, wanted)
+    return Sheet(view, words, steps, scale, columns, periods(trace.events)), marked
 
 
 def _axis(sheet: Sheet) -> None:
@@ -113,18 +150,30 @@ def _axis(sheet: Sheet) -> None:
     for gap in scale.gaps:
         middle = (gap.top + gap.bottom) / 2
         sheet.draw("ground", ink.line(left, top, left, middle - 7, ink.FAINT, 1.5))
-        text = words["nothing"].format(time=moment(gap.duration, words, steps))
+        text = _wait(sheet, gap)
         sheet.draw("ground", ink.element("g", ink.tooltip(text) + ink.zigzag(left, middle)))
         sheet.seen.add("break")
         top = middle + 7
     sheet.draw("ground", ink.line(left, top, left, sheet.bottom, ink.FAINT, 1.5))
 
 
+def _wait(sheet: Sheet, gap: Gap) -> str:
+    """Describe a wait, for a tooltip: how long it is, and what is folded in it."""
+    hidden = sum(
+        1
+        for index, event in enumerate(sheet.trace.events)
+        if index not in sheet.shown and gap.begin < event.time < gap.begin + gap.duration
+    )
+    key = "folded" if hidden else "nothing"
+    time = moment(gap.duration, sheet.words, sheet.steps)
+    return sheet.words[key].format(time=time, events=hidden)
+
+
 def _names_again(sheet: Sheet) -> None:
     """Repeat the names of the processes where there is room on their lines."""
     y = NAMES_AGAIN
     while y < sheet.bottom - 160:
-        for process in sheet.trace.processes:
+        for process in sheet.processes:
             name = clipped(sheet.trace.label(process), 10, sheet.columns.gap - 20)
             half = text_width(name, 10) / 2 + 4
             places = [LabelBox(sheet.x(process), y + drop, half, 8) for drop in range(0, 120, 6)]
@@ -145,7 +194,7 @@ def _names_again(sheet: Sheet) -> None:
 
 def _names(sheet: Sheet, y: float) -> list[str]:
     shapes = []
-    for process in sheet.trace.processes:
+    for process in sheet.processes:
         name = clipped(sheet.trace.label(process), 12 * BOLD, sheet.columns.gap - 22)
         half = max(14.0, text_width(name, 12) * BOLD / 2 + 8)
         x = sheet.x(process)
@@ -154,10 +203,13 @@ def _names(sheet: Sheet, y: float) -> list[str]:
     return shapes
 
 
+def _total(sheet: Sheet, head_height: float) -> float:
+    return head_height + 48 + sheet.bottom + 46
+
+
 def _assembled(sheet: Sheet, top: list[str], height: float) -> str:
     trace, words = sheet.trace, sheet.words
-    offset = height + 48
-    total = offset + sheet.bottom + 46
+    offset, total = height + 48, _total(sheet, height)
     title = trace.title or words["untitled"]
     findings = "; ".join(sheet.description(finding) for finding in trace.findings)
     described = words["described"].format(

@@ -13,6 +13,7 @@ from habemus.traces.diagram.marks import sign_of
 from habemus.traces.diagram.placing import Stroke
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.trace import Trace
+from habemus.traces.view import times
 from habemus.traces.words import Words
 
 MARGIN = 16.0
@@ -41,8 +42,26 @@ def head(sheet: Sheet, all_arrows: list[Arrow]) -> tuple[list[str], float]:
     for line in wrapped(_others(sheet.trace, sheet.words), SIZE, room, most=3):
         shapes.append(ink.text(MARGIN, y, line, size=SIZE, fill=ink.MUTED))
         y += LEADING
+    for line in wrapped(_remark(sheet), SIZE, room, most=2):
+        shapes.append(ink.text(MARGIN, y, line, size=SIZE, fill=ink.MUTED))
+        y += LEADING
     legend, y = _legend(sheet, all_arrows, y + 2)
     return [*shapes, *legend], y
+
+
+def _remark(sheet: Sheet) -> str:
+    """Say how many events are shown, if not all are."""
+    view, words = sheet.view, sheet.words
+    if len(view.shown) == len(view.trace.events):
+        return ""
+    parts = [
+        words["shown"].format(shown=f"{len(view.shown):,}", events=f"{len(view.trace.events):,}")
+    ]
+    if view.repeats:
+        parts.append(words["shown folded"].format(folded=f"{view.folded_events:,}"))
+    if view.left_out:
+        parts.append(words["shown part"])
+    return "; ".join(parts)
 
 
 def _violations(sheet: Sheet, room: float, top: float) -> tuple[list[str], float]:
@@ -128,6 +147,17 @@ def _entries(sheet: Sheet, all_arrows: list[Arrow]) -> list[tuple[float, _Icon, 
             ink.line(x, y, x + 22, y, ink.MUTED, 1.5, "2 3")
             + ink.circle(x + 22, y, 2.6, ink.PAPER, ink.MUTED, 1.4)
         ),
+    )
+    add(
+        "later",
+        25,
+        lambda x, y: (
+            ink.line(x, y, x + 22, y, ink.MUTED, 1.5, "2 3")
+            + ink.circle(x + 22, y, 2.6, ink.PAPER, ink.MUTED, 1.4)
+        ),
+    )
+    add(
+        "repeats", 20, lambda x, y: ink.text(x, y + 4, times(14).strip(), size=SMALL, fill=ink.TEXT)
     )
     for sign in ("indication", "request", "timer"):
         add(sign, 12, partial(_centred, sign))

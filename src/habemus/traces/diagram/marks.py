@@ -12,12 +12,11 @@ from habemus.traces.diagram.placing import LabelBox
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.network import KINDS_OF_CHANGE, changes, named
 from habemus.traces.periods import asks, enters, leaves
+from habemus.traces.view import View
 from habemus.traces.words import Words, in_words, what
 
 SIZE = 10.5
 LONGEST = 150.0
-TIMER_NAMES_UP_TO = 40
-"""Number of timers above which they are drawn without names."""
 
 
 class Mark(NamedTuple):
@@ -27,18 +26,16 @@ class Mark(NamedTuple):
     label: str
 
 
-def marks(events: tuple[Event, ...], words: Words) -> list[Mark]:
+def marks(view: View, words: Words) -> list[Mark]:
     """Return the events to be marked, and their words."""
+    events = view.trace.events
     first = events[0].time if events else 0
-    timers = sum(1 for event in events if event.kind == "timer")
     found = []
     for index, event in enumerate(events):
-        if asks(event) or enters(event) or leaves(event):
+        if index not in view.shown or asks(event) or enters(event) or leaves(event):
             continue  # the bars show these
         if event.kind == "timer":
-            found.append(
-                Mark(index, event, "timer", what(event) if timers <= TIMER_NAMES_UP_TO else "")
-            )
+            found.append(Mark(index, event, "timer", view.described(index, event)))
         elif event.kind == "indicate":
             found.append(Mark(index, event, "indication", what(event)))
         elif event.kind == "request":
@@ -63,7 +60,7 @@ def draw_points(sheet: Sheet) -> None:
     """Draw a point for each step of a process, with its events and vector clock as a tooltip."""
     steps: defaultdict[tuple[int, float], list[Event]] = defaultdict(list)
     for index, event in enumerate(sheet.trace.events):
-        if event.kind not in (*KINDS_OF_CHANGE, "lost", "duplicate"):
+        if index in sheet.shown and event.kind not in (*KINDS_OF_CHANGE, "lost", "duplicate"):
             steps[event.process, sheet.scale.y(index)].append(event)
     for (process, y), events in steps.items():
         x = sheet.x(process)
@@ -182,6 +179,8 @@ def draw_changes(sheet: Sheet) -> None:
     """Draw a line across the picture for each change of the network, with its name on the right."""
     trace = sheet.trace
     for change in changes(trace.events):
+        if change.first not in sheet.shown:
+            continue
         sheet.seen.add("network")
         y = sheet.scale.y(change.first)
         sheet.draw(
@@ -215,3 +214,28 @@ def draw_changes(sheet: Sheet) -> None:
                     halo=True,
                 ),
             )
+
+
+def draw_left_out(sheet: Sheet) -> None:
+    """Draw a note across the picture where events are left out."""
+    events, columns = sheet.trace.events, sheet.columns
+    for first, last in sheet.view.left_out:
+        above = [sheet.scale.y(index) for index in sheet.shown if index < first]
+        below = [sheet.scale.y(index) for index in sheet.shown if index > last]
+        top = max(above, default=0.0)
+        y = (top + min(below)) / 2 if below else sheet.bottom - 14
+        text = sheet.words["left out"].format(
+            events=f"{last - first + 1:,}",
+            begin=sheet.when(events[first].time),
+            end=sheet.when(events[last].time),
+        )
+        half = width(text, SIZE) / 2 + 8
+        middle = max((columns.left + columns.last + 20) / 2, columns.left + half + 3)
+        sheet.draw(
+            "labels",
+            ink.rectangle(columns.left, y - 10, columns.last + 20 - columns.left, 20, ink.PAPER)
+            + ink.line(columns.left, y - 10, columns.last + 20, y - 10, ink.LINE, 1, "2 3")
+            + ink.line(columns.left, y + 10, columns.last + 20, y + 10, ink.LINE, 1, "2 3")
+            + ink.text(middle, y + 3.5, text, size=SIZE, fill=ink.MUTED, anchor="middle"),
+        )
+        sheet.layout.add(LabelBox((columns.left + columns.last + 20) / 2, y, columns.last, 11))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
-BUCKET = 48.0
-"""Boxes and strokes are looked up by slices of this height."""
+BUCKET = 48.0, 144.0
+"""Boxes and strokes are looked up by fields of this height and width."""
 
 
 class LabelBox(NamedTuple):
@@ -48,30 +49,45 @@ class Layout:
     """
 
     def __init__(self) -> None:
-        self._boxes: defaultdict[int, list[LabelBox]] = defaultdict(list)
-        self._strokes: defaultdict[int, list[Stroke]] = defaultdict(list)
+        self._boxes: defaultdict[tuple[int, int], list[LabelBox]] = defaultdict(list)
+        self._strokes: defaultdict[tuple[int, int], list[Stroke]] = defaultdict(list)
 
     def add(self, box: LabelBox) -> None:
-        for bucket in _buckets(box.y - box.reach, box.y + box.reach):
+        for bucket in _around(box):
             self._boxes[bucket].append(box)
 
     def add_stroke(self, stroke: Stroke) -> None:
-        for bucket in _buckets(min(stroke.y1, stroke.y2), max(stroke.y1, stroke.y2)):
+        left, right = sorted((stroke.x1, stroke.x2))
+        top, bottom = sorted((stroke.y1, stroke.y2))
+        for bucket in _buckets(top, bottom, left, right):
             self._strokes[bucket].append(stroke)
 
     def is_free(self, box: LabelBox) -> bool:
-        buckets = _buckets(box.y - box.reach, box.y + box.reach)
-        return not any(_overlap(box, other) for bucket in buckets for other in self._boxes[bucket])
+        return not any(
+            _overlap(box, other) for bucket in _around(box) for other in self._boxes.get(bucket, ())
+        )
 
     def crossings(self, box: LabelBox, own: Stroke | None = None) -> int:
         """Count the strokes through the box, other than its own."""
-        buckets = _buckets(box.y - box.reach, box.y + box.reach)
-        near = {stroke for bucket in buckets for stroke in self._strokes[bucket] if stroke != own}
+        near = {
+            stroke
+            for bucket in _around(box)
+            for stroke in self._strokes.get(bucket, ())
+            if stroke != own
+        }
         return sum(1 for stroke in near if _crosses(box, stroke))
 
 
-def _buckets(top: float, bottom: float) -> range:
-    return range(int(top // BUCKET), int(bottom // BUCKET) + 1)
+def _around(box: LabelBox) -> Iterator[tuple[int, int]]:
+    return _buckets(box.y - box.reach, box.y + box.reach, box.x - box.breadth, box.x + box.breadth)
+
+
+def _buckets(top: float, bottom: float, left: float, right: float) -> Iterator[tuple[int, int]]:
+    height, width = BUCKET
+    columns = range(int(left // width), int(right // width) + 1)
+    for row in range(int(top // height), int(bottom // height) + 1):
+        for column in columns:
+            yield row, column
 
 
 def _overlap(one: LabelBox, other: LabelBox) -> bool:

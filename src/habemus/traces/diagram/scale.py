@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,6 +26,21 @@ STEP = 17.0
 LEAST = 12.0
 MOST = 80.0
 """Smallest and largest distance between two moments."""
+
+
+class Spacing(NamedTuple):
+    """The distances of a picture, in pixels."""
+
+    message: float = MESSAGE_HEIGHT
+    step: float = STEP
+    least: float = LEAST
+    most: float = MOST
+
+
+NOTE_HEIGHT = 44.0
+"""Room for the note that events are left out."""
+WIDE, NARROW = Spacing(), Spacing(40.0, 14.0, 8.0, 40.0)
+
 BREAK = 1.6
 """A gap that is squeezed by more than this factor is marked as a break."""
 
@@ -44,6 +59,7 @@ class Gap(NamedTuple):
 
     top: float
     bottom: float
+    begin: int
     duration: int
 
 
@@ -53,12 +69,27 @@ class Tick(NamedTuple):
 
 
 class Scale:
-    def __init__(self, events: Sequence[Event], flights: Sequence[Flight]) -> None:
+    def __init__(
+        self,
+        events: Sequence[Event],
+        flights: Sequence[Flight],
+        shown: Collection[int] | None = None,
+        spacing: Spacing = WIDE,
+        left_out: Collection[tuple[int, int]] = (),
+    ) -> None:
+        """Place the events of which the indices are `shown`; the others lie between them.
+
+        `left_out` are stretches of events between which and the next one there is room for a note.
+        """
+        self.spacing = spacing
         keys = _keys(events, flights)
-        rows = sorted(set(keys))
+        rows = sorted(set(keys) if shown is None else {keys[index] for index in shown})
         acting: defaultdict[tuple[int, int], set[ProcessId]] = defaultdict(set)
         changing: set[tuple[int, int]] = set()
-        for key, event in zip(keys, events, strict=True):
+        resuming = {keys[last + 1] for _, last in left_out if last + 1 < len(keys)}
+        for index, (key, event) in enumerate(zip(keys, events, strict=True)):
+            if shown is not None and index not in shown:
+                continue
             acting[key].add(event.process)
             if event.kind in KINDS_OF_CHANGE:
                 changing.add(key)
@@ -73,19 +104,25 @@ class Scale:
         y = 0.0
         for index, (moment, depth) in enumerate(rows):
             before = rows[index - 1][0] if index else moment
-            distance = (
-                STEP if (moment, depth) in changing else LEAST
-            )  # a change of the network has its name beside it
-            wanted = (moment - before) * MESSAGE_HEIGHT / self.message_time
+            distance = spacing.least
+            if (moment, depth) in changing:  # it has its name beside it
+                distance = spacing.step
+            if (moment, depth) in resuming:
+                distance = NOTE_HEIGHT
+            wanted = (moment - before) * spacing.message / self.message_time
             least = max(
                 [
                     y + (distance if index else 0.0),
-                    *(lowest[each] + STEP for each in acting[moment, depth] if each in lowest),
+                    *(
+                        lowest[each] + spacing.step
+                        for each in acting[moment, depth]
+                        if each in lowest
+                    ),
                 ]
             )
-            given = max(least, y + min(wanted, MOST))
-            if wanted > BREAK * (given - y) and wanted > BREAK * MOST:
-                self.gaps.append(Gap(y, given, moment - before))
+            given = max(least, y + min(wanted, spacing.most))
+            if wanted > BREAK * (given - y) and wanted > BREAK * spacing.most:
+                self.gaps.append(Gap(y, given, before, moment - before))
             y = given
             lowest |= dict.fromkeys(acting[moment, depth], y)
             positions[moment, depth] = y
@@ -94,7 +131,7 @@ class Scale:
                 self._bottoms.append(y)
             self._bottoms[-1] = y
         self.height = y
-        self._rows = [positions[key] for key in keys]
+        self._rows = [positions[key] if key in positions else self.at(key[0]) for key in keys]
 
     def y(self, index: int) -> float:
         """Return the position of the event with this index."""

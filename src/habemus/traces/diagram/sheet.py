@@ -8,10 +8,9 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.traces.diagram.columns import Columns
 from habemus.traces.diagram.placing import LabelBox, Layout
-from habemus.traces.diagram.scale import Scale
-from habemus.traces.flights import Flight
+from habemus.traces.diagram.scale import NOTE_HEIGHT, Scale
 from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
-from habemus.traces.trace import Trace
+from habemus.traces.view import View
 from habemus.traces.words import Words, moment, one_line
 
 LAYERS = ("ground", "bands", "pauses", "lines", "bars", "arrows", "points", "marks", "labels")
@@ -27,26 +26,29 @@ FOOT = 34.0
 class Sheet:
     def __init__(
         self,
-        trace: Trace,
+        view: View,
         words: Words,
         steps: bool,
         scale: Scale,
         columns: Columns,
-        flights: list[Flight],
         periods: list[Period],
     ) -> None:
-        self.trace = trace
+        self.view = view
+        self.trace = view.trace
+        self.shown = view.shown
+        self.processes = view.processes
         self.words = words
         self.steps = steps
         self.scale = scale
         self.columns = columns
-        self.flights = flights
         self.periods = periods
         self.layout = Layout()
         self.bars = Layout()  # of their own: a name may stand on a bar, other labels may not
         self.layers: dict[str, list[str]] = {layer: [] for layer in LAYERS}
         self.seen: set[str] = set()  # what the legend has to explain
         self.bottom = scale.height + FOOT
+        if view.left_out and view.left_out[-1][1] > max(view.shown, default=0):
+            self.bottom += NOTE_HEIGHT
         self._bars: defaultdict[ProcessId, list[tuple[float, float]]] = defaultdict(list)
         for period in periods:
             if period.kind in (WAITING, INSIDE, PAUSED):
@@ -64,6 +66,14 @@ class Sheet:
         if period.last is None and period.kind == DOWN:
             end = self.bottom
         return self.scale.y(period.first), end
+
+    def touches(self, period: Period) -> bool:
+        """Return whether a part of the period is shown."""
+        last = len(self.trace.events) if period.last is None else period.last
+        if any(first < period.first and last < end for first, end in self.view.left_out):
+            return False
+        top, bottom = self.extent(period)
+        return bottom > top or period.first in self.shown or last in self.shown
 
     def is_free(self, box: LabelBox) -> bool:
         return self.layout.is_free(box) and self.bars.is_free(box)
