@@ -38,8 +38,9 @@ from habemus.runtimes.live.peers.handshake import Identity
 from habemus.runtimes.live.peers.peer_client import CLOSING_SECONDS, PeerLink
 from habemus.runtimes.live.peers.peer_server import PeerConnection
 from habemus.runtimes.live.peers.tls import TlsContexts, log_refusals
+from habemus.runtimes.live.peers.tls_server import TlsConnection
 from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
-from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, local_socket
+from habemus.runtimes.live.sockets import Address, local_socket
 
 
 class PeerNetwork:
@@ -73,6 +74,7 @@ class PeerNetwork:
         self._local: asyncio.Server | None = None
         self.incoming: set[PeerConnection] = set()
         self.current: dict[int, PeerConnection] = {}  # the current connection of each peer
+        self.tls_handshakes: dict[asyncio.Task[None], TlsConnection] = {}
         self.unauthenticated = UnauthenticatedConnections(self.counts, limited_log)
         self.is_closed = False
 
@@ -82,17 +84,18 @@ class PeerNetwork:
         The local path is for clients of the same user only, by the permissions of the socket file.
         """
         loop = asyncio.get_running_loop()
-        security: dict[str, Any] = {}
-        if self.tls is not None:
-            log_refusals(self.tls.answering, self.limited_log)
-            security = {"ssl": self.tls.answering, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
+        tls = self.tls
+        if tls is not None:
+            log_refusals(tls.answering, self.limited_log)
         place: dict[str, Any] = (
             {"sock": bind}
             if isinstance(bind, socket.socket)
             else {"host": bind.host, "port": bind.port}
         )
         server = await loop.create_server(
-            lambda: PeerConnection(self), start_serving=False, **place, **security
+            lambda: PeerConnection(self) if tls is None else TlsConnection(self, tls.answering),
+            start_serving=False,
+            **place,
         )
         self._server = server
         if local is not None:
@@ -127,6 +130,9 @@ class PeerNetwork:
             if server is not None:
                 server.close()
         await asyncio.gather(*(link.stop() for link in self._links.values()))
+        for handshake in self.tls_handshakes.values():
+            handshake.abort()
+        await asyncio.gather(*self.tls_handshakes)
         for connection in list(self.incoming):
             connection.abort()
         self.clients.close()

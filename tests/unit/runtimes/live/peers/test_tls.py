@@ -109,6 +109,40 @@ def test_a_handshake_that_fails_is_logged(
         virtual.run(main())
 
 
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_connections_that_never_finish_tls_go_first(
+    cluster: Any, papers: Path, loop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silent connections, many more than the limit, keep neither a peer nor a client out."""
+    monkeypatch.setattr("habemus.runtimes.live.peers.unauthenticated.MOST_UNAUTHENTICATED", 5)
+    secret = b"a secret of the cluster"
+
+    async def main() -> None:
+        async with cluster({"locks": "ricart-agrawala"}, 2, only=(), secret=secret) as made:
+            one = await made.start(1, tls=tls(papers, "node-1"))
+            silent = [await asyncio.open_connection(*made.addresses[1]) for _ in range(100)]
+            await cluster.until(lambda: one.counts["turned away"] >= 95)
+            assert len(one._network.unauthenticated) <= 5
+            await made.start(2, tls=tls(papers, "node-2"))
+            await cluster.until(lambda: 2 in one._network.current)
+            reader, writer = await asyncio.open_connection(
+                *made.addresses[1],
+                ssl=tls(papers, "node-2").dialling,
+                server_hostname=node_name("office", 1),
+            )
+            writer.write(b'["hello",1,"x",null,"%s"]\n' % (b"a" * 32))
+            assert b"challenge" in await reader.readline()
+            for _, each in (*silent, (reader, writer)):
+                each.transport.abort()
+            await cluster.until(lambda: not len(one._network.unauthenticated))
+            assert not one._network.tls_handshakes
+
+    if loop == "uvloop":
+        pytest.importorskip("uvloop").run(main())
+    else:
+        virtual.run(main())
+
+
 @pytest.mark.parametrize(
     "first",
     [
