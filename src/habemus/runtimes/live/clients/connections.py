@@ -127,7 +127,8 @@ class ClientConnections:
             }
         return found
 
-    def status(self) -> dict[str, Any]:
+    def status(self, locks: list[bytes]) -> dict[str, Any]:
+        """Return the status of the node, with these locks, each encoded already."""
         node = self.node
         counts = dict(sorted(node.counts.items()))
         return {
@@ -146,7 +147,7 @@ class ClientConnections:
                 for service, name, leader, term in node.leaders()
             ],
             "suspects": node.suspects(),
-            "locks": list(self.lock_queues.table()),
+            "locks": msgspec.Raw(b"[" + b",".join(locks) + b"]"),
             "instances": len(node.instances()),
             "counts": counts,
         }
@@ -259,7 +260,9 @@ class ClientConnection(asyncio.Protocol):
     def _read_lines(self) -> Iterator[None]:
         while self._lines and self._transport is not None:
             try:
-                self._read(self._lines[0])
+                work = self._read(self._lines[0])
+                if work is not None:
+                    yield from work
             except BaseException:
                 self.abort()  # its lines are not read any more
                 raise
@@ -270,7 +273,8 @@ class ClientConnection(asyncio.Protocol):
         elif not self._transport.is_reading():
             self._transport.resume_reading()
 
-    def _read(self, text: bytes) -> None:
+    def _read(self, text: bytes) -> Iterator[None] | None:
+        """Handle a line.  Return what is left to do before the next one, if that may take long."""
         try:
             line = _LINES.decode(text) if len(text) <= LINE_LIMIT else None
         except (msgspec.DecodeError, ValueError, RecursionError):
@@ -292,8 +296,20 @@ class ClientConnection(asyncio.Protocol):
             self._lock_queues.release(session, line.id)
         elif isinstance(line, AliveLine):
             self._lock_queues.alive(self, session, line.at)
+        elif isinstance(line, StatusLine):
+            return self._answer_status(line.id)
         else:
             self._answer(session, line)
+        return None
+
+    def _answer_status(self, id: int) -> Iterator[None]:
+        """Send the status.  It is linear in all locks and waiting clients of this node."""
+        locks: list[bytes] = []
+        for lock in self._lock_queues.table():
+            if lock is not None:
+                locks.append(_ENCODER.encode(lock))
+            yield
+        self.send("status", id, self._clients.status(locks))
 
     def _request(
         self, session: ClientSession, line: RequestLine | LeadLine | SemaphoreLine
@@ -349,8 +365,6 @@ class ClientConnection(asyncio.Protocol):
                 self._lock_queues.note_write(line.service, line.name, line.token)
         elif isinstance(line, TransferLine):
             self._lock_queues.transfer(session, line.id, line.label)
-        elif isinstance(line, StatusLine):
-            self.send("status", line.id, self._clients.status())
         elif isinstance(line, ForceLine):
             try:
                 check_name(line.name)

@@ -46,6 +46,9 @@ MOST_LOCKS_PER_CLIENT = 10_000
 them.
 """
 
+STATUS_PIECE = 1_000
+"""Waiting clients that a status lists in one piece of work."""
+
 
 def number_of(token: Token) -> int:
     """Return the token as one number with the same order, which a resource can compare."""
@@ -409,13 +412,19 @@ class LockQueues:
     def close(self, service: str, why: str) -> None:
         """Refuse waiting and new requests, so that clients use another node.  Holders stay."""
         self._closed[service] = why
+        self._slices.run(self, self._refuse_all(service, why))
+
+    def _refuse_all(self, service: str, why: str) -> Iterator[None]:
         for session in list(self._sessions.values()):
             for request in list(session.requests.values()):
+                if service not in self._closed:
+                    return
                 if request.is_waiting and request.service == service:  # ending one may end others
                     request.connection.send("refused", request.id, "unavailable", why)
                     self._end(request)
                 elif request.held_lock is not None and request.keeps:
                     self._send_wanted(request)  # a cached lease would never be given back
+                yield
 
     def reopen(self, service: str) -> None:
         self._closed.pop(service, None)
@@ -687,21 +696,29 @@ class LockQueues:
         """Names of the services that have locks."""
         return self._locks
 
-    def table(self) -> Iterator[dict[str, Any]]:
-        """Yield holder and waiters of each lock in use, for `habemus status`."""
-        for (service, name), lock in sorted(self._local_locks.items()):
-            holder = lock.holder
-            if holder is None and not lock.queue:
+    def table(self) -> Iterator[dict[str, Any] | None]:
+        """Yield holder and waiters of each lock in use, for `habemus status`, and None after other
+        small pieces of work.  Locks may change meanwhile.
+        """
+        for lock in list(self._local_locks.values()):
+            if lock.holder is None and not lock.queue:
+                yield None
                 continue
+            waiting: list[str] = []
+            for count, request in enumerate(list(lock.queue), 1):
+                waiting.append(request.session.label)
+                if count % STATUS_PIECE == 0:
+                    yield None
+            holder = lock.holder
             yield {
-                "service": service,
-                "name": name,
+                "service": lock.service,
+                "name": lock.name,
                 "holder": None if holder is None else holder.session.label,
                 "token": None if holder is None else holder.token,
                 "held_ms": (
                     None if holder is None else (self._timers.now_us() - holder.since_us) // 1_000
                 ),
-                "waiting": [request.session.label for request in lock.queue],
+                "waiting": waiting,
             }
 
     def lease_us(self, service: str) -> int | None:

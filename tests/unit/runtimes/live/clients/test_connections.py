@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -69,6 +70,33 @@ def test_a_flood_of_lines_is_read_in_slices(cluster: Any) -> None:
             assert not transport.is_reading()
             await cluster.until(lambda: len(transport.lines) == 20_000)
             assert transport.is_reading()
+            connection.connection_lost(None)
+
+    virtual.run(main())
+
+
+def test_a_status_of_many_locks_and_waiters_is_made_in_slices(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            node = made.nodes[1]
+            connection, transport = connected(node)
+            for id in range(3_000):
+                name = b"popular" if id < 2_500 else b"x%d" % id
+                connection.data_received(
+                    b'["request",%d,"locks",["%s"],null,null,1]\n' % (id, name)
+                )
+            await cluster.until(lambda: len(transport.lines) == 501)
+            transport.lines.clear()
+            time_us = iter(range(0, 1_000_000_000, 1_000))  # each piece of work takes 1 ms
+            node._slices._clock = partial(next, time_us)
+            connection.data_received(b'["status",1]\n["alive",2]\n')
+            assert transport.lines == []
+            await cluster.until(lambda: len(transport.lines) == 2)
+            assert next(time_us) > 500_000
+            status, alive = transport.lines
+            assert (status[0], alive[0]) == ("status", "alive")
+            locks = {each["name"]: len(each["waiting"]) for each in status[2]["locks"]}
+            assert locks == {"popular": 2_499} | {f"x{id}": 0 for id in range(2_500, 3_000)}
             connection.connection_lost(None)
 
     virtual.run(main())
