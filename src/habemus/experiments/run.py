@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from habemus.core.process import Process, ProcessId
 from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
 from habemus.runs.check import STATE_LIMIT, Check, perform
 from habemus.runs.fault_notation import all_written
+from habemus.runs.parsing import timeouts as bounds_of_timeouts
 from habemus.runs.setup import EVENT_LIMIT, Setup
 from habemus.runs.simulate import execute
 from habemus.runtimes.sim.faults import Fault
@@ -89,7 +90,8 @@ def check(
     entries: int | None = 1,
     network: str = "",
     faults: Mapping[str, int] | None = None,
-    timeouts: int | None = None,
+    timeouts: int | str | None = None,
+    asking: Sequence[ProcessId] = (),
     timing: str = "asynchronous",
     merging: bool = False,
     order: bool = False,
@@ -98,27 +100,35 @@ def check(
     search: str = "auto",
     limit: int = STATE_LIMIT,
     over: str = "",
+    abstract: str = "",
+    refines: str = "",
     options: Mapping[str, Any] | None = None,
     initial: Mapping[ProcessId, Mapping[str, Any]] | None = None,
 ) -> CheckResult:
     """Search every interleaving within a bound.  The arguments are those of `habemus check`.
 
     `faults` says how many of each kind may strike, at every point: {"crash": 1, "recover": 1}.
+    `timeouts` is the number of timeouts in all, or by the names of timers: "Repeat=1,Remind=0".
 
     >>> check("maekawa", n=3).violated
     ['ME2-deadlock']
     """
     entry = _entry(algorithm)
+    in_all, timers = bounds_of_timeouts("" if timeouts is None else str(timeouts))
     description = Check(
         entry.name,
         n,
         options=_options(options),
         initial=_initial(initial),
         over=over,
+        abstract=abstract,
+        refines=refines,
         entries=entries,
         network=network,
         faults=tuple((faults or {}).items()),
-        timeouts=timeouts,
+        timeouts=in_all,
+        timers=timers,
+        asking=tuple(sorted(set(asking))),
         timing=timing,
         merging=merging,
         order=order,

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
-from habemus.catalog.entries import Entry, find
+from habemus.catalog.entries import Entry, find, nearest
+from habemus.core.model import ClientModel, Observer
+from habemus.core.node import Stack
+from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Verdict, worst
 from habemus.core.system import System
+from habemus.core.values import Timer
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
+from habemus.runs import abstraction
 from habemus.runs.agreement import JudgementsDisagree, confirmed
 from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.setup import BadSetup, Description, Setup
 from habemus.runs.systems import system_of
 from habemus.runtimes.checker.assume_recovery import AssumeRecovery
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
-from habemus.runtimes.checker.process_model import FAULTS, Bound, ProcessModel
+from habemus.runtimes.checker.process_model import (
+    FAULTS,
+    TIMEOUT,
+    TIMEOUT_OF,
+    Bound,
+    ProcessModel,
+)
 from habemus.runtimes.checker.search import (
     INTERRUPTED,
     SOMEWHERE,
@@ -49,6 +60,8 @@ SMALL_DIAGRAM = 400_000
 """Edges of decision diagrams after which `auto` gives up the search among sets of states.  It does
 not suit every algorithm.
 """
+GUIDED_LIMIT = 100_000
+"""States that are visited to find a violation over the real component."""
 LARGEST_ORDER = 8
 """Largest number of entries of each participant for which causality (ME3) is tracked."""
 
@@ -64,10 +77,14 @@ class Check(Description):
     options: tuple[str, ...] = ()
     initial: tuple[str, ...] = ()
     over: str = ""
+    abstract: str = ""  # the component below that an abstract one replaces: election, or with terms
+    refines: str = ""  # judge whether the algorithm does what an abstract component may do
     entries: int | None = 1  # of each participant, or calls of an election; None: without end
+    asking: tuple[int, ...] = ()  # participants that make requests; empty: all
     network: str = ""  # empty: as the algorithm needs
     faults: tuple[tuple[str, int], ...] = ()  # how many of each, at most
     timeouts: int | None = None  # how many timers may run out; None: as many as are set
+    timers: tuple[tuple[str, int], ...] = ()  # how many of each name may run out
     timing: str = "asynchronous"
     merging: bool = False
     order: bool = False
@@ -109,6 +126,14 @@ class Check(Description):
         if self.entries is not None and self.entries < 0:
             raise BadSetup(f"the number of entries is 0 or more, not {self.entries}")
 
+        if self.abstract:
+            abstraction.component(self.abstract)
+        if self.abstract and self.refines:
+            raise BadSetup("--abstract and --refines are two checks; give one of them")
+        for name, count in self.timers:
+            if not 0 <= count <= 99:
+                raise BadSetup(f"{name}={count}: a check has from 0 to 99 timeouts of a timer")
+
     def setup(self) -> Setup:
         return Setup(
             self.algorithm, self.n, options=self.options, initial=self.initial, over=self.over
@@ -120,15 +145,20 @@ class Check(Description):
         words += [word for text in self.options for word in ("-o", text)]
         words += [word for text in self.initial for word in ("--set", text)]
         words += ["--over", self.over] if self.over else []
+        words += ["--abstract", self.abstract] if self.abstract else []
+        words += ["--refines", self.refines] if self.refines else []
         if self.entries != 1:
             words += ["--entries", "unbounded" if self.entries is None else str(self.entries)]
+        words += ["--asking", ",".join(map(str, self.asking))] if self.asking else []
         words += ["--network", self.network] if self.network else []
         words += (
             ["--faults", ",".join(f"{kind}={count}" for kind, count in self.faults)]
             if self.faults
             else []
         )
-        words += ["--timeouts", str(self.timeouts)] if self.timeouts is not None else []
+        timeouts = [] if self.timeouts is None else [str(self.timeouts)]
+        timeouts += [f"{name}={count}" for name, count in self.timers]
+        words += ["--timeouts", ",".join(timeouts)] if timeouts else []
         words += ["--timing", self.timing] if self.timing != "asynchronous" else []
         words += [
             f"--{name}"
@@ -145,7 +175,8 @@ class Check(Description):
         if network == "duplicating":
             budgets.setdefault("copy", 1)
         if self.timeouts is not None:
-            budgets["timeout"] = self.timeouts
+            budgets[TIMEOUT] = self.timeouts
+        budgets |= {TIMEOUT_OF + name: count for name, count in self.timers}
         return Bound(
             fifo=network == "fifo",
             lossy=network == "lossy",
@@ -154,7 +185,9 @@ class Check(Description):
             order=self.order,
             budgets=tuple(
                 sorted(
-                    (kind, count) for kind, count in budgets.items() if count or kind == "timeout"
+                    (kind, count)
+                    for kind, count in budgets.items()
+                    if count or kind.startswith(TIMEOUT)
                 )
             ),
         )
@@ -164,16 +197,67 @@ class Check(Description):
         bound = self.bound(entry)
         many = "any number of" if self.entries is None else str(self.entries)
         what = "calls" if entry.problem.name == "election" else "entries"
+        who = f"of {' and '.join(map(str, self.asking))} only" if self.asking else "of each"
         words = [
-            f"{many} {what} of each",
+            f"{many} {what} {who}",
             "links that keep the order" if bound.fifo else "messages in any order",
         ]
         words += ["any of them lost"] if bound.lossy else []
-        words += [f"at most {count} {_IN_WORDS[kind]}" for kind, count in bound.budgets]
+        words += [f"at most {count} {_in_words(kind)}" for kind, count in bound.budgets]
         words += ["equal messages under way are one"] if bound.merging else []
         words += ["messages faster than timers"] if bound.synchronous else []
         words += ["whoever crashes comes back"] if self.returning else []
+        words += [f"over {abstraction.description(self.abstract)}"] if self.abstract else []
         return ", ".join(words)
+
+    def system(self, entry: Entry) -> System:
+        """Return the system that is searched."""
+        system = system_of(self.setup(), entry)
+        return abstraction.abstracted(system, self.abstract) if self.abstract else system
+
+    def judged(self, entry: Entry) -> Entry:
+        """Return the entry with the properties that the check judges."""
+        if self.refines:
+            return abstraction.refining(entry, self.refines)
+        return abstraction.safety_only(entry) if self.abstract else entry
+
+    def model(
+        self, entry: Entry, system: System
+    ) -> tuple[Mapping[ProcessId, ClientModel], Observer]:
+        """Return the clients, and the observer of the properties."""
+        model = entry.problem.model
+        if model is None:
+            raise BadSetup(
+                f"{entry.name}: {entry.problem.title} is about time, which a check does not have;"
+                " use run or sweep"
+            )
+        for process in self.asking:
+            if process not in system.clients:
+                clients = ", ".join(map(str, system.clients))
+                raise BadSetup(f"--asking {process}: only {clients} can make requests")
+        uses, observer = model(self.entries, system)
+        if self.asking:
+            silent, _ = model(0, system)
+            uses = {me: (uses if me in self.asking else silent)[me] for me in system.plans}
+        return uses, AssumeRecovery(observer) if self.returning else observer
+
+    def refuse_unknown_timers(self, system: System) -> None:
+        known = {
+            kind.__name__
+            for plan in system.plans.values()
+            for part in Stack(plan).parts
+            for kind, _ in type(part.plan).__behaviour__.upon
+            if issubclass(kind, Timer)
+        }
+        for name, _ in self.timers:
+            if name not in known:
+                near = nearest(name, known)
+                hint = (
+                    f"did you mean {near[0]}?"
+                    if near
+                    else f"there are {', '.join(sorted(known)) or 'none'}"
+                )
+                raise BadSetup(f"--timeouts {name}: {self.algorithm} has no timer {name}; {hint}")
 
 
 _IN_WORDS = {
@@ -182,8 +266,12 @@ _IN_WORDS = {
     "amnesia": "recoveries with amnesia",
     "lose": "messages lost",
     "copy": "messages twice",
-    "timeout": "timeouts",
+    TIMEOUT: "timeouts",
 }
+
+
+def _in_words(kind: str) -> str:
+    return _IN_WORDS.get(kind) or f"timeouts of {kind.removeprefix(TIMEOUT_OF)}"
 
 
 @dataclass
@@ -200,6 +288,9 @@ class CheckReport:
         default_factory=dict
     )  # of each violated property, the way to it
     stories: dict[str, Story] = field(default_factory=dict)
+    over_abstraction: list[str] = field(
+        default_factory=list
+    )  # properties that are violated over the abstract component only
 
     @property
     def extent(self) -> Extent:
@@ -220,7 +311,14 @@ class CheckReport:
     @property
     def trace(self) -> Trace | None:
         """Trace to the first violation that counts."""
-        return next((self.traces[name] for name in self.violated if name in self.traces), None)
+        return next((self.traces[name] for name in self.explained), None)
+
+    @property
+    def explained(self) -> list[str]:
+        """Properties that have a counterexample; violated ones before those that are violated over
+        the abstract component only.
+        """
+        return [name for name in (*self.violated, *self.over_abstraction) if name in self.traces]
 
     def plain(self) -> dict[str, Any]:
         extent, trace = self.extent, self.trace
@@ -242,6 +340,7 @@ class CheckReport:
             "handlers_run": self.search.handlers_run,
             "search": self.search.description,
             "loops": self.loops,
+            "over_abstraction": self.over_abstraction,
             "steps": {name: story.steps for name, story in self.stories.items()},
             "trace": [] if trace is None else [event.line() for event in trace.events],
         }
@@ -257,17 +356,10 @@ def perform(
     check: Check, *, entry: Entry | None = None, progress: Callable[[Extent], None] | None = None
 ) -> CheckReport:
     """Search, and judge each property."""
-    entry = entry or find(check.algorithm)
-    model = entry.problem.model
-    if model is None:
-        raise BadSetup(
-            f"{entry.name}: {entry.problem.title} is about time, which a check does not have; use"
-            " run or sweep"
-        )
-    system = system_of(check.setup(), entry)
-    uses, observer = model(check.entries, system)
-    if check.returning:
-        observer = AssumeRecovery(observer)
+    entry = check.judged(entry or find(check.algorithm))
+    system = check.system(entry)
+    uses, observer = check.model(entry, system)
+    check.refuse_unknown_timers(system)
     bound = check.bound(entry)
 
     def made(kind: type[Search], *filled: list[ProcessModel]) -> Search:
@@ -464,18 +556,50 @@ def _violated_at(wrong: FoundViolation, search: Search, report: CheckReport) -> 
     if wrong.how == SOMEWHERE:
         return Finding(
             wrong.name,
-            Verdict.VIOLATED,
+            Verdict.UNDECIDED if report.check.abstract else Verdict.VIOLATED,
             f"in some state, to which the way was not found: {search.extent.stopped}",
         )
     from habemus.runtimes.checker.counterexample import story
 
     path = search.path_to(wrong.state)
-    found = story(
-        search, [*path, search.violating(path[-1], wrong.name)] if wrong.how == "step" else path
-    )
+    path = [*path, search.violating(path[-1], wrong.name)] if wrong.how == "step" else path
+    if report.check.abstract:
+        return _tried_over_component(wrong.name, path, search, report)
+    found = story(search, path)
     ending = "quiescent" if wrong.how == "rest" else "events"
     return _explained(
         wrong.name, found, ending, f"{wrong.name} is violated after {found.steps} steps", report
+    )
+
+
+def _tried_over_component(
+    name: str, path: Sequence[int], search: Search, report: CheckReport
+) -> Finding:
+    """Look for a violation over the abstract component also over the real one.
+
+    Only a violation over the real one is called one.
+    """
+    from habemus.runtimes.checker.counterexample import story
+    from habemus.runtimes.checker.guided import GuidedSearch, guide_of
+
+    check = replace(report.check, abstract="", timeouts=None, timers=())
+    system = check.system(report.entry)
+    plan = next(iter(system.plans.values()))
+    part = abstraction.path_of(plan, report.check.abstract)
+    real = Search(system, *check.model(report.entry, system), check.bound(report.entry))
+    guided = GuidedSearch(real, guide_of(search, path, part), part)
+    with attribute_to_algorithm():
+        found = guided.path_to(name, GUIDED_LIMIT)
+    if found is not None:
+        return _explained(name, story(real, found), "events", "", report, check=check)
+    finding = _explained(name, story(search, path), "events", "", report)
+    report.over_abstraction.append(name)
+    return Finding(
+        name,
+        Verdict.UNDECIDED,
+        f"violated over the abstract component only: {finding.why}; the same steps over"
+        f" {abstraction.replaced(plan, report.check.abstract)} did not lead there in"
+        f" {guided.states:,} states",
     )
 
 
@@ -499,10 +623,13 @@ def _explained(
     why: str,
     report: CheckReport,
     processes: tuple[int, ...] = (),
+    *,
+    check: Check | None = None,
 ) -> Finding:
     """Return the finding, explained by the monitor of the problem, and keep its trace.
 
-    No monitor judges a loop; its finding is explained by `why`.
+    No monitor judges a loop; its finding is explained by `why`.  The trace describes `check` if
+    that is not the one of the report.
     """
     from habemus.runtimes.sim.network import Network
     from habemus.traces import Trace
@@ -520,7 +647,7 @@ def _explained(
         " steps"
     )
     run = {
-        "check": report.check.plain(),
+        "check": (check or report.check).plain(),
         "property": name,
         "steps": found.steps,
         "loop": found.loop,

@@ -73,6 +73,25 @@ def label(text: str) -> tuple[ProcessId, str]:
     return process(who), name
 
 
+def timeouts(text: str) -> tuple[int | None, tuple[tuple[str, int], ...]]:
+    """Parse bounds of timeouts: `3` in all, `Repeat=1` of the timers of one name, or both."""
+    in_all: int | None = None
+    by_name: dict[str, int] = {}
+    for part in filter(None, text.replace(" ", "").split(",")):
+        name, equals, count = part.rpartition("=")
+        is_known = name in by_name if equals else in_all is not None
+        if bool(name) != bool(equals) or not re.fullmatch(r"[0-9]{1,9}", count) or is_known:
+            raise BadNotation(
+                f"{part!r} is not a bound of timeouts; write for example 3 or Repeat=1,Remind=0,"
+                " each timer once"
+            )
+        if equals:
+            by_name[name] = int(count)
+        else:
+            in_all = int(count)
+    return in_all, tuple(sorted(by_name.items()))
+
+
 def option(text: str) -> tuple[str, Any]:
     """Parse an option: `notices` means true; `timeout=5ms` is a span; other values are JSON or a
     word.  Lists become tuples, because options never change.

@@ -21,7 +21,6 @@ from habemus.core.shapes import plain_of
 from habemus.core.values import Timer
 from habemus.problems.election import Calls
 from habemus.runs.check import Check
-from habemus.runs.simulate import system_of
 from habemus.runtimes.checker.counterexample import STEP_US
 from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Nth, Recover
 from habemus.runtimes.sim.network import Bits, Network, Sampler
@@ -119,7 +118,8 @@ def performed(
     With `to_rest`, no process acts after the last step, so remaining messages and timers come right
     after it.
     """
-    system = system_of(check.setup(), entry)
+    entry = check.judged(entry)
+    system = check.system(entry)
     last = max((event.time for event in events), default=0)
     late = last + STEP_US // 4 if to_rest else NEVER
     script = ScriptedRun(events, late)

@@ -33,8 +33,6 @@ from habemus.core.values import Message, Timer
 from habemus.runs.agreement import confirmed
 from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.check import Check
-from habemus.runs.setup import BadSetup
-from habemus.runs.simulate import system_of
 from habemus.runtimes.checker.counterexample import STEP_US
 from habemus.runtimes.sim.network import Network
 from habemus.schedules.schedule import Step, asked, drawn, said
@@ -71,7 +69,7 @@ def played(
     check: Check, steps: Sequence[Step], *, loop: int | None = None, entry: Entry | None = None
 ) -> Played:
     """Play the steps.  With `loop`, the steps after so many are one round of an endless loop."""
-    entry = entry or find(check.algorithm)
+    entry = check.judged(entry or find(check.algorithm))
     stage = _SchedulePlayer(check, entry)
     starts, following = (
         [step for step in steps if (step.kind == "start") is is_start] for is_start in (True, False)
@@ -119,14 +117,9 @@ class _SchedulePlayer:
     _script: list[str] = field(default_factory=list)  # the choices of the present step
 
     def __post_init__(self) -> None:
-        if self.entry.problem.model is None:
-            raise BadSetup(
-                f"{self.entry.name}: {self.entry.problem.title} is about time, which a schedule"
-                " does not have"
-            )
-        self.system = system_of(self.check.setup(), self.entry)
+        self.system = self.check.system(self.entry)
         self.bound = self.check.bound(self.entry)
-        self.uses, self.observer = self.entry.problem.model(self.check.entries, self.system)
+        self.uses, self.observer = self.check.model(self.entry, self.system)
         self.knowledge = self.observer.first()
         processes = list(self.system.plans)
         self.nodes = {

@@ -16,15 +16,26 @@ from habemus.runtimes.checker.counterexample import STEP_US
 from habemus.schedules.schedule import schedule_of
 
 WIDTH = 88
-PLAYED = ("options", "initial", "over", "entries", "network", "faults", "merging", "order")
+PLAYED = (
+    "options",
+    "initial",
+    "over",
+    "abstract",
+    "refines",
+    "entries",
+    "network",
+    "faults",
+    "merging",
+    "order",
+)
 """The parameters of a check on which a schedule depends."""
 
 
 def regression_test(report: CheckReport, folder: Path | None = None) -> str:
     """Return the text of the test, for a file in that folder (default: the current one)."""
-    name = report.violated[0]
+    name = report.explained[0]
     trace, story = report.traces[name], report.stories[name]
-    check = report.check
+    check = Check.from_plain(trace.run["check"])
     loop = None if story.loop is None else story.loop // STEP_US - 1
     steps = "\n".join(map(str, schedule_of(trace.events, story.steps)))
     arguments, imports = _algorithm(check.algorithm, folder or Path())
@@ -44,7 +55,7 @@ def regression_test(report: CheckReport, folder: Path | None = None) -> str:
     )
     return f'''"""Found by:
 
-    {check.command()}
+    {report.check.command()}
 
 {_paragraph(f"{what[0].upper()}{what[1:]}: {trace.findings[0].why}.")}
 

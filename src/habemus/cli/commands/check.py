@@ -9,7 +9,10 @@ import click
 from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import EXIT_OF, json_option, progress, say_findings, say_json, verdict_text
 from habemus.core.properties import Verdict
+from habemus.runs import abstraction
 from habemus.runs.check import NETWORKS, SEARCHES, STATE_LIMIT, TIMINGS, Check, CheckReport, perform
+from habemus.runs.parsing import process
+from habemus.runs.parsing import timeouts as bounds_of_timeouts
 from habemus.runs.setup import BadSetup
 from habemus.runtimes.checker.search import Extent
 
@@ -37,8 +40,18 @@ from habemus.runtimes.checker.search import Extent
 )
 @click.option(
     "--timeouts",
-    type=click.IntRange(min=0),
-    help="Upper bound for the number of timeouts.  [default: unbounded]",
+    default="",
+    metavar="K,TIMER=K,...",
+    help=(
+        "Upper bound for the number of timeouts in all, or of the timers of one name."
+        "  [default: unbounded]"
+    ),
+)
+@click.option(
+    "--asking",
+    default="",
+    metavar="P,...",
+    help="Participants that make requests.  [default: all]",
 )
 @click.option(
     "--timing",
@@ -92,6 +105,16 @@ from habemus.runtimes.checker.search import Extent
     help="Run every process over links that retransmit.",
 )
 @click.option(
+    "--abstract",
+    metavar="election[:terms=K]",
+    help="Replace the component below by one that does all that its safety properties allow.",
+)
+@click.option(
+    "--refines",
+    metavar="election",
+    help="Check that the algorithm does only what the abstract component may do.",
+)
+@click.option(
     "-o",
     "--option",
     "options",
@@ -126,7 +149,8 @@ def check(
     entries: str,
     network: str | None,
     faults: str,
-    timeouts: int | None,
+    timeouts: str,
+    asking: str,
     timing: str,
     merging: bool,
     order: bool,
@@ -135,6 +159,8 @@ def check(
     search: str,
     limit: int,
     over: str | None,
+    abstract: str | None,
+    refines: str | None,
     options: tuple[str, ...],
     initial: tuple[str, ...],
     diagrams: tuple[Path, ...],
@@ -145,16 +171,21 @@ def check(
 
     ALGORITHM is a name from `habemus algorithms`, or a class of your own: path/to/mine.py:MyMutex.
     """
+    in_all, timers = bounds_of_timeouts(timeouts)
     wanted = Check(
         algorithm,
         n,
         options=options,
         initial=initial,
         over=over or "",
+        abstract=abstract or "",
+        refines=refines or "",
         entries=_entries(entries),
         network=network or "",
         faults=_faults(faults),
-        timeouts=timeouts,
+        timeouts=in_all,
+        timers=timers,
+        asking=_processes(asking),
         timing=timing,
         merging=merging,
         order=order,
@@ -193,6 +224,11 @@ def _faults(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(found.items()))
 
 
+def _processes(text: str) -> tuple[int, ...]:
+    found = tuple(process(part) for part in text.split(",")) if text else ()
+    return tuple(sorted(set(found)))
+
+
 def _meter(extent: Extent) -> str:
     rate = extent.states / extent.seconds if extent.seconds else 0
     beside = "" if extent.depth is None else f", depth {extent.depth}, {extent.queue:,} to visit"
@@ -226,7 +262,7 @@ def _say(report: CheckReport) -> None:
         from habemus.traces.table import text
 
         click.echo(text(replace(trace, findings=()), width=110))
-        story = report.stories[report.violated[0]]
+        story = report.stories[report.explained[0]]
         if story.loop is not None:
             click.echo(f"from {story.loop / 1000:g} ms on, the events repeat for ever\n")
     click.echo(
@@ -239,6 +275,13 @@ def _say(report: CheckReport) -> None:
     )
     click.echo()
     click.echo(f"  {'within':12} {report.check.description(report.entry)}")
+    if report.check.abstract:
+        kept = abstraction.kept_by(report.check.abstract)
+        name = report.check.abstract.partition(":")[0]
+        click.echo(
+            f"  {'abstract':12} what holds here holds over every {name} that keeps {kept}"
+            f" (--refines {name}); liveness is not asked"
+        )
     deep = "" if extent.depth is None else f", {extent.depth} steps deep"
     click.echo(
         f"  {'states':12} {extent.states:,} in {extent.seconds:.2f} s, {extent.transitions:,}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -38,18 +38,20 @@ Thing = TypeVar("Thing", bound=Hashable)
 _new = tuple.__new__  # makes a named tuple without calling a Python function
 
 FAULTS = ("crash", "recover", "amnesia", "lose", "copy")
-BUDGETS = (*FAULTS, "timeout")
-"""Events that may happen a bounded number of times in a search."""
-TORN_TIMEOUT = "crash+timeout"
-COSTS = (*BUDGETS, TORN_TIMEOUT)
-"""Costs of a move.  A crash that cuts the step on a timer short costs one crash and one timeout."""
+TIMEOUT = "timeout"
+TIMEOUT_OF = "timeout of "
+"""Beginning of the budget for timers of one name."""
+BUDGETS = (*FAULTS, TIMEOUT)
+"""Events that may happen a bounded number of times in a search, apart from timers by name."""
 
 
-def spent(left: tuple[int, ...], cost: str) -> tuple[int, ...] | None:
+def spent(
+    left: tuple[int, ...], cost: str, kinds: Sequence[str] = BUDGETS
+) -> tuple[int, ...] | None:
     """Return the budgets after a move, or None if one of them is exhausted."""
     after = list(left)
     for kind in cost.split("+"):
-        after[BUDGETS.index(kind)] -= 1
+        after[kinds.index(kind)] -= 1
     return tuple(after) if min(after) >= 0 else None
 
 
@@ -67,9 +69,38 @@ class Bound:
     def budget(self, kind: str) -> int:
         return dict(self.budgets).get(kind, 0)
 
+    @cached_property
+    def timers_by_name(self) -> tuple[str, ...]:
+        """Budgets for the timers of one name."""
+        return tuple(kind for kind, _ in self.budgets if kind.startswith(TIMEOUT_OF))
+
     @property
     def timeouts_are_bounded(self) -> bool:
-        return "timeout" in dict(self.budgets)
+        return TIMEOUT in dict(self.budgets) or bool(self.timers_by_name)
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of budgets, in the order in which a state keeps what is left of them."""
+        return (*BUDGETS, *self.timers_by_name)
+
+    @cached_property
+    def costs(self) -> tuple[str, ...]:
+        """Costs of a move: one budget, or several that are spent together.
+
+        A crash that cuts the step on a timer short costs one crash and one timeout.
+        """
+        timeouts = [TIMEOUT, *map(self._timeout_cost, self.timers_by_name)]
+        return (*FAULTS, *timeouts, *(f"crash+{each}" for each in timeouts))
+
+    def _timeout_cost(self, by_name: str) -> str:
+        return f"{TIMEOUT}+{by_name}" if TIMEOUT in dict(self.budgets) else by_name
+
+    def cost_of(self, timer: Timer) -> str:
+        """Return the cost of a timeout; empty: nothing."""
+        by_name = TIMEOUT_OF + type(timer).__name__
+        if by_name in self.timers_by_name:
+            return self._timeout_cost(by_name)
+        return TIMEOUT if TIMEOUT in dict(self.budgets) else ""
 
     @property
     def can_return(self) -> bool:
@@ -120,7 +151,7 @@ class Move(NamedTuple):
     target: int  # the component of the process afterwards
     sends: tuple[tuple[int, int], ...] = ()  # places of receivers, and the bundle that each gets
     seen: tuple[ExternalEvent, ...] = ()
-    cost: str = ""  # of COSTS; empty: nothing
+    cost: str = ""  # one of `Bound.costs`; empty: nothing
     voluntary: bool = False
     in_order: tuple[tuple[int, int], ...] = ()  # receivers and messages, in order of sending
 
@@ -507,7 +538,7 @@ class ProcessModel:
             rest = component._replace(
                 timers=self.timers.number(pending[:position] + pending[position + 1 :])
             )
-            cost = "timeout" if self.bound.timeouts_are_bounded else ""
+            cost = self.bound.cost_of(each.timer)
             for outcome in self.outcomes_of(component.node, (each.port, each.timer)):
                 yield from self._moves(
                     rest, Label("timer", each, outcome.choices), outcome, cost=cost
@@ -521,9 +552,9 @@ class ProcessModel:
         # In the middle of a step: durable variables are stored, and only the first messages are
         # sent.
         for move in steps:
-            if move.cost not in ("", "timeout"):
+            if move.cost and move.label.kind != "timer":
                 continue
-            cost = TORN_TIMEOUT if move.cost else "crash"
+            cost = f"crash+{move.cost}" if move.cost else "crash"
             after = self.components.values[move.target]
             request = tuple(each for each in move.seen if each.kind == "request")
             for sent in range(len(move.in_order)):
@@ -800,8 +831,9 @@ def process_models(
 
 __all__ = [
     "BUDGETS",
-    "COSTS",
     "FAULTS",
+    "TIMEOUT",
+    "TIMEOUT_OF",
     "Bound",
     "Component",
     "Label",

@@ -27,8 +27,6 @@ from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.core.values import Timer
 from habemus.runtimes.checker.process_model import (
-    BUDGETS,
-    COSTS,
     Bound,
     Label,
     Move,
@@ -187,7 +185,7 @@ class Search:
         self._masks[0] = (1 << ROOM) - 1
         self._additions: list[dict[int, _Additions]] = [{} for _ in range(self._size)]
         self._sightings: dict[int, _Sightings] = {}
-        self._spendings = {cost: _Spending(self, cost) for cost in COSTS}
+        self._spendings = {cost: _Spending(self, cost) for cost in self.bound.costs}
         self._tables = [_Table(self, place) for place in range(self._size)]
 
     def _widen(self, place: int) -> Callable[[int], int]:
@@ -305,7 +303,7 @@ class Search:
         """Return the initial states; there are several if starts make choices."""
         first = self.knowledge.number(self.observer.first())
         budgets = (
-            self.budgets.number(tuple(self.bound.budget(kind) for kind in BUDGETS))
+            self.budgets.number(tuple(self.bound.budget(kind) for kind in self.bound.kinds))
             if self.bound.budgets
             else 0
         )
@@ -615,7 +613,7 @@ class _Spending(dict[int, "int | None"]):
 
     def __missing__(self, budgets: int) -> int | None:
         search, cost = self._of
-        less = spent(search.budgets.values[budgets], cost)
+        less = spent(search.budgets.values[budgets], cost, search.bound.kinds)
         found = self[budgets] = (
             None
             if less is None

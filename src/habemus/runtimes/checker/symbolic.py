@@ -228,7 +228,7 @@ class SymbolicSearch(Search):
             return self.observed(knowledge, sight)
 
     def _budget_after(self, budgets: int, cost: str) -> int | None:
-        left = spent(self.budgets.values[budgets], cost)
+        left = spent(self.budgets.values[budgets], cost, self.bound.kinds)
         return None if left is None else self.budgets.number(left)
 
     def note(self, names: Sequence[str], state: int = 0) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
-from habemus.runtimes.checker.process_model import COSTS, Bound, Move, ProcessModel
+from habemus.runtimes.checker.process_model import Bound, Move, ProcessModel
 from habemus.runtimes.checker.search import (
     INTERRUPTED,
     Extent,
@@ -92,7 +92,7 @@ class VectorisedSearch(Search):
         self._masks[0] = (1 << (BITS - self._shifts[0])) - 1
         self._moves = [_MoveTable(self, place) for place in range(self._size)]
         self._differences = [_DifferenceTable(self, place) for place in range(self._size + 1)]
-        self._prices = np.full((len(COSTS), 1), UNKNOWN, np.int64)
+        self._prices = np.full((len(self.bound.costs), 1), UNKNOWN, np.int64)
 
     # The search.
 
@@ -234,7 +234,7 @@ class VectorisedSearch(Search):
                 strict=True,
             )
         }:
-            price = self._spendings[COSTS[kind]][int(number)]
+            price = self._spendings[self.bound.costs[kind]][int(number)]
             self._prices[kind, number] = NOT_AFFORDED if price is None else price
             if self._prices.shape[1] < len(self.budgets):
                 self._prices = _grown(self._prices, len(self.budgets))
@@ -344,7 +344,7 @@ class _MoveTable:
             )
         return (
             search.difference(place, component, move.target),
-            COSTS.index(move.cost) if move.cost else -1,
+            search.bound.costs.index(move.cost) if move.cost else -1,
             changes,
         )
 
