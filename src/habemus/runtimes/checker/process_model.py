@@ -71,7 +71,7 @@ class Bound:
 
     @cached_property
     def timers_by_name(self) -> tuple[str, ...]:
-        """Budgets for the timers of one name."""
+        """Names of the budgets for the timers of one name."""
         return tuple(kind for kind, _ in self.budgets if kind.startswith(TIMEOUT_OF))
 
     @property
@@ -80,12 +80,12 @@ class Bound:
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of budgets, in the order in which a state keeps what is left of them."""
+        """All kinds of budgets, in the order in which a state keeps what is left of them."""
         return (*BUDGETS, *self.timers_by_name)
 
     @cached_property
     def costs(self) -> tuple[str, ...]:
-        """Costs of a move: one budget, or several that are spent together.
+        """Every cost of a move: one budget, or several that are spent together.
 
         A crash that cuts the step on a timer short costs one crash and one timeout.
         """
