@@ -218,12 +218,11 @@ def test_it_does_everything_that_its_properties_allow() -> None:
             raise NotPossible
         return wanted[0]
 
-    for names in product(
-        (1, 2), (Leader(None, 1), Leader(None, 2), Leader(1, 1), Leader(2, 2)), repeat=3
-    ):
+    leaders = (Leader(None, 1), Leader(None, 2), Leader(1, 1), Leader(2, 2))
+    for names in product(list(product((1, 2), leaders)), repeat=3):
         nodes = {me: PureNode(Stack(AbstractElection()), me, (3 - me,), choose) for me in (1, 2)}
         kept, latest = LeaderNames(), {1: Leader(None, 0), 2: Leader(None, 0)}
-        for me, leader in zip(names[::2], names[1::2], strict=True):
+        for me, leader in names:
             after, broken = kept.after(me, leader)
             may = not broken and latest[me] != leader
             assert names_leader(me, nodes[me], wanted, leader) == may, names
