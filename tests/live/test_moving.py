@@ -335,7 +335,10 @@ def test_a_timeout_of_0_takes_a_free_lock(start: Start) -> None:
 
     with habemus.connect(nodes.socket(1)) as one, habemus.connect(nodes.socket(2)) as other:
         until(lambda: is_taken(one) and is_taken(other))
-        with one.lock("x", timeout=PATIENCE), pytest.raises(LockTimeout, match="waiting for x"):
+        with (
+            one.lock("x", timeout=PATIENCE),
+            pytest.raises(LockTimeout, match="waiting for lock 'x'"),
+        ):
             other.lock("x", timeout=0).acquire()
 
     async def run() -> None:
@@ -344,7 +347,7 @@ def test_a_timeout_of_0_takes_a_free_lock(start: Start) -> None:
             while held is None:
                 held = await cluster.try_lock("x")
             async with held:
-                with pytest.raises(LockTimeout, match="waiting for x"):
+                with pytest.raises(LockTimeout, match="waiting for lock 'x'"):
                     await cluster.lock("x", timeout=0).acquire()
 
     asyncio.run(run())

@@ -5,8 +5,7 @@ Python starts.
 command in `habemus.cli.commands.lock`, which means the same.  Likewise a cluster without a local
 socket is left to `habemus.client`.
 
-`json` takes as long to import as Python takes to start.  So the welcome of the node is read by
-hand, and `habemus.client.protocol` imports `json` only for other lines than a grant.
+`habemus.client.protocol` says what the lines of the node mean, as for the other clients.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from __future__ import annotations
 import _socket
 import os
 
-from habemus.client.protocol import Greeting, LineBuffer, decode
+from habemus.client.errors import HabemusError
+from habemus.client.protocol import Greeting, LineBuffer, decode, lease_ms_in
 from habemus.runtimes.live.clients.protocol import (
     CONNECT_SECONDS,
     LOCKS,
@@ -180,7 +180,7 @@ class _QuickConnection:
     """A connection to a node of this machine."""
 
     def __init__(
-        self, path: str, socket: _socket.socket, welcome: bytes, lines: LineBuffer
+        self, path: str, socket: _socket.socket, welcome: dict[str, Any], lines: LineBuffer
     ) -> None:
         self.path = path
         self._socket = socket
@@ -193,23 +193,23 @@ class _QuickConnection:
     ) -> _QuickConnection | None:
         """Connect to the node at a socket; return None if no node there admits this client."""
         socket = _socket.socket(_socket.AF_UNIX)
+        greeting, lines = Greeting(path, label, is_local=True), LineBuffer(path, LINE_LIMIT)
         try:
             socket.settimeout(patience)
             socket.connect(path)
-            socket.sendall(Greeting(path, label, is_local=True).hello)
-            lines = LineBuffer(path, LINE_LIMIT)
-            while (welcome := lines.next_line()) is None:
+            socket.sendall(greeting.hello)
+            while (line := lines.next_line()) is None:
                 data = socket.recv(65_536)
                 if not data:
-                    break
+                    raise ConnectionError
                 lines.feed(data)
+            greeting.answer(decode(line, path))
             socket.settimeout(None)
-        except OSError:
-            welcome = None
-        if welcome is not None and welcome.startswith(b'["welcome",'):
-            return cls(path, socket, welcome, lines)
-        socket.close()
-        return None
+        except (OSError, HabemusError):  # `habemus.client` tries again, and reports it
+            socket.close()
+            return None
+        assert greeting.welcome is not None
+        return cls(path, socket, greeting.welcome, lines)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -235,15 +235,4 @@ class _QuickConnection:
         return found
 
     def lease_ms(self, service: str) -> int | None:
-        return lease_in(self._welcome, service)
-
-
-def lease_in(welcome: bytes, service: str) -> int | None:
-    """Return the lease of a service in a welcome:
-    `..."locks":{"problem":"mutex","algorithm":"...","lease_ms":2000}...`.
-    """
-    _, _, services = welcome.partition(b'"services":')
-    _, _, mine = services.partition(f'"{service}":{{'.encode())
-    _, _, lease = mine.partition(b"}")[0].partition(b'"lease_ms":')
-    digits = lease.partition(b",")[0]
-    return int(digits) if digits.isdigit() else None
+        return lease_ms_in(self._welcome, service)

@@ -11,6 +11,7 @@ import os
 from typing import NamedTuple
 
 from habemus.client.errors import Unreachable
+from habemus.runtimes.live.cluster_file import ClusterFile, secret_in
 from habemus.runtimes.live.default_cluster import SECRET, cluster_meant, sockets_in
 
 
@@ -54,62 +55,28 @@ def cluster_address(named: str | None = None) -> ClusterAddress:
 
 
 def _in_folder(folder: str) -> ClusterAddress:
-    file = _path(folder, SECRET)
+    file = os.path.join(folder, SECRET)  # noqa: PTH118
     secret = secret_in(file) if os.path.exists(file) else None  # noqa: PTH110
     return ClusterAddress([NodeAddress(path) for path in sockets_in(folder)], secret, folder=folder)
 
 
 def _in_file(path: str) -> ClusterAddress:
     """Read a cluster.toml; local sockets that exist come first."""
-    import tomllib
-
-    folder = os.path.dirname(path) or "."  # noqa: PTH120
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            found = tomllib.load(file)
+        file = ClusterFile(path)
     except OSError as reason:
-        raise Unreachable(f"{reason.filename}: {reason.strerror}") from None
-    except tomllib.TOMLDecodeError as reason:
-        raise ValueError(f"{path}: {reason}") from None
-    for name, kind in (("nodes", dict), ("socket", str), ("secret_file", str), ("tls", dict)):
-        _check_kind(path, name, found.get(name, kind()), kind)
-    nodes = found.get("nodes", {})
-    for number, address in nodes.items():
-        _check_kind(path, f"nodes.{number}", address, str)
-    socket = found.get("socket", "")
-    local = [NodeAddress(_path(folder, socket.replace("{id}", node))) for node in nodes if socket]
-    places = [place for place in local if os.path.exists(place.path)] + [  # noqa: PTH110
-        _address(each) for each in nodes.values()
+        raise Unreachable(f"{path}: {reason.strerror}") from None
+    nodes, socket = file.nodes(), file.socket()
+    local = [NodeAddress(file.path_of(socket.replace("{id}", str(node)))) for node in nodes]
+    places = [place for place in local if socket and os.path.exists(place.path)] + [  # noqa: PTH110
+        NodeAddress(host=address.host, port=address.port) for address in nodes.values()
     ]
-    secret_file = found.get("secret_file", "")
-    secret = secret_in(_path(folder, secret_file)) if secret_file else None
-    authority = found.get("tls", {}).get("ca", "")
-    _check_kind(path, "tls.ca", authority, str)
-    return ClusterAddress(places, secret, _path(folder, authority) if authority else "")
-
-
-def _check_kind(path: str, name: str, found: object, kind: type) -> None:
-    if type(found) is not kind:
-        raise ValueError(
-            f"{path}: {name} must be {'a table' if kind is dict else 'a string'}, not {found!r}"
-        )
-
-
-def _path(folder: str, named: str) -> str:
-    """Return a path named in a cluster.toml: absolute, or relative to its folder."""
-    return os.path.join(folder, named)  # noqa: PTH118
-
-
-def secret_in(path: str) -> bytes:
-    """Return the secret in a file, without a newline at its end; `ValueError` if it is empty."""
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            secret = file.read().strip()
-    except OSError as reason:
-        raise ValueError(f"secret file {path}: {reason.strerror}") from None
-    if not secret:
-        raise ValueError(f"secret file {path} is empty")
-    return secret
+    secret_file, authority = file.text(("secret_file",)), file.text(("tls", "ca"))
+    return ClusterAddress(
+        places,
+        secret_in(file.path_of(secret_file)) if secret_file else None,
+        file.path_of(authority) if authority else "",
+    )
 
 
 def _address(text: str) -> NodeAddress:

@@ -25,6 +25,7 @@ from habemus.client.address import NodeAddress
 from habemus.client.attempts import TRY_SECONDS, Attempts
 from habemus.client.blocking import (
     GRACE_SECONDS,
+    HOLDER_SECONDS,
     LeftNodes,
     LockState,
     checked_lease,
@@ -119,6 +120,17 @@ class _Lines(asyncio.Protocol):
         """Send a line that is encoded already."""
         if not self.is_over:
             self.transport.write(line)
+
+    async def ask(self, id: int, line: bytes, within: float) -> list[Any]:
+        """Send a line and return its answer; `TimeoutError` if none arrives in time."""
+        answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self.handlers[id] = lambda line: None if answer.done() else answer.set_result(line)
+        try:
+            self.send(line)
+            async with asyncio.timeout(within):
+                return await answer
+        finally:
+            del self.handlers[id]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closed.set()
@@ -272,9 +284,9 @@ class AsyncCluster:
     ) -> AsyncHeldLock | None:
         """Take the lock if it is free now, else return None.  Use `async with`, or release it."""
         try:
+            request = lock_request(service, name, lease)
             return AsyncHeldLock(
-                self,
-                await self._acquire(lock_request(service, name, lease), TRY_SECONDS, on_lost),
+                self, await self._acquire(request, TRY_SECONDS, on_lost, names_holder=False)
             )
         except LockTimeout:
             return None
@@ -329,9 +341,11 @@ class AsyncCluster:
         request: AcquireRequest,
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None = None,
+        *,
+        names_holder: bool = True,
     ) -> Lease:
         """Wait until one of the locks is granted; ask another node if one ends or hangs."""
-        attempts = Attempts(timeout)
+        attempts = Attempts(timeout, request, names_holder=names_holder)
         while True:
             try:
                 async with asyncio.timeout(attempts.left()):
@@ -346,7 +360,7 @@ class AsyncCluster:
                     if on_lost is not None:
                         lease.on_lost(on_lost)
                     return lease
-            await asyncio.sleep(attempts.pause(request.shown))
+            await asyncio.sleep(attempts.pause())
 
     async def _acquire_at(
         self, session: NodeSession, lines: _Lines, request: AcquireRequest, attempts: Attempts
@@ -366,10 +380,30 @@ class AsyncCluster:
             if not answer.lost:
                 return answer
             lines.say("release", id)
+        elif answer.word == "timeout":
+            asks = attempts.names_holder
+            news = await self._ask_holder(session, lines, request) if asks else None
+            raise attempts.timed_out(news)
         else:
-            attempts.refused(request.shown, answer.word, answer.why)
+            attempts.refused(answer.word, answer.why)
             session.leave(answer.why)
         return None
+
+    @staticmethod
+    async def _ask_holder(
+        session: NodeSession, lines: _Lines, request: AcquireRequest
+    ) -> list[Any] | None:
+        """Return the news of the lock; None if there are none soon."""
+        id = session.protocol.next_id()
+        watch = request.watch_line(id)
+        if watch is None:
+            return None
+        try:
+            return await lines.ask(id, watch, HOLDER_SECONDS)
+        except TimeoutError:
+            return None
+        finally:
+            lines.say("unwatch", id)
 
     async def _answer(
         self, session: NodeSession, lines: _Lines, request: AcquireRequest, attempts: Attempts
@@ -391,7 +425,7 @@ class AsyncCluster:
             why = f"node {session.node} does not answer"
             attempts.failed(why)
             session.leave(why)
-            raise attempts.timed_out(request.shown) from None
+            raise attempts.timed_out() from None
         finally:
             if line[0] == "ended":  # after a cancellation, too: the lock may have been granted
                 lines.say("release", id)
@@ -425,7 +459,7 @@ class AsyncCluster:
                 session, lines = await self._connected()
             except Unreachable as reason:
                 attempts.failed(reason, is_known=self._left.is_known)
-                await asyncio.sleep(attempts.pause(name))
+                await asyncio.sleep(attempts.pause())
                 continue
             id = session.protocol.next_id()
             heard: asyncio.Queue[list[Any]] = asyncio.Queue()
@@ -444,7 +478,7 @@ class AsyncCluster:
                 session.end_waiting(id)
                 lines.handlers.pop(id, None)
                 lines.say("unwatch", id)
-            await asyncio.sleep(attempts.pause(name))
+            await asyncio.sleep(attempts.pause())
 
     async def status(self) -> dict[str, Any]:
         """Return the status of the node that this client is connected to."""
@@ -457,16 +491,10 @@ class AsyncCluster:
     async def _ask(self, word: str, *rest: str) -> dict[str, Any]:
         session, lines = await self._connected()
         id = session.protocol.next_id()
-        answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        lines.handlers[id] = lambda line: None if answer.done() else answer.set_result(line)
-        lines.say(word, id, *rest)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                line = await answer
+            line = await lines.ask(id, encode_line(word, id, *rest), ANSWER_SECONDS)
         except TimeoutError:
             raise Unreachable(f"node {session.node} does not answer") from None
-        finally:
-            del lines.handlers[id]
         if line[0] == "refused":
             raise RefusedByNode(line[3])
         if line[0] in ("ended", "malformed"):

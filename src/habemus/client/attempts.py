@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from habemus import boottime
 from habemus.client.address import NodeAddress
 from habemus.client.errors import HabemusError, LockTimeout, RefusedByNode, Unreachable
+from habemus.client.protocol import AcquireRequest
 from habemus.runtimes.live.clients.protocol import TRY_MS
 
 TRY_SECONDS = TRY_MS / 1_000
@@ -25,7 +27,16 @@ LONGEST_PAUSE = 0.5
 class Attempts:
     """The attempts to have one request granted, each at another node."""
 
-    def __init__(self, timeout: float | None) -> None:
+    def __init__(
+        self,
+        timeout: float | None,
+        request: AcquireRequest | None = None,
+        *,
+        names_holder: bool = True,
+    ) -> None:
+        self._request = request
+        self.names_holder = names_holder
+        """Whether to ask who holds the lock when the timeout is over, for the message."""
         self._timeout = None if timeout is None else max(timeout, TRY_SECONDS)
         self._deadline = None if self._timeout is None else boottime.seconds() + self._timeout
         self._pause = 0.0
@@ -50,30 +61,32 @@ class Attempts:
             raise reason
         self._reason = reason
 
-    def refused(self, what: str, word: str, why: str) -> None:
+    def refused(self, word: str, why: str) -> None:
         """Note that a node refused the request; raise if no other node will grant it."""
-        if word == "timeout":
-            raise self.timed_out(what)
         if word != "unavailable":
             raise RefusedByNode(why)
         self.failed(why)
 
-    def pause(self, what: str) -> float:
+    def pause(self) -> float:
         """Seconds to wait before the next attempt, none before the first; raise if the timeout is
         over.
         """
         left = None if self._deadline is None else self._deadline - boottime.seconds()
         if left is not None and left <= 0:
-            raise self.timed_out(what)
+            raise self.timed_out()
         pause, self._pause = self._pause, min(LONGEST_PAUSE, 2 * self._pause or FIRST_PAUSE)
         return pause if left is None else min(pause, left)
 
-    def timed_out(self, what: str) -> HabemusError:
-        """Return the error of a request whose timeout is over."""
+    def timed_out(self, news: list[Any] | None = None) -> HabemusError:
+        """Return the error of a request whose timeout is over.
+
+        news: the answer to the question who holds the lock.
+        """
         if isinstance(self._reason, Unreachable):
             return self._reason
         why = f": {self._reason}" if self._reason else ""
-        return LockTimeout(f"timed out after {self._timeout:g} s waiting for {what}{why}")
+        assert self._request is not None and self._timeout is not None
+        return LockTimeout(self._request.timed_out(self._timeout, news) + why)
 
 
 def in_order(nodes: Sequence[NodeAddress], left: Mapping[NodeAddress, float]) -> list[NodeAddress]:

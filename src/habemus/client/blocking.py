@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 0.25
 """How much longer than the node the client waits before it gives up."""
+HOLDER_SECONDS = 0.25
+"""How long a client that timed out waits to learn who holds the lock.  The node asks the others."""
 MOST_SECONDS = 10**8
 
 
@@ -256,10 +258,8 @@ class Cluster:
     ) -> HeldLock | None:
         """Take the lock if it is free now, else return None.  Use `with`, or release it."""
         try:
-            return HeldLock(
-                self,
-                self._acquire(lock_request(service, name, lease), TRY_SECONDS, on_lost),
-            )
+            request = lock_request(service, name, lease)
+            return HeldLock(self, self._acquire(request, TRY_SECONDS, on_lost, names_holder=False))
         except LockTimeout:
             return None
 
@@ -317,9 +317,11 @@ class Cluster:
         request: AcquireRequest,
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None = None,
+        *,
+        names_holder: bool = True,
     ) -> Lease:
         """Wait until one of the locks is granted; ask another node if one ends or hangs."""
-        attempts = Attempts(timeout)
+        attempts = Attempts(timeout, request, names_holder=names_holder)
         while True:
             try:
                 session = self._connected(attempts.left())
@@ -331,7 +333,7 @@ class Cluster:
                     if on_lost is not None:
                         lease.on_lost(on_lost)
                     return lease
-            sleep(attempts.pause(request.shown))
+            sleep(attempts.pause())
 
     def _acquire_at(
         self, session: NodeSession, request: AcquireRequest, attempts: Attempts
@@ -359,7 +361,7 @@ class Cluster:
                 why = f"node {session.node} does not answer"
                 attempts.failed(why)
                 session.leave(why)
-                raise attempts.timed_out(request.shown) from None
+                raise attempts.timed_out() from None
             if not isinstance(reason, OSError) or isinstance(reason, HabemusError):
                 raise
             if session.is_open:
@@ -370,11 +372,33 @@ class Cluster:
         if line[1] is None:  # the node refuses everything on this connection
             connection.close()
             session.protocol.forget(id)
+        elif answer.word == "timeout":
+            news = self._ask_holder(session, connection, request) if attempts.names_holder else None
+            session.put_back(connection)
+            raise attempts.timed_out(news)
         else:
             session.put_back(connection)
-        attempts.refused(request.shown, answer.word, answer.why)
+        attempts.refused(answer.word, answer.why)
         session.leave(answer.why)
         return None
+
+    @staticmethod
+    def _ask_holder(
+        session: NodeSession, connection: NodeConnection, request: AcquireRequest
+    ) -> list[Any] | None:
+        """Return the news of the lock; None if there are none soon."""
+        id = session.protocol.next_id()
+        watch = request.watch_line(id)
+        if watch is None:
+            return None
+        try:
+            connection.send(watch)
+            return _answer(connection, id, HOLDER_SECONDS)
+        except OSError:  # the connection has ended, or the time is over
+            return None
+        finally:
+            with suppress(OSError):
+                connection.say("unwatch", id)
 
     def _release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock.  If it turns out to be lost, call `on_lost` and set `lease.lost`."""
@@ -418,7 +442,7 @@ class Cluster:
             finally:
                 if connection is not None:
                     connection.close()
-            sleep(attempts.pause(name))
+            sleep(attempts.pause())
 
     def status(self) -> dict[str, Any]:
         """Return the status of the node that this client is connected to."""

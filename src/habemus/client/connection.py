@@ -21,7 +21,7 @@ from habemus.client.errors import (
     RefusedByNode,
     Unreachable,
 )
-from habemus.client.protocol import Greeting, LineBuffer, decode, encode_line
+from habemus.client.protocol import Greeting, LineBuffer, decode, encode_line, lease_ms_in
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
 
 if TYPE_CHECKING:
@@ -114,8 +114,7 @@ class NodeConnection:
 
     def lease_ms(self, service: str) -> int | None:
         """Return the lease that the node grants for locks of a service; None if none expires."""
-        lease_ms: int | None = self.welcome["services"].get(service, {}).get("lease_ms")
-        return lease_ms
+        return lease_ms_in(self.welcome, service)
 
     def fileno(self) -> int:
         return self._socket.fileno()

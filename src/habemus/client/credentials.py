@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from habemus.client.address import ClusterAddress, secret_in
+from habemus.client.address import ClusterAddress
+from habemus.runtimes.live.cluster_file import secret_in
 
 
 class Credentials(NamedTuple):

@@ -12,7 +12,10 @@ class LockLost(HabemusError):
 
 
 class LockTimeout(HabemusError, TimeoutError):
-    """The lock was not granted in time; the request was withdrawn."""
+    """The lock was not granted in time; the request was withdrawn.
+
+    The message names the holder, if the node knows it.
+    """
 
 
 class Unreachable(HabemusError, ConnectionError):

@@ -12,7 +12,7 @@ The lease is therefore over for the client before it is over for the node, howev
 delayed.
 
 `habemus lock` imports this module, and should take no longer than Python takes to start.  So `json`
-and `hmac` are imported when they are first needed.
+and `hmac`, whose imports take as long, are imported when they are first needed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from habemus.runtimes.live.clients.protocol import LINE_LIMIT as REQUEST_LIMIT
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 LINE_LIMIT = 64 << 20
@@ -110,18 +111,35 @@ _SHAPES: dict[str, tuple[tuple[type, ...], ...]] = {
 }
 """Types of what follows the first word of a line."""
 _WELCOME = {"cluster": str, "node": int, "session": str, "nodes": dict, "services": dict}
-_GRANTED = b'["granted",'
+
+
+def _scanner() -> Callable[[str, int], tuple[Any, int]] | None:
+    """Return the scanner of `json`, which is quick to import by itself; None outside CPython."""
+    try:
+        from _json import make_scanner
+    except ImportError:
+        return None
+
+    class JsonSettings:
+        """Settings of `json.loads`."""
+
+        strict = True
+        object_hook = object_pairs_hook = array_hook = parse_constant = None
+        parse_float, parse_int = float, int
+
+    made: Any = make_scanner
+    scanner: Callable[[str, int], tuple[Any, int]] = made(JsonSettings)
+    return scanner
+
+
+_scan = _scanner()
 
 
 def decode(line: bytes, source: object) -> list[Any]:
     """Return the line of a node; `ProtocolError` if no node would send it."""
-    read: Any = _plain_grant(line)
-    if read is not None:
-        return read  # type: ignore[no-any-return]
-    import json
-
     try:
-        read = json.loads(line.decode())
+        text = line.decode()
+        read = _read_json(text)
     except (ValueError, RecursionError):
         read = None
     if not _is_well_formed(read):
@@ -130,28 +148,18 @@ def decode(line: bytes, source: object) -> list[Any]:
     return found
 
 
-def _plain_grant(line: bytes) -> list[Any] | None:
-    """Return the parts of a grant, the most frequent line, if it can be read without `json`."""
-    if not (line.startswith(_GRANTED) and line.endswith(b'"]')):
-        return None
-    id, *rest = line[len(_GRANTED) : -2].split(b",", 4)
-    if len(rest) != 4:
-        return None
-    token, left_ms, at, name = rest
-    text = name[1:].decode("ascii", "replace")
-    if not (name.startswith(b'"') and _is_plain(text) and _is_number(id) and _is_number(at)):
-        return None
-    found: list[Any] = ["granted", int(id)]
-    for each in (token, left_ms):
-        if each != b"null" and not _is_number(each):
-            return None
-        found.append(None if each == b"null" else int(each))
-    return [*found, int(at), text]
+def _read_json(text: str) -> Any:
+    """Return `json.loads(text)`, without the import of `json` if the text is plain."""
+    if _scan is not None:
+        try:
+            found, end = _scan(text, 0)
+            if end == len(text):
+                return found
+        except Exception:  # it raises classes of `json`, which may not be imported
+            pass
+    import json
 
-
-def _is_number(text: bytes) -> bool:
-    """Return whether a text is a natural number as JSON writes it."""
-    return text.isdigit() and len(text) <= 20 and (text[:1] != b"0" or len(text) == 1)
+    return json.loads(text)
 
 
 def _is_well_formed(line: object) -> bool:
@@ -181,6 +189,12 @@ def _is_welcome(table: dict[str, Any]) -> bool:
     return all(
         type(each) is dict and type(each.get("lease_ms")) in (int, _NONE) for each in services
     )
+
+
+def lease_ms_in(welcome: dict[str, Any], service: str) -> int | None:
+    """Return the lease that a node grants for locks of a service; None if none expires."""
+    lease_ms: int | None = welcome["services"].get(service, {}).get("lease_ms")
+    return lease_ms
 
 
 # The handshake.
@@ -255,7 +269,8 @@ class AcquireRequest:
         self.service = service
         self.lease = lease
         self.keep = keep
-        self.shown = name
+        self.shown = f"lock {name!r}"
+        self._name = name
         self._start_line("request", [name])
 
     def _start_line(self, word: str, *what: object) -> None:
@@ -287,12 +302,28 @@ class AcquireRequest:
         rest = (id, self._what, timeout, lease, now_us, keep)
         return b'["%s",%d,%s,%s,%s,%d%s]\n' % (self._word, *rest)
 
+    def watch_line(self, id: int) -> bytes | None:
+        """Return the line that asks the node who holds the lock; None where several may."""
+        return encode_line("watch", id, self.service, self._name)
+
+    def timed_out(self, timeout: float, news: list[Any] | None = None) -> str:
+        """Return the message of a request that timed out.
+
+        news: the answer to `watch_line`; it names the holder, if the node knows it.
+        """
+        message = f"timed out after {timeout:g} s waiting for {self.shown}"
+        state: dict[str, Any] = {} if news is None or news[0] != "news" else news[2]
+        if state.get("holder") is None:
+            return message
+        return f"{message} (held by {state['holder']} at node {state.get('node')})"
+
 
 class LeadRequest(AcquireRequest):
     """A request to lead an election."""
 
     def __init__(self, service: str, name: str, lease: float | None = None) -> None:
         super().__init__(service, ELECTIONS + name, lease)
+        self.shown = f"election {name!r}"
         self._start_line("lead", name)
 
 
@@ -306,7 +337,11 @@ class SemaphoreRequest(AcquireRequest):
         self, service: str, name: str, size: int | None = None, lease: float | None = None
     ) -> None:
         super().__init__(service, SEMAPHORES + name, lease)
+        self.shown = f"semaphore {name!r}"
         self._start_line("semaphore", name, size)
+
+    def watch_line(self, id: int) -> bytes | None:
+        return None
 
 
 class LeaseState:

@@ -41,6 +41,7 @@ from habemus.client.protocol import (
     LeaseWanted,
     RequestRefused,
     SessionProtocol,
+    lease_ms_in,
 )
 
 BEATS = 3
@@ -152,7 +153,7 @@ class NodeSession:
     def request(self, request: AcquireRequest, timeout: float | None) -> tuple[int, bytes]:
         """Begin a request; return its id and the line to send."""
         timeout_ms = None if timeout is None else round(timeout * 1_000)
-        offered_ms = self.welcome["services"].get(request.service, {}).get("lease_ms")
+        offered_ms = lease_ms_in(self.welcome, request.service)
         return self.protocol.request(request, timeout_ms, offered_ms, boottime.microseconds())
 
     def begin_waiting(self, id: int, connection: NodeConnection | None = None) -> None:

@@ -30,9 +30,9 @@ from habemus.client.errors import RefusedByNode, Unreachable
 from habemus.client.session import own_label
 from habemus.deployment.services import all_services
 from habemus.operations.node_survey import ClusterSurvey, NodeClient
+from habemus.runtimes.live.cluster_file import BadConfig
 from habemus.runtimes.live.config import (
     OVERRIDES,
-    BadConfig,
     Config,
     ServiceConfig,
     load,

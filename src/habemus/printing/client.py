@@ -30,11 +30,11 @@ from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell
 from habemus.problems.mutex import Granted
+from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.hosting.instance import Instance
 from habemus.runtimes.live.hosting.record import NodeRecorder
 from habemus.runtimes.live.hosting.steps import Steps
 from habemus.runtimes.live.hosting.timers import Timers, now_us, random_source
-from habemus.runtimes.live.sockets import Address
 
 INSTANCE = "printer"
 REMIND_SECONDS = 5.0

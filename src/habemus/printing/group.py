@@ -15,8 +15,8 @@ from habemus.core.process import ProcessId
 from habemus.deployment.services import live_system
 from habemus.printing.serving import address
 from habemus.runs.setup import Setup
+from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.hosting.service import Service
-from habemus.runtimes.live.sockets import Address
 
 SERVICE = "printing"
 LARGEST_ID = (1 << 31) - 1

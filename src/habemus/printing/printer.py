@@ -19,8 +19,8 @@ from habemus.printing.serving import PRINTING, Server, is_stamp
 from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.printing.words import Tell, on_one_line
+from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.hosting.timers import now_us, random_source
-from habemus.runtimes.live.sockets import Address
 
 KEPT_JOBS = 10_000
 """Most jobs kept for the summary."""

@@ -10,7 +10,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from habemus.printing.wire import distributed_printing_pb2 as pb2
-from habemus.runtimes.live.sockets import Address, is_loopback
+from habemus.runtimes.live.cluster_file import Address
+from habemus.runtimes.live.sockets import is_loopback
 
 PRINTING, MUTUAL_EXCLUSION = (
     pb2.DESCRIPTOR.services_by_name[name] for name in ("PrintingService", "MutualExclusionService")

@@ -88,7 +88,7 @@ LOOK_US = 10_000
 SILENCE_US = 3_000_000
 """A node that has not answered for so long during a request is left for another."""
 GRACE_US = 250_000
-"""How much longer than the node this process waits."""
+"""How much longer than the node this process waits; then also for the name of the holder."""
 PAUSES_US = (0, 20_000, 50_000, 100_000, 200_000, 500_000)
 """Pauses before further attempts to find a node; the last one repeats."""
 
@@ -136,6 +136,11 @@ class LockRequest:
     def shown(self) -> str:
         """The name for messages."""
         return self.name.removeprefix(ELECTIONS) if self.leads else self.name
+
+    def acquire(self) -> AcquireRequest:
+        """Return the request for the lock."""
+        kind = LeadRequest if self.leads else AcquireRequest
+        return kind(self.service, self.shown, self.lease)
 
     def environment(self, token: int | None) -> dict[str, str]:
         """Return the environment of the command."""
@@ -256,8 +261,7 @@ def _asked(
 ) -> LockGrant | None:
     """Return None if the node does not answer, or cannot grant anything for now."""
     protocol = SessionProtocol(BEAT)
-    kind = LeadRequest if request.leads else AcquireRequest
-    acquire = kind(request.service, request.shown, request.lease)
+    acquire = request.acquire()
     offered_ms = connection.lease_ms(request.service)
     now = now_us()
     timeout_ms = None if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)
@@ -282,7 +286,9 @@ def _asked(
                 if answer[0] == "refused" and answer[1] in (id, None):
                     if answer[2] == "unavailable":
                         return None
-                    raise _refusal(request, answer[2], answer[3])
+                    if answer[2] == "timeout":
+                        raise _timed_out(request, _news_of(connection, protocol, acquire))
+                    raise _refusal(answer[2], answer[3])
         now = now_us()
         if now >= beat_at:
             connection.send(encode_line("alive", now))
@@ -296,16 +302,34 @@ def _is_lost(grant: LockGrant, lines: list[list[Any]]) -> bool:
     return any(isinstance(event, LeaseLost) for event in events)
 
 
-def _refusal(request: LockRequest, word: str, why: str) -> CommandExit:
-    if word == "timeout":
-        return _timed_out(request)
+def _refusal(word: str, why: str) -> CommandExit:
     return CommandExit(BAD_USE if word in ("bad_request", "unknown") else UNREACHABLE, why)
 
 
-def _timed_out(request: LockRequest) -> CommandExit:
-    return CommandExit(
-        TIMEOUT, f"timed out after {request.timeout or 0:g} s waiting for {request.shown}"
-    )
+def _news_of(
+    connection: LockConnection, protocol: SessionProtocol, acquire: AcquireRequest
+) -> list[Any] | None:
+    """Ask the node who holds the lock; return None if it does not answer soon."""
+    id = protocol.next_id()
+    watch = acquire.watch_line(id)
+    if watch is None:
+        return None
+    connection.send(watch)
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    now = now_us()
+    until_us = now + GRACE_US
+    while now < until_us:
+        if poll.poll((until_us - now) // 1_000 + 1):
+            for line in connection.heard():
+                if line[1] == id:
+                    return line
+        now = now_us()
+    return None
+
+
+def _timed_out(request: LockRequest, news: list[Any] | None = None) -> CommandExit:
+    return CommandExit(TIMEOUT, request.acquire().timed_out(request.timeout or 0, news))
 
 
 # Holding.

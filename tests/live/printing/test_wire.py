@@ -32,7 +32,7 @@ from habemus.printing.transport import NUMBER
 from habemus.printing.wire import distributed_printing_pb2 as pb2
 from habemus.printing.wire import distributed_printing_pb2_grpc as stubs
 from habemus.runs.setup import Setup
-from habemus.runtimes.live.sockets import Address
+from habemus.runtimes.live.cluster_file import Address
 from habemus.scenarios import find
 from habemus.traces import Trace
 from habemus.traces.merge import merge, read_record

@@ -137,28 +137,24 @@ def test_the_short_way_imports_next_to_nothing() -> None:
     }
 
 
-WELCOME = {
-    "cluster": "office",
-    "node": 1,
-    "session": "ab",
-    "nodes": {"1": "127.0.0.1:7401"},
-    "services": {
-        "locks": {"problem": "mutex", "algorithm": "elected-coordinator-leased", "lease_ms": 2_000},
-        "locks-election": {"problem": "election", "algorithm": "terms", "lease_ms": None},
-        "old-locks": {"problem": "mutex", "lease_ms": 500, "algorithm": "central"},
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("service", "lease_ms"),
-    [("locks", 2_000), ("locks-election", None), ("old-locks", 500), ("none", None)],
-)
-def test_the_lease_is_read_from_the_welcome_without_json(
-    service: str, lease_ms: int | None
-) -> None:
-    welcome = json.dumps(["welcome", WELCOME], separators=(",", ":")).encode()
-    assert quick.lease_in(welcome, service) == lease_ms
+def test_the_lines_of_a_short_visit_are_read_without_json() -> None:
+    program = """
+import sys
+from habemus.client.protocol import decode, lease_ms_in
+services = b'{"locks":{"problem":"mutex","lease_ms":2000},"elections":{"lease_ms":null}}'
+nodes = b'{"1":"127.0.0.1:7401"}'
+start = b'["welcome",{"cluster":"office","node":1,"session":"ab","nodes":'
+welcome = decode(start + nodes + b',"services":' + services + b'}]', "the node")[1]
+print([lease_ms_in(welcome, service) for service in ("locks", "elections", "none")])
+print(decode(b'["granted",1,7,1975,12345,"caf\\\\u00e9"]', "the node"), "json" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        "[2000, None, None]",
+        "['granted', 1, 7, 1975, 12345, 'café'] False",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from tests.unit.client.conftest import PATIENCE, SERVICES, WELCOME, FakeNode, gr
 import habemus
 from habemus.client.address import NodeAddress, cluster_address
 from habemus.client.credentials import Credentials
+from habemus.runtimes.live.cluster_file import BadConfig
+from habemus.runtimes.live.config import load
 
 Start = Callable[..., FakeNode]
 
@@ -190,23 +192,32 @@ def test_certificates_that_cannot_be_used_are_named(
         habemus.connect(fake_node(grants).place, **{**alice, file: missing})._connected()
 
 
+NODES = 'nodes = { 1 = "127.0.0.1:7401" }'
+
+
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("text", "number", "why"),
     [
-        ("nodes = 5", "nodes must be a table, not 5"),
-        ("nodes = [1]", "nodes must be a table"),
-        ("nodes = { 1 = 5 }", "nodes.1 must be a string, not 5"),
-        ("socket = 5", "socket must be a string"),
-        ("secret_file = true", "secret_file must be a string"),
-        ("tls = 1979-05-27", "tls must be a table"),
-        ("tls = { ca = 1 }", "tls.ca must be a string"),
+        ("nodes = 5", 1, "nodes must be a table, not 5"),
+        ("nodes = [1]", 1, "nodes must be a table"),
+        ("nodes = { 1 = 5 }", 1, "5 is not an address"),
+        ('nodes = { 2 = "127.0.0.1:7401" }', 1, "node 2 among 1 nodes"),
+        (f"{NODES}\nsocket = 5", 2, "socket must be a string"),
+        (f'{NODES}\nsocket = "run/node.sock"', 2, "the same for all nodes"),
+        (f"{NODES}\nsecret_file = true", 2, "secret_file must be a string"),
+        (f"{NODES}\ntls = 1979-05-27", 2, "tls must be a table"),
+        (f"{NODES}\n[tls]\nca = 1", 3, "tls.ca must be a string"),
     ],
 )
-def test_wrong_kinds_of_values_in_a_cluster_file_are_told_in_one_line(
-    tmp_path: Path, line: str, told: str
+def test_clients_and_nodes_refuse_the_same_lines_of_a_cluster_file(
+    tmp_path: Path, text: str, number: int, why: str
 ) -> None:
     file = tmp_path / "cluster.toml"
-    file.write_text(line + "\n")
-    with pytest.raises(ValueError, match=told) as refusal:
+    file.write_text(text + "\n")
+    with pytest.raises(ValueError, match=f"cluster.toml, line {number}: .*{why}") as refusal:
         cluster_address(str(file))
     assert "\n" not in str(refusal.value)
+    if "tls" not in text:  # of which a client needs only the authority
+        with pytest.raises(BadConfig) as refused_by_node:
+            load(file, {}, {})
+        assert str(refused_by_node.value) == str(refusal.value)

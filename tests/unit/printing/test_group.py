@@ -6,7 +6,7 @@ from habemus.deployment.services import live_system
 from habemus.printing.group import BadGroup, Group, client_id, peers_of
 from habemus.printing.serving import CannotServe, address, check_exposure, is_stamp
 from habemus.runs.setup import Setup
-from habemus.runtimes.live.sockets import Address
+from habemus.runtimes.live.cluster_file import Address
 
 
 def test_peers_as_a_user_writes_them() -> None:

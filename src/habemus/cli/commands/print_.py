@@ -29,7 +29,7 @@ from habemus.core.process import Span
 if TYPE_CHECKING:
     from habemus.printing.client import Printed, PrintingClient
     from habemus.printing.group import Group
-    from habemus.runtimes.live.sockets import Address
+    from habemus.runtimes.live.cluster_file import Address
 
 LINE_LIMIT = 1 << 16
 KEPT_JOBS = 10_000
@@ -150,7 +150,7 @@ def print_(
     with grpc_needed():
         from habemus.printing.group import BadGroup, Group, client_id, peers_of
         from habemus.printing.serving import address, check_exposure
-        from habemus.runtimes.live.sockets import Address
+        from habemus.runtimes.live.cluster_file import Address
 
         everybody = peers_of(peers)
         absent = {client_id(each) for each in without.split(",")} if without else set()

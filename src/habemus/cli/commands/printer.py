@@ -115,7 +115,7 @@ def printer(
     """
     with grpc_needed():
         from habemus.printing.serving import check_exposure
-        from habemus.runtimes.live.sockets import Address
+        from habemus.runtimes.live.cluster_file import Address
 
         listen = Address(host, port)
         check_exposure([listen], insecure)

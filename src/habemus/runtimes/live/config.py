@@ -39,17 +39,18 @@ import difflib
 import json
 import logging
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
+from habemus.runtimes.live import cluster_file
 from habemus.runtimes.live.clients.protocol import NAMES_LIMIT
+from habemus.runtimes.live.cluster_file import Address, BadConfig, ClusterFile, shown
 from habemus.runtimes.live.peers.handshake import SECRET_AT_LEAST
 from habemus.runtimes.live.peers.tls import TlsContexts, contexts
 from habemus.runtimes.live.settings import Settings
-from habemus.runtimes.live.sockets import Address, is_loopback
+from habemus.runtimes.live.sockets import is_loopback
 
 log = logging.getLogger("habemus.live")
 
@@ -60,16 +61,11 @@ MEMORY = (
     f'write data = "FOLDER" for the stable memory of the nodes, or memory = "{NO_MEMORY}" to run'
     " without"
 )
-MOST_NODES = 100
 SEMAPHORE_NAME_LIMIT = 150
 """Characters; the names of its places are longer."""
 CLUSTER = "habemus"
 """Default name of a cluster."""
 CLUSTER_NAME = "use 1 to 40 lower-case letters, digits and inner hyphens for the name of a cluster"
-
-
-class BadConfig(ValueError):
-    """An invalid configuration; the message is one line, and names the line of the file."""
 
 
 class ServiceConfig(NamedTuple):
@@ -181,10 +177,8 @@ def warn_if_readable(path: Path) -> None:
 
 
 def secret_in(path: Path) -> bytes:
-    try:
-        secret = path.read_bytes().strip()
-    except OSError as reason:
-        raise BadConfig(f"secret file {path}: {reason.strerror}") from None
+    """Return the secret of a node, which has to be long enough."""
+    secret = cluster_file.secret_in(str(path))
     warn_if_readable(path)
     if len(secret) < SECRET_AT_LEAST:
         raise BadConfig(
@@ -207,31 +201,23 @@ def _folder_in(data: Path, node: int) -> Path:
 def load(path: Path, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
     """Read the file; the environment and the flags override it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return _NodeFile(str(path)).config(environment, flags)
     except OSError as reason:
         raise BadConfig(f"{path}: {reason.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadConfig(f"{path} is not UTF-8 text") from None
-    return _Reader(path, text).config(environment, flags)
 
 
-class _Reader:
-    def __init__(self, path: Path, text: str) -> None:
-        self._path = path
-        self._text = text
-        try:
-            self._found: dict[str, Any] = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as reason:
-            raise BadConfig(f"{path}: {reason}") from None
+class _NodeFile(ClusterFile):
+    """A `cluster.toml`, read as a node reads it: all of it."""
 
     def config(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
-        found = self._found
+        found = self.found
         tables = ("nodes", "services", "semaphores", "tls")
         self._known((), found, ("cluster", *tables, "socket", "memory", *OVERRIDES))
-        kinds = {"insecure": bool}
-        for name in ("cluster", "socket", "memory", *OVERRIDES):
-            if name in found:
-                self._text_or((name,), found[name], kinds.get(name, str))
+        for name in ("cluster", "memory", *OVERRIDES):
+            if name == "insecure":
+                self.typed((name,), found.get(name, False), bool)
+            else:
+                self.text((name,))
         chosen: dict[str, Any] = {name: found.get(name) for name in OVERRIDES}
         for name in OVERRIDES:
             value = environment.get(f"HABEMUS_{name.upper()}")
@@ -241,108 +227,63 @@ class _Reader:
                 chosen[name] = flags[name]
         cluster = found.get("cluster", CLUSTER)
         if not is_cluster_name(cluster):
-            self._refuse(("cluster",), f"{_shown(cluster)} is not valid; {CLUSTER_NAME}")
+            self.refuse(("cluster",), f"{shown(cluster)} is not valid; {CLUSTER_NAME}")
         if found.get("memory", NO_MEMORY) != NO_MEMORY:
-            self._refuse(("memory",), f"memory = {_shown(found['memory'])} is not valid; {MEMORY}")
+            self.refuse(("memory",), f"memory = {shown(found['memory'])} is not valid; {MEMORY}")
         if "memory" in found and "data" in found:
-            self._refuse(
+            self.refuse(
                 ("memory",),
                 f'memory = "{NO_MEMORY}" and a data folder exclude each other; remove one of the'
                 " two lines",
             )
-        folder = self._path.parent
+        folder = Path(self.folder)
         paths = {
             name: folder / chosen[name] if chosen[name] else None
             for name in ("data", "secret_file", "record")
         }
-        bind = None if chosen["bind"] is None else self._address(("bind",), chosen["bind"])
+        bind = None if chosen["bind"] is None else self.address(("bind",), chosen["bind"])
         config = Config(
             cluster,
-            self._nodes(),
+            self.nodes(),
             self._services(),
-            self._path,
+            Path(self.path),
             **paths,
             has_memory="memory" not in found or paths["data"] is not None,
             bind=bind,
             insecure=bool(chosen["insecure"]),
             tls=self._tls(),
-            socket=self._socket(),
+            socket=self.socket(),
             semaphores=self._semaphores(),
         )
         config.check_exposure([*config.nodes.values(), *([bind] if bind else [])])
         return config
 
-    def _nodes(self) -> dict[int, Address]:
-        nodes = self._typed(("nodes",), self._found.get("nodes", {}), dict)
-        if not nodes:
-            self._refuse(
-                ("nodes",),
-                'no nodes; write [nodes], and below it 1 = "127.0.0.1:7401" and so on',
-            )
-        for key in nodes:
-            if not re.fullmatch(r"[1-9]\d*", key):
-                self._refuse(
-                    ("nodes", key),
-                    f"{key!r} is not the number of a node; number nodes 1, 2, 3, ...",
-                )
-        wanted = [str(number) for number in range(1, len(nodes) + 1)]
-        for key in nodes:
-            if key not in wanted:
-                self._refuse(
-                    ("nodes", key),
-                    f"node {key} among {len(nodes)} nodes; number them from 1 to {len(nodes)}",
-                )
-        if len(nodes) > MOST_NODES:
-            self._refuse(("nodes",), f"{len(nodes)} nodes; the limit is {MOST_NODES}")
-        found = {int(key): self._address(("nodes", key), nodes[key]) for key in wanted}
-        for number, address in found.items():
-            if list(found.values()).count(address) > 1:
-                self._refuse(
-                    ("nodes", str(number)),
-                    f"two nodes have the address {address}; give each its own",
-                )
-        return found
-
-    def _address(self, at: tuple[str, ...], found: object) -> Address:
-        matched = (
-            re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/]+)):(\d{1,5})", found)
-            if isinstance(found, str)
-            else None
-        )
-        if matched is None or int(matched[3]) > 65_535:
-            self._refuse(
-                at,
-                f'{found!r} is not an address; write "127.0.0.1:7401", "host.example:7400" or'
-                ' "[::1]:7401"',
-            )
-        return Address(matched[1] or matched[2], int(matched[3]))
-
     def _services(self) -> Mapping[str, ServiceConfig]:
-        found_services = self._typed(("services",), self._found.get("services", {}), dict)
+        found_services = self.table(("services",))
         services: dict[str, ServiceConfig] = {}
         for name, found in found_services.items():
             at = ("services", name)
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name):
-                self._refuse(
+                self.refuse(
                     at,
                     f"{name!r} is not a name for a service; use 1 to 40 letters, digits, hyphens"
                     " and underscores",
                 )
-            self._typed(at, found, dict)
+            self.typed(at, found, dict)
             self._known(at, found, ("algorithm", "options", "over", "shared"))
             if "algorithm" not in found:
-                self._refuse(
+                self.refuse(
                     at,
                     f'[services.{name}] names no algorithm; write algorithm = "ricart-agrawala",'
                     " for example",
                 )
-            algorithm = self._typed((*at, "algorithm"), found["algorithm"], str)
-            options = self._typed((*at, "options"), found.get("options", {}), dict)
-            over = self._typed((*at, "over"), found.get("over", ""), str)
+            algorithm = self.typed((*at, "algorithm"), found["algorithm"], str)
+            options = self.typed((*at, "options"), found.get("options", {}), dict)
+            over = self.typed((*at, "over"), found.get("over", ""), str)
             shared = (
                 None
                 if "shared" not in found
-                else self._typed((*at, "shared"), found["shared"], bool)
+                else self.typed((*at, "shared"), found["shared"], bool)
             )
             given = (
                 f"{key}={self._option((*at, 'options', key), value)}"
@@ -355,49 +296,36 @@ class _Reader:
         try:
             return value if isinstance(value, str) else json.dumps(value)
         except TypeError:
-            self._refuse(
+            self.refuse(
                 at,
                 f"{'.'.join(at)} must be text, a number, true, false, or a list or table of these,"
-                f" not {_shown(value)}",
+                f" not {shown(value)}",
             )
 
     def _semaphores(self) -> dict[str, int]:
-        found = self._typed(("semaphores",), self._found.get("semaphores", {}), dict)
+        found = self.table(("semaphores",))
         for name, size in found.items():
             at = ("semaphores", name)
-            self._typed(at, size, int)
-            if not 1 <= size <= NAMES_LIMIT:
-                self._refuse(
-                    at, f"semaphore {_shown(name)} has size {size}; use 1 to {NAMES_LIMIT}"
-                )
+            if not 1 <= self.typed(at, size, int) <= NAMES_LIMIT:
+                self.refuse(at, f"semaphore {shown(name)} has size {size}; use 1 to {NAMES_LIMIT}")
             if not 0 < len(name) <= SEMAPHORE_NAME_LIMIT or not name.isprintable():
-                self._refuse(
+                self.refuse(
                     at,
-                    f"{_shown(name)} is not a name for a semaphore; use 1 to"
+                    f"{shown(name)} is not a name for a semaphore; use 1 to"
                     f" {SEMAPHORE_NAME_LIMIT} printable characters",
                 )
         return dict(found)
 
-    def _socket(self) -> str:
-        found: str = self._found.get("socket", "")
-        if found and "{id}" not in found:
-            self._refuse(
-                ("socket",),
-                f"socket {found!r} is the same for all nodes; write {{id}} for the number of the"
-                ' node, as in "run/node-{id}.sock"',
-            )
-        return found
-
     def _tls(self) -> TlsFiles | None:
-        if "tls" not in self._found:
+        if "tls" not in self.found:
             return None
-        tls = self._typed(("tls",), self._found["tls"], dict)
+        tls = self.table(("tls",))
         self._known(("tls",), tls, TlsFiles._fields)
         for name in TlsFiles._fields:
             if name not in tls:
-                self._refuse(("tls",), f"[tls] has no {name}; write ca, certificate and key")
-            self._typed(("tls", name), tls[name], str)
-        return TlsFiles(self._path.parent / tls["ca"], tls["certificate"], tls["key"])
+                self.refuse(("tls",), f"[tls] has no {name}; write ca, certificate and key")
+            self.text(("tls", name))
+        return TlsFiles(Path(self.folder) / tls["ca"], tls["certificate"], tls["key"])
 
     # Errors, with the line of the file.
 
@@ -408,58 +336,12 @@ class _Reader:
                     each for each in known if each.startswith(key)
                 ] or difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"valid keys are {', '.join(known)}"
-                self._refuse(
+                self.refuse(
                     (*at, key),
                     f"unknown key {key!r}{f' in [{chr(46).join(at)}]' if at else ''}; {hint}",
                 )
-
-    def _typed(self, at: tuple[str, ...], found: Any, kind: type) -> Any:
-        if type(found) is not kind:
-            self._refuse(at, f"{'.'.join(at)} must be {_KINDS[kind]}, not {_shown(found)}")
-        return found
-
-    def _text_or(self, at: tuple[str, ...], found: Any, kind: type) -> None:
-        if "\0" in str(self._typed(at, found, kind)):
-            self._refuse(at, f"{'.'.join(at)} contains a zero byte; remove it")
 
     def _flag(self, name: str, value: str) -> bool:
         if value.lower() not in ("1", "true", "yes", "0", "false", "no"):
             raise BadConfig(f"HABEMUS_{name.upper()}={value}: write true or false")
         return value.lower() in ("1", "true", "yes")
-
-    def _refuse(self, at: tuple[str, ...], reason: str) -> NoReturn:
-        line = _line_of(self._text, at)
-        raise BadConfig(f"{self._path}{f', line {line}' if line else ''}: {reason}")
-
-
-_KINDS: dict[type, str] = {
-    str: "a string",
-    bool: "true or false",
-    int: "a whole number",
-    dict: "a table",
-}
-
-
-def _shown(found: object) -> str:
-    text = repr(found)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _line_of(text: str, at: tuple[str, ...]) -> int | None:
-    """Return the line of a key, or that of the table around it."""
-    table: tuple[str, ...] = ()
-    best, depth = None, 0
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[([^\[\]]+)\]", line)
-        key = re.match(r"\s*([A-Za-z0-9_.\"'-]+)\s*=", line)
-        if header:
-            table = _names(header[1])
-        place = table if header else (*table, *_names(key[1])) if key else ()
-        shared = min(len(place), len(at))
-        if place[:shared] == at[:shared] and shared > depth:
-            best, depth = number, shared
-    return best
-
-
-def _names(dotted: str) -> tuple[str, ...]:
-    return tuple(name.strip().strip("\"'") for name in dotted.split("."))

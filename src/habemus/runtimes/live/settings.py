@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.peers.tls import TlsContexts
-from habemus.runtimes.live.sockets import Address
 
 MOST_INSTANCES = 100_000
 IDLE_US = 10_000_000

@@ -10,19 +10,12 @@ import socket
 import stat
 import sys
 from pathlib import Path
-from typing import NamedTuple
+
+from habemus.runtimes.live.cluster_file import Address
 
 HANDSHAKE_SECONDS = 5.0
 UNACKNOWLEDGED_MS = 15_000
 """Time after which a connection with unacknowledged bytes is closed."""
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def is_loopback(host: str) -> bool:

@@ -19,11 +19,11 @@ from habemus.core import System
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
 from habemus.deployment.services import services_of
+from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.hosting.node import Node
 from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.peers.handshake import Identity
 from habemus.runtimes.live.settings import Settings
-from habemus.runtimes.live.sockets import Address
 from habemus.runtimes.live.storage.log import StableMemory
 
 Services = dict[str, str | System]

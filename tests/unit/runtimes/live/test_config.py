@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from habemus.runtimes.live.config import BadConfig, Config, ServiceConfig, load
-from habemus.runtimes.live.sockets import Address
+from habemus.runtimes.live.cluster_file import Address, BadConfig
+from habemus.runtimes.live.config import Config, ServiceConfig, load
 
 GOOD = """\
 cluster = "office"

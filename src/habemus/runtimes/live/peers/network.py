@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from habemus.runtimes.live.clients.connections import ClientConnections
+from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.timers import random_source
 from habemus.runtimes.live.hosting.turn import Turn
@@ -40,7 +41,7 @@ from habemus.runtimes.live.peers.peer_server import PeerConnection
 from habemus.runtimes.live.peers.tls import TlsContexts, log_refusals
 from habemus.runtimes.live.peers.tls_server import TlsConnection
 from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
-from habemus.runtimes.live.sockets import Address, local_socket
+from habemus.runtimes.live.sockets import local_socket
 
 
 class PeerNetwork:

@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
+from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.peers.codec import (
     HANDSHAKE_LIMIT,
     Deframer,
@@ -18,7 +19,7 @@ from habemus.runtimes.live.peers.codec import (
     greeting_of,
 )
 from habemus.runtimes.live.peers.handshake import DiallerHandshake, node_name
-from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, Address, tune
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, tune
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.peers.network import PeerNetwork

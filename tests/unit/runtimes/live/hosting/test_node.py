@@ -20,6 +20,7 @@ from habemus.core.system import complete
 from habemus.deployment.services import services_of
 from habemus.problems.mutex import Granted
 from habemus.runs.setup import BadSetup
+from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.hosting.failures import InstanceFailed, NodeStopped, TooMany
 from habemus.runtimes.live.hosting.node import Node
 from habemus.runtimes.live.peers import peer_client as dialling
@@ -27,7 +28,6 @@ from habemus.runtimes.live.peers.codec import Deframer, encoded, frame_of, greet
 from habemus.runtimes.live.peers.frames import Challenge, Hello, MessageFrame, Proof
 from habemus.runtimes.live.peers.handshake import DiallerHandshake
 from habemus.runtimes.live.peers.peer_server import PeerConnection
-from habemus.runtimes.live.sockets import Address
 from habemus.runtimes.live.storage.log import CorruptStorage, StableMemory, StorageFailed
 
 
