@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from habemus.analysis.cards.bounds import ASYNCHRONOUS, SYNCHRONOUS, Bounds, bounds_of
 from habemus.analysis.cards.table import (
-    MARKS,
     MODELS,
     UNTIMED,
     Card,
@@ -269,23 +268,22 @@ def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: lis
     for place in ranked:
         timing, model, name = place
         cell = cells[place]
-        deadlock = cells.get((timing, model, DEADLOCK))
-        if (
-            name == STARVATION
-            and deadlock is not None
-            and deadlock.verdict is Verdict.VIOLATED
-            and cell.verdict is Verdict.HOLDS
-        ):
-            cell = Cell(
-                Verdict.UNDECIDED,
-                deadlock.search,
-                why=f"no process enters any more, see {DEADLOCK}",
-            )
+        if name == STARVATION:
+            cell = _of_starvation(cell, card.cells.get((timing, model, DEADLOCK)))
         scenario = next((each.scenario for each in shown if _shows(each, entry, place)), "")
         if scenario:
             cell = replace(cell, verdict=Verdict.VIOLATED, why="", scenario=scenario)
         card.cells[place] = cell
     return card
+
+
+def _of_starvation(cell: Cell, deadlock: Cell | None) -> Cell:
+    """Return the cell of ME2-starvation.  Where none of the waiting processes enters any more, each
+    of them starves: the same run violates both.
+    """
+    if deadlock is None or Verdict.VIOLATED not in (deadlock.verdict, cell.verdict):
+        return cell
+    return cell if cell.verdict is Verdict.VIOLATED else deadlock
 
 
 def _decided(name: str, found: list[Found], searches: list[Searched]) -> Cell | None:
@@ -311,13 +309,12 @@ def _decided(name: str, found: list[Found], searches: list[Searched]) -> Cell | 
 
 
 def _unsearched(entry: Entry) -> dict[Place, Cell]:
-    why = (
-        bounds_of(entry).not_searched
-        or "it is about time, which a search does not have; only simulated"
+    not_searched = bounds_of(entry).not_searched
+    why = not_searched or "it is about time, which a search does not have; only simulated"
+    cell = Cell(
+        Verdict.UNDECIDED if not_searched else None, why=f"{why}: habemus sweep {entry.name}"
     )
-    seen = f"{why}: habemus sweep {entry.name}"
-    names = [each.name for each in entry.problem.properties]
-    return {(UNTIMED, "none", name): Cell(Verdict.UNDECIDED, why=seen) for name in names}
+    return {(UNTIMED, "none", each.name): cell for each in entry.problem.properties}
 
 
 def _shows(shown: Shown, entry: Entry, place: Place) -> bool:
@@ -440,6 +437,8 @@ The evidence for every cell is a search through *all* possible runs within a bou
   there is no such fault.
 - **? undecided**: the search was cut off at its limit, or could not judge. The evidence says which.
   Nothing follows from it.
+- **n/a, not applicable**: a search cannot ask, because the property is about time and a search has
+  none. It is only simulated.
 
 The fault models, each in addition to links as the algorithm assumes them:
 
@@ -459,8 +458,8 @@ Notes for reading:
   order.
 - ME3 is about the causal order among the algorithm's own messages. Applications that also
   communicate in other ways can learn of a request earlier; only a card that claims ME3 covers that.
-- Where a process waits for ever because none gets in, ME2-deadlock is violated and ME2-starvation
-  is left undecided.
+- Where none of the waiting processes enters any more, each of them starves: a run that violates
+  ME2-deadlock violates ME2-starvation too.
 - *claimed* means that the card of the algorithm names the property among those that it ensures,
   under its own assumptions.
 """
@@ -509,7 +508,7 @@ def _brief(card: Card, cell: Cell | None) -> str:
     if cell is None:
         return "-"
     steps = str(cell.steps) if cell.steps is not None else ""
-    return " ".join(filter(None, [MARKS[cell.verdict], steps, card.size(cell)]))
+    return " ".join(filter(None, [cell.mark, steps, card.size(cell)]))
 
 
 def _evidence(card: Card) -> list[str]:
@@ -551,7 +550,7 @@ def _grounds(card: Card, timing: str, model: str) -> list[Ground]:
         if model == "unordered" and cell == card.cells.get((timing, "none", name)):
             continue  # the algorithm asks for no order: it is the same search
         steps = f" after {cell.steps} steps" if cell.steps is not None else ""
-        told = f"{MARKS[cell.verdict]} {name}{steps}" + (f" ({cell.why})" if cell.why else "")
+        told = f"{cell.mark} {name}{steps}" + (f" ({cell.why})" if cell.why else "")
         together.setdefault(
             (cell.search if cell.steps is not None or not cell.scenario else None, cell.scenario),
             [],

@@ -25,6 +25,7 @@ from habemus.runs.check import STATE_LIMIT, Check
 
 FILE = "cards.json"
 MARKS = {Verdict.HOLDS: "✔", Verdict.VIOLATED: "✘", Verdict.UNDECIDED: "?"}
+NOT_APPLICABLE = "not applicable"
 UNTIMED = ""
 """The timing of algorithms without timers, which is any."""
 
@@ -72,16 +73,24 @@ class Searched:
 class Cell:
     """One verdict and its evidence."""
 
-    verdict: Verdict
+    verdict: Verdict | None  # None: a search cannot ask
     search: int | None = None  # which of the card's searches
     steps: int | None = None  # of the shortest counterexample
-    why: str = ""  # the reason why it is undecided
+    why: str = ""  # the reason why it is undecided or not applicable
     scenario: str = ""  # the scenario that shows the violation
+
+    @property
+    def word(self) -> str:
+        return NOT_APPLICABLE if self.verdict is None else self.verdict.value
+
+    @property
+    def mark(self) -> str:
+        return "n/a" if self.verdict is None else MARKS[self.verdict]
 
     def plain(self) -> list[Any]:
         """Return the cell as a short list: verdict, search, steps or reason, scenario."""
         full: list[Any] = [
-            self.verdict.value,
+            self.word,
             self.search,
             self.steps if self.steps is not None else self.why,
             self.scenario,
@@ -94,7 +103,8 @@ class Cell:
     def from_plain(cls, plain: list[Any]) -> Cell:
         verdict, search, found, scenario = (plain + [None] * 3)[:4]
         steps, why = (found, "") if isinstance(found, int) else (None, found or "")
-        return cls(Verdict(verdict), search, steps, why, scenario or "")
+        known = None if verdict == NOT_APPLICABLE else Verdict(verdict)
+        return cls(known, search, steps, why, scenario or "")
 
 
 Place = tuple[str, str, str]
@@ -186,7 +196,7 @@ class Card:
             "timing": timing or "any",
             "faults": model,
             "property": name,
-            "verdict": cell.verdict.value,
+            "verdict": cell.word,
             "bound": self.bound(cell) or None,
             "evidence": self.evidence(cell),
             "command": self.command(cell),

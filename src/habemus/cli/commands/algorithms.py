@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from habemus.analysis.cards.table import MARKS, Card, cards
+from habemus.analysis.cards.table import Card, cards
 from habemus.catalog.entries import SECTIONS, Entry, entries, find
 from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import COLOURS, json_option, say_json
@@ -129,11 +129,12 @@ def _say_guarantees(card: Card) -> None:
             bounds: dict[str, list[str]] = {}
             for (each, one, name), cell in card.cells.items():
                 if (each, one) == (timing, model):
-                    verdict = click.style(f"{MARKS[cell.verdict]} {name}", fg=COLOURS[cell.verdict])
+                    colour = None if cell.verdict is None else COLOURS[cell.verdict]
+                    verdict = click.style(f"{cell.mark} {name}", fg=colour)
                     bounds.setdefault(card.bound(cell), []).append(verdict)
             heads = [model, *[""] * len(bounds)]
             for head, (bound, verdicts) in zip(heads, bounds.items(), strict=False):
                 click.echo(
                     f"  {head:{width}}  {'  '.join(verdicts)}{f'   {bound}' if bound else ''}"
                 )
-    click.echo("  ✔ holds  ✘ violated  ? undecided")
+    click.echo("  ✔ holds  ✘ violated  ? undecided  n/a not applicable")

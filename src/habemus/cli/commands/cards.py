@@ -21,7 +21,7 @@ from habemus.analysis.cards.search import (
     rows_of,
     tasks_of,
 )
-from habemus.analysis.cards.table import MARKS, MODELS, UNTIMED, Card, Cell, text_of
+from habemus.analysis.cards.table import MODELS, UNTIMED, Card, Cell, text_of
 from habemus.analysis.cards.table import cards as stored_cards
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import entries, find
@@ -129,7 +129,7 @@ def _say(made: list[Card]) -> None:
             _say_matrix(rows_of(of_it, name), name)
             click.echo()
     click.echo("✔ holds in every state within the bound; n is the number of participants.")
-    click.echo("✘ violated by a known run.  ? undecided.")
+    click.echo("✘ violated by a known run.  ? undecided.  n/a: a search cannot ask.")
     click.echo(
         "* claimed by the algorithm under its assumptions.  Pauses and delays are not faults: every"
         " cell includes them."
@@ -161,8 +161,9 @@ def _label(row: CardRow, name: str) -> str:
 def _in_colour(card: Card, cell: Cell | None, width: int) -> str:
     if cell is None:
         return "-".ljust(width)
-    word = " ".join(filter(None, [MARKS[cell.verdict], cell.verdict.value, card.size(cell)]))
-    return click.style(word, fg=COLOURS[cell.verdict]) + " " * (width - len(word))
+    word = " ".join(filter(None, [cell.mark, cell.word, card.size(cell)]))
+    colour = None if cell.verdict is None else COLOURS[cell.verdict]
+    return click.style(word, fg=colour) + " " * (width - len(word))
 
 
 def _say_evidence(card: Card) -> None:

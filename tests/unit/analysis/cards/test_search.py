@@ -199,6 +199,28 @@ def test_a_scenario_violates_what_a_search_within_its_bound_does_not() -> None:
     )
 
 
+def test_a_deadlock_starves_every_process_that_waits() -> None:
+    [card] = make(["central"], [])
+    deadlock, starvation = (
+        card.cells["", "crash", name] for name in ("ME2-deadlock", "ME2-starvation")
+    )
+    assert starvation == deadlock and deadlock.verdict is Verdict.VIOLATED
+    for card in cards().values():
+        for (timing, model, name), cell in card.cells.items():
+            if name == "ME2-deadlock" and cell.verdict is Verdict.VIOLATED:
+                also = card.cells[timing, model, "ME2-starvation"]
+                assert also.verdict is Verdict.VIOLATED, (card.algorithm, timing, model)
+
+
+def test_a_search_without_time_cannot_ask_about_time() -> None:
+    for card in cards().values():
+        asked = {cell.verdict is not None for cell in card.cells.values()}
+        assert asked == {card.problem != "detector"}, card.algorithm
+    [card] = make(["heartbeat"], [])
+    [row, _] = card.rows()
+    assert row["verdict"] == "not applicable" and "about time" in row["evidence"]
+
+
 def test_where_three_are_too_many_two_are_searched() -> None:
     checks = (
         Check("ricart-agrawala", 3, search="breadth", limit=50),
@@ -243,6 +265,7 @@ def test_whoever_crashes_comes_back() -> None:
         Cell(Verdict.UNDECIDED, 1, None, "why"),
         Cell(Verdict.UNDECIDED, None, None, "why"),
         Cell(Verdict.VIOLATED, None, None, "", "ra-lossy"),
+        Cell(None, None, None, "why"),
     ],
 )
 def test_a_cell_is_read_as_it_was_written(cell: Cell) -> None:
