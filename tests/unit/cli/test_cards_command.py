@@ -96,7 +96,7 @@ def test_what_a_majority_forgets_does_not_rest_on_two_participants(name: str) ->
     card = cards()[name]
     safety = "E1" if name == "terms" else "ME1"
     verdicts = [
-        cell.verdict.value
+        cell.word
         for (_, model, each), cell in card.cells.items()
         if (model, each) == ("amnesia", safety)
     ]
