@@ -1,8 +1,15 @@
-"""What all tests share: the option `--times`, and signals as in a terminal."""
+"""What all tests share: the option `--times`, signals as in a terminal, patience of Hypothesis."""
 
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A machine that stalls is not a reason to fail.
+settings.register_profile(
+    "patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
