@@ -604,6 +604,8 @@ class Process(metaclass=ProcessType):
     """Indications that the process may send; each problem declares its own."""
     assumes: ClassVar[Assumptions] = Assumptions()
     """Assumptions of the algorithm about links, crashes and time."""
+    shows: ClassVar[tuple[str, ...]] = ()
+    """Variables that explain a run, which tables and pictures show by default."""
 
     def __init__(self, **given: Any) -> None:
         cls = type(self)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from habemus.catalog.entries import find
+from habemus.core.system import System
 from habemus.runs.check import Check
 from habemus.runs.setup import BadSetup
+from habemus.runs.systems import system_of
 from habemus.runtimes.checker.counterexample import STEP_US
 from habemus.schedules.perform import CannotPerform, performed, same_behaviour
 from habemus.schedules.play import Played, played
@@ -81,6 +83,12 @@ def again(trace: Trace) -> RepeatedCounterexample:
     )
 
 
+def system_of_counterexample(trace: Trace) -> System:
+    """Return the system whose processes a counterexample is about."""
+    check = _check_of(trace.run["check"])
+    return system_of(check.setup(), find(check.algorithm))
+
+
 def _check_of(plain: Any) -> Check:
     """Return the check of a header, which is untrusted."""
     if not isinstance(plain, dict):
@@ -101,4 +109,4 @@ def _difference(trace: Trace, result: Played) -> str:
     return ""
 
 
-__all__ = ["RepeatedCounterexample", "again"]
+__all__ = ["RepeatedCounterexample", "again", "system_of_counterexample"]

@@ -46,7 +46,7 @@ FOLDINGS = (
 
 
 class _Unit(NamedTuple):
-    """What is folded as one: a message from its sending to its end, or a timer."""
+    """A message from its sending to its end, or a timer: folded as one."""
 
     key: int
     events: tuple[int, ...]

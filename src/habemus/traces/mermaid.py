@@ -182,6 +182,8 @@ class _DiagramWriter:
                 described = in_words(event, self._trace.label, self._words)
             described += times(self._view.repeats[index]) if index in self._view.repeats else ""
             yield f"Note over {_name(event.process)}: {_safe(described)}"
+        if index in self._view.notes:
+            yield f"Note right of {_name(event.process)}: {_safe(self._view.notes[index])}"
         if index in self._entries:
             yield f"activate {_name(event.process)}"
         for process in self._exits[index]:

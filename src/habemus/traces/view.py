@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -40,13 +40,39 @@ class Selection:
 EVERYTHING = Selection()
 
 
+NOTHING = ("", "none", "no", "0", "0.0", "[]", "{}")
+"""Texts of values that say nothing at the start of a process."""
+
+
 @dataclass(frozen=True)
 class States:
     """Variables of the processes after each step, as texts."""
 
     names: tuple[str, ...]
     after: Mapping[int, tuple[str, ...]]  # index of the event that begins a step -> values
-    changes_only: bool = False  # show the variables that a step changed, instead of all
+    changes_only: bool = False  # name what a step changed, instead of a column for each variable
+
+    def notes(self, events: Sequence[Event], shown: Collection[int]) -> dict[int, str]:
+        """Return for each step that is shown what has changed since the last one of its process.
+
+        What is empty, zero or absent at the start is not mentioned.
+        """
+        last: dict[ProcessId, tuple[str, ...]] = {}
+        found: dict[int, str] = {}
+        for index, values in self.after.items():
+            if index not in shown:
+                continue
+            process = events[index].process
+            before = last.get(process)
+            changed = [
+                f"{name} {value}"
+                for order, (name, value) in enumerate(zip(self.names, values, strict=True))
+                if (value not in NOTHING if before is None else value != before[order])
+            ]
+            last[process] = values
+            if changed:
+                found[index] = " · ".join(changed)
+        return found
 
 
 @dataclass(frozen=True)
@@ -78,6 +104,11 @@ class View:
             and flight.sender in self.processes
             and flight.receiver in self.processes
         ]
+
+    @cached_property
+    def notes(self) -> dict[int, str]:
+        """Index of an event -> the variables that changed."""
+        return self.states.notes(self.trace.events, self.shown) if self.states else {}
 
     def covers(self, time: int) -> bool:
         """Return whether a moment lies within what is shown."""

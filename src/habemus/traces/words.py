@@ -57,6 +57,7 @@ ENGLISH: Words = {
     "network": "network",
     "what": "what happens",
     "inside": "inside",
+    "changes": "changes",
     # Pictures.
     "untitled": "A run",
     "axis ms": "ms",
@@ -74,7 +75,8 @@ ENGLISH: Words = {
     "legend request": "request of the application",
     "legend network": "the network changes",
     "legend later": "arrives later than shown",
-    "legend repeats": "so many like it until something else happens",
+    "legend state": "variables that changed",
+    "legend repeats": "stands for so many like it",
     "legend break": "a wait, shortened",
     "legend violation": "violation",
     "period waiting": "waits from {begin} to {end}",

@@ -139,6 +139,9 @@ def test_exit_codes_say_what_became_of_it(habemus: Habemus) -> None:
         (("scenario", "--all", "central-three"), "--all excludes NAME"),
         (("algorithms", "centrl"), "did you mean central?"),
         (("replay", "missing.json"), "does not exist"),
+        (("run", "central", "--show", "holdr"), "did you mean holder?"),
+        (("run", "central", "--hide", "Grnt"), "did you mean Grant?"),
+        (("run", "central", "--from", "soon"), "'soon' is not a time"),
         (("rn", "central"), "did you mean run?"),
     ],
 )
@@ -149,6 +152,18 @@ def test_bad_input_gets_one_line(habemus: Habemus, arguments: tuple[str, ...], s
     assert said in done.stderr
     assert done.stderr.startswith("habemus: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_what_is_shown_can_be_chosen(habemus: Habemus, tmp_path: Path) -> None:
+    shown = habemus("scenario", "central-three", "--show=queue,holder")
+    assert shown.returncode == 2 and "--show queue: no process has such a variable" in shown.stderr
+    choice = ("--show", "waiting,holder", "--hide", "start", "--to", "8ms")
+    shown = habemus("scenario", "central-three", *choice, "--diagram", "run.json")
+    assert "waiting  holder" in shown.stdout
+    assert "starts" not in shown.stdout
+    assert habemus("replay", "run.json", "--table", *choice).stdout.split("\n\n")[0] in shown.stdout
+    assert habemus("replay", "run.json", "--show", "--diagram", "run.svg").returncode == 0
+    assert ">holder " in (tmp_path / "run.svg").read_text()
 
 
 def test_replay_gives_the_same_events(habemus: Habemus, tmp_path: Path) -> None:

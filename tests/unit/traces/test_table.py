@@ -99,7 +99,7 @@ def test_a_finding_as_a_sentence() -> None:
 
 def test_the_table_says_who_is_inside(stories: dict[str, Trace]) -> None:
     rows = table.rows(stories["violation"])
-    assert rows[3] == ("0.500", "A", "asks to enter", "")
+    assert rows[3] == table.EventRow("0.500", "A", "asks to enter", "")
     assert table.EventRow("12.500", "B", "enters", "A, B") in rows
     assert [row.inside for row in rows if row.what == "leaves"] == ["B", ""]
 

@@ -23,6 +23,7 @@ from habemus.core import Const, ProcessId
 
 class Adaptive(Arrivals):
     name = "adaptive"
+    shows = ("suspected",)
 
     margin: Const[int] = 3  # ticks
     step: Const[int] = 1

@@ -36,6 +36,7 @@ class Interval(Timer):
 
 class EventuallyPerfect(Detector):
     name = "eventually-perfect"
+    shows = ("suspected", "growth")
     assumes = Assumptions(crashes=Crashes.STOP, timing=Timing.PARTIALLY_SYNCHRONOUS)
 
     period: Const[int] = 20_000  # the first interval

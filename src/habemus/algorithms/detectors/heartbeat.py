@@ -33,6 +33,7 @@ class Silence(Timer):
 
 class Heartbeat(Detector):
     name = "heartbeat"
+    shows = ("suspected", "mistakes")
     assumes = Assumptions(crashes=Crashes.STOP, timing=Timing.PARTIALLY_SYNCHRONOUS)
 
     period: Const[Span] = 20_000

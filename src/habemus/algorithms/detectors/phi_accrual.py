@@ -49,6 +49,7 @@ DEVIATIONS = (
 
 class PhiAccrual(Arrivals):
     name = "phi-accrual"
+    shows = ("suspected",)
 
     threshold: Const[int] = 8
     least_deviation: Const[int] = 2  # ticks

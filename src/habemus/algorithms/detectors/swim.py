@@ -85,6 +85,7 @@ class Grace(Timer):
 
 class Swim(Detector):
     name = "swim"
+    shows = ("incarnation", "target")
     assumes = Assumptions(
         links=Links.MOSTLY_RELIABLE,
         crashes=Crashes.ANY,

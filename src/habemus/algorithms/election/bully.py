@@ -58,6 +58,7 @@ class Stale(Timer):
 
 class Bully(Election):
     name = "bully"
+    shows = ("calling", "leader")
     assumes = Assumptions(crashes=Crashes.BETWEEN_ELECTIONS, timing=Timing.SYNCHRONOUS)
 
     keys: Const[

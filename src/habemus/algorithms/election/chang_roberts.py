@@ -35,6 +35,7 @@ class Elected(Message):
 
 class ChangRoberts(RingOfIds):
     name = "chang-roberts"
+    shows = ("participant",)
 
     participant: bool = False  # an id at least as large as the own has gone on from here
 

@@ -51,6 +51,7 @@ ASLEEP, ACTIVE, PASSIVE, LEADER = Standing
 
 class Franklin(RingOfIds):
     name = "franklin"
+    shows = ("standing", "round")
 
     standing: Standing = ASLEEP
     round: int = 0

@@ -41,6 +41,7 @@ class Elected(Message):
 
 class HirschbergSinclair(RingOfIds):
     name = "hirschberg-sinclair"
+    shows = ("phase", "leader")
 
     awake: bool = False
     phase: int = 0

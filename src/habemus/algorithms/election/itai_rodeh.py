@@ -49,6 +49,7 @@ ASLEEP, ACTIVE, PASSIVE, LEADER = Standing
 
 class ItaiRodeh(Ring):
     name = "itai-rodeh"
+    shows = ("standing", "round", "id")
 
     n: Const[int]  # how many there are in the ring
     standing: Standing = ASLEEP

@@ -34,6 +34,7 @@ DETECTORS = {
 
 class Omega(Election):
     name = "omega"
+    shows = ("suspected", "leader")
     scope = "eventually"
     callers = "none"
     duration = 2_000_000

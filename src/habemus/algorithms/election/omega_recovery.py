@@ -36,6 +36,7 @@ class Interval(Timer):
 
 class OmegaRecovery(Election):
     name = "omega-recovery"
+    shows = ("incarnation", "leader")
     scope = "eventually"
     callers = "none"
     duration = 2_000_000

@@ -55,6 +55,7 @@ ASLEEP, ACTIVE, PASSIVE = Standing
 
 class Peterson(RingOfIds):
     name = "peterson"
+    shows = ("standing", "carried")
     assumes = Assumptions(fifo=True)
 
     standing: Standing = ASLEEP

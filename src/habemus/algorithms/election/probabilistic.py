@@ -78,6 +78,7 @@ def mixed(*numbers: int) -> int:
 
 class Probabilistic(Election):
     name = "probabilistic"
+    shows = ("best", "leader")
     assumes = Assumptions(links=Links.MOSTLY_RELIABLE, stable_memory=True)
 
     candidates: Const[int] = 5  # that stand on average: the K of the paper

@@ -88,6 +88,7 @@ FOLLOWING, SOUNDING, STANDING, LEADING = Stage
 
 class Terms(Election):
     name = "terms"
+    shows = ("term", "stage", "voted_for", "leader")
     scope = "term"
     callers = "none"
     duration = 2_000_000

@@ -85,6 +85,7 @@ class Silent(Timer):
 
 class YoYo(Election):
     name = "yo-yo"
+    shows = ("stage", "leader")
     largest = 100_000
 
     topology: Const[str] = "random"

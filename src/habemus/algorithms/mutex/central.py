@@ -39,6 +39,7 @@ class Released(Message):
 
 class Central(Mutex):
     name = "central"
+    shows = ("holder", "waiting")
     assumes = Assumptions(crashes=Crashes.IDLE)
 
     coordinator: Const[ProcessId] = 0

@@ -87,6 +87,7 @@ class WaitedOut(Timer):
 
 class ElectedCoordinator(Participant):
     name = "elected-coordinator"
+    shows = ("term", "coordinator", "state", "queue", "loan", "token")
     upkeep = ("Inquire", "Answer")
     duration: ClassVar[int | None] = 60_000_000
     assumes = Assumptions(

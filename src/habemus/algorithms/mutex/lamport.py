@@ -37,6 +37,7 @@ class Release(Message):
 
 class Lamport(Mutex):
     name = "lamport"
+    shows = ("clock", "queue")
     assumes = Assumptions(fifo=True)
 
     clock: int = 0

@@ -51,6 +51,7 @@ PLANE_OR_GRID = "plane-or-grid"
 
 class Maekawa(Mutex):
     name = "maekawa"
+    shows = ("state", "voted_for", "queue")
 
     sets: Const[Sets] = (
         # grid, plane, majority, or [[1,2],[2,3],[3,1]]; by default, plane where there is one, else

@@ -68,6 +68,7 @@ Claim: TypeAlias = tuple[int, ProcessId]
 class Yielding(Mutex):
     """The algorithm, for any voters of whom a given number is needed."""
 
+    shows = ("state", "stamp", "voted_for", "queue")
     assumes = Assumptions(copies=True)
     voters: Const[tuple[ProcessId, ...]]
     needed: Const[int]

@@ -35,6 +35,7 @@ class Token(Message):
 
 class NaimiTrehel(Mutex):
     name = "naimi-trehel"
+    shows = ("last", "next", "has_token")
 
     last: (
         ProcessId | None

@@ -63,6 +63,7 @@ Claim: TypeAlias = tuple[ProcessId, int]
 
 class Quorum(Mutex):
     name = "quorum"
+    shows = ("state", "holder", "queue")
     assumes = Assumptions(copies=True)
 
     coordinators: Const[int] = (

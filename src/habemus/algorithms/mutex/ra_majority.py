@@ -64,6 +64,7 @@ class Claim(Value):
 
 class RicartAgrawalaMajority(Mutex):
     name = "ra-majority"
+    shows = ("state", "stamp", "choice", "queue")
     assumes = Assumptions(crashes=Crashes.IDLE)
 
     clock: int = 0

@@ -33,6 +33,7 @@ class Token(Message):
 
 class Raymond(Mutex):
     name = "raymond"
+    shows = ("holder", "queue")
     largest = 1_000_000
 
     # where the token is, seen from here: this process itself, or the neighbour on the way to it

@@ -47,6 +47,7 @@ RELEASED, WANTED, HELD = Standing
 
 class RicartAgrawala(Mutex):
     name = "ricart-agrawala"
+    shows = ("state", "clock", "stamp", "deferred")
     sees_waiters = True
 
     notices: Const[bool] = False

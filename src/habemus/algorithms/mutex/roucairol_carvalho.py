@@ -31,6 +31,7 @@ from habemus.problems.mutex import Mutex, MutexCosts
 
 class RoucairolCarvalho(Mutex):
     name = "roucairol-carvalho"
+    shows = ("state", "permitted", "deferred")
     sees_waiters = True
 
     clock: int = 0

@@ -31,6 +31,7 @@ class Token(Message):
 
 class SuzukiKasami(Mutex):
     name = "suzuki-kasami"
+    shows = ("has_token", "requested", "queue")
 
     requested: dict[
         ProcessId, int

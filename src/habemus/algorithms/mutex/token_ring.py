@@ -23,6 +23,7 @@ class Token(Message):
 
 class TokenRing(Mutex):
     name = "token-ring"
+    shows = ("has_token", "wanted")
     largest = 1_000_000
 
     successor: Const[ProcessId]

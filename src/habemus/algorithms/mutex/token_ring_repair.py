@@ -80,6 +80,7 @@ class Settled(Timer):
 
 class TokenRingRepair(Mutex):
     name = "token-ring-repair"
+    shows = ("has_token", "epoch", "wanted")
     assumes = Assumptions(crashes=Crashes.ANY, timing=Timing.SYNCHRONOUS, stable_memory=True)
 
     patience: Const[int] = 20_000  # how long to wait for an acknowledgement

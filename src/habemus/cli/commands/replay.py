@@ -6,15 +6,25 @@ from pathlib import Path
 
 import click
 
+from habemus.catalog.entries import find
+from habemus.cli.commands.run import diagram_option
+from habemus.cli.commands.showing import Showing, showing_options
 from habemus.cli.output import Exit, json_option, say_json
-from habemus.runs.simulate import is_counterexample, is_live, replayed
+from habemus.core.system import System
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import is_counterexample, is_live, replayed, system_of
 from habemus.traces import Trace
 
 
 @click.command(epilog="Example: habemus run central --diagram run.json && habemus replay run.json")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@diagram_option
+@click.option("--table", is_flag=True, help="Print every event.")
 @json_option
-def replay(file: Path, as_json: bool) -> int:
+@showing_options
+def replay(
+    showing: Showing, file: Path, diagrams: tuple[Path, ...], table: bool, as_json: bool
+) -> int:
     """Execute the saved trace FILE again and check that it gives the same events.
 
     A counterexample is executed by the pure processes and by the simulator.  The events of a live
@@ -27,6 +37,11 @@ def replay(file: Path, as_json: bool) -> int:
         trace = read(file)
     except MalformedTrace as reason:
         raise click.ClickException(f"{file} is not a trace: {reason}") from None
+    showing.save(trace, diagrams, lambda: _system_of(trace))
+    if table:
+        from habemus.traces.table import text
+
+        click.echo(text(trace, width=110, **showing.arguments(trace, lambda: _system_of(trace))))
     if is_counterexample(trace.run):
         return _replay_counterexample(file, trace, as_json)
     if is_live(trace.run):
@@ -49,6 +64,20 @@ def replay(file: Path, as_json: bool) -> int:
     else:
         click.echo(f"different: digest {saved} in the file, {report.digest} now")
     return Exit.OK if same else Exit.FAILED
+
+
+def _system_of(trace: Trace) -> System:
+    """Return the processes of a saved trace."""
+    if is_counterexample(trace.run):
+        from habemus.schedules.counterexamples import system_of_counterexample
+
+        return system_of_counterexample(trace)
+    if is_live(trace.run):
+        from habemus.deployment.services import system_of_trace
+
+        return system_of_trace(trace)
+    setup = Setup.from_plain(trace.run)
+    return system_of(setup, find(setup.algorithm))
 
 
 def _replay_live(file: Path, trace: Trace, as_json: bool) -> int:

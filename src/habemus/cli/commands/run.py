@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from habemus.cli.commands.completion import complete_algorithm
+from habemus.cli.commands.showing import Showing, showing_options
 from habemus.cli.output import (
     EXIT_OF,
     Exit,
@@ -23,6 +24,7 @@ from habemus.core.properties import Verdict
 from habemus.runs.notation import FAULTS
 from habemus.runs.setup import EVENT_LIMIT, WORKLOADS, Setup
 from habemus.runs.simulate import Report, execute
+from habemus.traces import Trace
 
 TABLE_UP_TO = 80
 """Print the table of events by default only for runs of up to so many events."""
@@ -153,7 +155,9 @@ table_option = click.option(
 @stages_option
 @table_option
 @json_option
+@showing_options
 def run(
+    showing: Showing,
     diagrams: tuple[Path, ...],
     stages: Path | None,
     table: bool | None,
@@ -170,11 +174,11 @@ def run(
             " is not"
             " deterministic; look for time, random or unordered sets in it"
         )
-    save_diagrams(report, diagrams, stages)
+    save_diagrams(report, diagrams, stages, showing)
     if as_json:
         say_json(report.plain())
     else:
-        say_report(report, table)
+        say_report(report, table, showing)
     return exit_of(report)
 
 
@@ -204,20 +208,18 @@ def execute_with_progress(setup: Setup) -> Report:
         )
 
 
-def save_diagrams(report: Report, paths: tuple[Path, ...], stages: Path | None) -> None:
+def save_diagrams(
+    report: Report, paths: tuple[Path, ...], stages: Path | None, showing: Showing
+) -> None:
     if not paths and stages is None:
         return
-    from habemus.traces.export import save
-
     if report.trace is None:
         raise click.ClickException(
             f"the run has {report.ending.delivered:,} events, too many to draw; reduce"
             " --requests or"
             " --events"
         )
-    for path in paths:
-        save(report.trace, path)
-        click.echo(f"saved {path}", err=True)
+    showing.save(report.trace, paths, lambda: report.system)
     if stages is not None:
         _save_stages(report, stages)
 
@@ -237,13 +239,10 @@ def _save_stages(report: Report, path: Path) -> None:
     click.echo(f"saved {path}", err=True)
 
 
-def say_report(report: Report, table: bool | None) -> None:
-    if report.trace is not None and (
-        table or (table is None and len(report.trace.events) <= TABLE_UP_TO)
-    ):
-        from habemus.traces.table import text
-
-        click.echo(text(replace(report.trace, findings=()), width=110))
+def say_report(report: Report, table: bool | None, showing: Showing) -> None:
+    if report.trace is not None and table is not False:
+        arguments = showing.arguments(report.trace, lambda: report.system)
+        _say_table(report.trace, table, arguments)
     click.echo(
         f"{report.setup.algorithm}, {report.setup.n} participants: {verdict_text(report.verdict)}"
     )
@@ -263,6 +262,15 @@ def say_report(report: Report, table: bool | None) -> None:
         f" {ending.delivered:,} events"
     )
     click.echo(f"  {'digest':24} {report.digest}")
+
+
+def _say_table(trace: Trace, table: bool | None, arguments: dict[str, Any]) -> None:
+    from habemus.traces.table import text
+    from habemus.traces.view import select
+
+    count = len(select(trace, arguments["selection"]).shown)
+    if table or count <= TABLE_UP_TO:
+        click.echo(text(replace(trace, findings=()), width=110, **arguments))
 
 
 _ENDINGS = {

@@ -15,6 +15,7 @@ from habemus.cli.commands.run import (
     stages_option,
     table_option,
 )
+from habemus.cli.commands.showing import Showing, showing_options
 from habemus.cli.output import Exit, json_option, progress, say_json
 from habemus.scenarios import ScenarioOutcome, find, scenarios
 
@@ -31,7 +32,9 @@ from habemus.scenarios import ScenarioOutcome, find, scenarios
 @stages_option
 @table_option
 @json_option
+@showing_options
 def scenario(
+    showing: Showing,
     name: str | None,
     run_all: bool,
     diagrams: tuple[Path, ...],
@@ -48,13 +51,15 @@ def scenario(
         _list(as_json)
         return Exit.OK
     outcome = find(name).run()
-    save_diagrams(outcome.report, diagrams, stages)
+    save_diagrams(outcome.report, diagrams, stages, showing)
     if as_json:
         say_json(outcome.plain())
     else:
+        if outcome.report.trace is not None:  # refuse a bad choice before anything is printed
+            showing.arguments(outcome.report.trace, lambda: outcome.report.system)
         click.echo(click.style(outcome.scenario.title, bold=True))
         click.echo(textwrap.fill(outcome.scenario.story, 100) + "\n")
-        say_report(outcome.report, table)
+        say_report(outcome.report, table, showing)
         click.echo(f"  {'as a command':24} {outcome.scenario.setup.command()}\n")
         click.echo(_line(outcome))
     return Exit.OK if outcome.as_expected else Exit.FAILED

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from habemus.cli.commands.showing import Showing, showing_options
 from habemus.cli.output import EXIT_OF, Exit, json_option, say_findings, say_json, verdict_text
 from habemus.core.properties import Verdict
 
@@ -43,7 +44,9 @@ def trace() -> None:
     help="Expected verdict, for example ME1=violated.  [default: no property is violated]",
 )
 @json_option
+@showing_options
 def merge(
+    showing: Showing,
     files: tuple[Path, ...],
     on: str | None,
     outputs: tuple[Path, ...],
@@ -52,7 +55,7 @@ def merge(
 ) -> int:
     """Merge the records of all nodes into one causally ordered trace, and judge it."""
     from habemus.deployment.services import judged
-    from habemus.traces.export import check_ending, save
+    from habemus.traces.export import check_ending
     from habemus.traces.merge import merge as merged
     from habemus.traces.merge import read_record
 
@@ -61,9 +64,7 @@ def merge(
         check_ending(path)
     report = judged(merged([read_record(file) for file in files], on))
     assert report.trace is not None
-    for path in outputs:
-        save(report.trace, path)
-        click.echo(f"saved {path}", err=True)
+    showing.save(report.trace, outputs, lambda: report.system)
     if as_json:
         say_json(report.plain())
     else:

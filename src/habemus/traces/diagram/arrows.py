@@ -276,6 +276,8 @@ def _candidates(sheet: Sheet, arrow: Arrow, form: str) -> Iterator[tuple[float, 
     if arrow.flight.sender == arrow.flight.receiver:
         middle = (stroke.y1 + stroke.y2) / 2
         x = stroke.x1 + sheet.half_width(arrow.flight.sender, stroke.y2) + LOOP - 2 + half
+        if any(stroke.x1 < other < x + half + CLEAR for other in sheet.columns.x.values()):
+            return  # it would cover the line of the next process
         yield 0.0, _Label(form, LabelBox(x, middle, half, SIZE * 0.6), x, middle + SIZE * 0.35, 0.0)
         return
     left, right = (stroke.x1, stroke.y1), (stroke.x2, stroke.y2)

@@ -21,11 +21,13 @@ class Columns:
         left: float,
         right: float,
         width: float | None,
+        whole: float = 0.0,
     ) -> None:
         """Space the columns.
 
         `labels` are the widths of the labels between the columns, `left` and `right` the space
-        before the first column and after the last one.
+        before the first column and after the last one.  `whole` is the width that must not be cut
+        where there are few columns.
         """
         between = max(1, len(processes) - 1)
         if width is None:
@@ -34,7 +36,7 @@ class Columns:
                 (120.0, 210.0) if few else (92.0, 150.0) if len(processes) <= 16 else (62.0, 96.0)
             )
             usual = sorted(labels)[int(len(labels) * 0.9)] if labels else 0.0
-            self.gap = min(max(usual + 42, least), most)
+            self.gap = min(max(usual + 42, least, whole if few else 0.0), most)
             self.gap = max(self.gap, min((LEAST_WIDTH - LEFT - left - right) / between, 240.0))
         else:
             self.gap = max((width - LEFT - left - right) / between, NARROWEST)

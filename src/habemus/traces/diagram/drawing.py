@@ -15,7 +15,16 @@ from habemus.traces.diagram.head import head
 from habemus.traces.diagram.lettering import BOLD, clipped, variants
 from habemus.traces.diagram.lettering import width as text_width
 from habemus.traces.diagram.placing import LabelBox
-from habemus.traces.diagram.scale import NARROW, WIDE, Gap, Scale, Spacing
+from habemus.traces.diagram.scale import (
+    NARROW,
+    NARROW_WITH_NOTES,
+    TIGHT,
+    WIDE,
+    WIDE_WITH_NOTES,
+    Gap,
+    Scale,
+    Spacing,
+)
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.diagram.window import leave_out
 from habemus.traces.folding import folded
@@ -57,11 +66,15 @@ def svg(
 
 def _candidates(whole: View, folds: bool) -> Iterator[tuple[View, Spacing]]:
     """Yield views of which ever more is folded, and at last some that leave events out."""
+    has_notes = whole.states is not None
+    wide = WIDE_WITH_NOTES if has_notes else WIDE
+    narrow = NARROW_WITH_NOTES if has_notes else NARROW
     for view in folded(whole) if folds else [whole]:
-        yield view, WIDE
-        yield view, NARROW
+        yield view, wide
+        yield view, narrow
+    yield view, NARROW if has_notes else TIGHT
     for height in (1_700.0, 1_500.0, 1_200.0, 800.0):
-        yield leave_out(view, NARROW, height), NARROW
+        yield leave_out(view, narrow, height), narrow
 
 
 def _drawn(sheet: Sheet, marked: list[marks.Mark]) -> tuple[str, float]:
@@ -78,6 +91,7 @@ def _drawn(sheet: Sheet, marked: list[marks.Mark]) -> tuple[str, float]:
         if arrow.flight.sender != arrow.flight.receiver:
             sheet.layout.add_stroke(arrow.stroke)
     marks.draw_marks(sheet, marked)
+    marks.draw_states(sheet)
     arrows.draw(sheet, all_arrows)
     arrows.label(sheet, all_arrows)
     _names_again(sheet)
@@ -99,11 +113,14 @@ def _sheet(
     between = [
         text_width(variants(event.described(), event.name)[-2:][0], arrows.SIZE) for event in sent
     ]
-    between += [
-        text_width(mark.label, marks.SIZE * BOLD) - 16 for mark in marked if mark.sign != "timer"
-    ]
+    between += [marks.state_width(note) + 12 for note in view.notes.values()]
     last = view.processes[-1] if view.processes else None
     beside = [
+        marks.state_width(note)
+        for index, note in view.notes.items()
+        if trace.events[index].process == last
+    ]
+    beside += [
         min(text_width(mark.label, marks.SIZE * BOLD), marks.LONGEST)
         for mark in marked
         if mark.event.process == last
@@ -124,7 +141,15 @@ def _sheet(
         if view.processes
         else 34.0
     )
-    columns = Columns(view.processes, between, left, right, wanted)
+    whole = max(
+        (
+            text_width(mark.label, marks.SIZE * BOLD)
+            for mark in marked
+            if mark.event.process != last
+        ),
+        default=0.0,
+    )
+    columns = Columns(view.processes, between, left, right, wanted, min(whole, marks.LONGEST) + 24)
     return Sheet(view, words, steps, scale, columns, periods(trace.events)), marked
 
 
@@ -137,6 +162,8 @@ def _axis(sheet: Sheet) -> None:
         ink.text(left - 10, -24, unit, size=10.5, fill=ink.MUTED, anchor="end", style="italic"),
     )
     for tick in scale.ticks():
+        if not sheet.view.covers(tick.time):
+            continue
         time = tick.time - scale.origin()
         shown = str(time) if steps else milliseconds(time // 1_000 if in_seconds else time)
         sheet.draw(
@@ -150,6 +177,8 @@ def _axis(sheet: Sheet) -> None:
     for gap in scale.gaps:
         middle = (gap.top + gap.bottom) / 2
         sheet.draw("ground", ink.line(left, top, left, middle - 7, ink.FAINT, 1.5))
+        if not sheet.view.covers(gap.begin + gap.duration // 2):
+            continue  # a note says that events are left out there
         text = _wait(sheet, gap)
         sheet.draw("ground", ink.element("g", ink.tooltip(text) + ink.zigzag(left, middle)))
         sheet.seen.add("break")

@@ -157,6 +157,11 @@ def _entries(sheet: Sheet, all_arrows: list[Arrow]) -> list[tuple[float, _Icon, 
         ),
     )
     add(
+        "state",
+        14,
+        lambda x, y: ink.rectangle(x, y - 5, 14, 10, ink.STATE_TINT, ink.STATE_EDGE, corner=3),
+    )
+    add(
         "repeats", 20, lambda x, y: ink.text(x, y + 4, times(14).strip(), size=SMALL, fill=ink.TEXT)
     )
     for sign in ("indication", "request", "timer"):

@@ -39,7 +39,9 @@ def marks(view: View, words: Words) -> list[Mark]:
         elif event.kind == "indicate":
             found.append(Mark(index, event, "indication", what(event)))
         elif event.kind == "request":
-            found.append(Mark(index, event, "request", what(event)))
+            known = f"request {event.name}" in words
+            label = in_words(event, view.trace.label, words) if known else what(event)
+            found.append(Mark(index, event, "request", label))
         elif event.kind == "choose":
             found.append(
                 Mark(index, event, "choose", words["mark choose"].format(what=what(event)))
@@ -239,3 +241,44 @@ def draw_left_out(sheet: Sheet) -> None:
             + ink.text(middle, y + 3.5, text, size=SIZE, fill=ink.MUTED, anchor="middle"),
         )
         sheet.layout.add(LabelBox((columns.left + columns.last + 20) / 2, y, columns.last, 11))
+
+
+STATE_SIZE = 9.5
+STATE_LEADING = 11.5
+WIDEST_STATE = 150.0
+
+
+def state_width(note: str) -> float:
+    """Return the width of a note on variables."""
+    return max(width(line, STATE_SIZE) for line in _state_lines(note)) + 8
+
+
+def _state_lines(note: str) -> list[str]:
+    return [clipped(line, STATE_SIZE, WIDEST_STATE) for line in note.split(" · ")]
+
+
+def draw_states(sheet: Sheet) -> None:
+    """Draw a note with the variables that changed beside each step that changed them."""
+    for index, note in sheet.view.notes.items():
+        event = sheet.trace.events[index]
+        x, y = sheet.x(event.process), sheet.scale.y(index)
+        lines = _state_lines(note)
+        half, tall = state_width(note) / 2, len(lines) * STATE_LEADING / 2 + 1.5
+        best: tuple[float, LabelBox] | None = None
+        for drop in (0.0, 6.0, -6.0, 12.0, -12.0, 20.0, -20.0, 30.0, 42.0):
+            for side in (1, -1):
+                box = LabelBox(x + side * (9 + half), y + drop, half, tall)
+                cost = abs(drop) / 3 + (side < 0) + 2 * sheet.layout.crossings(box)
+                inside = sheet.columns.left + 2 < box.x - half
+                if inside and (best is None or cost < best[0]) and sheet.is_free(box):
+                    best = cost, box
+        box = best[1] if best else LabelBox(x + 9 + half, y, half, tall)
+        sheet.layout.add(box)
+        sheet.seen.add("state")
+        shape = ink.rectangle(
+            box.x - half, box.y - tall, 2 * half, 2 * tall, ink.STATE_TINT, ink.STATE_EDGE, corner=3
+        )
+        for order, line in enumerate(lines):
+            baseline = box.y - tall + 1.5 + (order + 0.8) * STATE_LEADING
+            shape += ink.text(box.x - half + 4, baseline, line, size=STATE_SIZE, fill=ink.STATE)
+        sheet.draw("labels", ink.element("g", ink.tooltip(note) + shape))

@@ -39,7 +39,11 @@ class Spacing(NamedTuple):
 
 NOTE_HEIGHT = 44.0
 """Room for the note that events are left out."""
-WIDE, NARROW = Spacing(), Spacing(40.0, 14.0, 8.0, 40.0)
+WIDE, NARROW, TIGHT = Spacing(), Spacing(40.0, 14.0, 8.0, 40.0), Spacing(32.0, 11.0, 7.0, 26.0)
+WIDE_WITH_NOTES, NARROW_WITH_NOTES = (
+    Spacing(60.0, 28.0, 15.0, 80.0),
+    Spacing(46.0, 20.0, 10.0, 46.0),
+)
 
 BREAK = 1.6
 """A gap that is squeezed by more than this factor is marked as a break."""
