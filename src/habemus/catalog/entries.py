@@ -48,9 +48,7 @@ class Box:
     def ensures(self) -> tuple[str, ...]:
         """Properties that the first clause of `Ensures` names; the rest is explanation."""
         clause = re.split(r"[;.]", self.sections.get("Ensures", ""), maxsplit=1)[0]
-        return tuple(
-            re.findall(r"\b(?:ME[1-4]|E[1-4]|FENCE|TOKEN|completeness|accuracy)\b", clause)
-        )
+        return tuple(re.findall(r"\b(?:[A-Z]{1,3}\d+|[A-Z]{4,}|completeness|accuracy)\b", clause))
 
     @classmethod
     def of(cls, docstring: str) -> Box:
@@ -185,7 +183,17 @@ def entry_of(cls: type[Process]) -> Entry:
     # A class whose own docstring is a box has its own card: several algorithms may share a file.
     own = Box.of(cls.__dict__.get("__doc__") or cls.__name__)
     box = Box.of(module.__doc__) if module and module.__doc__ and not own.sections else own
-    return Entry(getattr(cls, "name", "") or cls.__name__, _problem(BASES[base.__name__]), cls, box)
+    name = getattr(cls, "name", "") or cls.__name__
+    problem = _problem(BASES[base.__name__])
+    known = {each.name for each in problem.properties}
+    known |= {each.partition("-")[0] for each in known}
+    for claim in box.ensures:
+        if claim not in known:
+            raise MistakeInPlan(
+                f"{name}: Ensures names {claim}, and {problem.title} has no such property; it has"
+                f" {', '.join(sorted(known))}"
+            )
+    return Entry(name, problem, cls, box)
 
 
 def find(name: str) -> Entry:

@@ -43,6 +43,8 @@ from typing import (
 )
 
 from habemus.core.assumptions import Assumptions
+from habemus.core.mistakes import MistakeInAlgorithm as MistakeInAlgorithm
+from habemus.core.mistakes import check_class
 from habemus.core.shapes import IS_PROCESS, Shape, UnsupportedType, is_of, shape_of, shown
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
 
@@ -71,10 +73,6 @@ Uses = Annotated[T, _USES]
 
 RULE_LIMIT = 10_000
 """Limit on the rules that fire after one event; a run that exceeds it is stopped as endless."""
-
-
-class MistakeInAlgorithm(Exception):
-    """Error in an algorithm file, which the engine has found."""
 
 
 class MistakeInPlan(ValueError):
@@ -195,6 +193,7 @@ class ProcessType(ABCMeta):
             for variable in (*own, *sorted(known))
             if variable in namespace
         }
+        check_class(name, namespace, own)
         namespace["__slots__"] = tuple(variable for variable in own if variable not in known)
         cls = super().__new__(mcls, name, bases, namespace)
         hints = hints_of(cls, sys._getframe(1))

@@ -77,6 +77,7 @@ class ValueType(type):
     """Metaclass of values: derives slots and methods from the annotations."""
 
     __fields__: dict[str, Shape]
+    __declared__: dict[str, Any]
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> ValueType:
         own = declared_names(namespace)
@@ -115,6 +116,12 @@ class ValueType(type):
                 raise TypeError(
                     f"{name}.{after} has no default and follows {before}, which has one"
                 )
+        declared: dict[str, Any] = {}
+        for base in reversed(cls.__mro__[1:]):
+            declared.update(base.__dict__.get("__declared__", {}))
+        type.__setattr__(
+            cls, "__declared__", {**declared, **{field: hints[field] for field in own}}
+        )
         type.__setattr__(cls, "__fields__", fields)
         type.__setattr__(cls, "__defaults__", {**inherited, **defaults})
         type.__setattr__(cls, "__match_args__", tuple(fields))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
-from habemus.core.process import MistakeInAlgorithm, MistakeInPlan
+from habemus.core.mistakes import hint
+from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process
 
 CORE = ("habemus", "core")
+HABEMUS = Path(__file__).parents[1]
+ALGORITHMS = (HABEMUS / "algorithms", HABEMUS / "problems")
+STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 
 
 @contextmanager
@@ -17,17 +23,48 @@ def attribute_to_algorithm() -> Iterator[None]:
     """Turn an exception that a handler raises into a `MistakeInAlgorithm` with its place."""
     try:
         yield
-    except (MistakeInAlgorithm, MistakeInPlan):
+    except MistakeInPlan:
         raise
+    except MistakeInAlgorithm as mistake:
+        error = mistake.__cause__ or mistake
+        at = _place(error)
+        raise MistakeInAlgorithm(
+            f"{at}: {mistake}{_hint(error)}" if at else str(mistake)
+        ) from mistake
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
-        if any(_place(frame) == (*CORE, "node.py") for frame in frames):
-            where = [frame for frame in frames if _place(frame)[:-1] != CORE][-1]
-            at = f"{Path(where.filename).name}, line {where.lineno}, in {where.name}"
-            raise MistakeInAlgorithm(f"{at}: {type(error).__name__}: {error}") from error
+        at = _place(error)
+        if at and any(Path(frame.filename).parts[-3:] == (*CORE, "node.py") for frame in frames):
+            text = f"{type(error).__name__}: {error}{_hint(error)}"
+            raise MistakeInAlgorithm(f"{at}: {text}") from error
         raise
 
 
-def _place(frame: traceback.FrameSummary) -> tuple[str, ...]:
-    """Return the last folders and the file.  The path of a compiled module has no others."""
-    return Path(frame.filename).parts[-3:]
+def _hint(error: BaseException) -> str:
+    """Return a hint for the author of the process whose handler raised the error, or ""."""
+    processes = [
+        frame.f_locals["self"]
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+        if isinstance(frame.f_locals.get("self"), Process)
+    ]
+    return hint(error, processes[-1]) if processes else ""
+
+
+def _place(error: BaseException) -> str:
+    """Return the last place of the algorithm's own code on the way to the error."""
+    own = [
+        (frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_own(frame)
+    ]
+    if not own:
+        return ""
+    frame, line = own[-1]
+    return f"{Path(frame.f_code.co_filename).name}, line {line}, in {frame.f_code.co_name}"
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Return whether code belongs to an algorithm: not to habemus, Python, or generated code."""
+    path = Path(frame.f_code.co_filename)
+    if path.is_relative_to(HABEMUS):
+        return any(path.is_relative_to(each) for each in ALGORITHMS)
+    in_library = path.is_relative_to(STANDARD_LIBRARY) and "site-packages" not in path.parts
+    return not in_library and not str(path).startswith("<")

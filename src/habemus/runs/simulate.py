@@ -12,6 +12,7 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict, worst
 from habemus.core.system import System
 from habemus.runs import notation
+from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.limits import planned_end
 from habemus.runs.names import by_number
 from habemus.runs.setup import WORKLOADS, BadSetup, Setup
@@ -112,6 +113,7 @@ def execute(
         network=network,
         faults=faults,
         seed=setup.seed,
+        guarded=keep and not entry.algorithm.__module__.startswith("habemus."),
         record=Record.CLOCKS if keep and len(system.plans) <= CLOCKS_UP_TO else Record.MESSAGES,
     )
     judge = problem.judge(setup, system, network)
@@ -129,7 +131,8 @@ def execute(
     simulation.observers += [digest.add, judge.observe]
     if keep:
         simulation.observers.append(keep_event)
-    ending = simulation.run(planned_end(setup, entry.algorithm), setup.events, progress)
+    with attribute_to_algorithm():
+        ending = simulation.run(planned_end(setup, entry.algorithm), setup.events, progress)
     awaits = {
         me: list(parts[0].awaits())
         for me, parts in simulation.processes.items()

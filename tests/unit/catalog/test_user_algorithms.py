@@ -36,9 +36,9 @@ MUTEX = """from habemus.core import Message
 from habemus.problems.mutex import Mutex
 
 class Hello(Message):
-    pass
-
+    stamp: int
 class MyMutex(Mutex):
+    queue: list[int] = []
     def acquire(self) -> None:
         {body}
 """
@@ -193,50 +193,94 @@ def test_a_class_that_solves_no_problem_is_refused(write: Write) -> None:
         find(f"{path}:Mine")
 
 
+AT = "mine.py, line 9, in acquire: "
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("self.granted(1)", "mine.py, line 9, in acquire: TypeError"),
-        ("self.nothing = 1", "mine.py, line 9, in acquire: AttributeError"),
+        ("self.granted(1)", AT + "TypeError"),
+        ("self.count = 1", AT + ".*no attribute 'count'.*; declare it .* as in count: int = 0"),
+        ("self.queu = 1", AT + ".*no attribute 'queu'.*; did you mean self.queue"),
         (
-            "self.send(Hello(), to=9)",
-            r"MyMutex, as process 1, sends Hello\(\) to process 9, which does not exist",
+            "self.send(Hello(1))",
+            AT + r"send needs the receiver by name: self.send\(message, to=...",
         ),
-        ("self.send(Hello(), to=self.peers[0])", r"MyMutex has no @upon\(Hello\)"),
+        ("self.send(Hello(1), 2)", AT + r"send needs the receiver by name: .* to=2\)"),
+        ("self.send(Hello(1), to=9)", AT + r"Hello\(stamp=1\) is sent to 9, which is no process"),
+        ("self.send(Hello(1), to=None)", AT + ".* is sent to None, which is no process"),
+        ("self.send(Hello(1), to=[2])", AT + r".* is sent to \[2\], which is no process"),
+        ("self.send('hello', to=2)", AT + "send takes a message, and 'hello' is none"),
+        ("self.send(Hello, to=2)", AT + r"send takes a message, not its class: write Hello\("),
+        ("self.send(Hello('1'), to=2)", AT + "Hello.stamp is declared as int, and is '1'"),
+        ("self.broadcast(3)", AT + "broadcast takes a message, and 3 is none"),
+        ("self.set_timer(Hello(1), after=5)", AT + "set_timer takes a timer, and Hello"),
+        ("self.set_timer(Hello(1))", AT + "set_timer needs its delay by name"),
+        ("self.cancel_timer(3)", AT + "cancel_timer takes a timer"),
+        ("self.indicate('x')", AT + "indicate takes an indication, and 'x' is none"),
+        ("self.choose([])", AT + "choose has no options"),
+        ("raise SystemExit(0)", AT + "SystemExit: 0"),
+        ("self.queue = 'x'", "mine.py, line 8, in acquire .*: queue is declared as list.* is 'x'"),
+        ("self.queue = [None]", "mine.py, line 8, in acquire .*: queue is declared as list"),
+        ("self.queue = (1,)", "mine.py, line 8, in acquire .*: queue is declared as list"),
+        ("self.send(Hello(1), to=self.peers[0])", r"MyMutex has no @upon\(Hello\)"),
     ],
 )
+@pytest.mark.parametrize("command", ["run", "check"])
 def test_a_mistake_in_a_handler_is_one_line_with_its_place(
-    write: Write, body: str, why: str
+    write: Write, command: str, body: str, why: str
 ) -> None:
     path = write("mine.py", MUTEX.format(body=body) + RELEASE)
     with pytest.raises(MistakeInAlgorithm, match=why):
-        perform(Check(f"{path}:MyMutex", 2))
-    with pytest.raises(MistakeInAlgorithm):
-        execute(Setup(f"{path}:MyMutex", 2))
+        if command == "run":
+            execute(Setup(f"{path}:MyMutex", 2))
+        else:
+            perform(Check(f"{path}:MyMutex", 2))
 
 
 @pytest.mark.parametrize(
-    ("body", "why"),
+    ("text", "why"),
     [
         (
-            "self.send('hello', to=self.peers[0])",
-            "MyMutex, as process 1, sends 'hello', which is no Message",
+            "import random\n" + MUTEX.format(body="random.random()"),
+            "line 10, in MyMutex.acquire: random is no part of the state.* self.choose",
         ),
-        ("self.broadcast(3)", "MyMutex, as process 1, sends 3, which is no Message"),
         (
-            "self.set_timer(Hello(), after=5)",
-            r"MyMutex, as process 1, sets or cancels Hello\(\), which is no Timer",
+            MUTEX.format(body="import time; time.time()"),
+            "line 9, in MyMutex.acquire: time is no part of the state.* self.set_timer",
         ),
-        ("self.choose([])", r"process 1 calls choose\(\) with no options"),
-        ("raise SystemExit(0)", "mine.py, line 9, in acquire: SystemExit: 0"),
-        ("self.send(Hello(), to=None)", "to process None, which does not exist"),
-        ("self.send(Hello(), to=[2])", r"to process \[2\], which does not exist"),
+        (
+            "from time import monotonic\n" + MUTEX.format(body="monotonic()"),
+            "line 10, in MyMutex.acquire: time is no part of the state",
+        ),
+        (
+            "from random import randint\ndef draw() -> int:\n    return randint(1, 2)\n"
+            + MUTEX.format(body="draw()"),
+            "line 3, in MyMutex.acquire: random is no part of the state",
+        ),
+        (
+            MUTEX.format(body="pass").replace("queue: list[int]", "queue"),
+            r"MyMutex.queue = \[\] is shared by all processes .* declare it with its type",
+        ),
+        (
+            '"""Mine.\n\nEnsures  ME1, ME9; no more.\n"""\n' + MUTEX.format(body="pass"),
+            "Ensures names ME9, and mutual exclusion has no such property",
+        ),
+        (
+            '"""Mine.\n\nEnsures  E1.\n"""\n' + MUTEX.format(body="pass"),
+            "Ensures names E1, and mutual exclusion has no such property",
+        ),
     ],
 )
-def test_what_no_step_can_do_is_no_fault_of_the_search(write: Write, body: str, why: str) -> None:
-    path = write("mine.py", MUTEX.format(body=body) + RELEASE)
-    with pytest.raises(MistakeInAlgorithm, match=why):
-        perform(Check(f"{path}:MyMutex", 2))
+def test_a_mistake_in_a_class_is_refused_before_it_runs(write: Write, text: str, why: str) -> None:
+    path = write("mine.py", text + RELEASE)
+    with pytest.raises((CannotLoad, MistakeInPlan), match=why):
+        find(f"{path}:MyMutex")
+
+
+def test_a_time_that_is_an_attribute_is_no_clock(write: Write) -> None:
+    text = MUTEX.format(body="self.time = 1").replace("queue: list[int] = []", "time: int = 0")
+    assert find(f"{write('mine.py', 'import time' + chr(10) + text + RELEASE)}:MyMutex").name
 
 
 def test_worker_processes_find_it(write: Write) -> None:

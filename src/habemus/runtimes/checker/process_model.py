@@ -17,6 +17,7 @@ from functools import cached_property, partial
 from itertools import product
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
+from habemus.core.mistakes import check_variables, guard_effects
 from habemus.core.model import ClientModel, ClientState, ExternalEvent, PossibleRequest
 from habemus.core.node import (
     Broadcast,
@@ -260,6 +261,8 @@ class ProcessModel:
         self._script: list[Any] = []  # the choices of the step that is being executed
         self._options: list[int] = []  # the number of options of each choice
         self._node = PureNode(self.stack, process, self.peers, self._choose)
+        for part in self._node.parts:
+            guard_effects(part, self.places)
         self._known_steps: dict[tuple[int, Hashable], tuple[StepOutcome, ...]] = {}
         self._known_expanded: dict[tuple[int, ...], list[ExpandedEvent]] = {}
         self._known_openings: dict[tuple[int, ...], list[tuple[int, tuple[int, ...]]]] = {}
@@ -294,51 +297,43 @@ class ProcessModel:
             self._script, self._options = scripts.pop(), []
             self._node.restore(self.states.values[state])
             effects = tuple(run())
-            self._check(effects)
             self.steps += 1
             for position in range(len(self._script), len(self._options)):
                 made = self._script + [0] * (position - len(self._script))
                 scripts += [[*made, other] for other in range(1, self._options[position])]
             chosen = tuple(effect.value for effect in effects if isinstance(effect, Chosen))
-            outcomes.append(StepOutcome(self._numbered(self._node.capture()), effects, chosen))
+            outcomes.append(StepOutcome(self._numbered(key), effects, chosen))
         self._known_steps[state, key] = result = tuple(outcomes)
         if self.on_step is not None:
             self.on_step(state, key, result)
         return result
 
-    def _check(self, effects: Sequence[Effect]) -> None:
-        """Refuse effects with an unknown receiver, or that are no message or timer."""
-        for effect in effects:
-            match effect:
-                # A list, not the dictionary: `to` may be anything, even unhashable.
-                case Send(port, to, message) if to not in [*self.places]:
-                    raise MistakeInAlgorithm(
-                        f"{self._process_at(port)} sends {message!r} to process {to!r},"
-                        " which does not exist"
-                    )
-                case Send(port, _, value) | Broadcast(port, value) if not isinstance(
-                    value, Message
-                ):
-                    raise MistakeInAlgorithm(
-                        f"{self._process_at(port)} sends {value!r}, which is no Message"
-                    )
-                case SetTimer(port, value, _) | CancelTimer(port, value) if not isinstance(
-                    value, Timer
-                ):
-                    raise MistakeInAlgorithm(
-                        f"{self._process_at(port)} sets or cancels {value!r}, which is no Timer"
-                    )
+    def _numbered(self, key: Hashable) -> int:
+        """Return the number of the node's state; refuse a new state with a value of a wrong type.
 
-    def _process_at(self, port: int) -> str:
-        return f"{type(self._node.parts[port]).__name__}, as process {self.process},"
-
-    def _numbered(self, state: State) -> int:
+        key: the event whose step has just ended.
+        """
+        known = len(self.states)
         try:
-            return self.states.number(state)
-        except TypeError as reason:
-            raise MistakeInAlgorithm(
-                f"{self._process_at(0)} has a variable that is not of its declared type: {reason}"
-            ) from None
+            number = self.states.number(self._node.capture())
+        except TypeError:  # not even comparable
+            self._check_variables(key)
+            raise
+        if len(self.states) > known:
+            self._check_variables(key)
+        return number
+
+    def _check_variables(self, key: Hashable) -> None:
+        top = type(self._node.parts[0])
+        handler: Callable[..., None] = top.on_recover if key == "recover" else top.on_start
+        match key:
+            case PossibleRequest(name, _):
+                handler = getattr(top, name)
+            case (int(), int() as port, Message() as event) | (int() as port, Timer() as event):
+                upon = type(self._node.parts[port]).__behaviour__.upon
+                handler = upon.get((type(event), None), handler)
+        for part in self._node.parts:
+            check_variables(part, handler)
 
     def outcomes_of(self, state: int, key: Hashable) -> tuple[StepOutcome, ...]:
         """Return all outcomes of the event with this key."""

@@ -81,12 +81,14 @@ class Simulation:
         faults: Sequence[Fault] = (),
         seed: int = 0,
         record: Record = Record.MESSAGES,
+        guarded: bool = False,
     ) -> None:
         self.system = system
         self.network = network or Network()
         self.workload = workload
         self.faults = tuple(faults)
         self.record = record
+        self._guarded = guarded  # refuse wrong effects and types at the step that has them
         _check_faults(self.faults, system)
         self.log: list[Any] = []
         self.observers: list[Callable[[Event], None]] = []
@@ -113,7 +115,13 @@ class Simulation:
             fault.process: fault.millionths for fault in self.faults if isinstance(fault, Skew)
         }
         self._stepper = Stepper(
-            self.system, stacks, self._transport, self._application, skews, records=requests
+            self.system,
+            stacks,
+            self._transport,
+            self._application,
+            skews,
+            records=requests,
+            guarded=self._guarded,
         )
         self._injector = FaultInjector(
             self.faults,
@@ -366,9 +374,12 @@ def _explain(
                 f"{type(process).__name__} has no @upon({type(message).__name__}) and got"
                 f" {message!r} from {sender}"
             )
-    where = (
-        f"process {process.me}, on {message!r} from {sender}"
-        if process is not None
-        else f"on {message!r}"
-    )
-    return f"at {now}, {where}: {type(error).__name__}: {error}"
+    if process is not None:
+        where = f"process {process.me}, on {message!r} from {sender}"
+    elif isinstance(message, Fire):
+        where = f"on {message.timer!r}"
+    elif type(message) is tuple:
+        where = f"process {message[0]}, on {message[1]}"
+    else:
+        where = f"on {message!r}"
+    return f"{type(error).__name__}: {error} (at {now / 1000:g} ms, {where})"

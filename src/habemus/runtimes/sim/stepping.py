@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from habemus.core.events import Event, note
+from habemus.core.mistakes import check_variables, guard_effects
 from habemus.core.node import Part, Stack, State, settle_together
 from habemus.core.process import MistakeInAlgorithm, Process, ProcessId, Span
 from habemus.core.system import System
@@ -53,6 +54,7 @@ class Stepper:
         skews: Mapping[ProcessId, int],
         *,
         records: bool,
+        guarded: bool = False,
     ) -> None:
         self.stacks = stacks
         self.processes: dict[ProcessId, list[Process]] = {}
@@ -64,6 +66,7 @@ class Stepper:
         self.calendar: Calendar = transport.calendar
         self.log: list[Any] = transport.log
         self.records = records  # whether requests, timers and indications are recorded
+        self._guarded = guarded
         self._system = system
         self._transport = transport
         self._application = application
@@ -90,6 +93,8 @@ class Stepper:
             for part, process in zip(stack.parts, processes, strict=True):
                 process.send, process.broadcast = self._senders(process, part.port)
                 give_effects(process, part, raised)
+                if self._guarded:
+                    guard_effects(process, self.stacks)
                 self.tables[self.address(me, part.port)] = self._handlers(process, plain)
             self.attach(me)
             self._requests[me] = (processes[0], type(processes[0]).__behaviour__.requests)
@@ -98,12 +103,12 @@ class Stepper:
         """Make the table of a process.  Processes whose handlers run as they are share one."""
         me, kind, behaviour = process.me, type(process), type(process).__behaviour__
         is_alone = me not in self._settles
-        is_plain = is_alone and self._witness is None
+        is_plain = is_alone and self._witness is None and not self._guarded
         if is_plain and kind in plain:
             return plain[kind]
         handlers = behaviour.settled if is_alone else behaviour.upon
         table = {
-            event: self._step(me, handler)
+            event: self._step(me, handler, behaviour.upon[event, of])
             for (event, of), handler in handlers.items()
             if of is None
         }
@@ -189,16 +194,24 @@ class Stepper:
 
     # Steps.
 
-    def _step(self, me: ProcessId, handler: Callable[..., None]) -> Callable[..., None]:
-        """Make the function that handles a message or timer in this run."""
+    def _step(
+        self, me: ProcessId, handler: Callable[..., None], written: Callable[..., None]
+    ) -> Callable[..., None]:
+        """Make the function that handles a message or timer in this run.
+
+        written: the handler as its author wrote it, without the rules that follow.
+        """
         settle, witness = self._settles.get(me), self._witness
-        if settle is None and witness is None:
+        guarded, parts = self._guarded, self.processes[me]
+        if settle is None and witness is None and not guarded:
             return handler
 
         def step(process: Process, *event: Any) -> None:
             handler(process, *event)
             if settle is not None:
                 settle()
+            if guarded:
+                _check_all(parts, written)
             if witness is not None:
                 kind = "receive" if len(event) == 2 else "timer"
                 self._after_step(me, witness, kind, type(event[-1]).__name__)
@@ -214,6 +227,8 @@ class Stepper:
             self._settles[me]()
         else:
             type(processes[0]).__behaviour__.settle(processes[0])
+        if self._guarded:
+            _check_all(processes, getattr(type(processes[0]), method))
         if self._witness is not None:
             self._after_step(me, self._witness)
 
@@ -284,9 +299,16 @@ class Stepper:
         else:
             getattr(part, name)(*arguments)
             settle()
+        if self._guarded:
+            _check_all(self.processes[process], getattr(type(part), name))
         if witness is not None:
             self._after_step(process, witness)
         if process not in self.down:
             application.asked(process, name)
         if witness is not None:
             witness(process, "request", name)
+
+
+def _check_all(parts: Sequence[Process], handler: Callable[..., None]) -> None:
+    for part in parts:
+        check_variables(part, handler)
