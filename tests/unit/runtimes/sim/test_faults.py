@@ -263,7 +263,7 @@ class Broken(Process):
     [
         (Careless, "does not exist"),
         (Deaf, r"Deaf has no @upon\(Number\)"),
-        (Broken, "process [12], on Stored.*IndexError"),
+        (Broken, "IndexError.*process [12], on Stored"),
     ],
 )
 def test_mistakes_in_an_algorithm_are_explained(algorithm: type[Process], said: str) -> None:
