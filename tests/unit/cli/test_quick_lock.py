@@ -73,7 +73,7 @@ BEFORE = st.lists(PIECES, max_size=3).flatmap(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(["lock", "lead"]), BEFORE, st.lists(st.sampled_from(WORDS), max_size=2))
 def test_both_parsers_agree_or_the_quick_one_declines(
     program: str, before: list[tuple[str, ...]], after: list[str]

@@ -371,4 +371,4 @@ class AnyNode(RuleBasedStateMachine):
 
 
 TestAnyNode = AnyNode.TestCase
-TestAnyNode.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAnyNode.settings = settings(max_examples=60, stateful_step_count=30)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habemus.core import (
@@ -36,7 +36,7 @@ from habemus.core.node import Stack
 from habemus.core.process import ProcessType
 from habemus.core.shapes import UnsupportedType
 
-relaxed = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(derandomize=True)
 
 
 class Ask(Message):

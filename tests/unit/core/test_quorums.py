@@ -9,7 +9,7 @@ from math import isqrt
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habemus.core import quorums
@@ -23,7 +23,7 @@ from habemus.core.quorums import (
     weighted_majority,
 )
 
-relaxed = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(derandomize=True)
 
 ORDERS = (2, 3, 4, 5, 7, 8, 9, 11, 13, 16)
 PLANES = tuple(order * order + order + 1 for order in ORDERS)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habemus.core import MistakeInPlan, Process, System, Topology
 from habemus.core.system import TOPOLOGIES, complete, grid, line, random_connected, ring, star, tree
 
-relaxed = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(derandomize=True)
 
 SIZES = range(1, 41)
 processes = st.lists(st.integers(0, 500), min_size=1, max_size=30, unique=True)

@@ -13,14 +13,14 @@ from itertools import pairwise, permutations
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habemus.core import Indication, Message, ProcessId, Timer, Value
 from habemus.core.shapes import Malformed, UnsupportedType
 from habemus.core.values import canonical, from_plain, size_of, to_plain
 
-relaxed = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(derandomize=True)
 
 
 class Mode(Enum):

@@ -54,7 +54,7 @@ def go(process: subprocess.Popen[str]) -> None:
 # What is accepted.
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 6) | st.integers(0, 2**63 - 1), max_size=12))
 def test_accepted_if_and_only_if_not_smaller_than_the_largest_accepted(tokens: list[int]) -> None:
     with TemporaryDirectory() as folder:

@@ -104,7 +104,7 @@ def test_accepted_if_and_only_if_not_smaller_than_the_largest_accepted(connect: 
     """A block that raises has not been accepted, and leaves neither its writes nor its token."""
     connection = connect()
 
-    @settings(deadline=None, max_examples=30)
+    @settings(max_examples=30)
     @given(
         st.lists(
             st.tuples(st.integers(0, 6) | st.integers(0, 2**63 - 1), st.booleans()), max_size=10

@@ -59,7 +59,7 @@ def add(
         cursor.execute("INSERT INTO jobs VALUES (?)", [job])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 6) | st.integers(0, 2**63 - 1), st.booleans()), max_size=12)
 )

@@ -271,7 +271,7 @@ def test_100_000_random_strings_do_no_harm() -> None:
         swallow(mutated(draw), draw)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=300))
 def test_bytes_that_somebody_looks_for_do_no_harm(noise: bytes) -> None:
     swallow(noise, random.Random(0))
@@ -291,7 +291,7 @@ json_like = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(json_like, max_size=6), st.integers(0, len(PORTS) - 1), st.integers(-1, 12))
 def test_fields_that_somebody_looks_for_do_no_harm(fields: list[Any], port: int, kind: int) -> None:
     assert isinstance(PORTS[port].decode(kind, fields), Message | Refused)

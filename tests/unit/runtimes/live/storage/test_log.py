@@ -203,7 +203,7 @@ def damages(draw: st.DrawFn, content: bytes) -> bytes:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_damage_is_ever_read_as_something_else(kind: str, data: st.DataObject) -> None:
     """With the word of what was synced nothing is ever missing.  Without it, whole batches may be
     missing from the end.
@@ -238,7 +238,7 @@ def test_every_flipped_bit_and_every_cut_is_found(tmp_path: Path, kind: str) -> 
 
 
 @given(beside=st.binary(max_size=40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_what_stands_beside_the_file_can_be_garbage(beside: bytes) -> None:
     content, _, tables = lives("appended")
     with TemporaryDirectory() as name:
