@@ -17,7 +17,7 @@ from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
 from habemus.runs.check import STATE_LIMIT, Check, perform
 from habemus.runs.fault_notation import all_written
 from habemus.runs.parsing import timeouts as bounds_of_timeouts
-from habemus.runs.setup import EVENT_LIMIT, Setup
+from habemus.runs.setup import EVENT_LIMIT, MESSAGES, ORDERS, OUTSIDE, BadSetup, Setup
 from habemus.runs.simulate import execute
 from habemus.runtimes.sim.faults import Fault
 from habemus.traces import Trace
@@ -48,6 +48,7 @@ def simulate(
     labels: Mapping[ProcessId, str] | None = None,
     until: str | None = None,
     events: int = EVENT_LIMIT,
+    order: str = MESSAGES,
 ) -> RunResult:
     """Simulate one run and judge it.  The arguments are those of `habemus run`.
 
@@ -79,6 +80,7 @@ def simulate(
         faults=all_written(faults),
         until=until,
         events=events,
+        order=order,
     )
     return RunResult(execute(setup, entry=entry))
 
@@ -94,7 +96,7 @@ def check(
     asking: Sequence[ProcessId] = (),
     timing: str = "asynchronous",
     merging: bool = False,
-    order: bool = False,
+    order: bool | str = False,
     returning: bool = False,
     every: bool = False,
     search: str = "auto",
@@ -108,12 +110,15 @@ def check(
     """Search every interleaving within a bound.  The arguments are those of `habemus check`.
 
     `faults` says how many of each kind may strike, at every point: {"crash": 1, "recover": 1}.
+    `order` judges ME3; "outside": as if applications also told each other of their requests.
     `timeouts` is the number of timeouts in all, or by the names of timers: "Repeat=1,Remind=0".
 
     >>> check("maekawa", n=3).violated
     ['ME2-deadlock']
     """
     entry = _entry(algorithm)
+    if order not in (False, True, *ORDERS):
+        raise BadSetup(f"there is no order {order}; there are {' and '.join(ORDERS)}")
     in_all, timers = bounds_of_timeouts("" if timeouts is None else str(timeouts))
     description = Check(
         entry.name,
@@ -131,7 +136,8 @@ def check(
         asking=tuple(sorted(set(asking))),
         timing=timing,
         merging=merging,
-        order=order,
+        order=bool(order),
+        outside=order == OUTSIDE,
         returning=returning,
         every=every,
         search=search,

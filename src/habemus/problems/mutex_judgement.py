@@ -71,6 +71,11 @@ class MutexJudgement:
         self.inside.discard(process)
         self._withdraw(process)
 
+    @property
+    def pending(self) -> int:
+        """The requests of all waiting processes, as a set of bits."""
+        return self._pending
+
     def deadlocked(self) -> list[ProcessId]:
         """Return the processes that wait for ever if nothing happens any more (ME2-deadlock)."""
         return sorted(self.waiting)

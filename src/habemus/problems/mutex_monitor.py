@@ -57,6 +57,7 @@ class MutexMonitor:
     bound: int | None = None  # of ME4, where one is claimed
     patience: int = PATIENCE
     planned_end: int | None = None  # of a run that never comes to rest
+    outside: bool = False  # applications tell each other of their requests
 
     down: set[ProcessId] = field(default_factory=set, init=False)
     paused: set[ProcessId] = field(default_factory=set, init=False)
@@ -77,6 +78,8 @@ class MutexMonitor:
     # The requests that happened before the present of each process, as a set of bits: its vector
     # clock, reduced to the events that ME3 is about.
     _known: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
+    # The time of the latest request, and the requests before that time.
+    _earlier: tuple[int, int] = field(default=(0, 0), init=False, repr=False)
     _under_way: dict[int, _Carried] = field(default_factory=dict, init=False, repr=False)
     _copied: set[int] = field(default_factory=set, init=False, repr=False)
     _messages_seen: bool = field(default=False, init=False, repr=False)
@@ -151,10 +154,17 @@ class MutexMonitor:
 
     def _request(self, event: Event) -> None:
         process, own, before = event.process, 1 << self.requests, self._known.get(event.process, 0)
+        before |= self._told_outside(event.time) if self.outside else 0
         self._judgement.request(process, own, before)
         self._requested[process] = RequestRecord(event.time, self._total)
         self._known[process] = before | own
         self.requests += 1
+
+    def _told_outside(self, now: int) -> int:
+        """Return all requests that were made earlier, as a set of bits."""
+        if now > self._earlier[0]:
+            self._earlier = now, (1 << self.requests) - 1
+        return self._earlier[1]
 
     def _entry(self, event: Event) -> None:
         process = event.process

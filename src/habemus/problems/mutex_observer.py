@@ -92,7 +92,14 @@ class MutexScene(NamedTuple):
 
 
 class MutexObserver:
-    """Judges ME1, ME2 and FENCE and TOKEN; and ME3 where the search tracks causality."""
+    """Judges ME1, ME2 and FENCE and TOKEN; and ME3 where the search tracks causality.
+
+    With `outside`, applications tell each other of their requests at once, so each request happened
+    before all later ones.
+    """
+
+    def __init__(self, outside: bool = False) -> None:
+        self.outside = outside
 
     def first(self) -> Knowledge:
         return MutexScene()
@@ -106,7 +113,10 @@ class MutexObserver:
         process = seen.process
         match CHANGES.get((seen.kind, seen.name)):
             case "request":
-                mutex.request(process, seen.own, seen.before)
+                own, before = (
+                    (1 << process, mutex.pending) if self.outside else (seen.own, seen.before)
+                )
+                mutex.request(process, own, before)
                 tokens.request(process)
             case "entry":
                 entry = mutex.entry(process)
@@ -132,7 +142,12 @@ class MutexObserver:
         (inside, waiting), (newest, last, over), tokens = knowledge
         mutex = MutexState(
             frozenset(names[each] for each in inside),
-            tuple(sorted((names[process], own, before) for process, own, before in waiting)),
+            tuple(
+                sorted(
+                    (names[process], self._renamed(own, names), self._renamed(before, names))
+                    for process, own, before in waiting
+                )
+            ),
         )
         writes = AcceptedWrites(
             newest,
@@ -141,6 +156,12 @@ class MutexObserver:
         )
         due = tuple(sorted((names[process], token) for process, token in tokens.due))
         return MutexScene(mutex, writes, IssuedTokens(tokens.newest, due))
+
+    def _renamed(self, requests: int, names: Names) -> int:
+        """Return a set of requests with other names, where the bit of a request is its process."""
+        if not self.outside:
+            return requests
+        return sum(1 << new for old, new in names.items() if requests >> old & 1)
 
     def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
         assert isinstance(knowledge, MutexScene)

@@ -18,11 +18,13 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Verdict, worst
 from habemus.core.system import System
 from habemus.core.values import Timer
-from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION
+from habemus.problems.mutex import Mutex
+from habemus.problems.mutex_observer import MutexObserver
+from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION, ME3
 from habemus.runs import abstraction
 from habemus.runs.agreement import JudgementsDisagree, confirmed
 from habemus.runs.author_errors import attribute_to_algorithm
-from habemus.runs.setup import BadSetup, Description, Setup
+from habemus.runs.setup import MESSAGES, OUTSIDE, BadSetup, Description, Setup
 from habemus.runs.systems import system_of
 from habemus.runtimes.checker.assume_recovery import AssumeRecovery
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
@@ -88,6 +90,7 @@ class Check(Description):
     timing: str = "asynchronous"
     merging: bool = False
     order: bool = False
+    outside: bool = False  # for ME3, applications tell each other of their requests
     returning: bool = False  # a crashed process recovers: a run does not end while one is down
     every: bool = False  # continue after the first violation
     search: str = "auto"  # one of SEARCHES
@@ -114,7 +117,7 @@ class Check(Description):
                     f"{kind}={budgets[kind]}: only a crashed process recovers; add crash=1 to the"
                     " faults"
                 )
-        if self.order and (self.entries is None or self.entries > LARGEST_ORDER):
+        if self.tracks_order and (self.entries is None or self.entries > LARGEST_ORDER):
             raise BadSetup(
                 f"the order of requests (ME3) is checked for up to {LARGEST_ORDER} entries of each"
                 " participant"
@@ -136,8 +139,18 @@ class Check(Description):
 
     def setup(self) -> Setup:
         return Setup(
-            self.algorithm, self.n, options=self.options, initial=self.initial, over=self.over
+            self.algorithm,
+            self.n,
+            options=self.options,
+            initial=self.initial,
+            over=self.over,
+            order=OUTSIDE if self.outside else MESSAGES,
         )
+
+    @property
+    def tracks_order(self) -> bool:
+        """Whether states contain which request happened before which."""
+        return self.order and not self.outside
 
     def command(self) -> str:
         """Return the check as a command that can be pasted into a shell."""
@@ -160,11 +173,9 @@ class Check(Description):
         timeouts += [f"{name}={count}" for name, count in self.timers]
         words += ["--timeouts", ",".join(timeouts)] if timeouts else []
         words += ["--timing", self.timing] if self.timing != "asynchronous" else []
-        words += [
-            f"--{name}"
-            for name in ("merging", "order", "returning", "every")
-            if getattr(self, name)
-        ]
+        words += ["--merging"] if self.merging else []
+        words += ["--order", *([OUTSIDE] if self.outside else [])] if self.order else []
+        words += [f"--{name}" for name in ("returning", "every") if getattr(self, name)]
         words += ["--search", self.search] if self.search != "auto" else []
         words += ["--limit", str(self.limit)] if self.limit != STATE_LIMIT else []
         return shlex.join(words)
@@ -182,7 +193,7 @@ class Check(Description):
             lossy=network == "lossy",
             merging=self.merging,
             synchronous=self.timing == "synchronous",
-            order=self.order,
+            order=self.tracks_order,
             budgets=tuple(
                 sorted(
                     (kind, count)
@@ -207,6 +218,7 @@ class Check(Description):
         words += ["equal messages under way are one"] if bound.merging else []
         words += ["messages faster than timers"] if bound.synchronous else []
         words += ["whoever crashes comes back"] if self.returning else []
+        words += ["applications tell each other of their requests"] if self.outside else []
         words += [f"over {abstraction.description(self.abstract)}"] if self.abstract else []
         return ", ".join(words)
 
@@ -235,7 +247,10 @@ class Check(Description):
             if process not in system.clients:
                 clients = ", ".join(map(str, system.clients))
                 raise BadSetup(f"--asking {process}: only {clients} can make requests")
+        if self.outside and not issubclass(entry.algorithm, Mutex):
+            raise BadSetup("--order outside is about the order of requests for a lock")
         uses, observer = model(self.entries, system)
+        observer = MutexObserver(outside=True) if self.outside else observer
         if self.asking:
             silent, _ = model(0, system)
             uses = {me: (uses if me in self.asking else silent)[me] for me in system.plans}
@@ -298,7 +313,11 @@ class CheckReport:
 
     @property
     def counted(self) -> list[Finding]:
-        return [finding for finding in self.findings if _is_counted(self.entry, finding.name)]
+        return [
+            finding
+            for finding in self.findings
+            if _is_counted(self.entry, finding.name, self.check)
+        ]
 
     @property
     def verdict(self) -> Verdict:
@@ -346,9 +365,9 @@ class CheckReport:
         }
 
 
-def _is_counted(entry: Entry, name: str) -> bool:
-    """Return whether the property counts for the verdict."""
-    names = (*entry.problem.always_counted, *entry.box.ensures)
+def _is_counted(entry: Entry, name: str, check: Check) -> bool:
+    """Return whether the property counts for the verdict.  `--order outside` asks for ME3."""
+    names = (*entry.problem.always_counted, *entry.box.ensures, *([ME3.name] * check.outside))
     return name in names or name.partition("-")[0] in names
 
 
@@ -364,7 +383,7 @@ def perform(
 
     def made(kind: type[Search], *filled: list[ProcessModel]) -> Search:
         search = kind(system, uses, observer, bound, *filled)
-        search.decides = partial(_is_counted, entry)
+        search.decides = partial(_is_counted, entry, check=check)
         return search
 
     with attribute_to_algorithm():

@@ -17,7 +17,7 @@ from habemus.problems.mutex_monitor import MutexMeter, MutexMonitor
 from habemus.problems.tokens import TokenMonitor
 from habemus.runs import notation
 from habemus.runs.limits import planned_end
-from habemus.runs.setup import MOST_REQUESTS, BadSetup, Setup
+from habemus.runs.setup import MOST_REQUESTS, OUTSIDE, BadSetup, Setup
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending
 
@@ -57,7 +57,10 @@ class MutexJudge:
         assert isinstance(plan, Mutex)
         self._plan = plan
         self.monitor = MutexMonitor(
-            system.topology.processes, system.label, planned_end=planned_end(setup, type(plan))
+            system.topology.processes,
+            system.label,
+            planned_end=planned_end(setup, type(plan)),
+            outside=setup.order == OUTSIDE,
         )
         self.meter = MutexMeter(2 * network.delay.longest, plan.upkeep)
         self.fence = FenceMonitor(system.label)

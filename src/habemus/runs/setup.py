@@ -28,6 +28,11 @@ class BadSetup(ValueError):
     """The description of a run or a check is invalid."""
 
 
+MESSAGES, OUTSIDE = "messages", "outside"
+ORDERS = (MESSAGES, OUTSIDE)
+"""Readings of ME3: a process learns of a request by the messages of the algorithm only, or
+applications also tell each other.
+"""
 MOST_REQUESTS = 10_000_000
 """Limit for all participants together; some workloads make a list of their requests."""
 
@@ -93,8 +98,11 @@ class Setup(Description):
     faults: tuple[tuple[str, str], ...] = ()
     until: str | None = None
     events: int = EVENT_LIMIT
+    order: str = MESSAGES  # how a process learns of requests, which ME3 is about
 
     def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise BadSetup(f"there is no order {self.order}; there are {' and '.join(ORDERS)}")
         # Sorted, so that a setup and its command are the same run.
         object.__setattr__(
             self, "faults", tuple(sorted(self.faults, key=lambda fault: _position(fault[0])))

@@ -11,11 +11,12 @@ from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict, worst
 from habemus.core.system import System
+from habemus.problems.mutex_properties import ME3
 from habemus.runs import notation
 from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.limits import planned_end
 from habemus.runs.names import by_number
-from habemus.runs.setup import WORKLOADS, BadSetup, Setup
+from habemus.runs.setup import OUTSIDE, WORKLOADS, BadSetup, Setup
 from habemus.runs.systems import LINKS, system_of
 from habemus.runtimes.sim.faults import Fault
 from habemus.runtimes.sim.network import Network
@@ -47,14 +48,15 @@ class Report:
     @property
     def counted(self) -> list[Finding]:
         """The findings that count for the verdict: safety and liveness always, an order only if the
-        algorithm claims it.
+        algorithm claims it, or the setup asks for it.
         """
         # Acknowledgements of links create happened-before relations that the algorithm cannot
         # see.
         claimed = [
             name for name in self.entry.box.ensures if not (self.setup.over and name == "ME3")
         ]
-        names = (*self.entry.problem.always_counted, *claimed)
+        asked = [ME3.name] if self.setup.order == OUTSIDE else []
+        names = (*self.entry.problem.always_counted, *claimed, *asked)
         return [finding for finding in self.findings if finding.name in names]
 
     @property

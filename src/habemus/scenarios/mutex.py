@@ -45,6 +45,32 @@ SCENARIOS = (
         source="lecture notes on coordination, third diagram",
     ),
     Scenario(
+        "central-told-outside",
+        "Entry in order of arrival is not entry in order of asking",
+        "1 asks at 1 ms, over a slow link.  Its application calls 2 on the telephone, and then 2"
+        " asks.  The request of 2 arrives first, and 2 enters first, although the request of 1"
+        " happened before its own.  No message of the algorithm shows that, so ME3 is broken only"
+        " in the reading in which applications tell each other.",
+        Setup(
+            "central",
+            2,
+            asks=("1@1ms+2ms", "2@3ms+2ms"),
+            faults=(("slow", "1>0@0=5ms"),),
+            order="outside",
+        ),
+        violates=("ME3",),
+        source="lecture notes on coordination, the properties of mutual exclusion",
+    ),
+    Scenario(
+        "ring-told-outside",
+        "Entry in order of the ring is not entry in order of asking",
+        "The token has just left 1 when 1 asks.  Its application tells that of 3, which then asks,"
+        " and the token comes to 3 first.",
+        Setup("token-ring", 3, asks=("1@500us+2ms", "3@1500us+2ms"), order="outside"),
+        violates=("ME3",),
+        source="lecture notes on coordination, the properties of mutual exclusion",
+    ),
+    Scenario(
         "ring-four",
         "A token ring of four, of which only 1 and 3 use the token",
         "The token goes round; 2 and 4 pass it on at once, 3 enters, then 1, then 3 again.",

@@ -27,6 +27,7 @@ PLAYED = (
     "faults",
     "merging",
     "order",
+    "outside",
 )
 """The parameters of a check on which a schedule depends."""
 

@@ -36,6 +36,7 @@ def play(
     faults: tuple[tuple[str, int], ...] = (),
     merging: bool = False,
     order: bool = False,
+    outside: bool = False,
     loop: int | None = None,
 ) -> Played:
     """Play the steps, one on each line, with the bare processes of an algorithm as it is now.
@@ -58,6 +59,7 @@ def play(
         faults=faults,
         merging=merging,
         order=order,
+        outside=outside,
     )
     return played(check, schedule(steps), loop=loop, entry=entry)
 

@@ -13,7 +13,7 @@ from habemus.runs import abstraction
 from habemus.runs.check import NETWORKS, SEARCHES, STATE_LIMIT, TIMINGS, Check, CheckReport, perform
 from habemus.runs.parsing import process
 from habemus.runs.parsing import timeouts as bounds_of_timeouts
-from habemus.runs.setup import BadSetup
+from habemus.runs.setup import MESSAGES, ORDERS, OUTSIDE, BadSetup
 from habemus.runtimes.checker.search import Extent
 
 
@@ -70,8 +70,13 @@ from habemus.runtimes.checker.search import Extent
 )
 @click.option(
     "--order",
-    is_flag=True,
-    help="Also check ME3, which needs the happened-before order in the state.",
+    type=click.Choice(ORDERS),
+    is_flag=False,
+    flag_value=MESSAGES,
+    help=(
+        "Also check ME3.  messages, or no value: a process learns of requests by messages of the"
+        " algorithm only.  outside: applications also tell each other of their requests."
+    ),
 )
 @click.option(
     "--returning",
@@ -153,7 +158,7 @@ def check(
     asking: str,
     timing: str,
     merging: bool,
-    order: bool,
+    order: str | None,
     returning: bool,
     every: bool,
     search: str,
@@ -188,7 +193,8 @@ def check(
         asking=_processes(asking),
         timing=timing,
         merging=merging,
-        order=order,
+        order=order is not None,
+        outside=order == OUTSIDE,
         returning=returning,
         every=every,
         search=search,

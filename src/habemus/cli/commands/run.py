@@ -22,7 +22,7 @@ from habemus.cli.output import (
 )
 from habemus.core.properties import Verdict
 from habemus.runs.notation import FAULTS
-from habemus.runs.setup import EVENT_LIMIT, WORKLOADS, Setup
+from habemus.runs.setup import EVENT_LIMIT, ORDERS, WORKLOADS, Setup
 from habemus.runs.simulate import Report, execute
 from habemus.traces import Trace
 
@@ -141,6 +141,14 @@ table_option = click.option(
 )
 @click.option(
     "--label", "labels", multiple=True, metavar="P=NAME", help="Display name of a process."
+)
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    help=(
+        "How a process learns of requests, for ME3: by messages of the algorithm only, or outside:"
+        " applications also tell each other.  [default: messages]"
+    ),
 )
 @click.option("--until", help="Stop at this time.")
 @click.option(
