@@ -126,6 +126,13 @@ def test_a_crash_is_known_to_all_after_the_grace_and_the_spreading(size: int) ->
         (("pause", "2@100ms+600ms"),),
         (("crash", "2@100ms"), ("recover", "2@800ms")),
         (("crash", "2@100ms"), ("amnesia", "2@800ms")),
+        # Every copy of the first denial is lost: 1 is not heard while it denies.
+        (
+            *(("cut", f"1>{other}@100ms") for other in (2, 3, 4)),
+            ("crash", "1@103ms"),
+            ("recover", "1@111ms"),
+            ("heal", "all@2s"),
+        ),
     ],
 )
 def test_what_was_taken_for_failed_is_taken_back(faults: tuple[tuple[str, str], ...]) -> None:

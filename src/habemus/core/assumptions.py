@@ -83,6 +83,15 @@ class Assumptions:
         return self.timing is Timing.ASYNCHRONOUS
 
     @property
+    def tolerates_cuts(self) -> bool:
+        """True if a link may lose every message for a while: where any message may be lost, or
+        where some may be and the bound on time holds only from some moment on.
+        """
+        return self.tolerates_loss or (
+            self.links is Links.MOSTLY_RELIABLE and self.timing is Timing.PARTIALLY_SYNCHRONOUS
+        )
+
+    @property
     def tolerates_restarts(self) -> bool:
         """True if a node may crash and recover with its stable memory."""
         return self.stable_memory and self.crashes is not Crashes.NONE

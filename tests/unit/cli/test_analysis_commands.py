@@ -84,6 +84,7 @@ def test_sweep(habemus: Habemus) -> None:
         None,
     )
     assert maekawa["violated_but_not_claimed"]["ME2-deadlock"] > 0
+    assert durable["runs_with_cuts"] == 0
 
 
 def test_sweep_in_words_and_by_two_workers(habemus: Habemus) -> None:

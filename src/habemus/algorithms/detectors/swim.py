@@ -190,11 +190,16 @@ class Swim(Detector):
         for each in news:
             if each.process != self.me:
                 self.learn(each)
-            elif each.standing != ALIVE and each.incarnation >= self.incarnation:
-                self.incarnation = (
-                    each.incarnation + 1
-                )  # which no doubt about an earlier one can touch
+            elif each.standing != ALIVE and not self.is_denying(each):
+                # no doubt about an earlier incarnation can touch this one
+                self.incarnation = max(self.incarnation, each.incarnation + 1)
                 self.speak_for_itself()
+
+    def is_denying(self, doubt: News) -> bool:
+        """Return whether the denial is on its way.  If it was told often enough and a process still
+        doubts, all copies were lost.
+        """
+        return doubt.incarnation < self.incarnation and self.me in self.told
 
     def speak_for_itself(self) -> None:
         self.latest[self.me] = News(self.incarnation, ALIVE, self.me)

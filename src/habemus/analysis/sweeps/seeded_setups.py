@@ -1,7 +1,7 @@
 """The run of each seed of a sweep: the seed decides everything, within the declared assumptions.
 
 It decides the number of participants and, where that matters, their arrangement and topology; the
-moments of requests and the time inside; delays; and crashes.
+moments of requests and the time inside; delays; crashes and cuts.
 """
 
 from __future__ import annotations
@@ -41,6 +41,15 @@ LATE_RETURNS = ("10s", "40s")
 the run has happened by the first moment, and all of it by the second.
 """
 
+LONG_HOLDS = ("300ms", "900ms")
+THINK = "0..4s"
+CUT_WITHIN_US = 2_000_000
+CUT_US = (200_000, 4_000_000)
+"""In runs with cuts: the times inside, the time between requests, when a cut comes and how long it
+lasts.  They are long against elections, so that a process is or gets inside on one side while the
+other side elects a leader; and the lock is free now and then, so that both sides may lend it.
+"""
+
 
 @dataclass(frozen=True)
 class SeededSetups:
@@ -48,7 +57,7 @@ class SeededSetups:
 
     sizes: SizeRange
     delay: str | None = None  # None: several
-    crashes: bool = False
+    crashes: bool = False  # and cuts
 
     def sizes_for(self, entry: Entry) -> SizeRange:
         """Return the sizes that the algorithm supports. Raise `BadSetup` if there are none."""
@@ -89,7 +98,7 @@ class SeededSetups:
         )
         if entry.problem is ELECTION and seed % 4 == 3:
             setup = replace(setup, asks=_calls(system_of(setup, entry).clients, rng))
-        return _with_crashes(setup, entry, rng) if self.crashes else setup
+        return _with_faults(setup, entry, rng) if self.crashes else setup
 
     def check(self, entry: Entry) -> None:
         """Raise an exception if a run is impossible, before many are started."""
@@ -105,6 +114,77 @@ def _calls(participants: Sequence[ProcessId], rng: random.Random) -> tuple[str, 
     """Return calls of an election by some of them at almost the same moment."""
     callers = rng.sample(participants, rng.randint(1, len(participants)))
     return tuple(f"{each}@{rng.randrange(1, 3_000)}" for each in sorted(callers))
+
+
+def _with_faults(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
+    """Return a setup with the crashes that the assumptions allow, with cuts, or with both."""
+    if not entry.assumes.tolerates_cuts or setup.n == 1 or rng.random() < 0.5:
+        return _with_crashes(setup, entry, rng)
+    if entry.problem is MUTEX:
+        setup = replace(
+            setup,
+            workload="steady",
+            requests=rng.randint(1, 2),
+            think=THINK,
+            hold=rng.choice(LONG_HOLDS),
+        )
+    if rng.random() < 0.3:
+        setup = _with_crashes(setup, entry, rng)
+    return replace(setup, faults=setup.faults + _cuts(setup, entry, rng))
+
+
+def _cuts(setup: Setup, entry: Entry, rng: random.Random) -> tuple[tuple[str, str], ...]:
+    """Return a cut between two sides, which heals at once or link by link, and in some runs a
+    restart of one side while they are apart.
+    """
+    everybody = list(system_of(setup, entry).plans)
+    side = _minority(everybody, rng)
+    others = [each for each in everybody if each not in side]
+    moment = rng.randrange(1, CUT_WITHIN_US if entry.problem is MUTEX else LONG_MOMENTS_US)
+    healed = moment + rng.randrange(*CUT_US)
+    faults = [("cut", f"{links}@{moment}") for links in _between(side, others, rng)]
+    if rng.random() < 0.5:
+        reached = rng.sample(others, rng.randint(1, len(others)))
+        again = moment + rng.randrange(1, healed - moment)
+        faults.append(("heal", f"{_group(side)}|{_group(sorted(reached))}@{again}"))
+    if entry.assumes.tolerates_restarts and rng.random() < 0.3:
+        faults += _restart(rng.choice((side, others, others)), moment, rng)
+    return (*faults, ("heal", f"all@{healed}"))
+
+
+def _minority(everybody: list[ProcessId], rng: random.Random) -> list[ProcessId]:
+    """Return less than half of them, if they are three or more.
+
+    The first one is often among these: where one process calls the first election it is the
+    lowest, which then leads.
+    """
+    some = rng.sample(everybody, rng.randint(1, max(1, (len(everybody) - 1) // 2)))
+    if rng.random() < 0.5 and everybody[0] not in some:
+        some[0] = everybody[0]
+    return sorted(some)
+
+
+def _between(side: list[ProcessId], others: list[ProcessId], rng: random.Random) -> list[str]:
+    """Return the links to cut: both ways, or one way if a single process is on this side."""
+    way = rng.choice(("both",) * 4 + ("from", "to"))
+    if way == "both" or len(side) > 1:
+        return [f"{_group(side)}|{_group(others)}"]
+    alone = side[0]
+    return [f"{alone}>{each}" if way == "from" else f"{each}>{alone}" for each in others]
+
+
+def _group(processes: list[ProcessId]) -> str:
+    return ",".join(map(str, processes))
+
+
+def _restart(processes: list[ProcessId], moment: int, rng: random.Random) -> list[tuple[str, str]]:
+    """Return crashes soon after the moment, and recoveries one after the other."""
+    crash = moment + rng.randrange(1, 5_000)
+    return [
+        (kind, f"{each}@{when}")
+        for each in processes
+        for kind, when in (("crash", crash), ("recover", crash + rng.randrange(1, MOMENTS_US)))
+    ]
 
 
 def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
@@ -143,6 +223,8 @@ def _with_crashes(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
         Crashes.MINORITY: (len(everybody) - 1) // 2,
         Crashes.ANY: len(everybody) - 1,
     }[crashes]
+    if getattr(entry.algorithm, "scope", "") == "term" and rng.random() < 0.6:  # there are votes
+        return _amid_an_election(setup, participants, rng)
     if crashes is Crashes.RECOVER and rng.random() < 0.3:
         return replace(setup, faults=_at_once(everybody, _moments(setup, entry), rng))
     victims = _some(everybody, len(everybody), rng)[:3]
@@ -192,6 +274,20 @@ def _at_once(
         *crashes,
         *(("recover", f"{each}@{moment + rng.randrange(1, MOMENTS_US)}") for each in victims),
     )
+
+
+def _amid_an_election(setup: Setup, participants: list[ProcessId], rng: random.Random) -> Setup:
+    """Return a setup in which all processes but one call an election at almost the same moment, and
+    that one restarts again and again while their votes are under way.
+    """
+    process, moment = rng.choice(participants), 0
+    faults: list[tuple[str, str]] = []
+    for _ in range(rng.randint(5, 15)):
+        crash = moment + rng.randrange(1, 1_000)
+        moment = crash + rng.randrange(1, 100)
+        faults += [("crash", f"{process}@{crash}"), ("recover", f"{process}@{moment}")]
+    calls = tuple(f"{each}@{rng.randrange(1, 1_000)}" for each in participants if each != process)
+    return replace(setup, asks=calls, faults=tuple(faults))
 
 
 def _event(

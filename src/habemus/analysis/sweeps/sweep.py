@@ -56,6 +56,7 @@ class Tally:
     runs: int = 0
     entries: int = 0
     with_crashes: int = 0
+    with_cuts: int = 0
     violated: int = 0  # runs
     undecided: int = 0  # runs
     held: Counter[str] = field(
@@ -71,6 +72,7 @@ class Tally:
         self.runs += other.runs
         self.entries += other.entries
         self.with_crashes += other.with_crashes
+        self.with_cuts += other.with_cuts
         self.violated += other.violated
         self.undecided += other.undecided
         self.held += other.held
@@ -105,6 +107,7 @@ class Tally:
             "runs": self.runs,
             "entries": self.entries,
             "runs_with_crashes": self.with_crashes,
+            "runs_with_cuts": self.with_cuts,
             "violated": self.violated,
             "undecided": self.undecided,
             "never_held": self.never_held,
@@ -147,6 +150,7 @@ def tally_of(batch: SeedBatch) -> Tally:
         setup = batch.setups.setup(entry, seed)
         tally.runs += 1
         tally.with_crashes += any(kind == "crash" for kind, _ in setup.faults)
+        tally.with_cuts += any(kind == "cut" for kind, _ in setup.faults)
         try:
             _note(tally, seed, setup, execute(setup, keep=False, entry=entry))
         except MistakeInAlgorithm as mistake:

@@ -51,7 +51,7 @@ OF_A_FILE = ("out", "cluster", "dry_run", "fresh")
 @click.option(
     "--crashes",
     is_flag=True,
-    help="Also inject the crashes and recoveries that the card of the algorithm allows.",
+    help="Also inject the crashes, recoveries and cut links that the algorithm tolerates.",
 )
 @click.option(
     "--jobs",
@@ -96,8 +96,8 @@ def sweep(
 ) -> int:
     """Simulate many seeded runs and report those that violate a claim of the card.
 
-    The seed determines the run: size, workload, delays and, with --crashes, the crashes.  Without a
-    name: all algorithms.
+    The seed determines the run: size, workload, delays and, with --crashes, the crashes and
+    cut links.  Without a name: all algorithms.
 
     With FILE.toml: simulate every run of a grid (algorithm x size x load x delay x fault x seed),
     and write one row for each.  After an interruption, the same command resumes the sweep.
@@ -154,6 +154,7 @@ def _say(made: Sweep) -> None:
         "runs",
         "entries",
         "crashes",
+        "cuts",
         "violated",
         "undecided",
         "violated, not claimed",
@@ -178,11 +179,11 @@ def _say(made: Sweep) -> None:
 
 def _row(tally: Tally, with_crashes: bool) -> list[str]:
     unclaimed = ", ".join(f"{name} {count:,}" for name, count in sorted(tally.unclaimed.items()))
-    crashes = f"{tally.with_crashes:,}" if with_crashes else "-"
+    faults = (f"{count:,}" for count in (tally.with_crashes, tally.with_cuts))
     counts = [
         f"{tally.runs:,}",
         f"{tally.entries:,}",
-        crashes,
+        *(faults if with_crashes else ("-", "-")),
         f"{tally.violated:,}",
         f"{tally.undecided:,}",
     ]

@@ -12,7 +12,7 @@ from habemus.catalog.entries import entries, find
 from habemus.core.system import TOPOLOGIES
 from habemus.runs.setup import BadSetup
 from habemus.runs.simulate import faults_of, system_of
-from habemus.runtimes.sim.faults import Crash, Nth, Recover
+from habemus.runtimes.sim.faults import Crash, Cut, Heal, Nth, Recover
 
 PLAIN = SeededSetups(SizeRange(2, 6))
 CRASHING = SeededSetups(SizeRange(2, 6), crashes=True)
@@ -97,6 +97,56 @@ def test_no_word_of_the_card_decides_which_faults_are_injected(name: str) -> Non
 def test_no_crash_where_the_card_allows_none() -> None:
     for name in ("lamport", "ricart-agrawala", "quorum", "central-timeout"):
         assert not any(CRASHING.setup(find(name), seed).faults for seed in range(20))
+
+
+CUT = {
+    "adaptive",
+    "elected-coordinator",
+    "elected-coordinator-leased",
+    "elected-coordinator-plain",
+    "elected-coordinator-unrecorded",
+    "omega",
+    "phi-accrual",
+    "ra-reliable",
+    "swim",
+    "terms",
+}
+
+
+@pytest.mark.parametrize("name", list(entries()))
+def test_links_are_cut_only_where_the_assumptions_tolerate_it(name: str) -> None:
+    setups = [CRASHING.setup(find(name), seed) for seed in range(30)]
+    is_cut = any(kind == "cut" for setup in setups for kind, _ in setup.faults)
+    assert is_cut == (name in CUT)
+
+
+def test_cuts_go_one_way_and_both_ways_and_end_long_after_an_election() -> None:
+    both = one_way = in_steps = 0
+    for seed in range(200):
+        setup = CRASHING.setup(find("elected-coordinator"), seed)
+        faults = faults_of(setup)
+        cuts = [fault for fault in faults if isinstance(fault, Cut)]
+        if not cuts:
+            continue
+        links = {link for cut in cuts for link in cut.links}
+        both += all((to, by) in links for by, to in links)
+        one_way += not any((to, by) in links for by, to in links)
+        *steps, last = [fault for fault in faults if isinstance(fault, Heal)]
+        in_steps += bool(steps)
+        assert last.links == () and isinstance(last.when, int) and isinstance(cuts[0].when, int)
+        assert last.when - cuts[0].when >= 200_000, "longer than the patience of an election"
+        named = {process for link in links for process in link}
+        assert len(named) == setup.n, "every process is on one of two sides"
+        assert setup.hold in ("300ms", "900ms")
+    assert min(both, one_way, in_steps) > 5
+
+
+def test_elections_meet_restarts_amid_the_votes() -> None:
+    restarts = [
+        sum(kind == "crash" for kind, _ in CRASHING.setup(find("terms"), seed).faults)
+        for seed in range(40)
+    ]
+    assert max(restarts) >= 10
 
 
 def test_whoever_must_come_back_does() -> None:
