@@ -26,7 +26,7 @@ def work(total: Path) -> None:
         for _ in range(TIMES):
             with cluster.lock("total", timeout=60) as lease:
                 add_one(total)
-                lease.check()  # whoever did this without the lock had better know
+                lease.check()  # raises LockLost if another may hold it
 
 
 async def work_in_tasks(total: Path) -> None:

@@ -1,5 +1,5 @@
 """A resource on the web that refuses late writers: one document, to be read by everybody and
-written by whoever holds the lock.
+written by the holder of the lock.
 
     python examples/fenced_http/server.py report.txt 8080
 
@@ -76,7 +76,7 @@ class Document:
             return "413 Content Too Large", b"", []
         content = environ["wsgi.input"].read(int(length))
         if len(content) != int(length):
-            return "400 Bad Request", b"the content is shorter than it was said to be\n", []
+            return "400 Bad Request", b"the content is shorter than its Content-Length\n", []
         try:
             self._file.write(content, token_from(shown))
         except StaleToken as refusal:

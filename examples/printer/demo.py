@@ -1,4 +1,4 @@
-"""Five processes share a printer.  Their leader is killed, a holder stands still, and no page is
+"""Five processes share a printer.  Their leader is killed, a holder is suspended, and no page is
 printed twice or beside another.
 
     habemus up -n 5 --record -- python examples/printer/demo.py FOLDER
@@ -34,7 +34,7 @@ class Worker:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def told(self, order: str) -> None:
+    def command(self, order: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(order + "\n")
         self.process.stdin.flush()
@@ -54,7 +54,7 @@ def main(folder: str) -> int:
 
     print("Five workers ask for the printer at once.")
     for worker in workers.values():
-        worker.told("print the first page")
+        worker.command("print the first page")
     for worker in workers.values():
         print(f"  {worker.name} {worker.says()}")
 
@@ -69,21 +69,21 @@ def main(folder: str) -> int:
     os.kill(pids[leader], signal.SIGKILL)
     killed = time.monotonic()
     first, second, *others = [worker for number, worker in workers.items() if number != leader]
-    first.told("print a page after the leader has gone")
+    first.command("print a page after the leader has crashed")
     print(f"  {first.name} {first.says()}, {time.monotonic() - killed:.2f} s later")
 
     print(
-        f"{second.name} takes the lock, and then its machine stands still: it and its node are"
+        f"{second.name} takes the lock, and then its machine is suspended: it and its node are"
         " paused for longer than the lease."
     )
-    second.told("hold a page out of the past")
+    second.command("hold a page out of the past")
     print(f"  {second.name} {second.says()}")
     for paused in (second.process.pid, pids[second.number]):
         os.kill(paused, signal.SIGSTOP)
     stopped = time.monotonic()
-    others[0].told("print a page in the meantime")
+    others[0].command("print a page in the meantime")
     print(f"  {others[0].name} {others[0].says()}, {time.monotonic() - stopped:.2f} s later")
-    second.told("wake up")
+    second.command("wake up")
     for paused in (second.process.pid, pids[second.number]):
         os.kill(paused, signal.SIGCONT)
     answer = second.says()

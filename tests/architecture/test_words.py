@@ -3,10 +3,13 @@
 A docstring does not begin with a preposition or with a word like *whoever*.  The docstring of a
 function begins with a verb in the imperative ("Return the nodes that..."), or is a plain noun
 phrase, never with a verb in the third person ("Returns").
+
+Messages name their subject and use the terms of the field.
 """
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,61 @@ FILES = sorted(
     for room in DONE
     for file in ([SOURCE / room] if room.endswith(".py") else (SOURCE / room).rglob("*.py"))
 )
+
+
+OLD_WORDS = re.compile(
+    r"\b(whoever|nobody|somebody|told|said|cannot be had|to be had|for want of|has gone)\b"
+    r"|\b(comes?|came) back\b|\b(stands?|stood) still\b|\bis not a chance\b"
+    r"|(?<!there )\bis no (?!longer\b|more\b)",
+    re.IGNORECASE,
+)
+"""Words that messages do not use: they leave the subject unnamed, or have a technical term."""
+
+
+def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Return the texts in the code, with their lines: all that are not docstrings.
+
+    The placeholders of templates are left out.
+    """
+    notes = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            notes.update(map(id, node.values))
+            parts = (each.value if isinstance(each, ast.Constant) else "." for each in node.values)
+            yield node.lineno, "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and id(node) not in notes:
+            yield node.lineno, re.sub(r"\{.*?\}", ".", str(node.value))
+
+
+def test_messages_name_their_subject() -> None:
+    found = [
+        f"{file.relative_to(SOURCE)}, line {line}: {match[0]!r} in {text!r}"
+        for file in sorted(SOURCE.rglob("*.py"))
+        for line, text in messages(ast.parse(file.read_text(encoding="utf-8")))
+        if " " in text and (match := OLD_WORDS.search(text))
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("source", "is_fine"),
+    [
+        ('raise ValueError("the lock is not to be had")', False),
+        ('raise ValueError(f"{name!r} is no name for a lock")', False),
+        ('print("process 2 comes back")', False),
+        ('print("there is no algorithm x")', True),
+        ('print("2 is no longer inside")', True),
+        ('WORDS = {"printed": "client {me} printed ({said})"}', True),
+        ('def f():\n    """Return what was said by whoever came back."""', True),
+    ],
+)
+def test_the_rule_of_messages_itself(source: str, is_fine: bool) -> None:
+    found = [OLD_WORDS.search(text) for _, text in messages(ast.parse(source))]
+    assert (not any(found)) is is_fine
 
 
 def first_word(docstring: str) -> str:

@@ -235,7 +235,7 @@ class Greeting:
         if not self._is_proved:
             raise RefusedByNode(
                 f"{self._node} does not prove that it knows the cluster's secret: "
-                "it is no node of this cluster, or it runs without secret_file"
+                "it is not a node of this cluster, or it runs without secret_file"
             )
         self.welcome = line[1]
         return None

@@ -69,7 +69,7 @@ def _check_method(owner: str, method: types.FunctionType) -> None:
                 line = _line_of(code, word) if source else None
                 if line is not None:
                     raise MistakeInAlgorithm(
-                        f"line {line}, in {owner}.{method.__name__}: {source} is no part of the"
+                        f"line {line}, in {owner}.{method.__name__}: {source} is not part of the"
                         " state, and a handler depends only on its state and its event;"
                         f" {_INSTEAD[source]}"
                     )
@@ -149,7 +149,7 @@ def guard_effects(process: Process, known: Collection[int]) -> None:
         _expect(message, Message, "send", "a message")
         if type(to) is not int or to not in known:
             raise MistakeInAlgorithm(
-                f"{shown(message)} is sent to {shown(to)}, which is no process; there are"
+                f"{shown(message)} is sent to {shown(to)}, which is not a process; there are"
                 f" {', '.join(map(str, sorted(known)[:9]))}"
             )
         send(message, to=to)

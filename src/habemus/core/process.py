@@ -324,8 +324,8 @@ def _behaviour(cls: ProcessType) -> Behaviour:
     for kind, _ in upon_table:
         if values.setdefault(kind.__name__, kind) is not kind:
             raise MistakeInAlgorithm(
-                f"{cls.__name__} handles two types named {kind.__name__}, which could not be told"
-                " apart when read"
+                f"{cls.__name__} handles two types named {kind.__name__}, which could not be"
+                " distinguished when read"
             )
     return Behaviour(
         rules,
@@ -635,7 +635,7 @@ class Process(metaclass=ProcessType):
             )
             if expected is not None and not is_of(variable.declared, value):
                 raise MistakeInPlan(
-                    f"{cls.__name__}.{name} is a {expected.name}, and {shown(value)} is none"
+                    f"{cls.__name__}.{name} must be {expected.name}, not {shown(value)}"
                 )
             setattr(self, name, value if shape is None else shape.thawed(shape.frozen(value)))
 

@@ -416,8 +416,8 @@ def _union(arguments: tuple[Any, ...]) -> Shape:
     for one, other in combinations(members, 2):
         if one.written == other.written:
             raise UnsupportedType(
-                f"{one.name} | {other.name}: they are written alike and could not be told apart"
-                " when read"
+                f"{one.name} | {other.name}: they are written alike and could not be"
+                " distinguished when read"
             )
         if one.equals == other.equals:
             raise UnsupportedType(

@@ -22,7 +22,7 @@ class Topology:
             for other in others:
                 if other not in self.neighbours:
                     raise MistakeInPlan(
-                        f"process {process} has the neighbour {other}, which is no process"
+                        f"process {process} has the neighbour {other}, which is not a process"
                     )
                 if other in (process, twice):
                     raise MistakeInPlan(

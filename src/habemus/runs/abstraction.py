@@ -145,7 +145,9 @@ def refining(entry: Entry, name: str) -> Entry:
     interface, _ = _known(name, "--refines")
     problem, model = entry.problem, entry.problem.model
     if not issubclass(entry.algorithm, interface) or model is None:
-        raise BadSetup(f"--refines {name}: {entry.name} is no {interface.__name__.lower()}")
+        raise BadSetup(
+            f"--refines {name}: {entry.name} is not a kind of {interface.__name__.lower()}"
+        )
 
     def refined(
         entries: int | None, system: System

@@ -98,16 +98,14 @@ class Check(Description):
 
     def __post_init__(self) -> None:
         if self.network not in ("", *NETWORKS):
-            raise BadSetup(f"there is no network {self.network}; there are {', '.join(NETWORKS)}")
+            raise BadSetup(f"unknown network {self.network}; use one of {', '.join(NETWORKS)}")
         if self.timing not in TIMINGS:
             raise BadSetup(f"the timing is {' or '.join(TIMINGS)}, not {self.timing}")
         if self.search not in SEARCHES:
-            raise BadSetup(f"there is no search {self.search}; there are {', '.join(SEARCHES)}")
+            raise BadSetup(f"unknown search {self.search}; use one of {', '.join(SEARCHES)}")
         for kind, count in self.faults:
             if kind not in FAULTS:
-                raise BadSetup(
-                    f"there is no fault {kind} in a check; there are {', '.join(FAULTS)}"
-                )
+                raise BadSetup(f"a check has no fault {kind}; use one of {', '.join(FAULTS)}")
             if not 0 <= count <= 99:
                 raise BadSetup(f"{kind}={count}: a check has from 0 to 99 of a fault")
         budgets = dict(self.faults)
@@ -217,7 +215,7 @@ class Check(Description):
         words += [f"at most {count} {_in_words(kind)}" for kind, count in bound.budgets]
         words += ["equal messages under way are one"] if bound.merging else []
         words += ["messages faster than timers"] if bound.synchronous else []
-        words += ["whoever crashes comes back"] if self.returning else []
+        words += ["every crashed process recovers"] if self.returning else []
         words += ["applications tell each other of their requests"] if self.outside else []
         words += [f"over {abstraction.description(self.abstract)}"] if self.abstract else []
         return ", ".join(words)

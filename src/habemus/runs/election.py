@@ -44,7 +44,7 @@ def workload(setup: Setup, system: System) -> Workload:
         for one in asks:
             if one.process not in system.clients:
                 raise BadSetup(
-                    f"process {one.process} is no participant; there are {system.clients[0]} to"
+                    f"process {one.process} is not a participant; there are {system.clients[0]} to"
                     f" {system.clients[-1]}"
                 )
         return Calls([Call(one.process, one.at) for one in asks])

@@ -79,9 +79,9 @@ def chance(text: str) -> int:
     try:
         value = Decimal(stripped.removesuffix("%")) / (100 if stripped.endswith("%") else 1)
     except InvalidOperation:
-        raise BadNotation(f"{text!r} is not a chance; write for example 0.3 or 30%") from None
+        raise BadNotation(f"{text!r} is not a probability; write for example 0.3 or 30%") from None
     if not (value.is_finite() and 0 <= value <= 1):
-        raise BadNotation(f"{text!r} is not a chance from 0 to 1")
+        raise BadNotation(f"{text!r} is not a probability between 0 and 1")
     return int(value * MILLION)
 
 

@@ -179,8 +179,8 @@ SCENARIOS = (
     Scenario(
         "bully-stable-flapping",
         "The strongest comes and goes, and is not elected again",
-        "The same crashes as in bully-flapping.  5 has lost its rank by restarting: when it comes"
-        " back it learns that 4 leads.",
+        "The same crashes as in bully-flapping.  5 has lost its rank by restarting: when it"
+        " recovers it learns that 4 leads.",
         Setup(
             "bully-stable",
             5,
@@ -238,7 +238,7 @@ SCENARIOS = (
     ),
     Scenario(
         "terms-rejoin",
-        "A process that comes back from a partition leaves the leader alone",
+        "A process that rejoins after a partition leaves the leader alone",
         "5 is cut off and calls one election after the other, but without a majority behind its"
         " pre-vote it never reaches a new term.  Back again it follows 1 as before.",
         Setup("terms", 5, asks=("1@1ms",), faults=(("cut", "1,2,3,4|5@300ms"), ("heal", "all@1s"))),
@@ -246,7 +246,7 @@ SCENARIOS = (
     ),
     Scenario(
         "terms-rejoin-no-prevote",
-        "Without the pre-vote, a process that comes back deposes a healthy leader",
+        "Without the pre-vote, a process that rejoins deposes a healthy leader",
         "5 is cut off and stands in one term after the other, alone.  When it is back its term"
         " is the newest of all: 1, which had led well, must step down, and there is a new"
         " election.",

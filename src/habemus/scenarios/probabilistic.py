@@ -20,7 +20,7 @@ SCENARIOS = (
     ),
     Scenario(
         "probabilistic-told",
-        "The same with four told by each: all agree",
+        "The same, but each process tells four others: all agree",
         "Each of the eight processes tells four others instead of two, and the best candidate"
         " becomes known to all.",
         Setup("probabilistic", 8, seed=1, options=("fanout=4", "candidates=3"), asks=("1@0",)),

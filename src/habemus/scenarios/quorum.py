@@ -116,7 +116,7 @@ SCENARIOS = (
     ),
     Scenario(
         "quorum-durable-queue",
-        "A coordinator comes back with its queue",
+        "A coordinator recovers with its queue",
         "1 is inside, 2 and 3 wait in the queue of the only coordinator, and it crashes.  1 leaves,"
         " and its release is lost.  The coordinator recovers with its grant and its queue and"
         " asks everybody what it wants; 1 releases again, and 2 and 3 enter in the order of the"
@@ -144,7 +144,7 @@ SCENARIOS = (
     ),
     Scenario(
         "quorum-split",
-        "Each of three participants has one grant, and nobody has two",
+        "Each of three participants has one grant, and none has two",
         "1 is first at c1, 2 at c2 and 3 at c3.  Each waits for grants that the others hold, for"
         " ever.",
         SPLIT,
@@ -179,7 +179,7 @@ SCENARIOS = (
     ),
     Scenario(
         "quorum-retry-starved",
-        "Whoever gives up too early never gets in",
+        "A participant that gives up too early never enters",
         "The links from 1 to the coordinators are so slow that its time always runs out before the"
         " grants can reach it.  It asks again and again, while 2 and 3 enter as often as they"
         " like.",

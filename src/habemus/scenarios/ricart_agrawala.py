@@ -72,8 +72,8 @@ SCENARIOS = (
     Scenario(
         "ra-majority-crash",
         "Two of five are dead, and three are a majority",
-        "4 and 5 have crashed.  With all replies wanted, none would ever enter again; three votes"
-        " of five can still be had.",
+        "4 and 5 have crashed.  If all replies were needed, none would ever enter again; three"
+        " votes of five can still be gathered.",
         Setup(
             "ra-majority",
             5,
@@ -119,7 +119,7 @@ SCENARIOS = (
     ),
     Scenario(
         "ra-lossy",
-        "Messages are lost, and nobody enters any more",
+        "Messages are lost, and no process enters any more",
         "The network loses three messages of ten.  Ricart and Agrawala never send a message again,"
         " so a request without a reply waits for ever.",
         Setup("ricart-agrawala", 3, seed=1, workload="burst", requests=2, loss="30%"),
@@ -146,9 +146,9 @@ SCENARIOS = (
     ),
     Scenario(
         "roucairol-carvalho-kept",
-        "Who enters again asks nobody",
-        "1 asks 2 and 3 once, 4 messages, and then enters twice more without any message: nobody"
-        " has asked for the permissions that it keeps.",
+        "A process that enters again asks no other",
+        "1 asks 2 and 3 once, 4 messages, and then enters twice more without any message: no"
+        " process has asked for the permissions that it keeps.",
         Setup("roucairol-carvalho", 3, asks=("1@1ms+2ms", "1@6ms+2ms", "1@9ms+2ms")),
         source="Carvalho, Roucairol 1983",
     ),

@@ -7,8 +7,8 @@ SCENARIOS = (
     Scenario(
         "ring-anonymous-one",
         "One candidate among identical processes",
-        "1 asks for votes.  Its request comes round, so it is elected and says so; that comes round"
-        " too, and it takes office.",
+        "1 asks for votes.  Its request comes round, so it is elected and announces it; that comes"
+        " round too, and it takes office.",
         Setup("ring-anonymous", 2, asks=("1@1ms",)),
         source="lecture notes on coordination, first table of the ring",
     ),
@@ -27,7 +27,7 @@ SCENARIOS = (
         "itai-rodeh-two",
         "Two candidates at once draw lots",
         "The same two identical processes as in ring-anonymous-two, but each draws an id, and they"
-        " know that they are two.  Twice they draw the same, see it on the tokens that come back,"
+        " know that they are two.  Twice they draw the same, see it on the tokens that return,"
         " and draw again; then one has the larger.",
         Setup("itai-rodeh", 2, seed=1, asks=("1@1ms", "2@1ms")),
         source="Itai and Rodeh, 1990",
@@ -55,7 +55,7 @@ SCENARIOS = (
         "Neighbours drop out round by round",
         "Eight processes, the largest in the middle.  In each round every second of those that are"
         " left goes passive: first 1, 2, 3 and 4, then 5 and 6, then 7.  In the fourth round the id"
-        " of 8 comes back to it from both sides.  16 messages for each round, as many as a ring of"
+        " of 8 returns to it from both sides.  16 messages for each round, as many as a ring of"
         " eight can need, and 8 to announce.",
         Setup("franklin", 8, options=("order=[7,1,5,2,8,3,6,4]",), asks=("8@1ms",)),
         source="lecture notes on coordination, figure of Franklin's algorithm",

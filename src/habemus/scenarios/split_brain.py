@@ -139,11 +139,11 @@ SCENARIOS = (
     ),
     Scenario(
         "split-brain-unrecorded",
-        "The same cut, with leases that nobody records",
+        "The same cut, with leases that are not recorded",
         "2 is inside by a lease when the network is cut, and 1, on its side, goes on renewing that."
         "  The other side elects a new leader, which knows nothing of 2.  It waits until any lease"
-        " that 1 gave before the cut has run out and lets 3 in: two are inside, although nobody"
-        " stood still.  But 3 has written with the token of a newer term, so what 2 writes is"
+        " that 1 gave before the cut has run out and lets 3 in: two are inside, although no process"
+        " was paused.  But 3 has written with the token of a newer term, so what 2 writes is"
         " refused.",
         UNRECORDED,
         violates=("ME1",),
@@ -186,7 +186,7 @@ SCENARIOS = (
     ),
     Scenario(
         "borrower-crash-back",
-        "The node of the one inside goes down and comes back",
+        "The node of the one inside crashes and recovers",
         "As in borrower-crash-unleased, but 2 recovers.  Its application died with it, so when"
         " the coordinator asks again 2 answers that it is no longer inside, and 3 enters.",
         replace(HOLDER_CRASH, faults=(*HOLDER_CRASH.faults, ("recover", "2@140ms"))),
@@ -222,7 +222,7 @@ SCENARIOS = (
     ),
     Scenario(
         "elected-coordinator-unrecorded-amnesia",
-        "The same with leases that nobody records",
+        "The same with leases that are not recorded",
         "As in elected-coordinator-leased-amnesia: the second coordinator of term 1 waits for the"
         " longest lease to run out, and counts its grants from 1.",
         FORGETFUL_UNRECORDED,

@@ -8,16 +8,16 @@ SOURCE = "Das, Gupta, Motivala 2002"
 SCENARIOS = (
     Scenario(
         "swim-indirect",
-        "A cut link is no failure: a third process asks on one's behalf",
+        "A cut link is not a failure: a third process asks on one's behalf",
         "1 and 2 cannot reach each other from the beginning.  Whenever one has pinged the other in"
-        " vain it asks 3, which pings for it and returns the answer within the period: nobody is"
-        " ever doubted.",
+        " vain it asks 3, which pings for it and returns the answer within the period: no process"
+        " is ever doubted.",
         Setup("swim", 3, faults=(("cut", "1-2@0"),), until="200ms"),
         source=SOURCE,
     ),
     Scenario(
         "swim-crash",
-        "A crash: nobody's ping is answered, the doubt is not denied, and the news spread",
+        "A crash: no ping is answered, the doubt is not denied, and the news spread",
         "4 crashes at 50 ms.  The first process that pings it asks the others in vain and doubts"
         " it; the doubt travels on pings and answers.  No process denies it, so when the grace is"
         " over 4 counts as failed for all.",

@@ -9,7 +9,7 @@ REPAIR = ("patience=3ms", "silence=15ms")
 SCENARIOS = (
     Scenario(
         "suzuki-kasami-three",
-        "Suzuki-Kasami: whoever wants the token asks everybody",
+        "Suzuki-Kasami: a process that wants the token asks all others",
         "1 has the token.  2 asks both others and gets it: three messages.  While 2 is inside,"
         " first 3 and then 1 ask.  When 2 leaves, it adds both to the token's queue, 1 before 3, by"
         " id and not by the time of asking.  The token goes to 1 and from there to 3, and 3 enters"
@@ -19,8 +19,8 @@ SCENARIOS = (
     ),
     Scenario(
         "raymond-tree",
-        "Raymond: a request goes through the tree towards the token, and the token comes back the"
-        " same way",
+        "Raymond: a request goes through the tree towards the token, and the token returns the same"
+        " way",
         "The token is at the root, 1.  4 asks its parent 2, which asks 1 on its own behalf; the"
         " token comes down the same two edges.  While 4 is inside, 5 and 7 ask.  2 hears from 5"
         " first and asks 4; when the request of 7 reaches it by way of 3 and 1, it need not ask"
@@ -31,7 +31,7 @@ SCENARIOS = (
     ),
     Scenario(
         "naimi-trehel-paths",
-        "Naimi-Trehel: everybody on the path of a request points at whoever sent it",
+        "Naimi-Trehel: every process on the path of a request points at its sender",
         "Everybody points at 1, which has the token and gives it to 2.  While 2 is inside, 3, 4 and"
         " 5 ask 1, and 1 forwards each request to the one that asked before: 3 queues behind 2, 4"
         " behind 3, 5 behind 4.  Then the token goes from one to the next, one message each.  At"
@@ -73,7 +73,7 @@ SCENARIOS = (
         "The holder crashes inside, and the lock lives on",
         "3 enters and leaves, then 2 enters and crashes inside, and the token with it.  15 ms after"
         " it last saw the token, 3 sends an inquiry round the ring.  4 and 1 pass it on; 2 does not"
-        " answer and is skipped.  The inquiry comes back to 3, so no process has the token, and 3"
+        " answer and is skipped.  The inquiry returns to 3, so no process has the token, and 3"
         " makes one with a new epoch: 4 enters and then 1.",
         Setup(
             "token-ring-repair",

@@ -60,7 +60,9 @@ def _check(name: str) -> None:
         )
         fits = re.fullmatch(r"[a-z][a-z0-9_]{0,60}", near) and not keyword.iskeyword(near)
         hint = f"did you mean {near}?" if fits else "write for example my_lock"
-        raise BadName(f"{name!r} is no name for a Python file: small letters, digits and _; {hint}")
+        raise BadName(
+            f"{name!r} is not a name for a Python file: use small letters, digits and _; {hint}"
+        )
     if name in TAKEN or name.startswith("test_"):
         raise BadName(
             f"{name}.py would be taken for another module; choose another name, for example"

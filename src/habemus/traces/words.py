@@ -18,8 +18,8 @@ Words: TypeAlias = Mapping[str, str]
 ENGLISH: Words = {
     # Events.
     "start": "starts",
-    "recover": "comes back",
-    "recover amnesia": "comes back without its memory",
+    "recover": "recovers",
+    "recover amnesia": "recovers without its memory",
     "crash": "crashes",
     "pause": "pauses",
     "resume": "goes on",

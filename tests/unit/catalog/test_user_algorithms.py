@@ -207,9 +207,12 @@ AT = "mine.py, line 9, in acquire: "
             AT + r"send needs the receiver by name: self.send\(message, to=...",
         ),
         ("self.send(Hello(1), 2)", AT + r"send needs the receiver by name: .* to=2\)"),
-        ("self.send(Hello(1), to=9)", AT + r"Hello\(stamp=1\) is sent to 9, which is no process"),
-        ("self.send(Hello(1), to=None)", AT + ".* is sent to None, which is no process"),
-        ("self.send(Hello(1), to=[2])", AT + r".* is sent to \[2\], which is no process"),
+        (
+            "self.send(Hello(1), to=9)",
+            AT + r"Hello\(stamp=1\) is sent to 9, which is not a process",
+        ),
+        ("self.send(Hello(1), to=None)", AT + ".* is sent to None, which is not a process"),
+        ("self.send(Hello(1), to=[2])", AT + r".* is sent to \[2\], which is not a process"),
         ("self.send('hello', to=2)", AT + "send takes a message, and 'hello' is none"),
         ("self.send(Hello, to=2)", AT + r"send takes a message, not its class: write Hello\("),
         ("self.send(Hello('1'), to=2)", AT + "Hello.stamp is declared as int, and is '1'"),
@@ -243,20 +246,20 @@ def test_a_mistake_in_a_handler_is_one_line_with_its_place(
     [
         (
             "import random\n" + MUTEX.format(body="random.random()"),
-            "line 10, in MyMutex.acquire: random is no part of the state.* self.choose",
+            "line 10, in MyMutex.acquire: random is not part of the state.* self.choose",
         ),
         (
             MUTEX.format(body="import time; time.time()"),
-            "line 9, in MyMutex.acquire: time is no part of the state.* self.set_timer",
+            "line 9, in MyMutex.acquire: time is not part of the state.* self.set_timer",
         ),
         (
             "from time import monotonic\n" + MUTEX.format(body="monotonic()"),
-            "line 10, in MyMutex.acquire: time is no part of the state",
+            "line 10, in MyMutex.acquire: time is not part of the state",
         ),
         (
             "from random import randint\ndef draw() -> int:\n    return randint(1, 2)\n"
             + MUTEX.format(body="draw()"),
-            "line 3, in MyMutex.acquire: random is no part of the state",
+            "line 3, in MyMutex.acquire: random is not part of the state",
         ),
         (
             MUTEX.format(body="pass").replace("queue: list[int]", "queue"),

@@ -110,36 +110,36 @@ def test_nothing_is_overwritten(habemus: Habemus, tmp_path: Path) -> None:
         (
             "my-lock",
             (
-                "'my-lock' is no name for a Python file: small letters, digits and _; did you mean"
-                " my_lock?"
+                "'my-lock' is not a name for a Python file: use small letters, digits and _; did"
+                " you mean my_lock?"
             ),
         ),
         (
             "MyLock",
             (
-                "'MyLock' is no name for a Python file: small letters, digits and _; did you mean"
-                " my_lock?"
+                "'MyLock' is not a name for a Python file: use small letters, digits and _; did you"
+                " mean my_lock?"
             ),
         ),
         (
             "../lock",
             (
-                "'../lock' is no name for a Python file: small letters, digits and _; did you mean"
-                " lock?"
+                "'../lock' is not a name for a Python file: use small letters, digits and _; did"
+                " you mean lock?"
             ),
         ),
         (
             "class",
             (
-                "'class' is no name for a Python file: small letters, digits and _; write for"
-                " example my_lock"
+                "'class' is not a name for a Python file: use small letters, digits and _; write"
+                " for example my_lock"
             ),
         ),
         (
             "",
             (
-                "'' is no name for a Python file: small letters, digits and _; write for example"
-                " my_lock"
+                "'' is not a name for a Python file: use small letters, digits and _; write for"
+                " example my_lock"
             ),
         ),
         (

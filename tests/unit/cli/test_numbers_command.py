@@ -148,15 +148,15 @@ def test_runs_that_refute_the_theory_are_not_as_wanted(
         (
             "-n 32 -m 16 -p 0.1",
             (
-                "m = 16 of n = 32 coordinators are no quorum: two such groups need not meet; m is"
-                " 17 to 32"
+                "m = 16 of n = 32 coordinators are not a quorum: two such groups need not overlap;"
+                " use 17 to 32"
             ),
         ),
-        ("-n 32 -m 33 -p 0.1", "m = 33 coordinators cannot be had of n = 32; m is 17 to 32"),
+        ("-n 32 -m 33 -p 0.1", "m = 33 is more than the n = 32 coordinators; use 17 to 32"),
         ("-n 0 -p 0.1", "there are 1 to 500 coordinators, not n = 0"),
-        ("-n 3 -m 2 -p 1.5", "P = 1.5 is not a chance from 0 to 1"),
-        ("-n 3 -m 2 -p x", "P = x is not a chance; write for example 1e-4 or 0.01%"),
-        ("-n 3 -p 0.1 --target 2", "--target = 2 is not a chance from 0 to 1"),
+        ("-n 3 -m 2 -p 1.5", "P = 1.5 is not a probability between 0 and 1"),
+        ("-n 3 -m 2 -p x", "P = x is not a probability; write for example 1e-4 or 0.01%"),
+        ("-n 3 -p 0.1 --target 2", "--target = 2 is not a probability between 0 and 1"),
         (
             "-n 3 -p 0.1 --target 0",
             "--target 0: a violation is impossible only with P = 0; give a target above 0",

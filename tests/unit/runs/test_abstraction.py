@@ -241,7 +241,7 @@ def test_it_does_everything_that_its_properties_allow() -> None:
         ("--abstract election:trms=2", "has no option trms; did you mean terms?"),
         ("--abstract election:terms=100", "terms is from 1 to 99"),
         ("--abstract election:terms=x", "AbstractElection.terms is a int"),
-        ("--refines election", "elected-coordinator is no election"),
+        ("--refines election", "elected-coordinator is not a kind of election"),
         ("--abstract election --refines election", "are two checks; give one of them"),
         ("--timeouts Repet=1", "has no timer Repet; did you mean Repeat?"),
         ("--timeouts Lead=1", "elected-coordinator has no timer Lead;"),

@@ -94,7 +94,7 @@ def test_faults_are_notes(stories: dict[str, Trace]) -> None:
     assert {
         "Note over p2: crashes",
         "Note over p1,p5: cut 1 2 | 3 4 5",
-        "Note over p2: comes back without its memory",
+        "Note over p2: recovers without its memory",
     } <= set(lines)
     assert "p1-xp2: Heartbeat(1)" in lines
 

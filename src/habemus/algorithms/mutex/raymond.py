@@ -2,8 +2,8 @@
 
 Every process knows only its neighbours in a tree, and of the token only on which side it is.  A
 request goes from neighbour to neighbour towards the token, each asking on its own behalf, and the
-token comes back the same way, turning the pointers round as it goes.  Whoever has asked once need
-not ask again for further requests: they wait in its queue.
+token comes back the same way, turning the pointers round as it goes.  A process that has asked once
+need not ask again for further requests: they wait in its queue.
 
 Source   Raymond: A tree-based algorithm for distributed mutual exclusion, ACM TOCS 7(1), 1989.
 Assumes  reliable links, in any order; no process crashes.

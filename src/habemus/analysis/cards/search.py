@@ -428,12 +428,12 @@ its card was made.
 The evidence for every cell is a search through *all* possible runs within a bound, or a scenario:
 
 - **✔ holds**: in every state within the bound, and the case that the property is about did occur.
-  That is no proof for every number of participants: the bound is three of them (n=3), or only two
-  (n=2) where three have too many states, and each enters (or calls an election) once, unless the
-  evidence says otherwise.
+  That does not prove it for every number of participants: the bound is three of them (n=3), or only
+  two (n=2) where three have too many states, and each enters (or calls an election) once, unless
+  the evidence says otherwise.
 - **✘ violated**: a run is known that violates it. The first number is the length of a shortest one
   in steps, and the evidence has the command that shows it. Most algorithms do not claim to tolerate
-  most faults: a ✘ is no mistake where the algorithm does not claim the property, or assumes that
+  most faults: a ✘ is not a mistake where the algorithm does not claim the property, or assumes that
   there is no such fault.
 - **? undecided**: the search was cut off at its limit, or could not judge. The evidence says which.
   Nothing follows from it.
@@ -444,8 +444,8 @@ The fault models, each in addition to links as the algorithm assumes them:
 
 {models}
 
-Slowness is no fault, and there is no column for it: a search delays every message and every process
-for any time, so all cells include pauses and delays. Algorithms with timers have two rows:
+Slowness is not a fault, and there is no column for it: a search delays every message and every
+process for any time, so all cells include pauses and delays. Algorithms with timers have two rows:
 *asynchronous*, timers expire at any moment, before or after any message; and *synchronous*, time
 passes only when no message is under way.
 

@@ -198,7 +198,7 @@ def check(name: str) -> Entry:
     entry = find(name)
     if entry.problem is not DETECTOR:
         raise ValueError(
-            f"{name} solves {entry.problem.title} and is no failure detector; there are"
+            f"{name} solves {entry.problem.title} and is not a failure detector; there are"
             f" {', '.join(FAMILIES)}"
         )
     if name not in FAMILIES:

@@ -120,7 +120,8 @@ def of_law(text: str, size: int, seed: int = 0) -> Sample:
     law = notation.delay(text)
     if hasattr(law, "gst"):
         raise BadSample(
-            f"{text!r} depends on the moment, so it is no distribution; name one, such as heavy:1ms"
+            f"{text!r} depends on the moment, so it is not a distribution; name one, such as"
+            " heavy:1ms"
         )
     draw = law.sampler(random.Random(f"delays {seed}").getrandbits)
     return Sample(tuple(draw(0) for _ in range(size)), text)

@@ -78,12 +78,12 @@ def check_sizes(n: int, m: int) -> None:
         raise NoQuorum(f"there are 1 to {LARGEST} coordinators, not n = {n}")
     if m > n:
         raise NoQuorum(
-            f"m = {m} coordinators cannot be had of n = {n}; m is {more_than_half(n)} to {n}"
+            f"m = {m} is more than the n = {n} coordinators; use {more_than_half(n)} to {n}"
         )
     if 2 * m <= n:
         raise NoQuorum(
-            f"m = {m} of n = {n} coordinators are no quorum: two such groups need not meet; m is"
-            f" {more_than_half(n)} to {n}"
+            f"m = {m} of n = {n} coordinators are not a quorum: two such groups need not overlap;"
+            f" use {more_than_half(n)} to {n}"
         )
 
 
@@ -100,10 +100,10 @@ def chance(text: str, what: str = "P") -> Fraction:
         value = Decimal(stripped.removesuffix("%"))
     except InvalidOperation:
         raise NoQuorum(
-            f"{what} = {text} is not a chance; write for example 1e-4 or 0.01%"
+            f"{what} = {text} is not a probability; write for example 1e-4 or 0.01%"
         ) from None
     if not value.is_finite() or not 0 <= value <= (100 if stripped.endswith("%") else 1):
-        raise NoQuorum(f"{what} = {text} is not a chance from 0 to 1")
+        raise NoQuorum(f"{what} = {text} is not a probability between 0 and 1")
     if 0 < value < LEAST_CHANCE or len(value.as_tuple().digits) > DIGITS:
         raise NoQuorum(
             f"{what} = {text[:60]} is too small or too exact: at least {LEAST_CHANCE}, and {DIGITS}"

@@ -130,7 +130,7 @@ def _title(comparison: Comparison) -> str:
     )
     return (
         f"{fixed}, {comparison.requests} requests each; dashed: the formula for an entry without"
-        " contention; x: it stood still"
+        " contention; x: no progress"
     )
 
 

@@ -52,7 +52,7 @@ def _local_size(address: str) -> int | None:
         return int(matched[1])
     if not re.fullmatch(r"(tcp|tls)://\S+:\d{1,5}", address):
         raise BadCluster(
-            f"{address!r} is no cluster; write for example local:4 or tcp://10.0.0.5:8786"
+            f"{address!r} does not name a cluster; write for example local:4 or tcp://10.0.0.5:8786"
         )
     return None
 

@@ -353,7 +353,8 @@ def _troubles(value: Any) -> tuple[Trouble, ...]:
 def _trouble(name: str, table: Any) -> Trouble:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 _.+-]{0,39}", name):
         raise BadGrid(
-            f"faults: {_short(name)!r} is no name; one has 1 to 40 letters, digits, spaces and -_.+"
+            f"faults: {_short(name)!r} is not a valid name; use 1 to 40 letters, digits, spaces and"
+            " -_.+"
         )
     key = f"faults.{name}"
     if not isinstance(table, dict):

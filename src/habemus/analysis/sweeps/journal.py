@@ -76,7 +76,7 @@ class SweepJournal:
             self._read_rows()
             return
         if first and not self._line(head).startswith(first):
-            raise BadJournal(f"{self.path}: this is no journal of a sweep; move it away")
+            raise BadJournal(f"{self.path}: this is not the journal of a sweep; move it away")
         # Nothing was written yet, or everything stopped while the first line was.
         self._file.seek(0)
         self._file.truncate()
@@ -91,7 +91,7 @@ class SweepJournal:
     def _compare(self, head: dict[str, Any], line: bytes) -> None:
         found = _parsed(line)
         if found is None or found.get("kind") != KIND:
-            raise BadJournal(f"{self.path}: this is no journal of a sweep; move it away")
+            raise BadJournal(f"{self.path}: this is not the journal of a sweep; move it away")
         for key, then, now in _differences(found, head):
             raise BadJournal(
                 f"{self.path} was begun with another {key} ({_short(then)}, now {_short(now)}): "
@@ -195,7 +195,7 @@ def read_rows(path: Path) -> Iterator[GridRow]:
     with path.open("rb") as file:
         head = _parsed(file.readline())
         if head is None or head.get("kind") != KIND:
-            raise BadJournal(f"{path}: this is no journal of a sweep")
+            raise BadJournal(f"{path}: this is not the journal of a sweep")
         for line in file:
             row = _parsed(line)
             if row is not None and line.endswith(b"\n"):

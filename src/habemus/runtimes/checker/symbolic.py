@@ -121,7 +121,7 @@ class SymbolicSearch(Search):
     ) -> None:
         super().__init__(system, uses, observer, bound, models)
         assert not bound.synchronous, (
-            "time passes for all processes at once, which is no step of one of them"
+            "time passes for all processes at once, which is not a step of one of them"
         )
         self._edges: list[Edges] = [{}]  # by the number of the node
         self._enabled: list[int] = [0]  # by node: the bits of the events that some state in it has

@@ -205,11 +205,11 @@ def test_nothing_is_too_small_to_be_told() -> None:
 def test_chances_are_exactly_what_was_written() -> None:
     assert chance("1e-4") == chance("0.01%") == Fraction(1, 10_000)
     for text, message in (
-        ("often", "P = often is not a chance; write for example 1e-4 or 0.01%"),
-        ("1.5", "P = 1.5 is not a chance from 0 to 1"),
-        ("-0.1", "not a chance from 0 to 1"),
-        ("101%", "not a chance from 0 to 1"),
-        ("nan", "not a chance from 0 to 1"),
+        ("often", "P = often is not a probability; write for example 1e-4 or 0.01%"),
+        ("1.5", "P = 1.5 is not a probability between 0 and 1"),
+        ("-0.1", "not a probability between 0 and 1"),
+        ("101%", "not a probability between 0 and 1"),
+        ("nan", "not a probability between 0 and 1"),
         ("1e-31", "too small or too exact"),
         ("0." + 40 * "3", "too small or too exact"),
     ):
@@ -223,11 +223,11 @@ def test_sizes_that_cannot_be_are_refused() -> None:
             32,
             16,
             (
-                "m = 16 of n = 32 coordinators are no quorum: two such groups need not meet; m is"
-                " 17 to 32"
+                "m = 16 of n = 32 coordinators are not a quorum: two such groups need not overlap;"
+                " use 17 to 32"
             ),
         ),
-        (32, 33, "m = 33 coordinators cannot be had of n = 32; m is 17 to 32"),
+        (32, 33, "m = 33 is more than the n = 32 coordinators; use 17 to 32"),
         (0, 1, "there are 1 to 500 coordinators, not n = 0"),
         (501, 500, "there are 1 to 500 coordinators, not n = 501"),
     ):

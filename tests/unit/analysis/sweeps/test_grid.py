@@ -176,13 +176,13 @@ def test_the_example_is_a_grid() -> None:
         ),
         (
             'algorithms = "central"\nn = 3\n[faults.x]\nloss = 2',
-            "faults.x.loss: '2' is not a chance from 0 to 1",
+            "faults.x.loss: '2' is not a probability between 0 and 1",
         ),
         (
             'algorithms = "central"\nn = [9, 3]\n[faults.x]\ncrash = "5@1ms"',
             "faults.x: central with n = 3 has no process 5",
         ),
-        ('algorithms = "central"\nn = 3\n[faults."<b>"]', "faults: '<b>' is no name"),
+        ('algorithms = "central"\nn = 3\n[faults."<b>"]', "faults: '<b>' is not a valid name"),
         (
             'algorithms = "central"\nn = 3\n[options]\nquorum = "quorum=3"',
             "options: quorum is not one of the algorithms of the file",

@@ -303,7 +303,7 @@ def test_whoever_comes_back_is_waited_for() -> None:
     assert "ME2-deadlock" in staying.violated
     assert returning.verdict is Verdict.HOLDS
     assert (
-        "whoever crashes comes back" in returning.plain()["bound"]
+        "every crashed process recovers" in returning.plain()["bound"]
         and "--returning" in returning.plain()["command"]
     )
     assert returning.extent.states >= staying.extent.states
