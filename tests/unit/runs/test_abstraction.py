@@ -240,7 +240,7 @@ def test_it_does_everything_that_its_properties_allow() -> None:
         ("--abstract detector", "there is no abstract detector; there are election"),
         ("--abstract election:trms=2", "has no option trms; did you mean terms?"),
         ("--abstract election:terms=100", "terms is from 1 to 99"),
-        ("--abstract election:terms=x", "AbstractElection.terms is a int"),
+        ("--abstract election:terms=x", "AbstractElection.terms must be int"),
         ("--refines election", "elected-coordinator is not a kind of election"),
         ("--abstract election --refines election", "are two checks; give one of them"),
         ("--timeouts Repet=1", "has no timer Repet; did you mean Repeat?"),
