@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from habemus.analysis import glossary
 from habemus.analysis.cards import crashes as faults
 from habemus.catalog.entries import SECTIONS, entries
 from habemus.scenarios import find, scenarios
@@ -120,6 +121,7 @@ def generated() -> dict[Path, str]:
     pages = {
         ROOT / "docs" / "algorithms.md": _catalog_page(),
         ROOT / "docs" / "faults.md": faults.page(),
+        ROOT / "docs" / "glossary.md": glossary.page(),
     }
     for name in ("central-holder-slow",):
         trace = find(name).run().report.trace

@@ -26,6 +26,7 @@ COMMANDS = (
         "report",
         "replay",
         "new",
+        "explain",
     ),
     *(
         "trace",

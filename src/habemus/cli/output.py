@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from habemus.core.properties import Finding, Verdict
+
+if TYPE_CHECKING:
+    from habemus.traces import Trace
 
 
 class Exit(IntEnum):
@@ -53,6 +58,16 @@ def say_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
+def columns() -> int:
+    """Return the width of the terminal; a pipe or a file is as wide as needed."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+
+
+def text_width(most: int = 100) -> int:
+    """Return the width of running text: that of the terminal, at most `most`."""
+    return min(columns(), most)
+
+
 def verdict_text(verdict: Verdict) -> str:
     return click.style(verdict.value, fg=COLOURS[verdict], bold=True)
 
@@ -62,23 +77,49 @@ def say_findings(findings: list[Finding], uncounted: list[str]) -> None:
     for finding in findings:
         padding = " " * (9 - len(finding.verdict.value))
         aside = click.style("  (not claimed)", dim=True) if finding.name in uncounted else ""
-        click.echo(
-            f"  {finding.name:{width}}  {verdict_text(finding.verdict)}{padding} "
-            f" {finding.why}{aside}"
-        )
+        start = f"  {finding.name:{width}}  {verdict_text(finding.verdict)}{padding}  "
+        lines = wrap(finding.why, max(40, columns() - width - 15)) or [""]
+        click.echo(start + f"\n{' ' * (width + 15)}".join(lines) + aside)
+
+
+class Progressing(Protocol):
+    def __call__(
+        self, done: int, beside: str, *, title: str = ..., total: int | None = ...
+    ) -> None: ...
+
+
+def say_events(table: str, trace: Trace) -> None:
+    """Print a table of events, with those that violate a property in colour."""
+    marked = {
+        (f"{finding.time / 1000:.3f}", trace.label(finding.processes[-1]))
+        for finding in trace.findings
+        if finding.verdict is Verdict.VIOLATED and finding.time is not None and finding.processes
+    }
+    lines = table.splitlines()
+    last = {}  # the last line of a process at a moment, which is the event itself
+    for number, line in enumerate(lines):
+        cells = line.split(maxsplit=1)
+        if len(cells) == 2:
+            for time, label in marked:
+                if cells[0] == time and cells[1].startswith(f"{label} "):
+                    last[time, label] = number
+    for number, line in enumerate(lines):
+        is_marked = number in last.values()
+        click.echo(click.style(line, fg="red", bold=True) if is_marked else line)
 
 
 @contextmanager
-def progress(title: str, total: int | None = None) -> Iterator[Callable[[int, str], None]]:
+def progress(title: str, total: int | None = None) -> Iterator[Progressing]:
     """Show a progress bar on stderr after one second, if stderr is a terminal.
 
-    The yielded function takes the work done so far and the text beside the bar.
+    The yielded function takes the work done so far and the text beside the bar; a new phase also
+    gives its title and its total.
     """
     started = time.monotonic()
     shown: Any = None
     task: Any = None
 
-    def update(done: int, beside: str) -> None:
+    def update(done: int, beside: str, *, title: str = title, total: int | None = total) -> None:
         nonlocal shown, task
         if shown is None:
             if time.monotonic() - started < 1 or not sys.stderr.isatty():
@@ -109,7 +150,7 @@ def progress(title: str, total: int | None = None) -> Iterator[Callable[[int, st
             )
             shown.start()
             task = shown.add_task(title, total=total, beside=beside)
-        shown.update(task, completed=done, beside=beside)
+        shown.update(task, description=title, total=total, completed=done, beside=beside)
 
     try:
         yield update

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from habemus.catalog.entries import Entry, find, nearest
@@ -54,6 +55,7 @@ TIMINGS = ("asynchronous", "synchronous")
 STATE_LIMIT = 3_000_000
 LOOP_LIMIT = 300_000
 """Largest number of states that are searched for loops, which takes longer than to find them."""
+NOT_NEEDED = "not searched: no verdict depends on them"
 NO_LOOPS = "no run goes on for ever"
 NO_FAIR_LOOPS = "no fair run goes on for ever"
 SMALL = 50_000
@@ -296,6 +298,7 @@ class CheckReport:
     system: System
     search: Search
     loops: str  # what is known of runs that go on for ever
+    loop_seconds: float = 0.0  # the time that the search for loops took
     findings: list[Finding] = field(default_factory=list)
     traces: dict[str, Trace] = field(
         default_factory=dict
@@ -357,6 +360,7 @@ class CheckReport:
             "handlers_run": self.search.handlers_run,
             "search": self.search.description,
             "loops": self.loops,
+            "loop_seconds": round(self.loop_seconds, 3),
             "over_abstraction": self.over_abstraction,
             "steps": {name: story.steps for name, story in self.stories.items()},
             "trace": [] if trace is None else [event.line() for event in trace.events],
@@ -370,7 +374,11 @@ def _is_counted(entry: Entry, name: str, check: Check) -> bool:
 
 
 def perform(
-    check: Check, *, entry: Entry | None = None, progress: Callable[[Extent], None] | None = None
+    check: Check,
+    *,
+    entry: Entry | None = None,
+    progress: Callable[[Extent], None] | None = None,
+    loop_progress: Callable[[int, int], None] | None = None,
 ) -> CheckReport:
     """Search, and judge each property."""
     entry = check.judged(entry or find(check.algorithm))
@@ -386,8 +394,9 @@ def perform(
 
     with attribute_to_algorithm():
         search = _searched(check, made, progress)
-    found, loops = _loops(search, entry)
-    report = CheckReport(check, entry, system, search, loops)
+    began = perf_counter()
+    found, loops = _loops(search, entry, loop_progress)
+    report = CheckReport(check, entry, system, search, loops, perf_counter() - began)
     for each in entry.problem.properties:
         if each.name == "ME4" or (each.name == "ME3" and not check.order):
             continue
@@ -490,17 +499,32 @@ def _found_again(
     return search
 
 
-def _loops(search: Search, entry: Entry) -> tuple[list[Lasso], str]:
+def _loops(
+    search: Search, entry: Entry, progress: Callable[[int, int], None] | None
+) -> tuple[list[Lasso], str]:
     """Return the fair loops that violate a property, and a remark about loops; empty: unknown."""
-    names = [each.name for each in entry.problem.properties if each.kind is Kind.EVENTUALLY]
+    names = [
+        each.name
+        for each in entry.problem.properties
+        if each.kind is Kind.EVENTUALLY and not _is_decided(each.name, search)
+    ]
     if not search.extent.complete:
         return [], ""
+    if not names and all(_is_decided(each, search) for each in search.observer.about_the_end()):
+        return [], NOT_NEEDED
     if not has_loops(search):
         return [], NO_LOOPS
     if search.extent.states > LOOP_LIMIT or not search.keeps_states:
         return [], ""
-    found, goes_on = lassos(search, names)
+    found, goes_on = lassos(search, names, progress)
     return found, "every loop was looked at" if goes_on else NO_FAIR_LOOPS
+
+
+def _is_decided(name: str, search: Search) -> bool:
+    """Return whether a property has its verdict without a look at loops."""
+    if name == ME2_STARVATION.name and ME2_DEADLOCK.name in search.wrong:
+        return True
+    return name in search.wrong
 
 
 def _judge_with_room(

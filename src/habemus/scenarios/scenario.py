@@ -28,6 +28,7 @@ class Scenario:
     violates: tuple[str, ...] = ()  # the properties that must be violated; all others must hold
     shows: str = ""  # the fault model of the guarantee cards for which it is evidence
     source: str = ""
+    chapter: str = ""  # what the scenarios of its module are about
 
     @property
     def expected(self) -> str:

@@ -90,7 +90,7 @@ def test_sweep(habemus: Habemus) -> None:
 def test_sweep_in_words_and_by_two_workers(habemus: Habemus) -> None:
     done = habemus("sweep", "central", "--seeds", "45", "--jobs", "2")
     assert done.returncode == 0
-    assert "45 runs, 45 of each algorithm: holds" in done.stdout
+    assert "holds: 45 runs, 45 of each algorithm; 45 hold" in done.stdout
     assert done.stderr == ""
 
 

@@ -59,7 +59,7 @@ def habemus(
 def test_a_sweep_and_its_report(habemus: Said) -> None:
     code, out, err = habemus("sweep", "small.toml", "--jobs", "1")
     assert code == 0
-    assert "12 of 12 runs: holds" in out
+    assert "holds: 12 of 12 runs made, 12 holds" in out
     assert err == "saved small.csv\n"
     lines = Path("small.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 13
@@ -78,7 +78,7 @@ def test_a_sweep_and_its_report(habemus: Said) -> None:
 def test_what_does_not_hold_is_told_with_its_command(habemus: Said) -> None:
     code, out, _ = habemus("sweep", "bad.toml", "--jobs", "1", "--out", "x.jsonl")
     assert code == 1
-    assert "8 of 8 runs: violated" in out
+    assert "violated: 8 of 8 runs made, " in out
     assert (
         "habemus run central -n 3 --workload burst --requests 2 --crash '1@Granted#1' --events"
         " 200000" in out
@@ -233,4 +233,4 @@ def test_an_interrupt_leaves_something_to_go_on_from(
     assert "The sweep has not ended" in Path("small.html").read_text(encoding="utf-8")
     code, out, err = habemus("sweep", "small.toml", "--jobs", "1")
     assert (code, err) == (0, "resumed: 5 runs from before, 7 new\nsaved small.csv\n")
-    assert "12 of 12 runs: holds" in out
+    assert "holds: 12 of 12 runs made, 12 holds" in out

@@ -7,7 +7,16 @@ from pathlib import Path
 import click
 
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import EXIT_OF, json_option, progress, say_findings, say_json, verdict_text
+from habemus.cli.output import (
+    EXIT_OF,
+    json_option,
+    progress,
+    say_events,
+    say_findings,
+    say_json,
+    text_width,
+    verdict_text,
+)
 from habemus.core.properties import Verdict
 from habemus.runs import abstraction
 from habemus.runs.check import NETWORKS, SEARCHES, STATE_LIMIT, TIMINGS, Check, CheckReport, perform
@@ -201,7 +210,13 @@ def check(
         limit=limit,
     )
     with progress("check", limit) as update:
-        report = perform(wanted, progress=lambda extent: update(extent.states, _meter(extent)))
+        report = perform(
+            wanted,
+            progress=lambda extent: update(extent.states, _meter(extent)),
+            loop_progress=lambda done, total: update(
+                done, f"{done:,} of {total:,} states", title="loops", total=total
+            ),
+        )
     _save(report, diagrams, test)
     if as_json:
         say_json(report.plain())
@@ -267,7 +282,7 @@ def _say(report: CheckReport) -> None:
 
         from habemus.traces.table import text
 
-        click.echo(text(replace(trace, findings=()), width=110))
+        say_events(text(replace(trace, findings=()), width=text_width(110)) + "\n", trace)
         story = report.stories[report.explained[0]]
         if story.loop is not None:
             click.echo(f"from {story.loop / 1000:g} ms on, the events repeat for ever\n")
@@ -296,7 +311,8 @@ def _say(report: CheckReport) -> None:
     click.echo(f"  {'search':12} {report.search.description}")
     click.echo(f"  {'handlers':12} {report.search.handlers_run:,} executed")
     if report.loops:
-        click.echo(f"  {'loops':12} {report.loops}")
+        took = f", in {report.loop_seconds:.2f} s" if report.loop_seconds >= 0.01 else ""
+        click.echo(f"  {'loops':12} {report.loops}{took}")
     if extent.complete:
         click.echo(f"  {'exhaustive':12} yes, all states were visited")
     else:

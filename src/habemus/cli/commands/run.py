@@ -16,8 +16,10 @@ from habemus.cli.output import (
     Exit,
     json_option,
     progress,
+    say_events,
     say_findings,
     say_json,
+    text_width,
     verdict_text,
 )
 from habemus.core.properties import Verdict
@@ -278,7 +280,8 @@ def _say_table(trace: Trace, table: bool | None, arguments: dict[str, Any]) -> N
 
     count = len(select(trace, arguments["selection"]).shown)
     if table or count <= TABLE_UP_TO:
-        click.echo(text(replace(trace, findings=()), width=110, **arguments))
+        unjudged = replace(trace, findings=())
+        say_events(text(unjudged, width=text_width(110), **arguments) + "\n", trace)
 
 
 _ENDINGS = {
@@ -306,8 +309,14 @@ def _shown_costs(costs: dict[str, Any]) -> dict[str, str]:
             )
             continue
         expected = formula.get(beside.get(name, ""))
-        unit = " message times" if name.endswith("_delay") else ""
-        shown[name.replace("_", " ")] = f"{value:,}{unit}" + (
+        number = f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
+        shown[name.replace("_", " ")] = f"{number}{_unit(name)}" + (
             f"   (formula, uncontended: {expected})" if expected is not None else ""
         )
     return shown
+
+
+def _unit(cost: str) -> str:
+    if cost.endswith("_delay") or cost == "turnaround":
+        return " message times"
+    return " entries per message time" if cost == "throughput" else ""

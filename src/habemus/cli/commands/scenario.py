@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -16,7 +17,7 @@ from habemus.cli.commands.run import (
     table_option,
 )
 from habemus.cli.commands.showing import Showing, showing_options
-from habemus.cli.output import Exit, json_option, progress, say_json
+from habemus.cli.output import Exit, json_option, progress, say_json, text_width
 from habemus.scenarios import ScenarioOutcome, find, scenarios
 
 
@@ -58,7 +59,7 @@ def scenario(
         if outcome.report.trace is not None:  # refuse a bad choice before anything is printed
             showing.arguments(outcome.report.trace, lambda: outcome.report.system)
         click.echo(click.style(outcome.scenario.title, bold=True))
-        click.echo(textwrap.fill(outcome.scenario.story, 100) + "\n")
+        click.echo(textwrap.fill(outcome.scenario.story, text_width()) + "\n")
         say_report(outcome.report, table, showing)
         click.echo(f"  {'as a command':24} {outcome.scenario.setup.command()}\n")
         click.echo(_line(outcome))
@@ -72,6 +73,7 @@ def _list(as_json: bool) -> None:
             [
                 {
                     "scenario": one.name,
+                    "chapter": one.chapter,
                     "title": one.title,
                     "expected": one.expected,
                     "command": one.setup.command(),
@@ -80,11 +82,19 @@ def _list(as_json: bool) -> None:
             ]
         )
         return
-    width = max(len(each.name) for each in known)
-    for each in known:
-        click.echo(
-            f"{each.name:{width}}  {each.title}  " + click.style(f"[{each.expected}]", dim=True)
-        )
+    width = 30
+    beside = " " * (width + 4)
+    for chapter, of_chapter in groupby(known, key=lambda one: one.chapter):
+        click.echo(click.style(f"\n{chapter}", bold=True))
+        for each in of_chapter:
+            head = f"  {each.name:{width}}  "
+            title = f"{each.title} [{each.expected}]"
+            if len(each.name) > width:  # the title goes below it
+                click.echo(head)
+                head = beside
+            click.echo(
+                textwrap.fill(title, text_width(), initial_indent=head, subsequent_indent=beside)
+            )
 
 
 def _run_all(as_json: bool) -> int:

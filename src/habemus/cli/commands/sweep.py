@@ -171,9 +171,14 @@ def _say(made: Sweep) -> None:
                 fg="yellow",
             )
         )
+    violated = sum(tally.violated for tally in made.tallies.values())
+    undecided = sum(tally.undecided for tally in made.tallies.values())
+    told = [f"{made.made - violated - undecided:,} hold"]
+    told += [f"{violated:,} violated"] if violated else []
+    told += [f"{undecided:,} undecided"] if undecided else []
     click.echo(
-        f"\n{made.made:,} runs, {made.made // max(1, len(made.algorithms)):,} of each algorithm:"
-        f" {verdict_text(made.verdict)}"
+        f"\n{verdict_text(made.verdict)}: {made.made:,} runs,"
+        f" {made.made // max(1, len(made.algorithms)):,} of each algorithm; {', '.join(told)}"
     )
 
 

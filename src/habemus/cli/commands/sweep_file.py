@@ -149,7 +149,14 @@ def _say(made: GridSweep) -> None:
             click.echo(f"    {row['command']}")
         if failed > SHOWN:
             click.echo(f"  and {failed - SHOWN:,} more")
-    click.echo(f"\n{made.made:,} of {len(made.grid):,} runs: {verdict_text(made.verdict)}")
+    counts = {
+        verdict: sum(outcome.verdicts[verdict] for outcome in made.outcomes.values())
+        for verdict in VERDICTS
+    }
+    told = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items() if count)
+    click.echo(
+        f"\n{verdict_text(made.verdict)}: {made.made:,} of {len(made.grid):,} runs made, {told}"
+    )
 
 
 def _row(outcome: AlgorithmVerdicts) -> list[str]:

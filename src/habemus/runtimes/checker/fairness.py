@@ -10,7 +10,7 @@ violation, and the path to it is shown with the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from habemus.core.process import ProcessId
@@ -85,12 +85,16 @@ def _is_cyclic(graph: dict[Hashable, set[Hashable]]) -> bool:
     )
 
 
-def lassos(search: Search, names: Sequence[str]) -> tuple[list[Lasso], bool]:
+def lassos(
+    search: Search, names: Sequence[str], progress: Callable[[int, int], None] | None = None
+) -> tuple[list[Lasso], bool]:
     """Find at most one fair loop per property that violates it, and whether any fair loop exists.
 
-    The search must be complete.
+    The search must be complete.  `progress` is called now and then with the states looked at and
+    their number.
     """
     states = search.visited()
+    tell = progress or (lambda done, total: None)
     positions = {state: position for position, state in enumerate(states)}
     classes: dict[Hashable, int] = {}
     edges = [
@@ -99,7 +103,7 @@ def lassos(search: Search, names: Sequence[str]) -> tuple[list[Lasso], bool]:
             for step in search.steps(state)
             if step.label.kind not in _NEVER_FOR_EVER
         ]
-        for state in states
+        for state in _told(states, tell)
     ]
     unfulfilled = [search.unfulfilled(state) for state in states]
     found = []
@@ -112,6 +116,14 @@ def lassos(search: Search, names: Sequence[str]) -> tuple[list[Lasso], bool]:
                 break
     everywhere = [True] * len(states)
     return found, bool(found) or _fair_part(edges, everywhere, "") is not None
+
+
+def _told(states: Sequence[int], tell: Callable[[int, int], None]) -> Iterator[int]:
+    for done, state in enumerate(states):
+        if done % 2_000 == 0:
+            tell(done, len(states))
+        yield state
+    tell(len(states), len(states))
 
 
 _NEVER_FOR_EVER = ("lose", "crash", "recover", "amnesia", "copy")
