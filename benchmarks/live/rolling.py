@@ -52,19 +52,19 @@ class RestartedCluster:
         self._processes = {number: self._started(number) for number in range(1, size + 1)}
         self.wait_until_well()
 
+    def addresses(self) -> dict[int, str]:
+        lines = self.file.read_text().splitlines()
+        found = (line.split(" = ") for line in lines if line[0].isdigit())
+        return {int(number): address.strip('"') for number, address in found}
+
+    def _command(self, number: int) -> list[str]:
+        node = ["node", "--config", str(self.file), "--id", str(number), "--with-stdin"]
+        return [sys.executable, "-m", "habemus", *node]
+
     def _started(self, number: int) -> subprocess.Popen[bytes]:
-        command = [
-            sys.executable,
-            "-m",
-            "habemus",
-            "node",
-            "--config",
-            str(self.file),
-            "--id",
-            str(number),
-            "--with-stdin",
-        ]
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=self._log)
+        return subprocess.Popen(
+            self._command(number), stdin=subprocess.PIPE, stdout=self._log, stderr=self._log
+        )
 
     def restart(self, number: int) -> None:
         process = self._processes[number]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import gc
 import logging
 import os
 import signal
@@ -18,6 +17,7 @@ import click
 from habemus.cli.output import Exit, FiniteRange, json_option, say_json
 
 if TYPE_CHECKING:
+    from habemus.runtimes.live.hosting.node import Node
     from habemus.runtimes.live.hosting.service import Service
     from habemus.runtimes.live.settings import Settings
 
@@ -157,7 +157,7 @@ async def _run(
     with_stdin: bool = False,
     grace: float = GRACE_SECONDS,
 ) -> int:
-    from habemus.runtimes.compiled import is_compiled
+    from habemus.runtimes.live.hosting.garbage import without_full_collections
     from habemus.runtimes.live.hosting.node import Node
     from habemus.runtimes.live.storage.log import StorageFailed
 
@@ -174,9 +174,19 @@ async def _run(
             else f"cannot listen on {settings.bind}"
         )
         raise click.ClickException(f"{place}: {what}") from None
-    gc.freeze()  # the objects made so far live as long as the node
+    with without_full_collections():
+        return await _serve(here, as_json, with_stdin, grace)
+
+
+async def _serve(here: Node, as_json: bool, with_stdin: bool, grace: float) -> int:
+    """Run a node that has started, until a signal, the end of the parent or a failure."""
+    from habemus.runtimes.compiled import is_compiled
+    from habemus.runtimes.live.hosting.garbage import collect_while_few
+
+    settings = here.settings
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+    collecting = loop.create_task(collect_while_few(lambda: len(here.instances())))
 
     def end() -> None:
         if stopping.is_set():
@@ -209,6 +219,7 @@ async def _run(
     ending = loop.create_task(stopping.wait())
     await asyncio.wait((ending, here.failure), return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()
+    collecting.cancel()
     failed = here.failure.exception() if here.failure.done() else None
     await here.stop(grace)
     if failed is not None:

@@ -171,6 +171,11 @@ class LocalLock:
     def key(self) -> tuple[str, str]:
         return self.service, self.name
 
+    def leave_instance(self) -> None:
+        """End the subscription; it refers to this lock, and would keep it alive (`garbage`)."""
+        self.unsubscribe()
+        self.unsubscribe = _nothing
+
 
 class LockQueues:
     """The sessions, requests and leases of all clients of one node."""
@@ -479,7 +484,7 @@ class LockQueues:
             if not (lock.queue or lock.is_requested or lock.holder or lock.withdrawing):
                 del self._local_locks[lock.key]
                 self._timers.cancel(lock.reservation_end)
-                lock.unsubscribe()
+                lock.leave_instance()
 
     def _request_if_needed(self, lock: LocalLock) -> None:
         """Make the participant acquire the lock, if requests wait and none holds it."""
@@ -500,7 +505,7 @@ class LockQueues:
         lock = self._local_locks.pop((service, name), None)
         if lock is None:
             return
-        lock.unsubscribe()
+        lock.leave_instance()
         if lock.holder is not None:
             self._lose(lock.holder, why)
         while lock.queue:

@@ -154,6 +154,10 @@ class Instance:
             return False
         return all(local_process.is_initial() for local_process in self.processes.values())
 
+    def break_cycles(self) -> None:
+        """Let reference counts free an instance that was forgotten (`garbage`)."""
+        self.processes.clear()
+
 
 @cache
 def _arguments(cls: type[Process], request: str) -> tuple[int, int] | None:

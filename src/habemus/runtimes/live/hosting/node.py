@@ -641,6 +641,7 @@ class Node:
                 self.counts["forgotten"] += 1
                 for local_process in instance.processes.values():
                     self._steps.forget(local_process)
+                instance.break_cycles()
         del self._unswept[-SWEEP_AT_ONCE:]
         self._timers.set(SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
 
