@@ -9,6 +9,8 @@ Each line in is a JSON object, each line out another one:
     {"do": "ask", "on": [...], "request": "elect"}        make a request
     {"do": "open", "on": [...]}                           make the instance
     {"do": "hear", "on": [...]}                           report every indication as {"heard": ...}
+    {"do": "note", "on": [...]}                           remember the indications there
+    {"do": "noted"}                                       answer {"noted": ...}, see `noted`
     {"do": "state", "on": [...]}                          answer {"state": ...} of the local process
     {"do": "counts"}                                      answer the counters and the memory in kB
     {"do": "stop"}                                        end in good order
@@ -21,6 +23,7 @@ import json
 import os
 import resource
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,20 @@ from habemus.core.values import Indication, to_plain
 from habemus.deployment.services import all_services
 from habemus.runtimes.live.config import load
 from habemus.runtimes.live.hosting.node import Node
+
+Noted = dict[str, tuple[float, list[Any]]]
+"""By service: when the last indication came, and the processes that all of them named."""
+
+
+def note(last: Noted, service: str, indication: Indication) -> None:
+    before = last.get(service, (0.0, []))[1]
+    last[service] = time.monotonic(), [*before, getattr(indication, "process", None)]
+
+
+def noted(last: Noted) -> Noted:
+    """Return how many seconds ago the last indication of each service came, and what they named."""
+    now = time.monotonic()
+    return {service: (now - when, named) for service, (when, named) in last.items()}
 
 
 def say(**what: Any) -> None:
@@ -64,7 +81,7 @@ async def visit(node: Node, service: str, name: str, rounds: int) -> None:
     say(done=[service, name])
 
 
-def obey(node: Node, command: dict[str, Any]) -> asyncio.Task[None] | None:
+def obey(node: Node, command: dict[str, Any], last: Noted) -> asyncio.Task[None] | None:
     service, name = command.get("on", ("", ""))
     match command["do"]:
         case "visit":
@@ -84,6 +101,11 @@ def obey(node: Node, command: dict[str, Any]) -> asyncio.Task[None] | None:
                     heard=type(each).__name__, process=process, fields=to_plain(each)
                 ),
             )
+        case "note":
+            node.subscribe(service, name, lambda _, each: note(last, service, each))
+            say(done=[service, name])
+        case "noted":
+            say(noted=noted(last))
         case "state":
             say(state=plain_of(node.open(service, name).processes[node.me].pure.capture()))
         case "counts":
@@ -105,11 +127,12 @@ async def main(file: str, number: int) -> None:
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
     tasks = []
+    last: Noted = {}
     while line := await reader.readline():
         command = json.loads(line)
         if command["do"] == "stop":
             break
-        tasks.append(obey(node, command))
+        tasks.append(obey(node, command, last))
     for task in tasks:
         if task is not None and task.done():
             task.result()  # what went wrong there is not lost
