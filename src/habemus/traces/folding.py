@@ -28,6 +28,10 @@ OPENING = frozenset({"start", "recover", "request", "receive", "timer"})
 FAULTS = frozenset({"crash", "recover", "pause", "resume", *KINDS_OF_CHANGE})
 
 
+NO_COUNTERS = frozenset({"process", "leader", "term", "epoch", "round", "phase"})
+"""Fields that matter whenever they change, even if they nearly always do."""
+
+
 class Folding(NamedTuple):
     """How much is folded."""
 
@@ -220,7 +224,11 @@ def _counters(units: Sequence[_Unit]) -> dict[tuple[str, str], frozenset[str]]:
         changed.setdefault(sort, Counter())
         if before is not None:
             pairs[sort] += 1
-            changed[sort].update(name for name in fields if fields[name] != before.get(name))
+            changed[sort].update(
+                name
+                for name in fields
+                if name not in NO_COUNTERS and fields[name] != before.get(name)
+            )
         last[between] = fields
     return {
         sort: frozenset(name for name, count in found.items() if 2 * count > pairs[sort])

@@ -69,6 +69,15 @@ def test_another_term_is_no_repetition() -> None:
         assert labels(view) == ["Beat x34", "Heartbeat(1) x14", "Heartbeat(2) x20"]
 
 
+def test_a_term_is_no_counter() -> None:
+    cluster = Cluster()
+    for term in (1, 2, 3):
+        cluster.beats(1, term=term)
+    assert labels(cluster.views()[-1]) == [
+        *("Beat x3", "Heartbeat(1)", "Heartbeat(2)", "Heartbeat(3)")
+    ]
+
+
 def test_a_counter_is_folded_and_not_shown_as_if_it_were_the_same() -> None:
     view = Cluster().beats(14, number=0).views()[0]
     assert labels(view) == ["Beat x14", "Heartbeat(term=1, number=…) x14"]

@@ -29,6 +29,11 @@ from habemus.scenarios import ScenarioOutcome, find, scenarios
     is_flag=True,
     help="Run all scenarios and compare each outcome with the expected one.",
 )
+@click.option(
+    "--sheet",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Save one page of HTML with the pictures of all scenarios.",
+)
 @diagram_option
 @stages_option
 @table_option
@@ -38,16 +43,18 @@ def scenario(
     showing: Showing,
     name: str | None,
     run_all: bool,
+    sheet: Path | None,
     diagrams: tuple[Path, ...],
     stages: Path | None,
     table: bool | None,
     as_json: bool,
 ) -> int:
     """List the scenarios, or run one and compare its outcome with the expected one."""
-    if run_all:
+    if run_all or sheet:
         if name or diagrams or stages:
-            raise click.UsageError("--all excludes NAME, --diagram and --stages")
-        return _run_all(as_json)
+            option = "--all" if run_all else "--sheet"
+            raise click.UsageError(f"{option} excludes NAME, --diagram and --stages")
+        return _run_all(as_json, sheet)
     if name is None:
         _list(as_json)
         return Exit.OK
@@ -97,7 +104,7 @@ def _list(as_json: bool) -> None:
             )
 
 
-def _run_all(as_json: bool) -> int:
+def _run_all(as_json: bool, sheet: Path | None) -> int:
     known = scenarios().values()
     outcomes: list[ScenarioOutcome] = []
     with progress("scenarios", len(known)) as update:
@@ -106,6 +113,11 @@ def _run_all(as_json: bool) -> int:
             outcomes.append(each.run())
             if not as_json:
                 click.echo(_line(outcomes[-1]))
+    if sheet is not None:
+        from habemus.scenarios.sheet import page
+
+        sheet.write_text(page(outcomes), encoding="utf-8")
+        click.echo(f"saved {sheet}", err=True)
     unexpected = [outcome for outcome in outcomes if not outcome.as_expected]
     if as_json:
         say_json([outcome.plain() for outcome in outcomes])
