@@ -16,7 +16,7 @@ from habemus.analysis.sweeps.grid_rows import GridRow, RunBatches, rows_of
 from habemus.cli import main
 from habemus.cli.commands import sweep_file
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SMALL = 'algorithms = ["central", "bully"]\nn = [2, 3]\nseeds = 3\n'
 BAD = (
     'algorithms = "central"\nn = 3\nload = "burst"\nrequests = 2\nseeds ='
