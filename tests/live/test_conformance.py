@@ -33,7 +33,7 @@ PATIENT: dict[str, tuple[str, ...]] = {
     "elected-coordinator-unrecorded": ("lease=1s",),
     "elected-coordinator-bully": ("lease=1s",),
     "bully": ("timeout=20s", "patience=50s"),
-    "bully-stable": ("timeout=20s", "patience=50s"),
+    "bully-stable": ("timeout=4s", "patience=20s"),  # waits so long before it begins
     "probabilistic": ("patience=3s",),
     "terms": ("patience=2s..4s", "period=100ms"),
     # After the first choice all intervals are equally long, and a heartbeat may just miss one of
