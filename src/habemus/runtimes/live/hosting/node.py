@@ -33,25 +33,28 @@ import asyncio
 import logging
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
 import msgspec
 
 from habemus.core.process import ProcessId
-from habemus.core.values import Indication, Timer
-from habemus.problems.detector import Detector, Restored, Suspected
-from habemus.problems.election import Election, Leader
+from habemus.problems.detector import Detector
+from habemus.problems.election import Election
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.clients.connections import ClientConnections
 from habemus.runtimes.live.clients.lock_queues import LockQueues
 from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
 from habemus.runtimes.live.clients.watchers import LockWatchers
 from habemus.runtimes.live.hosting.failures import InstanceFailed, NodeStopped, TooMany
+from habemus.runtimes.live.hosting.feeds import Feeds
 from habemus.runtimes.live.hosting.instance import Instance, Listener, LocalProcess, check_request
+from habemus.runtimes.live.hosting.joining import Joining
+from habemus.runtimes.live.hosting.observations import Observations
 from habemus.runtimes.live.hosting.record import NodeRecorder
-from habemus.runtimes.live.hosting.service import Feed, Service, fingerprint
+from habemus.runtimes.live.hosting.service import Service, fingerprint
+from habemus.runtimes.live.hosting.service_checks import ServiceChecks
 from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.steps import Steps
 from habemus.runtimes.live.hosting.timers import Timers, now_us, random_source
@@ -66,7 +69,7 @@ from habemus.runtimes.live.peers.frames import (
     StateQueryFrame,
 )
 from habemus.runtimes.live.peers.handshake import Identity
-from habemus.runtimes.live.peers.membership import Membership, StateRecovery, irreplaceable
+from habemus.runtimes.live.peers.membership import Membership, irreplaceable
 from habemus.runtimes.live.peers.network import PeerNetwork
 from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.sockets import is_loopback
@@ -77,20 +80,11 @@ log = logging.getLogger("habemus.live")
 SWEEP_AT_ONCE = 200
 SWEEP_PAUSE_US = 20_000
 CLOSING_SECONDS = 5.0
-CHECK_SERVICES_US = 500_000
-"""How often a node checks whether its services have a leader and a majority."""
-FAILED_CHECKS = 4
-"""Failed checks in a row after which clients are sent to other nodes."""
 RESIGNATION_SECONDS = 1.0
 """How long a leader that shuts down waits for its successor."""
 HANDOVER_SECONDS = 0.2
 """How long it then stays up to answer the inquiries of the successor."""
 MOST_EARLY = 10_000
-JOIN_US = 50_000
-RECALL_US = 500_000
-"""Time after which an unanswered state query is repeated."""
-JOIN_PATIENCE_US = 10_000_000
-"""Time after which a node that does not take part logs why, and sends clients to other nodes."""
 CHECK_MEMORY_US = 1_000_000
 """How often a node checks that the file of its stable memory is still there."""
 
@@ -116,19 +110,14 @@ class Node:
         self._index = {service.name: index for index, service in enumerate(self.services)}
         self._draw = random_source(settings.seed)
         self._instances: dict[tuple[int, str], Instance] = {}
-        self._sources = self._listeners_of_sources()
-        self._news: dict[int, Timer] = {}  # latest of each service with a feed
+        self._feeds = Feeds(self.me, self.services, self._instances)
         self._unswept: list[tuple[int, str]] = []
-        self._leaders: dict[tuple[str, str], tuple[ProcessId | None, int]] = {}
-        self._suspects: dict[str, set[ProcessId]] = {}
+        self._observations = Observations(self.me)
         self._memory: StableMemory | None = None
-        self._recollection: StateRecovery | None = None
-        self._has_logged_why = False  # it does not take part yet
+        self._joining: Joining | None = None
         # messages that arrived before this node took part
         self._early: deque[tuple[int, Frame]] = deque(maxlen=MOST_EARLY)
         self._recorder: NodeRecorder | None = None
-        # consecutive checks in which a service had no leader or no majority
-        self._failed_checks: Counter[int] = Counter()
         self._is_ending = False
         self._is_hurried = False
         self._stopped = False
@@ -162,6 +151,9 @@ class Node:
         self._slices = slices
         self.lock_queues = LockQueues(self, self._timers, slices)
         self.watchers = LockWatchers(self, self.lock_queues, self._timers, slices)
+        self._service_checks = ServiceChecks(
+            self, self._observations, self.lock_queues, self._timers
+        )
         clients = ClientConnections(self, self.lock_queues, self.watchers, slices, limited_log)
         heard = (self._received, self._connected)
         self._network = PeerNetwork(
@@ -194,6 +186,7 @@ class Node:
                 self.counts,
                 turn,
             )
+            self._feeds.begin(self._steps, slices)
             if self._membership.is_complete:
                 self._take_part()
         except BaseException:
@@ -202,10 +195,18 @@ class Node:
             raise
         await self._network.serve()
         self._timers.set(settings.idle_us, self._sweep)
-        self._timers.set(CHECK_SERVICES_US, self._check_services)
+        self._service_checks.schedule()
         if self._memory is not None:
             self._check_memory(self._memory)
-            self._join(self._memory, 0)
+            self._joining = Joining(
+                self,
+                self._memory,
+                self._membership,
+                self._timers,
+                self._fail,
+                self._take_part,
+            )
+            self._joining.attempt()
 
     def _opened_memory(self) -> StableMemory | None:
         settings = self.settings
@@ -227,48 +228,6 @@ class Node:
             settings.folder, f"{settings.cluster}/{self.me}", replace=settings.replace
         )
 
-    def _join(self, memory: StableMemory, waited_us: int) -> None:
-        """Take part as soon as every other node knows the memory of this one, and, if it replaces a
-        lost one, has sent its state.
-        """
-        membership = self._membership
-        if membership.is_complete or self.failure.done():
-            return
-        if waited_us >= JOIN_PATIENCE_US:
-            waited_us = 0
-            self._has_logged_why = True
-            who = ", ".join(map(str, sorted(membership.missing))) or "others"
-            log.warning(
-                "node %d does not take part yet: its memory is new and not known to node %s; start"
-                " the missing nodes",
-                self.me,
-                who,
-            )
-        self._timers.set(JOIN_US, partial(self._join, memory, waited_us + JOIN_US))
-        if membership.missing:
-            return
-        if membership.replaces:
-            if self._recollection is None:
-                self._recollection = StateRecovery(self.me, self.settings.peers, self.services)
-            if waited_us % RECALL_US == 0:
-                for peer, question in self._recollection.questions():
-                    self.send(peer, question)
-            if not self._recollection.is_complete:
-                return
-        try:
-            memory.join([] if self._recollection is None else self._recollection.entries())
-        except (StorageFailed, ValueError) as reason:
-            self._fail(
-                reason
-                if isinstance(reason, StorageFailed)
-                else StorageFailed(f"invalid state received from other nodes: {reason}")
-            )
-            return
-        membership.is_complete = True
-        self._recollection = None
-        log.info("node %d takes part", self.me)
-        self._take_part()
-
     def _take_part(self) -> None:
         """Start all processes; those with entries in stable memory recover."""
         mentioned = list(self._instances.values())  # before this node took part
@@ -277,7 +236,7 @@ class Node:
             if instance not in found:
                 for local_process in instance.processes.values():
                     self._come_up(local_process, partial(self._steps.start, local_process))
-        for index, name in self._sources:
+        for index, name in self._feeds.sources:
             self.open(self.services[index].name, name)
         while self._early:
             self._received(*self._early.popleft())
@@ -289,7 +248,7 @@ class Node:
         """
         if self._is_ending:
             return
-        self._is_ending = True
+        self._is_ending = self._service_checks.is_over = True
         for service in self.lock_queues.locks:
             self.lock_queues.close(service, f"node {self.me} is shutting down")
         await self._while(lambda: not self.lock_queues.is_unused(), grace)
@@ -330,7 +289,7 @@ class Node:
         led = [
             instance
             for instance in self._instances.values()
-            if self._leads(instance) and instance.failed is None
+            if self._leader_of(instance) == self.me and instance.failed is None
         ]
         led = [
             each
@@ -348,38 +307,7 @@ class Node:
         await self._while(lambda: True, HANDOVER_SECONDS)
 
     def _leader_of(self, instance: Instance) -> ProcessId | None:
-        return self._leaders.get((instance.service.name, instance.name), (None, 0))[0]
-
-    def _leads(self, instance: Instance) -> bool:
-        return self._leader_of(instance) == self.me
-
-    def _check_services(self) -> None:
-        """Close services that cannot grant locks here, so that clients use other nodes; reopen them
-        later.
-        """
-        self._timers.set(CHECK_SERVICES_US, self._check_services)
-        if self._is_ending:
-            return
-        for index, service in enumerate(self.services):
-            if service.feed is None:
-                # only services under a shared election are known to need a leader and a majority
-                continue
-            why = self._impediment(service.feed)
-            self._failed_checks[index] = self._failed_checks[index] + 1 if why else 0
-            if not why:
-                self.lock_queues.reopen(service.name)
-            elif self._failed_checks[index] >= FAILED_CHECKS:
-                self.lock_queues.close(service.name, why)
-
-    def _impediment(self, feed: Feed) -> str:
-        """Return why no lock can be granted here; empty if locks can."""
-        if not self._membership.is_complete:
-            return f"node {self.me} does not take part yet" if self._has_logged_why else ""
-        reached, size = len(self.reaches()) + 1, len(self.settings.peers) + 1
-        if 2 * reached <= size:
-            return f"node {self.me} reaches {reached - 1} of {size - 1} peers: no majority"
-        leader, _ = self._leaders.get((feed.service, feed.instance), (None, 0))
-        return f"node {self.me} knows no leader" if leader is None else ""
+        return self._observations.leader(instance.service.name, instance.name)
 
     def _is_vacant(self) -> bool:
         """Return whether no client holds a lock, neither of this life nor of the one before."""
@@ -514,19 +442,21 @@ class Node:
 
     def leaders(self) -> list[tuple[str, str, ProcessId | None, int]]:
         """Service, instance, leader and term of each election, as known to this node."""
-        return [
-            (service, name, leader, term)
-            for (service, name), (leader, term) in sorted(self._leaders.items())
-        ]
+        return self._observations.leaders()
 
     def suspects(self) -> dict[str, list[ProcessId]]:
         """Processes that each detector suspects."""
-        return {title: sorted(suspected) for title, suspected in sorted(self._suspects.items())}
+        return self._observations.suspects()
 
     @property
     def is_member(self) -> bool:
         """Whether this node takes part: all other nodes know its stable memory."""
         return self._membership.is_complete
+
+    @property
+    def is_late_to_join(self) -> bool:
+        """Whether this node has waited long to take part, and has logged why."""
+        return self._joining is not None and self._joining.is_late
 
     def reaches(self) -> list[int]:
         """Return the peers to which there is a connection."""
@@ -537,28 +467,14 @@ class Node:
     def _new(self, index: int, name: str) -> Instance:
         instance = Instance(self.services[index], index, name, self.me, self._draw.choice)
         # subscribed before it starts: its first indications count too
-        instance.listeners += self._sources.get((index, name), ())
+        instance.listeners += self._feeds.sources.get((index, name), ())
         if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
-            instance.listeners.append(partial(self._note, instance))
+            instance.listeners.append(partial(self._observations.note, instance))
         if not self._membership.is_complete:
             for local_process in instance.processes.values():
                 local_process.deferred_requests = []
         self._instances[index, name] = instance
         return instance
-
-    def _note(self, instance: Instance, process: ProcessId, indication: Indication) -> None:
-        """Note leaders and suspected processes for `habemus status`."""
-        if process != self.me:
-            return
-        if isinstance(indication, Leader):
-            self._leaders[instance.service.name, instance.name] = (
-                indication.process,
-                indication.term,
-            )
-        elif isinstance(indication, Suspected):
-            self._suspects.setdefault(instance.title, set()).add(indication.process)
-        elif isinstance(indication, Restored):
-            self._suspects.setdefault(instance.title, set()).discard(indication.process)
 
     def _made(self, index: int, name: str) -> Instance:
         if len(self._instances) >= self.settings.most_instances:
@@ -570,7 +486,7 @@ class Node:
                 self._network.send(peer, notice)
         for local_process in instance.processes.values():
             self._steps.start(local_process)
-            self._tell_news(local_process)
+            self._feeds.tell(local_process)
         return instance
 
     def _recover_all(self, memory: StableMemory) -> set[Instance]:
@@ -619,7 +535,7 @@ class Node:
     def _come_up(self, local_process: LocalProcess, begin: Callable[[], None]) -> None:
         asked, local_process.deferred_requests = local_process.deferred_requests, None
         begin()
-        self._tell_news(local_process)
+        self._feeds.tell(local_process)
         for each in asked or ():
             self._steps.request(local_process, *each)
 
@@ -645,40 +561,6 @@ class Node:
         del self._unswept[-SWEEP_AT_ONCE:]
         self._timers.set(SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
 
-    # Feeds: news for all instances of a service.
-
-    def _listeners_of_sources(self) -> dict[tuple[int, str], list[Listener]]:
-        """Return the listeners of each instance that feeds others."""
-        found: dict[tuple[int, str], list[Listener]] = {}
-        for index, service in enumerate(self.services):
-            if service.feed is not None:
-                source = (self._index[service.feed.service], service.feed.instance)
-                found.setdefault(source, []).append(partial(self._hear_news, index, service.feed))
-        return found
-
-    def _hear_news(
-        self, index: int, feed: Feed, process: ProcessId, indication: Indication
-    ) -> None:
-        news = feed.news(indication) if process == self.me else None
-        if news is not None:
-            self._news[index] = news
-            affected = [
-                instance for instance in self._instances.values() if instance.service_index == index
-            ]
-            self._slices.run(feed, self._tell_all(affected, feed.part, news))
-
-    def _tell_all(self, instances: list[Instance], part: str, news: Timer) -> Iterator[None]:
-        for instance in instances:
-            for local_process in instance.processes.values():
-                self._steps.tell(local_process, part, news)
-            yield
-
-    def _tell_news(self, local_process: LocalProcess) -> None:
-        instance = local_process.instance
-        news = self._news.get(instance.service_index)
-        if news is not None and instance.service.feed is not None:
-            self._steps.tell(local_process, instance.service.feed.part, news)
-
     # Frames of peers.
 
     def _connected(self, peer: int) -> None:
@@ -693,7 +575,7 @@ class Node:
             self.send(peer, self._membership.page_after(peer, frame, self._instances))
             return None
         if isinstance(frame, StatePageFrame):
-            return self._recall(peer, frame)
+            return None if self._joining is None else self._joining.take(peer, frame)
         if not self._membership.is_complete and isinstance(frame, MessageFrame):
             self._early.append((peer, frame))  # as if it were still in transit
             return None
@@ -723,12 +605,6 @@ class Node:
         else:
             self.watchers.hear(peer, service.name, frame)
         return None
-
-    def _recall(self, peer: int, page: StatePageFrame) -> Refused | None:
-        further = None if self._recollection is None else self._recollection.take(peer, page)
-        if isinstance(further, StateQueryFrame):
-            self.send(peer, further)
-        return further if isinstance(further, Refused) else None
 
     def _mentioned(self, index: int, name: str) -> Instance | None:
         """Return the instance that a peer names; create it if necessary.  None if the limit of

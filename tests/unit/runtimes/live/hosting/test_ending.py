@@ -99,7 +99,7 @@ def test_a_grace_can_be_cut_short(cluster: Any) -> None:
 def test_a_node_without_a_majority_sends_clients_away_until_it_has_one_again(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("habemus.runtimes.live.hosting.node.CHECK_SERVICES_US", 20_000)
+    monkeypatch.setattr("habemus.runtimes.live.hosting.service_checks.CHECK_SERVICES_US", 20_000)
 
     async def main() -> None:
         async with cluster({"locks": "elected-coordinator-leased"}, only=(1,)) as made:

@@ -330,10 +330,10 @@ def test_two_lost_memories_do_not_come_back(cluster: Any, tmp_path: Path) -> Non
             for number in (2, 3):
                 await made.start(number, replace=True)
             await cluster.until(
-                lambda: all(made.nodes[number]._recollection is not None for number in (2, 3))
+                lambda: all(made.nodes[number]._joining.recovery is not None for number in (2, 3))
             )
             await cluster.until(
-                lambda: all(made.nodes[number]._recollection._not_members for number in (2, 3))
+                lambda: all(made.nodes[number]._joining.recovery._not_members for number in (2, 3))
             )
             assert [made.nodes[number]._memory.joins for number in (2, 3)] == [REPLACES, REPLACES]
 

@@ -1,0 +1,46 @@
+"""The leaders and the suspected processes that the elections and detectors of a node indicate."""
+
+from __future__ import annotations
+
+from habemus.core.process import ProcessId
+from habemus.core.values import Indication
+from habemus.problems.detector import Restored, Suspected
+from habemus.problems.election import Leader
+from habemus.runtimes.live.hosting.instance import Instance
+
+
+class Observations:
+    """The latest indications of the node's own processes."""
+
+    def __init__(self, me: int) -> None:
+        self._me = me
+        self._leaders: dict[tuple[str, str], tuple[ProcessId | None, int]] = {}
+        self._suspects: dict[str, set[ProcessId]] = {}
+
+    def note(self, instance: Instance, process: ProcessId, indication: Indication) -> None:
+        if process != self._me:
+            return
+        if isinstance(indication, Leader):
+            self._leaders[instance.service.name, instance.name] = (
+                indication.process,
+                indication.term,
+            )
+        elif isinstance(indication, Suspected):
+            self._suspects.setdefault(instance.title, set()).add(indication.process)
+        elif isinstance(indication, Restored):
+            self._suspects.setdefault(instance.title, set()).discard(indication.process)
+
+    def leader(self, service: str, name: str) -> ProcessId | None:
+        """Return the leader of an election; None if none is known."""
+        return self._leaders.get((service, name), (None, 0))[0]
+
+    def leaders(self) -> list[tuple[str, str, ProcessId | None, int]]:
+        """Service, instance, leader and term of each election."""
+        return [
+            (service, name, leader, term)
+            for (service, name), (leader, term) in sorted(self._leaders.items())
+        ]
+
+    def suspects(self) -> dict[str, list[ProcessId]]:
+        """Processes that each detector suspects."""
+        return {title: sorted(suspected) for title, suspected in sorted(self._suspects.items())}

@@ -1,0 +1,66 @@
+"""Periodic checks whether the services of a node can grant locks.
+
+A service without a leader, or without a majority of its nodes, is closed, so that clients use other
+nodes.  It is reopened later.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from habemus.runtimes.live.clients.lock_queues import LockQueues
+from habemus.runtimes.live.hosting.observations import Observations
+from habemus.runtimes.live.hosting.service import Feed
+from habemus.runtimes.live.hosting.timers import Timers
+
+if TYPE_CHECKING:
+    from habemus.runtimes.live.hosting.node import Node
+
+CHECK_SERVICES_US = 500_000
+"""How often a node checks its services."""
+FAILED_CHECKS = 4
+"""Failed checks in a row after which clients are sent to other nodes."""
+
+
+class ServiceChecks:
+    """The checks of one node."""
+
+    def __init__(
+        self, node: Node, observations: Observations, lock_queues: LockQueues, timers: Timers
+    ) -> None:
+        self._node = node
+        self._observations = observations
+        self._lock_queues = lock_queues
+        self._timers = timers
+        self._failed: Counter[str] = Counter()  # consecutive failed checks of each service
+        self.is_over = False
+
+    def schedule(self) -> None:
+        self._timers.set(CHECK_SERVICES_US, self._check)
+
+    def _check(self) -> None:
+        self.schedule()
+        if self.is_over:
+            return
+        for service in self._node.services:
+            if service.feed is None:
+                # only services under a shared election are known to need a leader and a majority
+                continue
+            why = self._impediment(service.feed)
+            self._failed[service.name] = self._failed[service.name] + 1 if why else 0
+            if not why:
+                self._lock_queues.reopen(service.name)
+            elif self._failed[service.name] >= FAILED_CHECKS:
+                self._lock_queues.close(service.name, why)
+
+    def _impediment(self, feed: Feed) -> str:
+        """Return why no lock can be granted here; empty if locks can."""
+        node = self._node
+        if not node.is_member:
+            return f"node {node.me} does not take part yet" if node.is_late_to_join else ""
+        reached, size = len(node.reaches()) + 1, len(node.settings.peers) + 1
+        if 2 * reached <= size:
+            return f"node {node.me} reaches {reached - 1} of {size - 1} peers: no majority"
+        leader = self._observations.leader(feed.service, feed.instance)
+        return f"node {node.me} knows no leader" if leader is None else ""
