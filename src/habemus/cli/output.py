@@ -44,6 +44,16 @@ json_option = click.option(
 )
 
 
+options_option = click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="Option of the algorithms that have it; see `habemus algorithms NAME`.",
+)
+
+
 class FiniteRange(click.FloatRange):
     """A float within bounds.  `click.FloatRange` alone accepts `nan`."""
 

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 from habemus.analysis.glossary import UnknownTerm, glossary, page
 from habemus.analysis.glossary import explain as terms_of
 from habemus.catalog.entries import problems
+from habemus.cli import tables
 from habemus.cli.commands.explain import explain
 from habemus.cli.commands.scenario import scenario
 from habemus.cli.output import say_events
@@ -58,3 +59,18 @@ def test_the_event_that_violates_is_in_colour() -> None:
         "\x1b[31m\x1b[1m6.000  2  enters\x1b[0m",
         "6.000  1  rests",
     ]
+
+
+def test_a_wide_table_continues_below(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heads, row = ("name", "first", "second", "third"), ("central", "1", "22", "333")
+    tables.say_table(heads, [row])
+    assert capsys.readouterr().out == (
+        "name     first  second  third\ncentral      1      22    333\n"
+    )
+    monkeypatch.setattr(tables, "columns", lambda: 22)
+    tables.say_table(heads, [row])
+    assert capsys.readouterr().out == (
+        "name     first  second\ncentral      1      22\n\nname     third\ncentral    333\n"
+    )

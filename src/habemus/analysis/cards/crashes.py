@@ -97,27 +97,29 @@ def check(entry: Entry) -> None:
         )
 
 
-def cells(entry: Entry, recover: bool) -> list[CrashCell]:
+def cells(entry: Entry, recover: bool, options: tuple[str, ...] = ()) -> list[CrashCell]:
     """Return one cell for each role that the algorithm has."""
     struck = {
         "holder": Struck(HOLDER, f"{HOLDER}@Granted#1", TITLES["holder"]),
-        "center": _center(entry),
+        "center": _center(entry, options),
         "waiting": Struck(WAITING, f"{WAITING}@acquire#1", TITLES["waiting"]),
         "bystander": Struck(BYSTANDER, f"{BYSTANDER}@{HOLDER}.Granted#1", TITLES["bystander"]),
     }
-    return [_cell(entry, role, one, recover) for role, one in struck.items() if one is not None]
+    return [
+        _cell(entry, role, one, recover, options) for role, one in struck.items() if one is not None
+    ]
 
 
-def _center(entry: Entry) -> Struck | None:
+def _center(entry: Entry, options: tuple[str, ...]) -> Struck | None:
     """Return the coordinator if there is one, else the idle process that has the token; None where
     all processes are alike.
     """
-    system = system_of(Setup(entry.name, PARTICIPANTS), entry)
+    system = system_of(Setup(entry.name, PARTICIPANTS, options=options), entry)
     coordinators = sorted(set(system.plans) - set(system.clients))
     if coordinators:
         which = "the coordinator" if len(coordinators) == 1 else "a coordinator"
         return Struck(coordinators[0], f"{coordinators[0]}@{HOLDER}.Granted#1", which)
-    trace = _run(entry, QUIET_ASKS).trace
+    trace = _run(entry, options, QUIET_ASKS).trace
     assert trace is not None
     granting = {
         event.process for event in trace.events if event.kind == "send" and event.name == "Grant"
@@ -146,17 +148,25 @@ def _is_passing(event: Event) -> bool:
     return event.kind == "send" and event.name == "Token"
 
 
-def _run(entry: Entry, asks: tuple[str, ...], faults: tuple[tuple[str, str], ...] = ()) -> Report:
-    return execute(
-        Setup(entry.name, PARTICIPANTS, asks=asks, faults=faults, events=EVENTS), entry=entry
+def _run(
+    entry: Entry,
+    options: tuple[str, ...],
+    asks: tuple[str, ...],
+    faults: tuple[tuple[str, str], ...] = (),
+) -> Report:
+    setup = Setup(
+        entry.name, PARTICIPANTS, options=options, asks=asks, faults=faults, events=EVENTS
     )
+    return execute(setup, entry=entry)
 
 
-def _cell(entry: Entry, role: str, struck: Struck, recover: bool) -> CrashCell:
+def _cell(
+    entry: Entry, role: str, struck: Struck, recover: bool, options: tuple[str, ...]
+) -> CrashCell:
     faults = [("crash", struck.crash)]
     if recover:
         faults.append(("recover", f"{struck.process}@{BACK}"))
-    report = _run(entry, struck.asks, tuple(faults))
+    report = _run(entry, options, struck.asks, tuple(faults))
     assert report.trace is not None
     back = " and recovers" if recover else ""
     trace = replace(report.trace, title=f"{entry.name}: {struck.title} crashes{back}")

@@ -29,6 +29,7 @@ from habemus.catalog.problems import Problem
 from habemus.core.assumptions import Crashes
 from habemus.core.properties import Verdict
 from habemus.runs.check import Check, perform
+from habemus.runs.options import options_for
 
 TIMINGS = {
     UNTIMED: "it has no timers",
@@ -218,15 +219,29 @@ def search(task: CardTask) -> list[Found]:
     return found
 
 
+def with_options(task: CardTask, options: tuple[str, ...]) -> CardTask:
+    """Return the task with these options in all its searches."""
+    checks = (replace(each, options=(*each.options, *options)) for each in task.checks)
+    return replace(task, checks=tuple(checks)) if options else task
+
+
 def make(
     names: Iterable[str],
     shown: Iterable[Shown],
     jobs: int = 1,
     progress: Callable[[int, str], None] = lambda done, beside: None,
+    options: tuple[str, ...] = (),
 ) -> list[Card]:
-    """Return the cards of these algorithms. The number of workers does not change them."""
+    """Return the cards of these algorithms. The number of workers does not change them.
+
+    options: each algorithm is searched with those that it has.
+    """
     chosen = list(dict.fromkeys(names))
-    tasks = [task for name in chosen for task in tasks_of(find(name))]
+    tasks = [
+        with_options(task, options_for(find(name), options))
+        for name in chosen
+        for task in tasks_of(find(name))
+    ]
     found: dict[CardTask, list[Found]] = {}
     for done, (task, result) in enumerate(results(search, tasks, jobs), start=1):
         found[task] = result

@@ -33,6 +33,7 @@ from habemus.core.system import System
 from habemus.problems import election, mutex
 from habemus.runs import notation
 from habemus.runs.mutex import MutexJudge
+from habemus.runs.options import check_options, options_for
 from habemus.runs.setup import BadSetup, Setup
 from habemus.runs.simulate import execute, system_of
 from habemus.runtimes.sim.network import Network
@@ -108,6 +109,7 @@ class Comparison:
     seed: int = 0
     hold: str = Setup.hold
     delay: str = Setup.delay
+    options: tuple[str, ...] = ()  # each algorithm gets those that it has
 
     @property
     def is_election(self) -> bool:
@@ -155,7 +157,11 @@ class Comparison:
         notation.delay(self.delay)
         for name in self.algorithms:
             for size in {self.sizes.low, self.sizes.high}:
-                system_of(Setup(name, size), find(name))
+                system_of(Setup(name, size, options=self._options(name)), find(name))
+        check_options(map(find, self.algorithms), self.options)
+
+    def _options(self, name: str) -> tuple[str, ...]:
+        return options_for(find(name), self.options)
 
     def _one_of_each(self) -> list[str]:
         return list({find(name).problem.name: name for name in reversed(self.algorithms)}.values())[
@@ -176,10 +182,12 @@ class Comparison:
 
     def _setup(self, name: str, size: int, load: Decimal | None) -> Setup:
         if load is None:
-            return Setup(name, size, seed=self.seed, workload="in-turn", delay=self.delay)
+            setup = Setup(name, size, seed=self.seed, workload="in-turn", delay=self.delay)
+            return replace(setup, options=self._options(name))
         setup = Setup(
             name, size, seed=self.seed, requests=self.requests, hold=self.hold, delay=self.delay
         )
+        setup = replace(setup, options=self._options(name))
         return replace(setup, think=think(notation.time(self.hold), size, load))
 
     def measure(

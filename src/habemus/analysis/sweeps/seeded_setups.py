@@ -18,6 +18,7 @@ from habemus.core.assumptions import Crashes
 from habemus.core.process import MistakeInPlan, ProcessId
 from habemus.runs import notation
 from habemus.runs.arrangements import HOLDS, LOCKSTEP, arrangement
+from habemus.runs.options import options_for
 from habemus.runs.setup import BadSetup, Setup
 from habemus.runs.simulate import system_of
 
@@ -58,6 +59,7 @@ class SeededSetups:
     sizes: SizeRange
     delay: str | None = None  # None: several
     crashes: bool = False  # and cuts
+    options: tuple[str, ...] = ()  # each algorithm gets those that it has
 
     def sizes_for(self, entry: Entry) -> SizeRange:
         """Return the sizes that the algorithm supports. Raise `BadSetup` if there are none."""
@@ -94,7 +96,7 @@ class SeededSetups:
         setup = replace(
             setup,
             hold=rng.choice(HOLDS) if entry.problem is MUTEX else setup.hold,
-            options=arrangement(entry, rng),
+            options=(*arrangement(entry, rng), *options_for(entry, self.options)),
         )
         if entry.problem is ELECTION and seed % 4 == 3:
             setup = replace(setup, asks=_calls(system_of(setup, entry).clients, rng))

@@ -26,7 +26,8 @@ from habemus.analysis.cards.table import cards as stored_cards
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import entries, find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import COLOURS, Exit, json_option, progress, say_json
+from habemus.cli.output import COLOURS, Exit, json_option, options_option, progress, say_json
+from habemus.runs.options import check_options
 
 EVIDENCE_OF = 3
 """Print the evidence of cells for at most so many algorithms."""
@@ -47,6 +48,7 @@ EVIDENCE_OF = 3
     metavar="FILE",
     help="Store the cards in FILE, for the catalog.",
 )
+@options_option
 @json_option
 def cards(
     algorithms: tuple[str, ...],
@@ -54,6 +56,7 @@ def cards(
     jobs: int | None,
     markdown: bool,
     store: Path | None,
+    options: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Search each algorithm under each fault model and say which properties hold.
@@ -64,7 +67,10 @@ def cards(
     if markdown and as_json:
         raise click.UsageError("--markdown and --json exclude each other")
     names = list(dict.fromkeys(find(name).name for name in algorithms)) or list(entries())
-    made = _stored(names) if stored else _made(names, jobs)
+    if options and (stored or store):
+        raise click.UsageError("--option excludes --stored and --store: cards are of the defaults")
+    check_options(map(find, names), options)
+    made = _stored(names) if stored else _made(names, jobs, options)
     if store is not None:
         store.write_text(text_of(made), encoding="utf-8")
         click.echo(f"saved {store}", err=True)
@@ -97,10 +103,12 @@ def _stored(names: list[str]) -> list[Card]:
     return [known[name] for name in names]
 
 
-def _made(names: list[str], jobs: int | None) -> list[Card]:
+def _made(names: list[str], jobs: int | None, options: tuple[str, ...]) -> list[Card]:
     planned = sum(len(tasks_of(find(name))) for name in names)
     with progress("cards", planned) as update:
-        return make(names, shown_by_scenarios(names), jobs_for(planned, jobs), update)
+        # The scenarios show the defaults.
+        shown = [] if options else shown_by_scenarios(names)
+        return make(names, shown, jobs_for(planned, jobs), update, options)
 
 
 def shown_by_scenarios(names: Iterable[str]) -> list[Shown]:

@@ -18,7 +18,7 @@ from habemus.analysis.numbers.compare import (
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import Exit, json_option, progress, say_json
+from habemus.cli.output import Exit, json_option, options_option, progress, say_json
 from habemus.cli.tables import say_table
 from habemus.runs.setup import Setup
 
@@ -66,6 +66,7 @@ from habemus.runs.setup import Setup
     type=click.IntRange(min=1),
     help="Worker processes; the numbers do not depend on them.  [default: all cores]",
 )
+@options_option
 @json_option
 def compare(
     algorithms: tuple[str, ...],
@@ -78,6 +79,7 @@ def compare(
     seed: int,
     plot: Path | None,
     jobs: int | None,
+    options: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Measure the cost of an entry for several algorithms under one workload, beside the formulas.
@@ -86,7 +88,9 @@ def compare(
     """
     names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()
     loads = None if load is None else ranges.loads(load)
-    comparison = Comparison(names, ranges.sizes(n), loads, points, requests, seed, hold, delay)
+    comparison = Comparison(
+        names, ranges.sizes(n), loads, points, requests, seed, hold, delay, options
+    )
     comparison.check()
     if plot is not None:
         from habemus.analysis.pictures.plots import check_plot

@@ -21,7 +21,8 @@ from habemus.analysis.cards.crashes import (
 )
 from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import Exit, json_option, progress, say_json
+from habemus.cli.output import Exit, json_option, options_option, progress, say_json
+from habemus.runs.options import check_options, options_for
 
 _COLOURS = {GO_ON: "green", SOME_WAIT: "yellow", BLOCKED: "yellow", TWO_INSIDE: "red"}
 _HEADS = {
@@ -43,8 +44,15 @@ _HEADS = {
     metavar="FOLDER",
     help="Save a diagram of every run.",
 )
+@options_option
 @json_option
-def faults(algorithms: tuple[str, ...], recover: bool, diagrams: Path | None, as_json: bool) -> int:
+def faults(
+    algorithms: tuple[str, ...],
+    recover: bool,
+    diagrams: Path | None,
+    options: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Crash each role in turn and show what the other processes do.
 
     Roles: the process in the critical section, the coordinator or owner of the token, a waiting
@@ -55,11 +63,14 @@ def faults(algorithms: tuple[str, ...], recover: bool, diagrams: Path | None, as
     ]
     for entry in chosen:
         check(entry)
+    check_options(chosen, options)
     table: dict[str, dict[str, CrashCell]] = {}
     with progress("faults", len(chosen)) as update:
         for done, entry in enumerate(chosen):
             update(done, entry.name)
-            table[entry.name] = {cell.role: cell for cell in cells(entry, recover)}
+            table[entry.name] = {
+                cell.role: cell for cell in cells(entry, recover, options_for(entry, options))
+            }
     every = [cell for row in table.values() for cell in row.values()]
     if diagrams is not None:
         _save(every, diagrams)

@@ -13,15 +13,23 @@ from habemus.analysis.sweeps.sweep import Sweep, Tally, without_crashes
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import entries, find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import EXIT_OF, json_option, progress, say_json, verdict_text
+from habemus.cli.output import (
+    EXIT_OF,
+    json_option,
+    options_option,
+    progress,
+    say_json,
+    verdict_text,
+)
 from habemus.cli.tables import say_table
 from habemus.runs import notation
+from habemus.runs.options import check_options
 
 SHOWN = 5
 """Number of failing runs printed for one algorithm; --json has more."""
 
 
-OF_SEEDS = ("seeds", "first", "n", "delay", "crashes")
+OF_SEEDS = ("seeds", "first", "n", "delay", "crashes", "options")
 OF_A_FILE = ("out", "cluster", "dry_run", "fresh")
 
 
@@ -77,6 +85,7 @@ OF_A_FILE = ("out", "cluster", "dry_run", "fresh")
 @click.option(
     "--fresh", is_flag=True, help="With FILE.toml: discard earlier results and start again."
 )
+@options_option
 @json_option
 @click.pass_context
 def sweep(
@@ -92,6 +101,7 @@ def sweep(
     cluster: str | None,
     dry_run: bool,
     fresh: bool,
+    options: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Simulate many seeded runs and report those that violate a claim of the card.
@@ -128,7 +138,8 @@ def sweep(
     names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or tuple(entries())
     if delay is not None:
         notation.delay(delay)
-    made = Sweep(names, SeededSetups(sizes(n), delay, crashes), seeds, first)
+    check_options(map(find, names), options)
+    made = Sweep(names, SeededSetups(sizes(n), delay, crashes, options), seeds, first)
     with progress("sweep", made.planned) as update:
         made.run(jobs_for(len(made.batches()), jobs), update)
     if as_json:
