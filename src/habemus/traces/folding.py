@@ -2,8 +2,8 @@
 
 A heartbeat is sent every few milliseconds, and a picture of hundreds of them shows nothing.  A
 message is folded into an earlier one if it repeats it: same sender and receiver, name and fields,
-the same fate, and its receipt leads to the same kinds of effects.  A field whose value is
-different nearly every time is a counter, and is not compared.
+the same fate, and its receipt leads to the same kinds of effects.  A field that grows nearly
+every time is a counter, and is not compared.
 
 Only what a process does by itself is folded: what begins with a timer or at the start, and makes
 no indication.  What an application asks for, and what follows from it, is always shown.
@@ -12,7 +12,7 @@ no indication.  What an application asks for, and what follows from it, is alway
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -212,13 +212,13 @@ class _Steps:
 
 
 def _counters(units: Sequence[_Unit]) -> dict[tuple[str, str], frozenset[str]]:
-    """Return for each name of a message or timer the fields that change nearly every time."""
-    last: dict[tuple[Any, ...], dict[str, str]] = {}
+    """Return for each name of a message or timer the fields that grow nearly every time."""
+    last: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     pairs: Counter[tuple[str, str]] = Counter()
     changed: dict[tuple[str, str], Counter[str]] = {}
     for unit in units:
         sort = unit.event.name, unit.event.part
-        fields = {name: canonical(value) for name, value in unit.event.fields().items()}
+        fields = unit.event.fields()
         between = (*sort, unit.event.process, unit.event.peer, unit.event.kind)
         before = last.get(between)
         changed.setdefault(sort, Counter())
@@ -227,13 +227,20 @@ def _counters(units: Sequence[_Unit]) -> dict[tuple[str, str], frozenset[str]]:
             changed[sort].update(
                 name
                 for name in fields
-                if name not in NO_COUNTERS and fields[name] != before.get(name)
+                if name not in NO_COUNTERS and _counts(before.get(name), fields[name])
             )
         last[between] = fields
     return {
         sort: frozenset(name for name, count in found.items() if 2 * count > pairs[sort])
         for sort, found in changed.items()
     }
+
+
+def _counts(before: Any, now: Any) -> bool:
+    """Return whether a counter may go from one value to the other."""
+    if type(before) is int and type(now) is int:
+        return now > before
+    return bool(before != now)
 
 
 def _fields_of(unit: _Unit, counters: dict[tuple[str, str], frozenset[str]]) -> tuple[str, str]:

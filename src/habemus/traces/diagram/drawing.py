@@ -136,11 +136,16 @@ def _sheet(
         if change.first in view.shown
     ]
     right = max(52.0, marks.note_width(notes) + 44 if notes else 0.0, max(beside, default=0.0) + 26)
-    left = (
-        max(34.0, min(text_width(trace.label(view.processes[0]), 12) * BOLD / 2, 60.0) + 20)
-        if view.processes
-        else 34.0
-    )
+    left = 34.0
+    if view.processes:
+        name = text_width(trace.label(view.processes[0]), 12) * BOLD
+        left = max(left, min(name / 2, 60.0) + 20)
+        notes_there = (
+            marks.state_width(note) + 20
+            for index, note in view.notes.items()
+            if trace.events[index].process == view.processes[0]
+        )
+        left = max(left, *notes_there, 0.0)
     whole = max(
         (
             text_width(mark.label, marks.SIZE * BOLD)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from habemus.core.events import Event
 from habemus.traces.diagram import ink
-from habemus.traces.diagram.lettering import BOLD, clipped, width, wrapped
+from habemus.traces.diagram.lettering import BOLD, clipped, variants, width, wrapped
 from habemus.traces.diagram.placing import LabelBox
 from habemus.traces.diagram.sheet import Sheet
 from habemus.traces.network import KINDS_OF_CHANGE, changes, named
 from habemus.traces.periods import asks, enters, leaves
-from habemus.traces.view import View
+from habemus.traces.view import View, times
 from habemus.traces.words import Words, in_words, what
 
 SIZE = 10.5
@@ -136,7 +136,7 @@ def _label(sheet: Sheet, mark: Mark) -> None:
     room = min(LONGEST, sheet.columns.gap - 24)
     is_bold = mark.sign in ("indication", "crash")
     size = SIZE * BOLD if is_bold else SIZE
-    text = clipped(mark.label, size, max(room, 40))
+    text = _fitting(sheet, mark, size, max(room, 40))
     half = width(text, size) / 2
     best: tuple[int, LabelBox] | None = None
     for order, (side, drop) in enumerate(
@@ -167,6 +167,20 @@ def _label(sheet: Sheet, mark: Mark) -> None:
         halo=True,
     )
     sheet.draw("labels", shape)
+
+
+def _fitting(sheet: Sheet, mark: Mark, size: float, room: float) -> str:
+    """Return the fullest form of the label that there is room for."""
+    count = sheet.view.repeats.get(mark.at)
+    ending = "" if count is None else times(count)
+    if ending:
+        sheet.seen.add("repeats")
+    described = mark.label.removesuffix(ending)
+    if not described.startswith(f"{mark.event.name}("):
+        return clipped(mark.label, size, room)
+    forms = [form + ending for form in variants(described, mark.event.name)]
+    forms = [form for form in forms[:-1] if width(form, size) <= room]
+    return forms[0] if forms else clipped(mark.label, size, room)
 
 
 NOTE_WIDTH = 130.0
@@ -268,7 +282,7 @@ def draw_states(sheet: Sheet) -> None:
         for drop in (0.0, 6.0, -6.0, 12.0, -12.0, 20.0, -20.0, 30.0, 42.0):
             for side in (1, -1):
                 box = LabelBox(x + side * (9 + half), y + drop, half, tall)
-                cost = abs(drop) / 3 + (side < 0) + 2 * sheet.layout.crossings(box)
+                cost = abs(drop) / 3 + (side < 0) + 3 * sheet.layout.crossings(box)
                 inside = sheet.columns.left + 2 < box.x - half
                 if inside and (best is None or cost < best[0]) and sheet.is_free(box):
                     best = cost, box
