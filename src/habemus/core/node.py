@@ -111,14 +111,7 @@ class Stack:
             for part in self.parts
             for variable in type(part.plan).__variables__.values()
         )
-        # The handlers of a process without components apply its rules themselves, and only those
-        # rules that they can affect.
-        self.is_alone = len(self.parts) == 1
-        self.handlers = [_handlers(type(part.plan), is_alone=self.is_alone) for part in self.parts]
-        # The requests of a stack do the same if only the part on top has rules.
-        self.requests_settle = not any(
-            type(part.plan).__behaviour__.rules for part in self.parts[1:]
-        )
+        self.handlers = [_handlers(type(part.plan)) for part in self.parts]
 
     def _add(self, plan: Process, path: str, above: int | None, name: str) -> None:
         port = len(self.parts)
@@ -263,14 +256,9 @@ def settle_together(
     return settle
 
 
-def _handlers(cls: type[Process], *, is_alone: bool) -> dict[type[Value], Handler]:
+def _handlers(cls: type[Process]) -> dict[type[Value], Handler]:
     """Return the handlers of a process by the type of message or timer."""
-    behaviour = cls.__behaviour__
-    return {
-        kind: handler
-        for (kind, of), handler in (behaviour.settled if is_alone else behaviour.upon).items()
-        if of is None
-    }
+    return {kind: handler for (kind, of), handler in cls.__behaviour__.upon.items() if of is None}
 
 
 def _unhandled(process: Process, value: Value) -> MistakeInAlgorithm:
@@ -280,7 +268,11 @@ def _unhandled(process: Process, value: Value) -> MistakeInAlgorithm:
 
 
 class PureNode:
-    """One participant whose effects are collected and returned, not carried out."""
+    """One participant whose effects are collected and returned, not carried out.
+
+    After each event it looks at every rule.  Only the simulator skips the rules that a handler
+    cannot affect, so no verdict of a search and no live step rests on that analysis.
+    """
 
     def __init__(
         self,
@@ -297,7 +289,6 @@ class PureNode:
             self._give_effects(process, part, self._raised, choose)
         self._settle = settle_together(stack, self.parts, self._raised)
         self._handlers = stack.handlers
-        self._is_alone = stack.is_alone
 
     def _give_effects(
         self,
@@ -341,9 +332,8 @@ class PureNode:
             else lambda indication: effects.append(Indicate(indication))
         )
 
-    def _stepped(self, is_settled: bool = False) -> list[Effect]:
-        if self._raised or not is_settled:
-            self._settle()
+    def _stepped(self) -> list[Effect]:
+        self._settle()
         effects = self.effects.copy()
         self.effects.clear()
         return effects
@@ -366,7 +356,7 @@ class PureNode:
         if handler is None:
             raise _unhandled(process, message)
         handler(process, sender, message)
-        return self._stepped(self._is_alone)
+        return self._stepped()
 
     def fire(self, port: int, timer: Timer) -> list[Effect]:
         process = self.parts[port]
@@ -374,19 +364,18 @@ class PureNode:
         if handler is None:
             raise _unhandled(process, timer)
         handler(process, timer)
-        return self._stepped(self._is_alone)
+        return self._stepped()
 
     def request(self, name: str, *arguments: Any) -> list[Effect]:
         process = self.parts[0]
         requests = type(process).__behaviour__.requests
-        made = requests.get(name)
-        if made is None:
+        if name not in requests:
             raise MistakeInPlan(
                 f"{type(process).__name__} has no request {name}; it has"
                 f" {', '.join(requests) or 'none'}"
             )
-        made(process, *arguments)
-        return self._stepped(self.stack.requests_settle)
+        getattr(process, name)(*arguments)
+        return self._stepped()
 
     # State.
 

@@ -720,3 +720,32 @@ def test_two_messages_of_one_name_in_a_stack_are_kept_apart() -> None:
         != list(stack.known_at(1)["Vote"].__fields__)
         == ["text"]
     )
+
+
+def test_a_node_looks_at_every_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the analysis of handlers says, by which the simulator skips rules."""
+    monkeypatch.setattr("habemus.core.process._affected", lambda cls, handler, rules: ())
+
+    class Doubles(Process):
+        count: int = 1
+
+        @request
+        def grow(self) -> None:
+            self.count += 1
+
+        @upon(Heartbeat)
+        def receive(self, sender: ProcessId, _: Heartbeat) -> None:
+            self.count += 1
+
+        def is_even(self) -> bool:
+            return self.count % 2 == 0
+
+        @whenever(is_even)
+        def make_odd(self) -> None:
+            self.count += 1
+
+    node = PureNode(Stack(Doubles()), 1, (2,), lambda options: options[0])
+    node.request("grow")
+    assert node.capture() == ((3,),)
+    node.deliver(0, 2, Heartbeat())
+    assert node.capture() == ((5,),)
