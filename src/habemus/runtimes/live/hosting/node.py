@@ -60,7 +60,7 @@ from habemus.runtimes.live.hosting.steps import Steps
 from habemus.runtimes.live.hosting.timers import Timers, now_us, random_source
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.log_limits import RateLimitedLog
-from habemus.runtimes.live.peers.codec import Refused, check_name, encoded
+from habemus.runtimes.live.peers.codec import Refused, check_name, encoded, message_prefix
 from habemus.runtimes.live.peers.frames import (
     Frame,
     MessageFrame,
@@ -166,6 +166,11 @@ class Node:
             limited_log,
             settings.tls,
             settings.seed,
+            frozenset(
+                message_prefix(index)
+                for index, service in enumerate(self.services)
+                if service.is_urgent
+            ),
         )
         self.counts = self._network.counts
         try:

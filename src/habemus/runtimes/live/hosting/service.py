@@ -28,6 +28,8 @@ from habemus.core.process import ProcessId
 from habemus.core.stable import Stable
 from habemus.core.system import System
 from habemus.core.values import Indication, Timer
+from habemus.problems.detector import Detector
+from habemus.problems.election import Election
 from habemus.runtimes.live.peers.codec import PortCodec, codecs_of
 
 
@@ -85,6 +87,11 @@ class Service:
     @cached_property
     def is_silent(self) -> bool:
         return all(self._starts_silently(process) for process in self.system.plans)
+
+    @cached_property
+    def is_urgent(self) -> bool:
+        """Whether its messages and timers are handled first: heartbeats must be on time."""
+        return isinstance(next(iter(self.system.plans.values())), Election | Detector)
 
     def _starts_silently(self, process: ProcessId) -> bool:
         stack = self.stacks[process]

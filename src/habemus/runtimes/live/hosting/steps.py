@@ -228,7 +228,9 @@ class Steps:
         if replaced is not None:
             self._timers.cancel(replaced)
         local_process.timers[timer] = self._timers.set(
-            effect.after, partial(self._expire, local_process, timer)
+            effect.after,
+            partial(self._expire, local_process, timer),
+            local_process.instance.service.is_urgent,
         )
 
     def _fail(self, local_process: LocalProcess, cause: Cause, reason: BaseException) -> None:

@@ -1,11 +1,12 @@
 """Timers on a clock that continues while the machine is suspended.
 
-All timers of a node are in one heap, and the event loop wakes up for the first of them.  A
-cancelled timer stays in the heap and is skipped, so setting and cancelling are cheap.
+All timers of a node are in two heaps, urgent ones and others, and the event loop wakes up for the
+first of them.  A cancelled timer stays in its heap and is skipped, so setting and cancelling are
+cheap.
 
 A timer never fires early: event loops round, so a timer that wakes up too soon sleeps again.  It
 may fire late.  After a pause of the process, overdue timers fire in the order of their deadlines,
-with other work of the event loop in between if that takes long.
+urgent ones first, with other work of the event loop in between if that takes long.
 
 The clock of an event loop stops during suspend.  So its waits are short, and overdue timers fire a
 moment after a resume.
@@ -57,7 +58,7 @@ class Alarm:
 
 
 class Timers:
-    """The heap of all timers of a node."""
+    """All timers of a node."""
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class Timers:
         self.now_us = clock
         self._turn = turn or Turn(loop)
         self._heap: list[tuple[int, int, Alarm]] = []  # deadline, sequence
+        self._urgent: list[tuple[int, int, Alarm]] = []  # those that are due first
         self._sequence = 0
         self._cancelled = 0  # entries of the heap
         self._wake: asyncio.TimerHandle | None = None
@@ -78,17 +80,21 @@ class Timers:
         self._is_firing = False
 
     def __len__(self) -> int:
-        return len(self._heap) - self._cancelled
+        return len(self._heap) + len(self._urgent) - self._cancelled
 
     def drawn(self, span: Span) -> int:
         return span if isinstance(span, int) else self._draw.randint(*span)
 
-    def set(self, after: Span, action: Callable[[], None]) -> Alarm:
-        """Call the action once, after a delay drawn from the span."""
+    def set(self, after: Span, action: Callable[[], None], is_urgent: bool = False) -> Alarm:
+        """Call the action once, after a delay drawn from the span.
+
+        Urgent actions that are due come before all others: those of elections and detectors, whose
+        heartbeats must not wait until thousands of locks have retransmitted something.
+        """
         self._sequence += 1
         deadline = self.now_us() + (after if isinstance(after, int) else self.drawn(after))
         alarm = Alarm(deadline, action)
-        heappush(self._heap, (deadline, self._sequence, alarm))
+        heappush(self._urgent if is_urgent else self._heap, (deadline, self._sequence, alarm))
         if not self._is_firing and (self._wake is None or deadline < self._wake_at):
             self._sleep()
         return alarm
@@ -101,21 +107,23 @@ class Timers:
         if alarm is not None and alarm.action is not None:
             alarm.action = None
             self._cancelled += 1
-            if self._cancelled > SWEEP_FROM and 2 * self._cancelled > len(self._heap):
+            if self._cancelled > SWEEP_FROM and self._cancelled > len(self):
                 self._sweep()
 
     def close(self) -> None:
-        for _, _, alarm in self._heap:
-            alarm.action = None
-        self._heap.clear()
+        for heap in (self._urgent, self._heap):
+            for _, _, alarm in heap:
+                alarm.action = None
+            heap.clear()
         self._cancelled = 0
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
 
     def _sweep(self) -> None:
-        self._heap = [entry for entry in self._heap if entry[2].action is not None]
-        heapify(self._heap)
+        for heap in (self._urgent, self._heap):
+            heap[:] = [entry for entry in heap if entry[2].action is not None]
+            heapify(heap)
         self._cancelled = 0
 
     def _sleep(self) -> None:
@@ -123,11 +131,13 @@ class Timers:
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
-        while self._heap and self._heap[0][2].action is None:
-            heappop(self._heap)
-            self._cancelled -= 1
-        if self._heap:
-            self._wake_at = self._heap[0][0]
+        for heap in (self._urgent, self._heap):
+            while heap and heap[0][2].action is None:
+                heappop(heap)
+                self._cancelled -= 1
+        first = [heap[0][0] for heap in (self._urgent, self._heap) if heap]
+        if first:
+            self._wake_at = min(first)
             # In whole milliseconds, rounded up: event loops round to the nearest, and would wake up
             # again and again before the time.
             left_ms = max(0, -(-(self._wake_at - self.now_us()) // 1_000))
@@ -142,19 +152,18 @@ class Timers:
         last = self._sequence  # timers set from now on wait for the next call
         self._turn.open()
         try:
-            while (
-                self._heap
-                and self._heap[0][0] <= now
-                and self._heap[0][1] <= last
-                and self.now_us() < now + SLICE_US
-            ):
-                alarm = heappop(self._heap)[2]
-                action, alarm.action = alarm.action, None
-                if action is None:
-                    self._cancelled -= 1
-                else:
-                    action()
+            for heap in (self._urgent, self._heap):
+                self._fire_due(heap, now, last)
         finally:
             self._is_firing = False
             self._sleep()
             self._turn.close()
+
+    def _fire_due(self, heap: list[tuple[int, int, Alarm]], now: int, last: int) -> None:
+        while heap and heap[0][0] <= now and heap[0][1] <= last and self.now_us() < now + SLICE_US:
+            alarm = heappop(heap)[2]
+            action, alarm.action = alarm.action, None
+            if action is None:
+                self._cancelled -= 1
+            else:
+                action()

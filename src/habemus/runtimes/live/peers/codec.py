@@ -161,6 +161,15 @@ def encoded(frame: Frame | Greeting) -> bytes:
     return framed(body)
 
 
+PREFIX_SIZE = 3
+
+
+def message_prefix(service: int) -> bytes:
+    """Return how the bodies of messages of a service begin: `PREFIX_SIZE` bytes."""
+    body = _ENCODER.encode(MessageFrame(service, "", 0, 0, 0, 0, [], 0))
+    return body[:PREFIX_SIZE]
+
+
 def frame_of(body: bytes) -> Frame | Refused:
     try:
         frame: Frame = _FRAMES.decode(body)

@@ -4,7 +4,8 @@ Every node dials every other one and sends on the connection that it dialled, so
 has two connections, one per direction.  No agreement on who dials is needed, and a link can fail in
 one direction only.
 
-Delivery on a link: as long as a connection lasts, every message once and in order.  When it breaks,
+Delivery on a link: as long as a connection lasts, every message once, those of one service in
+order; messages of elections and detectors overtake others at the receiver.  When it breaks,
 messages in transit are lost without notice.  Frames that are not yet written wait in a bounded
 queue, also while the peer is down; when the queue is full, the oldest are dropped and counted.
 These are *fair-loss* links that keep the order.  An algorithm that assumes reliable links runs over
@@ -59,6 +60,7 @@ class PeerNetwork:
         limited_log: RateLimitedLog,
         tls: TlsContexts | None = None,
         seed: int | None = None,
+        urgent: frozenset[bytes] = frozenset(),
     ) -> None:
         self.identity = identity
         self.received = received
@@ -68,6 +70,7 @@ class PeerNetwork:
         self.slices = slices
         self.limited_log = limited_log
         self.tls = tls
+        self.urgent = urgent  # how frames begin that are handled first
         self.counts: Counter[str] = Counter()
         self.draw = random_source(seed)
         self._links = {peer: PeerLink(self, peer, address) for peer, address in peers.items()}

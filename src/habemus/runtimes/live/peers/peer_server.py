@@ -1,4 +1,10 @@
-"""Connections that peers, or clients, have dialled: a handshake, then frames of that one peer."""
+"""Connections that peers, or clients, have dialled: a handshake, then frames of that one peer.
+
+Frames are handled in time slices.  Those of elections and detectors are handled first: heartbeats
+must not wait behind thousands of messages about locks, or the leader would change just when there
+is much to do.  Messages of one instance keep their order.  So that heartbeats can be seen, a node
+goes on reading while it is behind, up to `BACKLOG_LIMIT`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +17,7 @@ from habemus.runtimes.live.clients.protocol import FIRST_BYTE
 from habemus.runtimes.live.peers.codec import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
+    PREFIX_SIZE,
     Deframer,
     Refused,
     encoded,
@@ -26,6 +33,10 @@ if TYPE_CHECKING:
     from habemus.runtimes.live.peers.network import PeerNetwork
 
 
+BACKLOG_LIMIT = 8 << 20
+"""Bytes of received frames at which a node stops reading."""
+
+
 class PeerConnection(asyncio.Protocol):
     """A connection from a peer.  It becomes a `ClientConnection` if its first byte is of a line."""
 
@@ -38,6 +49,8 @@ class PeerConnection(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._has_received = False
         self._bodies: deque[bytes] = deque()  # received and not handled yet
+        self._urgent: deque[bytes] = deque()  # the same, of services that come first
+        self._backlog = 0  # bytes of both
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
@@ -67,29 +80,39 @@ class PeerConnection(asyncio.Protocol):
             if data.startswith(FIRST_BYTE):
                 self._hand_over(data)
                 return
-        is_behind = bool(self._bodies)
-        self._bodies.extend(self._deframer.feed(data))
-        if (
-            not is_behind
-            and not self._network.slices.run(self, self._take())
-            and self._transport is not None
-        ):
+        is_behind = bool(self._bodies or self._urgent)
+        self._sort_in(self._deframer.feed(data))
+        if not is_behind:
+            self._network.slices.run(self, self._take())
+        if self._backlog > BACKLOG_LIMIT and self._transport is not None:
             self._transport.pause_reading()
 
+    def _sort_in(self, bodies: list[bytes]) -> None:
+        urgent = self._network.urgent if self._handshake.peer is not None else ()
+        for body in bodies:
+            self._backlog += len(body)
+            (self._urgent if body[:PREFIX_SIZE] in urgent else self._bodies).append(body)
+
     def _take(self) -> Iterator[None]:
-        while self._bodies and self._transport is not None:
+        while self._transport is not None and (self._urgent or self._bodies):
+            queue = self._urgent or self._bodies
             try:
-                self._read(self._bodies[0])
+                self._read(queue[0])
             except BaseException:
                 self.abort()  # its frames are not read any more
                 raise
-            self._bodies.popleft()
+            self._backlog -= len(queue.popleft())
+            if self._backlog <= BACKLOG_LIMIT // 2:
+                self._resume()
             yield
         if self._transport is None:
             self._bodies.clear()
+            self._urgent.clear()
         elif self._deframer.refused is not None:
             self._refuse(self._deframer.refused)
-        elif not self._transport.is_reading():
+
+    def _resume(self) -> None:
+        if self._transport is not None and not self._transport.is_reading():
             self._transport.resume_reading()
 
     def _read(self, body: bytes) -> None:

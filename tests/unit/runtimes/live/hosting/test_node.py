@@ -15,6 +15,7 @@ import pytest
 from tests import virtual
 from tests.unit.runtimes.live.conftest import PATIENCE, guise, node_on_loop
 
+from habemus.algorithms.election.terms import Heartbeat
 from habemus.core import Durable, Message, Process, ProcessId, System, request, upon
 from habemus.core.system import complete
 from habemus.deployment.services import services_of
@@ -25,7 +26,7 @@ from habemus.runtimes.live.hosting.failures import InstanceFailed, NodeStopped, 
 from habemus.runtimes.live.hosting.node import Node
 from habemus.runtimes.live.peers import peer_client as dialling
 from habemus.runtimes.live.peers.codec import Deframer, encoded, frame_of, greeting_of
-from habemus.runtimes.live.peers.frames import Challenge, Hello, MessageFrame, Proof
+from habemus.runtimes.live.peers.frames import Challenge, Hello, MessageFrame, OpenFrame, Proof
 from habemus.runtimes.live.peers.handshake import DiallerHandshake
 from habemus.runtimes.live.peers.peer_server import PeerConnection
 from habemus.runtimes.live.storage.log import CorruptStorage, StableMemory, StorageFailed
@@ -664,6 +665,31 @@ def test_a_full_queue_loses_the_oldest_and_counts(
             assert link._queued == sum(map(len, link._queue)) <= 1_000
             two = await made.start(2)
             await cluster.until(lambda: two.instances() and process(two).heard == 199)
+
+    virtual.run(main())
+
+
+def test_heartbeats_do_not_wait_behind_messages_about_locks(cluster: Any) -> None:
+    """A peer sends 5,000 frames about locks, and a heartbeat after them."""
+
+    async def main() -> None:
+        async with cluster({"locks": "elected-coordinator-leased"}, only=(1,)) as made:
+            node = made.nodes[1]
+            _, writer = await dialled(node, 2)
+            locks, election = node.number_of("locks"), node.number_of("locks-election")
+            handled: list[int] = []  # frames, when the heartbeat was
+            node.subscribe(
+                "locks-election", "all", lambda *_: handled.append(node.counts["received"])
+            )
+            kind, fields = node.services[election].codecs[1][0].encode(Heartbeat(1))
+            heartbeat = MessageFrame(election, "all", 1, 2, 0, kind, fields, 0)
+            for number in range(5_000):
+                writer.write(encoded(OpenFrame(locks, f"x{number}")))
+            writer.write(encoded(heartbeat))
+            await cluster.until(lambda: (2, 1) in [each[2:] for each in node.leaders()])
+            assert handled[0] < 5_000
+            await cluster.until(lambda: node.counts["received"] == 5_001)
+            writer.close()
 
     virtual.run(main())
 

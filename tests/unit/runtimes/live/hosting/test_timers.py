@@ -175,6 +175,23 @@ def test_many_that_are_due_leave_room_for_other_work_in_between() -> None:
     assert len(fired) == 10
 
 
+def test_urgent_ones_come_before_a_backlog_of_others() -> None:
+    """Each of the others takes a millisecond; together far longer than a time slice."""
+    loop, heap, fired = made()
+
+    def work() -> None:
+        fired.append("other")
+        loop.now += 1_000
+
+    for _ in range(100):
+        heap.set(1_000, work)
+    heap.set(20_000, lambda: fired.append("urgent"), is_urgent=True)
+    loop.advance(300_000)
+    assert fired.count("other") == 100
+    assert 15 <= fired.index("urgent") <= 26
+    assert len(heap) == 0
+
+
 def test_after_a_suspend_what_is_overdue_fires_at_once() -> None:
     loop = Loop()
     asleep = 0
