@@ -18,7 +18,8 @@ from habemus.problems.election_monitor import ElectionMonitor
 from habemus.problems.traffic import Traffic
 from habemus.runs import notation
 from habemus.runs.limits import planned_end
-from habemus.runs.setup import MOST_REQUESTS, BadSetup, Setup
+from habemus.runs.requests import asks_of
+from habemus.runs.setup import Setup
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending
 
@@ -33,20 +34,8 @@ def workload(setup: Setup, system: System) -> Workload:
     all.  `burst`: all participants at the same moment.  `steady`: by `callers` of the algorithm, a
     random process, all processes, or none.
     """
-    if setup.requests < 0:
-        raise BadSetup(f"the number of requests is 0 or more, not {setup.requests}")
-    if setup.requests * setup.n > MOST_REQUESTS:
-        raise BadSetup(
-            f"a run has up to {MOST_REQUESTS} requests, not {setup.n} times {setup.requests}"
-        )
-    if setup.asks:
-        asks = [notation.ask(text) for text in setup.asks]
-        for one in asks:
-            if one.process not in system.clients:
-                raise BadSetup(
-                    f"process {one.process} is not a participant; there are {system.clients[0]} to"
-                    f" {system.clients[-1]}"
-                )
+    asks = asks_of(setup, system)
+    if asks:
         return Calls([Call(one.process, one.at) for one in asks])
     clients = system.clients
     if setup.workload == "in-turn":

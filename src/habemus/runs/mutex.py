@@ -17,26 +17,15 @@ from habemus.problems.mutex_monitor import MutexMeter, MutexMonitor
 from habemus.problems.tokens import TokenMonitor
 from habemus.runs import notation
 from habemus.runs.limits import planned_end
-from habemus.runs.setup import MOST_REQUESTS, OUTSIDE, BadSetup, Setup
+from habemus.runs.requests import asks_of
+from habemus.runs.setup import OUTSIDE, Setup
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending
 
 
 def workload(setup: Setup, system: System) -> Workload:
-    if setup.requests < 0:
-        raise BadSetup(f"the number of requests is 0 or more, not {setup.requests}")
-    if setup.requests * setup.n > MOST_REQUESTS:
-        raise BadSetup(
-            f"a run has up to {MOST_REQUESTS} requests, not {setup.n} times {setup.requests}"
-        )
-    if setup.asks:
-        asks = [notation.ask(text) for text in setup.asks]
-        for one in asks:
-            if one.process not in system.clients:
-                raise BadSetup(
-                    f"process {one.process} is not a participant; there are {system.clients[0]} to"
-                    f" {system.clients[-1]}"
-                )
+    asks = asks_of(setup, system)
+    if asks:
         return Script(asks)
     hold = notation.span(setup.hold)
     if setup.workload == "in-turn":
