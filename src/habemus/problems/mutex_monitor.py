@@ -396,6 +396,7 @@ class MutexMeter:
     client_delays: list[int] = field(default_factory=list, init=False)
     sync_delays: list[int] = field(default_factory=list, init=False)
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
+    ends: Counter[ProcessId] = field(default_factory=Counter, init=False)  # messages to or from it
 
     _waiting: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # since
     # the process that waits without competition so far
@@ -411,6 +412,8 @@ class MutexMeter:
                 size = self._sizes.of(event)
                 self.messages += 1
                 self.bytes += size
+                self.ends[event.process] += 1
+                self.ends[event.peer or 0] += 1
                 # A component solves a problem of its own, independent of entries; links carry the
                 # messages of other parts.
                 if event.name in self.upkeep or (event.part and event.part.replace(".links", "")):
@@ -446,6 +449,10 @@ class MutexMeter:
         self._last_exit = None
         self._inside.add(event.process)
         self.entries[event.process] += 1
+
+    def busiest(self) -> tuple[ProcessId, int] | None:
+        """Return the process that sends and receives most messages, and their number."""
+        return max(self.ends.items(), key=lambda each: (each[1], -each[0])) if self.ends else None
 
     def fairness(self, clients: Sequence[ProcessId]) -> float | None:
         """Return Jain's index of the entries per client: 1 if all entered equally often, 1/N if

@@ -76,7 +76,7 @@ class MutexJudge:
         def in_message_times(delays: list[int]) -> float | None:
             return exact(sum(delays), len(delays) * unit) if delays else None
 
-        fairness = meter.fairness(clients)
+        fairness, busiest = meter.fairness(clients), meter.busiest()
         return {
             "entries": entries,
             "messages": meter.messages,
@@ -91,6 +91,8 @@ class MutexJudge:
             "client_delay": in_message_times(meter.client_delays),
             "sync_delay": in_message_times(meter.sync_delays),
             "throughput": round(entries * unit / ending.time, 6) if ending.time else None,
+            "busiest_process": busiest and self._system.label(busiest[0]),
+            "busiest_share": busiest and round(busiest[1] / meter.messages, 6),
             "largest_overtaking": self.monitor.overtaking,
             "uninvited_entries": self.monitor.uninvited,
             "fairness": None if fairness is None else round(fairness, 6),

@@ -167,6 +167,20 @@ SCENARIOS = (
         source="lecture notes on coordination, on the choice of the timer",
     ),
     Scenario(
+        "bully-patient",
+        "A timer that is much longer than the round trip makes the group wait",
+        "5 is dead.  4 asks it and waits for 100 ms, although an answer would take 2 ms: one"
+        " leader, and for 50 round trips none.  Compare bully-impatient, whose timer is too short.",
+        Setup(
+            "bully",
+            5,
+            options=("timeout=100ms", "patience=300ms"),
+            asks=("4@1ms",),
+            faults=(("crash", "5@0"),),
+        ),
+        source="lecture notes on coordination, on the choice of the timer",
+    ),
+    Scenario(
         "bully-flapping",
         "The strongest comes and goes, and takes over each time",
         "5 leads, crashes, and 4 is elected.  5 recovers and takes over although 4 leads well,"

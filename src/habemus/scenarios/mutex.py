@@ -16,6 +16,21 @@ SCENARIOS = (
         source="lecture notes on coordination, first diagram",
     ),
     Scenario(
+        "central-one-way",
+        "One direction is cut: the grant is lost, and all wait",
+        "The link from the coordinator to 2 loses everything, the link from 2 does not.  The"
+        " coordinator admits 2, which never hears of it, and 1 waits behind it: a link that is half"
+        " alive is worse for this lock than one that is cut, because nothing looks broken.",
+        Setup(
+            "central",
+            3,
+            asks=("2@1ms", "1@5ms"),
+            faults=(("cut", "0>2@0"),),
+        ),
+        violates=("ME2-deadlock",),
+        source="lecture notes on coordination, on links that fail in one direction",
+    ),
+    Scenario(
         "central-holder-crash",
         "The holder crashes, and the timeout frees the lock",
         "2 crashes inside.  The coordinator takes its grant back after 10 ms and admits 3: the"

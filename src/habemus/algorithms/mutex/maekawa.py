@@ -5,6 +5,9 @@ votes for one at a time. Any two sets have a process in common, so no two are in
 sets of about sqrt(N) are enough for that. But when three processes each have a vote that the next
 one needs, all wait for ever: maekawa-sanders cures that.
 
+A voter that two processes ask votes for the one whose request reaches it first.  It looks at no
+time stamp: the earlier request may have to wait, and only maekawa-sanders compares stamps.
+
 Source   Maekawa: A sqrt(N) algorithm for mutual exclusion in decentralized systems, ACM TOCS 3(2),
          1985, without its handling of deadlocks, as in Coulouris et al., Distributed Systems, 5th
          ed., 15.2, and in lecture notes.

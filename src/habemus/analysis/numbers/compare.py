@@ -57,6 +57,7 @@ MUTEX_QUANTITIES = (
     Quantity("throughput", "throughput"),
     Quantity("fairness", "fairness"),
     Quantity("largest_overtaking", "largest overtaking"),
+    Quantity("busiest_share", "busiest share"),
 )
 ELECTION_QUANTITIES = (
     Quantity("messages", "messages", "messages"),

@@ -309,7 +309,12 @@ def _shown_costs(costs: dict[str, Any]) -> dict[str, str]:
             )
             continue
         expected = formula.get(beside.get(name, ""))
-        number = f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
+        if isinstance(value, str):
+            number = value
+        elif name == "busiest_share":
+            number = f"{value:.0%} of the messages are to or from it"
+        else:
+            number = f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
         shown[name.replace("_", " ")] = f"{number}{_unit(name)}" + (
             f"   (formula, uncontended: {expected})" if expected is not None else ""
         )
