@@ -60,7 +60,13 @@ from habemus.runtimes.live.hosting.steps import Steps
 from habemus.runtimes.live.hosting.timers import Timers, now_us, random_source
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.log_limits import RateLimitedLog
-from habemus.runtimes.live.peers.codec import Refused, check_name, encoded, message_prefix
+from habemus.runtimes.live.peers.codec import (
+    Refused,
+    TermBound,
+    check_name,
+    encoded,
+    message_prefix,
+)
 from habemus.runtimes.live.peers.frames import (
     Frame,
     MessageFrame,
@@ -117,6 +123,7 @@ class Node:
         self._joining: Joining | None = None
         # messages that arrived before this node took part
         self._early: deque[tuple[int, Frame]] = deque(maxlen=MOST_EARLY)
+        self._terms = TermBound()
         self._recorder: NodeRecorder | None = None
         self._is_ending = False
         self._is_hurried = False
@@ -171,6 +178,7 @@ class Node:
                 for index, service in enumerate(self.services)
                 if service.is_urgent
             ),
+            self._terms,
         )
         self.counts = self._network.counts
         try:
@@ -514,11 +522,9 @@ class Node:
                 try:
                     begin: Callable[[], None] = partial(self._steps.start, local_process)
                     if me in stored:
-                        begin = partial(
-                            self._steps.recover,
-                            local_process,
-                            self._steps.restore(local_process, stored[me]),
-                        )
+                        plain = self._steps.restore(local_process, stored[me])
+                        begin = partial(self._steps.recover, local_process, plain)
+                        self._terms.note_stored(local_process.pure.parts)
                     grace_us = (
                         _shutdown_grace_us(instance.service)
                         if me == self.me and not memory.was_vacant
@@ -597,7 +603,7 @@ class Node:
             codecs = service.codecs[to]
             if not 0 <= port < len(codecs):
                 return Refused(f"process {to} of {service.name} has no part {port}")
-            message = codecs[port].decode(frame.kind, frame.fields)
+            message = codecs[port].decode(frame.kind, frame.fields, self._terms)
             if isinstance(message, Refused):
                 return message
             instance = self._mentioned(frame.service, frame.instance)

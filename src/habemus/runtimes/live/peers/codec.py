@@ -20,12 +20,12 @@ token is a term and a count of 32 bits.
 from __future__ import annotations
 
 import struct
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
+from habemus import boottime
 from habemus.core.node import Known, Stack
 from habemus.core.shapes import Malformed
 from habemus.core.values import Message, Value
@@ -55,11 +55,10 @@ HANDSHAKE_LIMIT = 1 << 10
 NAME_LIMIT = 200
 """Characters in the name of an instance."""
 
-TERMS_BEGIN = 1_704_067_200
-"""The beginning of 2024, in seconds since 1970."""
 TERMS_PER_SECOND = 2
-TERMS_AT_LEAST = 1_000_000
-"""Terms that are allowed independently of the wall clock."""
+TERMS_AHEAD = 1 << 24
+"""How far a cluster may have come while a node was down: at two terms per second, 97 days."""
+LARGEST_TERM = (1 << 31) - 1
 LARGEST_COUNT = (1 << 32) - 1
 
 _HEADER = struct.Struct(">I")
@@ -80,15 +79,37 @@ def check_name(name: str) -> None:
         )
 
 
-def largest_term() -> int:
-    """Return the largest term that a peer may name now."""
-    return max(TERMS_AT_LEAST, TERMS_PER_SECOND * (int(time.time()) - TERMS_BEGIN))
+class TermBound:
+    """The largest term that a peer may name, so that no peer can leave a cluster without further
+    terms.
+
+    It is counted from the largest term that the node had stored when it started, and grows with the
+    time since.  The wall clock has no part in it.
+    """
+
+    def __init__(self) -> None:
+        self._stored = 0
+        self._since = boottime.seconds()
+
+    def note_stored(self, parts: Iterable[object]) -> None:
+        """Take in the terms of a process that was restored from stable memory."""
+        for part in parts:
+            term = getattr(part, "term", None)
+            if isinstance(term, int):
+                self._stored = max(self._stored, term)
+
+    def largest(self) -> int:
+        """Return the largest term that is accepted now."""
+        since = int(boottime.seconds() - self._since)
+        return min(LARGEST_TERM, self._stored + TERMS_AHEAD + TERMS_PER_SECOND * since)
+
+    def is_beyond(self, token: tuple[int, int]) -> bool:
+        """Return whether the token is above the bound of tokens that a cluster can issue."""
+        term, count = token
+        return term > self.largest() or count > LARGEST_COUNT
 
 
-def is_beyond(token: tuple[int, int]) -> bool:
-    """Return whether the token is above the bound of tokens that a cluster can issue."""
-    term, count = token
-    return term > largest_term() or count > LARGEST_COUNT
+OF_NEW_NODE = TermBound()
 
 
 # Frames.
@@ -170,7 +191,7 @@ def message_prefix(service: int) -> bytes:
     return body[:PREFIX_SIZE]
 
 
-def frame_of(body: bytes) -> Frame | Refused:
+def frame_of(body: bytes, terms: TermBound = OF_NEW_NODE) -> Frame | Refused:
     try:
         frame: Frame = _FRAMES.decode(body)
     except _MALFORMED as reason:
@@ -180,7 +201,7 @@ def frame_of(body: bytes) -> Frame | Refused:
     if (
         isinstance(frame, LockStatusFrame)
         and frame.token is not None
-        and is_beyond((frame.token >> 32, 0))
+        and terms.is_beyond((frame.token >> 32, 0))
     ):
         return Refused(f"token {frame.token} exceeds the bound of its term")
     return frame
@@ -227,7 +248,9 @@ class PortCodec:
             for name, plain in plains
         ]
 
-    def decode(self, index: int, fields: list[Any]) -> Message | Refused:
+    def decode(
+        self, index: int, fields: list[Any], terms: TermBound = OF_NEW_NODE
+    ) -> Message | Refused:
         if not 0 <= index < len(self._kinds):
             return Refused(f"unknown message type {index}")
         cls, _, parses, bounded = self._kinds[index]
@@ -244,7 +267,7 @@ class PortCodec:
         except (Malformed, RecursionError) as reason:
             return Refused(f"{cls.__name__}: {reason}")
         for name in bounded:
-            if _has_beyond(name, getattr(message, name)):
+            if _has_beyond(name, getattr(message, name), terms):
                 return Refused(
                     f"{cls.__name__}: {name} {getattr(message, name)} exceeds the bound of terms"
                     " and tokens"
@@ -271,14 +294,16 @@ def _kind_of(cls: type[Message]) -> _Kind:
 _TERMS = ("term", "next_term")
 
 
-def _has_beyond(name: str, value: Any) -> bool:
+def _has_beyond(name: str, value: Any, terms: TermBound) -> bool:
     """Return whether the field, or a value in it, has a term or token above the bound."""
     if isinstance(value, int):
-        return name in _TERMS and value > largest_term()
+        return name in _TERMS and value > terms.largest()
     if name == "token" and isinstance(value, tuple) and len(value) == 2:
-        return is_beyond(value)
+        return terms.is_beyond(value)
     if isinstance(value, Value):
-        return any(_has_beyond(each, getattr(value, each)) for each in type(value).__fields__)
+        return any(
+            _has_beyond(each, getattr(value, each), terms) for each in type(value).__fields__
+        )
     return False
 
 

@@ -34,7 +34,7 @@ from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.timers import random_source
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.log_limits import RateLimitedLog
-from habemus.runtimes.live.peers.codec import Refused
+from habemus.runtimes.live.peers.codec import OF_NEW_NODE, Refused, TermBound
 from habemus.runtimes.live.peers.frames import Frame
 from habemus.runtimes.live.peers.handshake import Identity
 from habemus.runtimes.live.peers.peer_client import CLOSING_SECONDS, PeerLink
@@ -61,6 +61,7 @@ class PeerNetwork:
         tls: TlsContexts | None = None,
         seed: int | None = None,
         urgent: frozenset[bytes] = frozenset(),
+        terms: TermBound = OF_NEW_NODE,
     ) -> None:
         self.identity = identity
         self.received = received
@@ -70,6 +71,7 @@ class PeerNetwork:
         self.slices = slices
         self.limited_log = limited_log
         self.tls = tls
+        self.terms = terms
         self.urgent = urgent  # how frames begin that are handled first
         self.counts: Counter[str] = Counter()
         self.draw = random_source(seed)

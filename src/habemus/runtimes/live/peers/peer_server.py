@@ -120,7 +120,7 @@ class PeerConnection(asyncio.Protocol):
         if peer is None:
             self._handle_greeting(body)
             return
-        frame = frame_of(body)
+        frame = frame_of(body, self._network.terms)
         if isinstance(frame, Refused):
             self._refuse(frame)
             return

@@ -669,6 +669,38 @@ def test_a_full_queue_loses_the_oldest_and_counts(
     virtual.run(main())
 
 
+def test_the_bound_of_terms_follows_what_was_stored_whatever_the_clock_says(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster has come far in its terms, and restarts on machines whose clocks are not set."""
+    codec = "habemus.runtimes.live.peers.codec"
+    monkeypatch.setattr(f"{codec}.TERMS_AHEAD", 1_000, raising=False)
+    monkeypatch.setattr(f"{codec}.TERMS_AT_LEAST", 1_000, raising=False)
+    monkeypatch.setattr("time.time", lambda: 0.0)
+
+    async def hears(node: Node, term: int) -> None:
+        _, writer = await dialled(node, 2)
+        election = node.number_of("locks-election")
+        kind, fields = node.services[election].codecs[1][0].encode(Heartbeat(term))
+        writer.write(encoded(MessageFrame(election, "all", 1, 2, 0, kind, fields, 0)))
+        await cluster.until(
+            lambda: (2, term) in [each[2:] for each in node.leaders()] or node.counts["refused"]
+        )
+        writer.close()
+
+    async def main() -> None:
+        async with cluster({"locks": "elected-coordinator-leased"}, only=(1,)) as made:
+            await hears(made.nodes[1], 900)
+            await made.stop(1)
+            node = await made.start(1)
+            await hears(node, 1_800)
+            assert node.counts["refused"] == 0
+            await hears(node, 1_000_000)  # nobody can have come so far meanwhile
+            assert node.counts["refused"] == 1
+
+    virtual.run(main())
+
+
 def test_heartbeats_do_not_wait_behind_messages_about_locks(cluster: Any) -> None:
     """A peer sends 5,000 frames about locks, and a heartbeat after them."""
 

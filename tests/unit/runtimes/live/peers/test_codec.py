@@ -1,7 +1,6 @@
 """The wire: what is sent comes back equal, and nothing else comes through."""
 
 import random
-import time
 import tracemalloc
 from typing import Any
 
@@ -23,16 +22,17 @@ from habemus.runtimes.live.peers.codec import (
     FRAME_LIMIT,
     HEADER_SIZE,
     NAME_LIMIT,
-    TERMS_AT_LEAST,
+    OF_NEW_NODE,
+    TERMS_AHEAD,
     Deframer,
     PortCodec,
     Refused,
+    TermBound,
     codecs_of,
     encoded,
     frame_of,
     framed,
     greeting_of,
-    largest_term,
 )
 from habemus.runtimes.live.peers.frames import Hello, MessageFrame, OpenFrame, Unsendable
 
@@ -321,9 +321,9 @@ LATER = 1_000_000
 @pytest.mark.parametrize(
     "message",
     [
-        Heartbeat(largest_term() + LATER),
+        Heartbeat(OF_NEW_NODE.largest() + LATER),
         Sounding(1 << 62),
-        Recorded(1, (largest_term() + LATER, 1), 1),
+        Recorded(1, (OF_NEW_NODE.largest() + LATER, 1), 1),
         Recorded(1, (1, 1 << 32), 1),
         Record(1, Loan(1, (1 << 62, 1), 1, 1), 1),
         Numbered(1, Heartbeat(1 << 62)),
@@ -345,12 +345,9 @@ def test_what_a_cluster_pushed_to_the_ceiling_says_is_taken_as_time_goes_on(
 ) -> None:
     known: Any = {"Heartbeat": Heartbeat}
     port = PortCodec(known)
-    now = time.time()
-    monkeypatch.setattr("habemus.runtimes.live.peers.codec.time.time", lambda: now)
-    sent = Heartbeat(largest_term() + 2)
-    monkeypatch.setattr("habemus.runtimes.live.peers.codec.time.time", lambda: now + 2)
-    assert port.decode(*port.encode(sent)) == sent
-    monkeypatch.setattr(
-        "habemus.runtimes.live.peers.codec.time.time", lambda: 0.0
-    )  # a machine whose clock was never set
-    assert port.decode(*port.encode(Heartbeat(TERMS_AT_LEAST))) == Heartbeat(TERMS_AT_LEAST)
+    monkeypatch.setattr("habemus.boottime.seconds", lambda: 100.0)
+    bound = TermBound()
+    sent = Heartbeat(TERMS_AHEAD + 2)
+    assert isinstance(port.decode(*port.encode(sent), bound), Refused)
+    monkeypatch.setattr("habemus.boottime.seconds", lambda: 101.0)
+    assert port.decode(*port.encode(sent), bound) == sent
