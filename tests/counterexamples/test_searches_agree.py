@@ -1,5 +1,5 @@
 """All ways to search come to the same verdicts, on every algorithm of the catalog at small sizes:
-with and without numpy, depth first, among sets of states, with symmetry and with reduction.  What
+with and without numpy, depth first, among sets of states, and with symmetry.  What
 is reduced must have fewer states, somewhere, or it shows nothing."""
 
 import contextlib
@@ -10,7 +10,6 @@ from habemus.catalog.entries import entries
 from habemus.runs.check import Check
 from habemus.runs.simulate import system_of
 from habemus.runtimes.checker.depth_first import DepthFirstSearch
-from habemus.runtimes.checker.reduction import ReducedSearch
 from habemus.runtimes.checker.search import FoundViolation, Search
 from habemus.runtimes.checker.symbolic import SymbolicSearch
 from habemus.runtimes.checker.symmetry import NotSymmetric, SymmetricSearch
@@ -86,16 +85,11 @@ def compare(check: Check, limit: int = LIMIT) -> bool:
     assert {name: wrong.depth for name, wrong in vectorised.wrong.items()} == depths, (
         "breadth first too, so the ways are as short"
     )
-    merging: list[Search] = [made(ReducedSearch, check)]
     with contextlib.suppress(NotSymmetric):
-        merging.append(made(SymmetricSearch, check))
-    for search in merging:
-        try:
-            search.run(stop_at_first=False)
-        except NotSymmetric:
-            continue
-        assert search.wrong.keys() == depths.keys(), type(search).__name__
-        assert search.extent.states <= expected.extent.states
+        merged = made(SymmetricSearch, check)
+        merged.run(stop_at_first=False)
+        assert merged.wrong.keys() == depths.keys()
+        assert merged.extent.states <= expected.extent.states
     return True
 
 
@@ -128,24 +122,6 @@ def test_the_searches_agree_on_quorums(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "states", "reduced"),
-    [
-        ("central", (), 180, 129),
-        ("ricart-agrawala", ("tick=0",), 2_101, 270),
-        ("suzuki-kasami", (), 589, 115),
-    ],
-)
-def test_reduction_leaves_out_what_it_says(
-    name: str, options: tuple[str, ...], states: int, reduced: int
-) -> None:
-    check = Check(name, 3, options=options, network="fifo")
-    searches = [made(kind, check) for kind in (Search, ReducedSearch)]
-    for search in searches:
-        search.run()
-    assert [search.extent.states for search in searches] == [states, reduced]
-
-
-@pytest.mark.parametrize(
     ("name", "n", "states", "merged"), [("central", 3, 180, 40), ("quorum", 2, 6_520, 658)]
 )
 def test_symmetry_merges_what_differs_in_names(name: str, n: int, states: int, merged: int) -> None:
@@ -155,9 +131,7 @@ def test_symmetry_merges_what_differs_in_names(name: str, n: int, states: int, m
     assert [search.extent.states for search in searches] == [states, merged]
 
 
-@pytest.mark.parametrize(
-    "kind", [Search, VectorisedSearch, SymbolicSearch, DepthFirstSearch, ReducedSearch]
-)
+@pytest.mark.parametrize("kind", [Search, VectorisedSearch, SymbolicSearch, DepthFirstSearch])
 def test_a_search_that_is_watched_goes_to_its_end(
     kind: type[Search], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from habemus.runtimes.checker.counterexample import Story
     from habemus.traces import Trace
 
-SEARCHES = ("auto", "breadth", "numpy", "symbolic", "depth", "symmetry", "reduction")
+SEARCHES = ("auto", "breadth", "numpy", "symbolic", "depth", "symmetry")
 NETWORKS = ("fifo", "unordered", "lossy", "duplicating")
 TIMINGS = ("asynchronous", "synchronous")
 STATE_LIMIT = 3_000_000
@@ -411,7 +411,6 @@ _MODULES = {
     "symbolic": ("symbolic", "SymbolicSearch"),
     "depth": ("depth_first", "DepthFirstSearch"),
     "symmetry": ("symmetry", "SymmetricSearch"),
-    "reduction": ("reduction", "ReducedSearch"),
 }
 
 

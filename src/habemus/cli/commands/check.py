@@ -103,7 +103,7 @@ from habemus.runtimes.checker.search import Extent
     show_default=True,
     help=(
         "auto chooses symbolic (decision diagrams) or numpy for large searches; symmetry merges"
-        " states that differ in process names; reduction skips equivalent orders of events."
+        " states that differ in process names."
     ),
 )
 @click.option(
