@@ -324,8 +324,8 @@ def _text_of(module: str) -> str:
 
 
 def code_of(text: str) -> str:
-    """Return what a module does: its syntax tree without docstrings and declared assumptions,
-    whatever its layout.
+    """Return what a module does: its syntax tree without docstrings, declared assumptions and the
+    variables that pictures show, whatever its layout.
     """
     tree = ast.parse(text)
     for node in ast.walk(tree):
@@ -335,15 +335,16 @@ def code_of(text: str) -> str:
 
 
 def _is_declaration(statement: ast.stmt) -> bool:
-    """Return whether a statement is a docstring, declares what an algorithm assumes, or imports the
-    names for that.
+    """Return whether a statement is a docstring, declares what an algorithm assumes or what
+    pictures show of it, or imports the names for that.
     """
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
     if isinstance(statement, ast.ImportFrom):
         return statement.module == "habemus.core.assumptions"
     return isinstance(statement, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == "assumes" for target in statement.targets
+        isinstance(target, ast.Name) and target.id in ("assumes", "shows")
+        for target in statement.targets
     )
 
 
