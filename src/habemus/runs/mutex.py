@@ -48,6 +48,7 @@ class MutexJudge:
         self.monitor = MutexMonitor(
             system.topology.processes,
             system.label,
+            bound=setup.overtaking,
             planned_end=planned_end(setup, type(plan)),
             outside=setup.order == OUTSIDE,
         )

@@ -98,6 +98,7 @@ class Setup(Description):
     faults: tuple[tuple[str, str], ...] = ()
     until: str | None = None
     events: int = EVENT_LIMIT
+    overtaking: int | None = None  # the bound of ME4; None: ME4 is not judged
     order: str = MESSAGES  # how a process learns of requests, which ME3 is about
 
     def __post_init__(self) -> None:

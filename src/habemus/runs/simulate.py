@@ -11,7 +11,7 @@ from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict, worst
 from habemus.core.system import System
-from habemus.problems.mutex_properties import ME3
+from habemus.problems.mutex_properties import ME3, ME4
 from habemus.runs import notation
 from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.limits import planned_end
@@ -56,6 +56,7 @@ class Report:
             name for name in self.entry.box.ensures if not (self.setup.over and name == "ME3")
         ]
         asked = [ME3.name] if self.setup.order == OUTSIDE else []
+        asked += [ME4.name] if self.setup.overtaking is not None else []
         names = (*self.entry.problem.always_counted, *claimed, *asked)
         return [finding for finding in self.findings if finding.name in names]
 
@@ -104,6 +105,8 @@ def execute(
     entry = entry or find(setup.algorithm)
     if setup.workload not in WORKLOADS:
         raise BadSetup(f"there is no workload {setup.workload}; there are {', '.join(WORKLOADS)}")
+    if setup.overtaking is not None and ME4 not in entry.problem.properties:
+        raise BadSetup(f"--overtaking is about mutual exclusion, not {entry.problem.title}")
     system = system_of(setup, entry)
     setup = by_number(setup, system.labels)
     network = _network_of(setup, entry)

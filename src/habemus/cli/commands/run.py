@@ -160,6 +160,12 @@ table_option = click.option(
     show_default=True,
     help="Stop after this many events.",
 )
+@click.option(
+    "--overtaking",
+    type=click.IntRange(min=0),
+    metavar="K",
+    help="Judge ME4: at most K others enter between a request and its entry.",
+)
 @click.option("--self-check", is_flag=True, help="Run twice and compare the digests.")
 @diagram_option
 @stages_option
