@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from habemus.catalog.entries import entries, find
@@ -75,9 +77,22 @@ def test_a_counterexample_has_states() -> None:
 def test_a_trace_that_the_processes_do_not_follow_has_none() -> None:
     report = execute(Setup("central", 2))
     assert report.trace is not None
-    other = execute(Setup("token-ring", 2))
-    with pytest.raises((ValueError, KeyError)):
-        states_of(report.trace, other.system, ["has_token"])
+    events = tuple(
+        event._replace(peer=3 - (event.peer or 0))
+        if event.kind == "send" and not event.process
+        else event
+        for event in report.trace.events
+    )
+    with pytest.raises(ValueError, match=r"--show needs the states, .*, process 0 on receive"):
+        states_of(replace(report.trace, events=events), report.system, ["holder"])
+
+
+def test_a_run_with_a_fault_at_an_event_has_states() -> None:
+    """Its messages are recorded after the indications of their step."""
+    report = scenarios()["ring-repair-slow"].run().report
+    assert report.trace is not None
+    states = states_of(report.trace, report.system, ["has_token"])
+    assert ("yes",) in states.after.values()
 
 
 def test_states_are_in_every_form() -> None:
