@@ -6,8 +6,9 @@ bugs show only if the old coordinator lives on behind a cut.  What a restart for
 others rely on it meanwhile, so it must recover soon, or many must restart at once.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from tests.counterexamples.test_elected_coordinator_mutants import (
@@ -75,6 +76,23 @@ class ForgetsEverything(ElectedCoordinator):
         return over(ForgetsItsTerm(), cls(election=Terms(), **options), size)
 
 
+# Replacements, of a process whose memory is lost.
+
+
+class VotesAtOnceWhenReplaced(Terms):
+    """It counts as not having voted in the newest term, in which its former life may have."""
+
+    def on_replaced(self, others: Sequence[Self], life: int) -> None:
+        super().on_replaced(others, life)
+        self.voted_for = None
+
+
+class NumbersRequestsAnewWhenReplaced(ElectedCoordinator):
+    def on_replaced(self, others: Sequence[Self], life: int) -> None:
+        super().on_replaced(others, life)
+        self.reserved = 0
+
+
 # Take-overs.
 
 
@@ -114,13 +132,16 @@ GALLERY: list[tuple[type[Terms] | type[ElectedCoordinator], int, str]] = [
     (EndsTheLeaseAtAThird, 2, "ME1"),
     (RenewsWithoutRecording, 2, "ME1"),
     (NeverRunsOut, 24, "ME1"),
+    (NumbersRequestsAnewWhenReplaced, 101, "ME2-deadlock"),
 ]
 """The mutant, the first seed from 0 on that sees it, and what it violates then."""
 
 
-def swept(entry: Entry, seed: int, monkeypatch: pytest.MonkeyPatch) -> Tally:
+def swept(
+    entry: Entry, seed: int, monkeypatch: pytest.MonkeyPatch, draw: SeededSetups = DRAW
+) -> Tally:
     monkeypatch.setattr(habemus.analysis.sweeps.sweep, "find", lambda _: entry)
-    return tally_of(SeedBatch(entry.name, DRAW, seed, 1))
+    return tally_of(SeedBatch(entry.name, draw, seed, 1))
 
 
 @pytest.mark.parametrize(
@@ -137,3 +158,16 @@ def test_seen(
     tally = swept(replace(entry_of(mutant), box=healthy.box), seed, monkeypatch)
     assert tally.violated == 1
     assert broken in tally.failures[0].properties, tally.failures[0].why
+
+
+def test_a_replaced_process_that_votes_at_once_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two candidates of one term and a voter that is replaced between them are rare: among three
+    processes, it is one seed in some thousand.
+    """
+    three, seed = SeededSetups(SizeRange(3, 3), crashes=True), 2623
+    assert any(kind == "replace" for kind, _ in three.setup(find("terms"), seed).faults)
+    assert swept(find("terms"), seed, monkeypatch, three).violated == 0
+    mutant = replace(entry_of(VotesAtOnceWhenReplaced), box=find("terms").box)
+    tally = swept(mutant, seed, monkeypatch, three)
+    assert tally.violated == 1
+    assert "E1" in tally.failures[0].properties, tally.failures[0].why

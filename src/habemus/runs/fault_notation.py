@@ -15,6 +15,7 @@ from habemus.runtimes.sim.faults import (
     Nth,
     Pause,
     Recover,
+    Replace,
     Skew,
     Slow,
     When,
@@ -32,6 +33,8 @@ def written(fault: Fault) -> list[tuple[str, str]]:
             return [("crash", f"{process}@{_when(when)}")]
         case Recover(process, when, amnesia):
             return [("amnesia" if amnesia else "recover", f"{process}@{_when(when)}")]
+        case Replace(process, when):
+            return [("replace", f"{process}@{when}")]
         case Pause(process, when, duration):
             return [("pause", f"{process}@{_when(when)}+{duration}")]
         case Cut(links, when):

@@ -7,6 +7,7 @@ delays    a span, exp:1ms (memoryless), heavy:1ms (heavy-tailed),
 chances   0.3, 30%
 when      5ms, send#3 (the third message it sends), Granted#1, 2.acquire#1 (at another process)
 crash     P@WHEN        recover, amnesia  P@WHEN      pause  P@WHEN+DURATION
+replace   P@TIME        recover with the memory lost, as `habemus node --replace` does
 cut       A-B@WHEN, A>B@WHEN (one way), 1,2|3,4,5@WHEN (groups)
 heal      the same, or all@WHEN            slow  A>B@WHEN=DELAY
 skew      P=+50000 (millionths)            ask   P@TIME+HOLD
@@ -31,6 +32,7 @@ from habemus.runtimes.sim.faults import (
     Nth,
     Pause,
     Recover,
+    Replace,
     Skew,
     Slow,
     When,
@@ -109,6 +111,11 @@ def amnesia(text: str) -> Fault:
     return Recover(process(who), when(moment), amnesia=True)
 
 
+def replace(text: str) -> Fault:
+    who, moment = split(text, "@", "2@9ms")
+    return Replace(process(who), time(moment))
+
+
 def pause(text: str) -> Fault:
     who, rest = split(text, "@", "2@5ms+20ms")
     moment, duration = split(rest, "+", "2@5ms+20ms")
@@ -164,6 +171,7 @@ FAULTS: dict[str, Callable[[str], Fault]] = {
     "crash": crash,
     "recover": recover,
     "amnesia": amnesia,
+    "replace": replace,
     "pause": pause,
     "cut": cut,
     "heal": heal,
@@ -194,6 +202,7 @@ __all__ = [
     "pause",
     "process",
     "recover",
+    "replace",
     "skew",
     "slow",
     "span",

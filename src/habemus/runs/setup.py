@@ -17,7 +17,7 @@ from habemus.core.shapes import Malformed, Shape, shape_of
 WORKLOADS = ("steady", "burst", "in-turn")
 EVENT_LIMIT = 10_000_000
 
-FAULTS = ("crash", "recover", "amnesia", "pause", "cut", "heal", "slow", "skew")
+FAULTS = ("crash", "recover", "amnesia", "replace", "pause", "cut", "heal", "slow", "skew")
 
 
 def _position(kind: str) -> int:

@@ -20,6 +20,7 @@ ENGLISH: Words = {
     "start": "starts",
     "recover": "recovers",
     "recover amnesia": "recovers without its memory",
+    "recover replaced": "is replaced: its memory is lost",
     "crash": "crashes",
     "pause": "pauses",
     "resume": "goes on",
@@ -44,6 +45,7 @@ ENGLISH: Words = {
     "mark crash": "crash",
     "mark recover": "back",
     "mark recover amnesia": "back, amnesia",
+    "mark recover replaced": "replaced",
     "mark start": "start",
     "mark pause": "paused",
     "mark choose": "draws {what}",
@@ -118,8 +120,8 @@ def in_words(
     receiver's.
     """
     key = "lost on arrival" if event.kind == "lost" and on_arrival else event.kind
-    if event.kind == "recover" and event.fields().get("value") == "amnesia":
-        key = "recover amnesia"
+    if event.kind == "recover" and event.fields().get("value") in ("amnesia", "replaced"):
+        key = f"recover {event.fields()['value']}"
     elif event.kind in ("request", "indicate") and f"{event.kind} {event.name}" in words:
         key = f"{event.kind} {event.name}"
     peer = "" if event.peer is None else label(event.peer)

@@ -14,6 +14,7 @@ from habemus.faults import (
     Nth,
     Pause,
     Recover,
+    Replace,
     Skew,
     Slow,
     between,
@@ -42,6 +43,7 @@ delays = (
 single = (
     st.builds(Crash, processes, moments)
     | st.builds(Recover, processes, moments, st.booleans())
+    | st.builds(Replace, processes, st.integers(0, 10**9))
     | st.builds(Pause, processes, moments, st.integers(1, 10**6))
     | st.builds(Cut, links | partitions, moments)
     | st.builds(Heal, st.just(()) | links | partitions, moments)

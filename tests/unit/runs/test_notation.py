@@ -12,7 +12,18 @@ from habemus.problems.mutex import Ask
 from habemus.runs import notation
 from habemus.runs.notation import BadNotation
 from habemus.runs.setup import FAULTS, BadSetup, Setup
-from habemus.runtimes.sim.faults import Crash, Cut, Heal, Nth, Pause, Recover, Skew, Slow, between
+from habemus.runtimes.sim.faults import (
+    Crash,
+    Cut,
+    Heal,
+    Nth,
+    Pause,
+    Recover,
+    Replace,
+    Skew,
+    Slow,
+    between,
+)
 from habemus.runtimes.sim.network import Exponential, HeavyTail, Uniform
 
 
@@ -48,6 +59,7 @@ def test_faults() -> None:
     assert faults["crash"]("2@1.Granted#2") == Crash(2, Nth("Granted", 2, 1))
     assert faults["recover"]("2@9ms") == Recover(2, 9_000)
     assert faults["amnesia"]("2@9ms") == Recover(2, 9_000, amnesia=True)
+    assert faults["replace"]("2@9ms") == Replace(2, 9_000)
     assert faults["pause"]("2@5ms+20ms") == Pause(2, 5_000, 20_000)
     assert faults["cut"]("1-2@5") == Cut(((1, 2), (2, 1)), 5)
     assert faults["cut"]("1>2@5") == Cut(((1, 2),), 5)

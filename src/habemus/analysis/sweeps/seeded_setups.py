@@ -15,7 +15,9 @@ from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry
 from habemus.catalog.mutex import MUTEX
 from habemus.core.assumptions import Crashes
+from habemus.core.node import Stack
 from habemus.core.process import MistakeInPlan, ProcessId
+from habemus.core.replacement import is_replaceable
 from habemus.runs import notation
 from habemus.runs.arrangements import HOLDS, LOCKSTEP, arrangement
 from habemus.runs.options import options_for
@@ -121,7 +123,9 @@ def _calls(participants: Sequence[ProcessId], rng: random.Random) -> tuple[str, 
 def _with_faults(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
     """Return a setup with the crashes that the assumptions allow, with cuts, or with both."""
     if not entry.assumes.tolerates_cuts or setup.n == 1 or rng.random() < 0.5:
-        return _with_crashes(setup, entry, rng)
+        setup = _with_crashes(setup, entry, rng)
+        is_alone = len({text.partition("@")[0] for _, text in setup.faults}) == 1
+        return _replaced(setup, entry, rng) if is_alone and setup.n > 1 else setup
     if entry.problem is MUTEX:
         setup = replace(
             setup,
@@ -133,6 +137,24 @@ def _with_faults(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
     if rng.random() < 0.3:
         setup = _with_crashes(setup, entry, rng)
     return replace(setup, faults=setup.faults + _cuts(setup, entry, rng))
+
+
+def _replaced(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
+    """Return a setup in which the only process that crashes has lost its memory, now and then, and
+    is replaced instead of recovered.
+    """
+    is_timed = not any("#" in text for kind, text in setup.faults if kind == "recover")
+    plans = system_of(setup, entry).plans.values()
+    if not (is_timed and entry.assumes.tolerates_restarts):
+        return setup
+    if not all(is_replaceable(Stack(plan)) for plan in set(plans)) or rng.random() < 0.7:
+        return setup
+    return replace(
+        setup,
+        faults=tuple(
+            ("replace" if kind == "recover" else kind, text) for kind, text in setup.faults
+        ),
+    )
 
 
 def _cuts(setup: Setup, entry: Entry, rng: random.Random) -> tuple[tuple[str, str], ...]:

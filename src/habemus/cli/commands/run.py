@@ -35,6 +35,7 @@ _FAULT_HELP = {
     "crash": "P@WHEN: crash process P at a time (5ms) or an event (send#3, Granted#1).",
     "recover": "P@WHEN: P recovers with its stable memory.",
     "amnesia": "P@WHEN: P recovers with empty memory.",
+    "replace": "P@TIME: P lost its memory and is replaced, if all others are up and connected.",
     "pause": "P@WHEN+D: pause P for a time D.",
     "cut": (
         "A-B@WHEN, A>B@WHEN (one way) or 1,2|3@WHEN (partition): these links lose every message."

@@ -62,6 +62,11 @@ class Calendar:
         self.sequence += 1
         self.enter(self.now + max(1, after), (-1, CONTROL, self.sequence, control))
 
+    def schedule_last(self, after: int, control: Any) -> None:
+        """Add a control event that comes after everything else of its instant."""
+        self.sequence += 1
+        self.enter(self.now + max(1, after), (1 << TIE, CONTROL, self.sequence, control))
+
     def put_back(self, events: list[Queued]) -> None:
         """Put back events of the current instant that were taken but not processed."""
         if events:

@@ -51,6 +51,18 @@ class Recover:
 
 
 @dataclass(frozen=True)
+class Replace:
+    """Replace a crashed process whose stable memory is lost, as `habemus node --replace` does.
+
+    It has no effect unless all others are up and connected with it.  Messages in flight from its
+    former life are lost.  It strikes after everything else that happens at its time.
+    """
+
+    process: ProcessId
+    when: int
+
+
+@dataclass(frozen=True)
 class Pause:
     """Suspend a process for a while.  Events for it are delivered when it resumes."""
 
@@ -101,7 +113,7 @@ class Skew:
             )
 
 
-Fault: TypeAlias = Crash | Recover | Pause | Cut | Heal | Slow | Skew
+Fault: TypeAlias = Crash | Recover | Replace | Pause | Cut | Heal | Slow | Skew
 
 
 def both_ways(one: ProcessId, other: ProcessId) -> tuple[tuple[ProcessId, ProcessId], ...]:

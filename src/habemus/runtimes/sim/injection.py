@@ -7,11 +7,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from habemus.core.events import Event, note
+from habemus.core.node import PureNode, State
 from habemus.core.process import ProcessId
+from habemus.core.replacement import replace_memory
+from habemus.core.stable import Stable
 from habemus.runtimes.sim.application import Application
 from habemus.runtimes.sim.calendar import CONTROL
-from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Nth, Pause, Recover, Skew, Slow
-from habemus.runtimes.sim.recorder import Requeued
+from habemus.runtimes.sim.faults import (
+    Crash,
+    Cut,
+    Fault,
+    Heal,
+    Nth,
+    Pause,
+    Recover,
+    Replace,
+    Skew,
+    Slow,
+)
+from habemus.runtimes.sim.recorder import Dropped, Requeued
 from habemus.runtimes.sim.sending import MessageTransport
 from habemus.runtimes.sim.stepping import HandlerTable, Stepper
 
@@ -44,6 +58,7 @@ class FaultInjector:
         self._timed = [fault for fault in timed if isinstance(fault.when, int)]
         self._watched = [(fault, fault.when) for fault in timed if isinstance(fault.when, Nth)]
         self._seen: Counter[tuple[ProcessId, str]] = Counter()
+        self._lives: Counter[ProcessId] = Counter()  # how often each process was replaced
         self._came: set[int] = set()  # ids of the faults whose moment came
         self._struck: set[int] = set()  # of those, the ones that changed anything
         self._stepper = stepper
@@ -60,10 +75,13 @@ class FaultInjector:
     def schedule(self) -> None:
         for fault in self._timed:
             assert isinstance(fault.when, int)
-            self._calendar.schedule(fault.when, Strike(fault))
+            if isinstance(fault, Replace):
+                self._calendar.schedule_last(fault.when, Strike(fault))
+            else:
+                self._calendar.schedule(fault.when, Strike(fault))
 
     def clear(self) -> None:
-        for memory in (self._seen, self._came, self._struck):
+        for memory in (self._seen, self._lives, self._came, self._struck):
             memory.clear()
 
     def missed(self) -> list[tuple[Fault, str]]:
@@ -93,7 +111,7 @@ class FaultInjector:
 
     def recoveries_are_due(self) -> bool:
         return any(
-            isinstance(fault, Recover)
+            isinstance(fault, Recover | Replace)
             and isinstance(fault.when, int)
             and fault.when >= self._calendar.now
             and fault.process in self._stepper.down
@@ -129,6 +147,8 @@ class FaultInjector:
                 return self._crash(process)
             case Recover(process, _, amnesia):
                 return self._recover(process, amnesia)
+            case Replace(process):
+                return self._replace(process)
             case Pause(process, _, duration):
                 return self._pause(process, duration)
             case Cut(links):
@@ -185,13 +205,56 @@ class FaultInjector:
             return False
         remembered = stepper.down.pop(process)
         state = stepper.stacks[process].initial if amnesia else remembered
+        self._resurrect(process, state, note("amnesia") if amnesia else None)
+        return True
+
+    def _resurrect(self, process: ProcessId, state: State, how: Any) -> None:
+        stepper = self._stepper
         for part, values in zip(stepper.processes[process], state, strict=True):
             type(part).__restore__(part, values)
         stepper.attach(process)
-        self._note(process, "recover", note("amnesia") if amnesia else None)
+        self._note(process, "recover", how)
         stepper.begin(process, "on_recover")
         self._application.recovered(process)
+
+    def _replace(self, process: ProcessId) -> bool:
+        """Let a process recover whose memory is lost, with what all others know."""
+        stepper = self._stepper
+        others = [each for each in stepper.processes if each != process]
+        is_cut = any(process in link for link in self._transport.cuts)
+        if not others or is_cut or stepper.down.keys() != {process} or stepper.paused:
+            return False
+        self._drop_messages_from(process)
+        self._lives[process] += 1
+        life = 1 + self._lives[process]
+        replaced = self._made(process)
+        replace_memory(replaced, [self._remembered(each) for each in others], life)
+        del stepper.down[process]
+        stored = Stable(stepper.stacks[process]).plain(replaced.parts)
+        self._resurrect(process, replaced.capture(), {**note("replaced"), "stored": stored})
         return True
+
+    def _remembered(self, process: ProcessId) -> PureNode:
+        """Return a copy of a process that has its durable variables and nothing else."""
+        parts = self._stepper.processes[process]
+        captured = tuple(type(part).__capture__(part) for part in parts)
+        copy = self._made(process)
+        copy.restore(self._stepper.stacks[process].forget(captured))
+        return copy
+
+    def _made(self, process: ProcessId) -> PureNode:
+        stepper = self._stepper
+        peers = stepper.processes[process][0].peers
+        return PureNode(stepper.stacks[process], process, peers, lambda options: options[0])
+
+    def _drop_messages_from(self, process: ProcessId) -> None:
+        """Lose what the former life has sent: the others close its connections first."""
+        for moment in sorted(self._calendar.buckets):
+            events = self._calendar.buckets[moment]
+            sent = [each for each in events if each[1] != CONTROL and each[2] == process]
+            events[:] = [each for each in events if each[1] == CONTROL or each[2] != process]
+            if self._records_messages:
+                self._stepper.log.extend(map(Dropped, sent))
 
     def _pause(self, process: ProcessId, duration: int) -> bool:
         stepper = self._stepper
@@ -227,6 +290,7 @@ class FaultInjector:
 _NO_EFFECT: dict[type, str] = {
     Crash: "the process was down already",
     Recover: "the process was not down",
+    Replace: "the process was not down, or not all others were up and connected with it",
     Pause: "the process was down or paused already",
     Cut: "the links were cut already",
     Heal: "the links were not cut",

@@ -39,6 +39,12 @@ class Requeued(NamedTuple):
     event: Queued
 
 
+class Dropped(NamedTuple):
+    """A message in flight that will not arrive."""
+
+    event: Queued
+
+
 class RunRecorder:
     def __init__(self, processes: tuple[ProcessId, ...], paths: list[str], clocks: bool) -> None:
         self._paths = paths
@@ -72,6 +78,8 @@ class RunRecorder:
                 yield self._local(entry)
             elif kind is Lost:
                 yield from self._swallowed(entry)
+            elif kind is Dropped:
+                yield from self._taken(entry.event, is_dropped=True)
             elif kind is Twice:
                 number = self._under_way[id(entry.first)]
                 self._under_way[id(entry.second)] = number
@@ -112,14 +120,14 @@ class RunRecorder:
             self._stamps[self._number] = event.clock
         return event
 
-    def _taken(self, entry: Queued) -> Iterator[Event]:
+    def _taken(self, entry: Queued, is_dropped: bool = False) -> Iterator[Event]:
         _, address, sender, message = entry
         process, port = divmod(address, self._ports)
         number = self._under_way.pop(id(entry))
-        if process in self._paused:
+        if process in self._paused and not is_dropped:
             self._held[process].append(number)
             return
-        kind = "lost" if process in self._down else "receive"
+        kind = "lost" if is_dropped or process in self._down else "receive"
         event = Event(
             self._now,
             process,

@@ -23,10 +23,11 @@ from habemus.core.application import Workload
 from habemus.core.events import Event
 from habemus.core.node import Stack
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessId
+from habemus.core.replacement import is_replaceable
 from habemus.core.system import System
 from habemus.runtimes.sim.application import Application, Stop
 from habemus.runtimes.sim.calendar import CONTROL, Calendar, Queued
-from habemus.runtimes.sim.faults import Fault, Nth, Skew, processes_of
+from habemus.runtimes.sim.faults import Fault, Nth, Replace, Skew, processes_of
 from habemus.runtimes.sim.injection import FaultInjector, Resume, Strike
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.recorder import RunRecorder
@@ -310,6 +311,11 @@ def _check_faults(faults: Sequence[Fault], system: System) -> None:
         for process in processes_of(fault):
             if process not in system.plans:
                 raise MistakeInPlan(f"there is no process {process}; there are {_range_of(system)}")
+        if isinstance(fault, Replace) and not is_replaceable(Stack(system.plans[fault.process])):
+            raise MistakeInPlan(
+                f"process {fault.process} cannot be replaced: its algorithm does not define"
+                " on_replaced, which derives a lost memory from the others"
+            )
     moments = [fault.when for fault in faults if not isinstance(fault, Skew)]
     watched = {when.kind for when in moments if isinstance(when, Nth)}
     unknown = sorted(watched - _event_names(system)) if watched else []

@@ -47,8 +47,9 @@ def marks(view: View, words: Words) -> list[Mark]:
                 Mark(index, event, "choose", words["mark choose"].format(what=what(event)))
             )
         elif event.kind == "recover":
-            amnesia = " amnesia" if event.fields().get("value") == "amnesia" else ""
-            found.append(Mark(index, event, "recover", words[f"mark recover{amnesia}"]))
+            how = event.fields().get("value")
+            key = f"mark recover {how}" if how in ("amnesia", "replaced") else "mark recover"
+            found.append(Mark(index, event, "recover", words[key]))
         elif (
             event.kind == "crash"
             or event.kind == "pause"

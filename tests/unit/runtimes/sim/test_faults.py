@@ -1,7 +1,8 @@
 """What the simulated network and the faults do, seen in traces."""
 
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import pytest
 
@@ -32,6 +33,7 @@ from habemus.runtimes.sim.faults import (
     Nth,
     Pause,
     Recover,
+    Replace,
     Skew,
     Slow,
     between,
@@ -149,6 +151,57 @@ def test_crash_resets_what_is_not_durable_and_drops_timers_and_messages() -> Non
 def test_amnesia_forgets_what_is_durable_too() -> None:
     simulation, _ = simulate(pair(3), Crash(1, 250), Recover(1, 10_000, amnesia=True))
     assert got(simulation, 2) == [1, 2, 1, 2, 3]
+
+
+class Inheriting(Counting):
+    """Counts from the largest that any other has kept, in a life of its own."""
+
+    life: Durable[int] = 1
+
+    def on_replaced(self, others: Sequence[Self], life: int) -> None:
+        self.kept = max(other.kept for other in others)
+        self.life = life
+
+
+def replaced(*faults: Fault) -> tuple[Inheriting, list[Event]]:
+    plans: dict[ProcessId, Process] = {1: Inheriting(upto=9), 2: Inheriting(upto=3)}
+    plans[3] = Inheriting(upto=4)
+    slow = Network(Uniform(5_000, 5_000))
+    simulation, events = simulate(plans, Crash(1, 250), *faults, network=slow)
+    first = simulation.processes[1][0]
+    assert isinstance(first, Inheriting)
+    return first, events
+
+
+def test_a_replaced_process_has_what_the_others_know_and_nothing_of_its_former_life() -> None:
+    first, events = replaced(Replace(1, 2_000))
+    assert (first.kept, first.sent, first.life) == (9, 5, 2)  # 5 to 9: another had kept 4
+    received = [event.fields()["value"] for event in events if event.kind == "receive"]
+    assert received.count(1) == received.count(2) == 4, "of 2 and 3, to each other and to 1"
+    lost = [event for event in events if event.kind == "lost"]
+    assert [(event.peer, event.fields()["value"]) for event in lost] == [
+        (1, 1),
+        (1, 1),
+        (1, 2),
+        (1, 2),
+    ]
+    [back] = [event for event in events if event.kind == "recover"]
+    assert back.fields() == {"value": "replaced", "stored": [4, 2]}
+    assert replaced(Replace(1, 2_000), Crash(1, 2_500), Replace(1, 2_600))[0].life == 3
+
+
+@pytest.mark.parametrize(
+    "fault", [Crash(2, 1_000), Pause(3, 1_000, 9_000), Cut(one_way(3, 1), 1_000)]
+)
+def test_a_process_is_replaced_only_if_all_others_can_answer(fault: Fault) -> None:
+    first, events = replaced(fault, Replace(1, 2_000))
+    assert not any(event.kind == "recover" for event in events)
+    assert first.life == 1
+
+
+def test_only_an_algorithm_that_says_how_can_be_replaced() -> None:
+    with pytest.raises(MistakeInPlan, match="process 1 cannot be replaced"):
+        simulate(pair(), Crash(1, 250), Replace(1, 9_000))
 
 
 def test_torn_step_stores_and_sends_only_what_came_before() -> None:

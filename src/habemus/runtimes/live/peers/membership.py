@@ -37,7 +37,8 @@ from typing import Any
 import msgspec
 
 from habemus.core.node import PureNode, Stack
-from habemus.core.process import Process, ProcessId
+from habemus.core.process import ProcessId
+from habemus.core.replacement import is_replaceable, replace_memory
 from habemus.runtimes.live.hosting.instance import Instance
 from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.peers.codec import Refused
@@ -228,18 +229,11 @@ def irreplaceable(services: Sequence[Service], node: int) -> str:
     for service in services:
         for me in service.at(node):
             stack = service.stacks[me]
-            if any(
-                _keeps(part.plan) and type(part.plan).on_replaced is Process.on_replaced
-                for part in stack.parts
-            ):
+            if not is_replaceable(stack):
                 return service.name
             if stack.durable and any(other is not stack for other in service.stacks.values()):
                 return service.name
     return ""
-
-
-def _keeps(plan: Process) -> bool:
-    return any(variable.kind == "durable" for variable in type(plan).__variables__.values())
 
 
 def _made(service: Service, process: ProcessId) -> PureNode:
@@ -258,7 +252,5 @@ def _restored(service: Service, process: ProcessId, stored: bytes) -> PureNode:
 
 def _replaced(service: Service, me: ProcessId, others: list[PureNode], life: int) -> PureNode:
     made = _made(service, me)
-    for port, part in enumerate(made.parts):
-        if _keeps(part):
-            part.on_replaced([other.parts[port] for other in others], life)
+    replace_memory(made, others, life)
     return made
