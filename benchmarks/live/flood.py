@@ -2,11 +2,12 @@
 
     python -m benchmarks.live.flood
 
-Before the floods, nothing is sent for as long, for comparison.  For each flood the figures are the
-terms that began, the longest waits of a client of the flooded node and of a client of another node
-for a lock of their own, and the longest turn of the event loop of the flooded node, in processor
-time of its thread, which does not depend on what else runs on the machine.  A follower calls an
-election 200 ms after the last heartbeat.  The exit code is 1 if a flood has changed the leader.
+Each flood has a cluster of its own; in the first nothing is sent, for comparison.  The figures are
+the terms that began, the longest waits of a client of the flooded node and of a client of another
+node for a lock of their own, and the longest turn of the event loop of the flooded node, in
+processor time of its thread, which does not depend on what else runs on the machine.  A follower
+calls an election 200 ms after the last heartbeat.  The exit code is 1 if a flood has changed the
+leader.
 """
 
 from __future__ import annotations
@@ -237,15 +238,15 @@ def main() -> int:
         with asyncio.Runner(loop_factory=MeasuredLoop) as runner:
             runner.run(serve(given.node[0], int(given.node[1])))
         return 0
-    with tempfile.TemporaryDirectory() as folder:
-        cluster = MeasuredCluster(Path(folder), NODES)
-        try:
-            results = []
-            for flood in FLOODS:
+    results = []
+    for flood in FLOODS:
+        with tempfile.TemporaryDirectory() as folder:
+            cluster = MeasuredCluster(Path(folder), NODES)
+            try:
                 results.append(flooded(cluster, flood, given.seconds))
-                print(json.dumps(results[-1]), flush=True)
-        finally:
-            cluster.close()
+            finally:
+                cluster.close()
+        print(json.dumps(results[-1]), flush=True)
     return 1 if any(each["terms_begun"] for each in results[1:]) else 0
 
 
