@@ -15,7 +15,7 @@ def say_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
     If it is wider than the terminal, it continues below, with the first column repeated.
     """
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for number, chosen in enumerate(_blocks(widths, columns())):
+    for number, chosen in enumerate(blocks(widths, columns())):
         if number:
             click.echo()
         click.echo(click.style(_line(heads, widths, left, chosen), bold=True))
@@ -23,7 +23,7 @@ def say_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
             click.echo(_line(row, widths, left, chosen))
 
 
-def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
+def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
     """Return the columns of each part of a table, so that no part is wider than the room."""
     blocks = [[0]]
     used = widths[0]

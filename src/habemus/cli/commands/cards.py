@@ -27,6 +27,8 @@ from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import entries, find
 from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import COLOURS, Exit, json_option, options_option, progress, say_json
+from habemus.cli.output import columns as terminal_columns
+from habemus.cli.tables import blocks
 from habemus.runs.options import check_options
 
 EVIDENCE_OF = 3
@@ -154,11 +156,13 @@ def _say_matrix(rows: list[CardRow], name: str) -> None:
     labels = [_label(row, name) for row in rows]
     width = max(len("algorithm"), *map(len, labels))
     columns = {model: max(len(model), len("? undecided n=3")) for model in models}
-    heads = ["algorithm".ljust(width), *(model.ljust(columns[model]) for model in models)]
-    click.echo(click.style(f"  {'  '.join(heads).rstrip()}", bold=True))
-    for row, label in zip(rows, labels, strict=True):
-        cells = [_in_colour(row.card, row.cells.get(model), columns[model]) for model in models]
-        click.echo(f"  {label:{width}}  {'  '.join(cells).rstrip()}")
+    for block in blocks([width + 2, *columns.values()], terminal_columns()):
+        shown = [models[column - 1] for column in block[1:]]
+        heads = ["algorithm".ljust(width), *(model.ljust(columns[model]) for model in shown)]
+        click.echo(click.style(f"  {'  '.join(heads).rstrip()}", bold=True))
+        for row, label in zip(rows, labels, strict=True):
+            cells = [_in_colour(row.card, row.cells.get(model), columns[model]) for model in shown]
+            click.echo(f"  {label:{width}}  {'  '.join(cells).rstrip()}")
 
 
 def _label(row: CardRow, name: str) -> str:
