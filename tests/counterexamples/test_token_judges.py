@@ -15,7 +15,7 @@ from habemus.deployment.services import judged
 from habemus.problems.fencing import Token
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
-from habemus.testing.conformance import check_claims
+from habemus.testing.conformance import check_claims, check_crashes
 
 # The coordinator crashes after the first grant, and the next one counts from 1 again.
 RUN = Setup(
@@ -63,3 +63,9 @@ def test_in_the_conformance_suite() -> None:
     mutant = replace(entry_of(GivesTheSameTokenTwice), box=find(ElectedCoordinator.name).box)
     with pytest.raises(AssertionError, match="TOKEN"):
         check_claims(mutant)
+
+
+def test_in_the_conformance_suite_with_crashes() -> None:
+    mutant = replace(entry_of(CountsTokensAnew), box=find(ElectedCoordinator.name).box)
+    with pytest.raises(AssertionError, match="has the token"):
+        check_crashes(mutant)
