@@ -224,8 +224,8 @@ LATE_GRANT = run(
     "3@20ms+100ms",
     n=3,
     faults=(
-        ("slow", "1>2@12500us=120ms"),
-        ("cut", "2>1@14ms"),
+        ("slow", "1>2@10500us=120ms"),
+        ("cut", "2>1@12ms"),
         ("slow", "1>2@30ms=1ms"),
         ("heal", "all@150ms"),
     ),

@@ -275,7 +275,7 @@ GALLERY = [
         302,
     ),
     Planted(
-        LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 17, 6_087
+        LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 15, 4_302
     ),
     Planted(
         LendsUnsettled,
@@ -290,8 +290,8 @@ GALLERY = [
         ElectedCoordinator,
         "ME1",
         within(2, network="fifo", timeouts=1, options=NO_PREVOTE),
-        21,
-        19_370,
+        17,
+        10_796,
     ),
 ]
 

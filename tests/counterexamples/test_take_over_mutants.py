@@ -37,7 +37,6 @@ from habemus.analysis.sweeps.sweep import SeedBatch, Tally, tally_of
 from habemus.catalog.entries import Entry, entry_of, find
 from habemus.core import ProcessId, System
 from habemus.core.system import complete
-from habemus.problems.fencing import Token
 
 # Restarts.
 
@@ -96,13 +95,11 @@ class NumbersRequestsAnewWhenReplaced(ElectedCoordinator):
 # Take-overs.
 
 
-class RemembersOnlyWhatItLent(AcknowledgesWithoutRecording):
-    """Nor does the borrower keep what it was granted."""
+class RemembersOnlyWhatItLent(ElectedCoordinator):
+    """Acknowledges without recording, and does not record what it was granted."""
 
-    def enter(self, token: Token) -> None:
-        before = self.loan
-        super().enter(token)
-        self.loan = before
+    def keep_record(self, loan: Loan) -> None:
+        pass
 
 
 # Leases.

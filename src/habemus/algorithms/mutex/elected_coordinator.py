@@ -2,10 +2,11 @@
 
 A coordinator is simple and fast, but a single point of failure, so an election replaces it.  Two
 leaders would mean two in the critical section, so leadership has a term, every message carries its
-term, and older ones are dropped.  A grant is recorded by a majority before it is sent.  A new
-coordinator asks a majority, and as two majorities share a process, it hears of the newest loan that
-can be in anybody's hands.  It lends the lock to no other process before the borrower itself has
-said that it is over.
+term, and older ones are dropped.  A loan is recorded by a majority before its borrower enters.  The
+borrower is one of them, since it records the loan as it enters: so the coordinator has it recorded
+by one process fewer, and then sends the grant.  A new coordinator asks a majority, and as two
+majorities share a process, it hears of the newest loan that can be in anybody's hands.  It lends
+the lock to no other process before the borrower itself has said that it is over.
 
 Source   Lecture notes on coordination (the coordinator, and its election); Lamport: The part-time
          parliament, ACM TOCS 16(2), 1998 (what a new leader must learn from a majority); Ongaro,
@@ -14,10 +15,11 @@ Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, la
          processes crash, recover and pause.  ME2: an election that settles in the end, a majority
          that is up and connected, and a borrower that leaves.  If the node of the last borrower
          goes down, everybody waits until it is back, or an operator releases the lock.
-Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, 2*floor(N/2)
-         of the coordinator itself, so 3(N-1)/N + 2*floor(N/2) when all N enter in turn; client
-         delay 4 (2 for the coordinator), synchronisation delay 4 (3 if the coordinator is one of
-         the two).  A take-over costs 2(N-1), apart from the election.
+Cost     1 + 2*floor(N/2) messages per entry of a process that is not the coordinator, 2*floor(N/2)
+         of the coordinator itself, so (N-1)/N + 2*floor(N/2) when all N enter in turn.  With at most
+         3 processes these are request, grant and release: client delay 2 and synchronisation delay
+         2.  With more both are 4.  Client delay 2 for the coordinator itself.  A take-over costs
+         2(N-1), apart from the election.
 Ensures  ME1, ME2, FENCE, TOKEN; ME1 under any timing, over an election by terms.  Entry in order of
          arrival (no ME3).
 Differs  The notes replace a coordinator without asking what it had granted.  Only a majority
@@ -116,7 +118,7 @@ class ElectedCoordinator(Participant):
     lending: bool = False  # the loan is not granted yet, because it is not recorded yet
     lent_at: int = 0  # the attempt that the loan answers
     recorders: set[ProcessId] = set()  # who has recorded it
-    prompt: list[ProcessId] = []  # who recorded the one before
+    prompt: list[ProcessId] = []  # everybody, those that answered last before the others
 
     # Taking over: what may the lock's former coordinators have done?
 
@@ -165,7 +167,7 @@ class ElectedCoordinator(Participant):
     @whenever(knows_enough)
     def settle(self) -> None:
         self.settled = True
-        self.prompt = sorted(self.answers)
+        self.prompt = self.everybody(first=self.answers)
         if self.lease and self.loan is not None:
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
 
@@ -260,10 +262,8 @@ class ElectedCoordinator(Participant):
         self.recorders = {self.me}
         self.set_timer(Remind(self.term), after=self.patience)
         if self.recording == "majority":
-            # Above all the borrower, which then has the loan in its memory before it is granted;
-            # else those that were prompt before.
-            others = [other for other in dict.fromkeys((process, *self.prompt)) if other != self.me]
-            self.have_recorded_by(others[: self.majority() - 1])
+            others = [other for other in self.prompt if other not in (self.me, process)]
+            self.have_recorded_by(others[: self.majority() - len({self.me, process})])
 
     def next_token(self) -> Token:
         """Return a token larger than any before it: by term, and counted within a term."""
@@ -284,13 +284,16 @@ class ElectedCoordinator(Participant):
             self.recorders.add(sender)
 
     def is_recorded(self) -> bool:
-        return self.lending and self.coordinator == self.me and len(self.recorders) >= self.enough()
+        """Return whether a majority has recorded the loan when the borrower enters by it."""
+        if self.coordinator != self.me or not self.lending or self.loan is None:
+            return False
+        return len(self.recorders | {self.loan.borrower}) >= self.enough()
 
     @whenever(is_recorded)
     def grant(self) -> None:
         assert self.loan is not None
         self.lending = self.lapsed = False
-        self.prompt = sorted(self.recorders)
+        self.prompt = self.everybody(first=self.recorders)
         self.send(
             Grant(self.term, self.loan.number, self.lent_at, self.loan.token), to=self.loan.borrower
         )
@@ -302,6 +305,9 @@ class ElectedCoordinator(Participant):
     def enough(self) -> int:
         """Return the number of processes that must have recorded a loan."""
         return self.majority() if self.recording == "majority" else 1
+
+    def everybody(self, first: set[ProcessId]) -> list[ProcessId]:
+        return sorted(first) + [peer for peer in self.peers if peer not in first]
 
     def majority(self) -> int:
         return more_than_half(len(self.peers) + 1)
@@ -342,8 +348,10 @@ class ElectedCoordinator(Participant):
         """Return the costs when all enter in turn: one of them is the coordinator, and what it
         tells itself is no message.
         """
-        records = 2 * (size // 2) if self.recording == "majority" else 0
-        return MutexCosts(messages=average(3 * (size - 1) + records * size, size))
+        if self.recording == "none" or size == 1:
+            return MutexCosts(messages=average(3 * (size - 1), size))
+        records = 2 * (size // 2)  # of others, if the coordinator enters; else of one fewer
+        return MutexCosts(messages=average((size - 1) * (1 + records) + records, size))
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
@@ -393,8 +401,8 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
     Assumes  stable memory; FENCE needs nothing else.  ME1, which is not claimed, also holds as long
              as no process is paused and no clock is slower than another by more than a tenth.  ME2:
              an election that settles in the end, and a majority that is up and connected.
-    Cost     3 + 2*floor(N/2) messages per entry of a process that is not the coordinator, as
-             without a lease, and 2 + 2*floor(N/2) for each renewal, every third of a lease.
+    Cost     1 + 2*floor(N/2) messages per entry of a process that is not the coordinator, as
+             without a lease, and 2*floor(N/2) for each renewal, every third of a lease.
     Ensures  FENCE, TOKEN, ME2; not ME1 (split-brain-fenced), no ME3.
     Differs  A renewal is recorded like a grant, so a coordinator that has been replaced cannot
              renew.

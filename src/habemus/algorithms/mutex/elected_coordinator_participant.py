@@ -204,13 +204,14 @@ class Participant(Mutex):
         elif grant.attempt > self.run_out_at:
             self.answered = max(self.answered, grant.attempt)
             self.granted_at = max(self.granted_at, grant.attempt)
+            # Counted by the coordinator: a majority has recorded the loan now.
+            self.keep_record(Loan(self.term, grant.token, self.me, self.number))
             if self.state == WANTED:
                 self.enter(grant.token)
 
     def enter(self, token: Token) -> None:
         self.state = HELD
         self.token = token
-        self.loan = newer(self.loan, Loan(self.term, token, self.me, self.number))
         self.indicate(GrantedWithToken(token))
 
     def release(self) -> None:
@@ -243,8 +244,11 @@ class Participant(Mutex):
     @upon(Record)
     def record(self, sender: ProcessId, record: Record) -> None:
         if self.is_from_coordinator(sender, record.term):
-            self.loan = newer(self.loan, record.loan)
+            self.keep_record(record.loan)
             self.send(Recorded(self.term, record.loan.token, record.attempt), to=sender)
+
+    def keep_record(self, loan: Loan) -> None:
+        self.loan = newer(self.loan, loan)
 
     @upon(Inquire)
     def answer(self, sender: ProcessId, inquire: Inquire) -> None:
