@@ -115,6 +115,26 @@ class CountsTokensAnew(ElectedCoordinator):
         return (0, count)
 
 
+# Loans that stay.
+
+
+class UsesItsBlockAfterARestart(ElectedCoordinator):
+    """Takes the loan that it has recorded for one that it still has."""
+
+    def on_recover(self) -> None:
+        super().on_recover()
+        if self.loan is not None and self.loan.borrower == self.me:
+            self.number, self.token = self.loan.number, self.loan.token
+            self.kept = True
+
+
+class IgnoresRecalls(ElectedCoordinator):
+    """Goes on with an unused loan, although it says to the coordinator that it is over."""
+
+    def return_unused(self) -> None:
+        pass
+
+
 # Leases.
 
 
@@ -145,7 +165,8 @@ class RenewsWithoutRecording(ElectedCoordinatorLeased):
     def hear_request(self, sender: ProcessId, request: Request) -> None:
         super().hear_request(sender, request)
         if self.loan is not None and self.borrowing() == (sender, request.number):
-            self.send(Grant(self.term, request.number, request.attempt, self.loan.token), to=sender)
+            grant = Grant(self.term, request.number, request.attempt, self.loan.token, others=False)
+            self.send(grant, to=sender)
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
 
 

@@ -286,6 +286,14 @@ GALLERY = [
         9_376,
     ),
     Planted(
+        elected.IgnoresRecalls,
+        ElectedCoordinator,
+        "ME1",
+        within(2, entries=2, network="fifo", timeouts=1, options=(*NO_PREVOTE, "block=2")),
+        20,
+        28_514,
+    ),
+    Planted(
         elected.TakesTheLockFromTheBorrower,
         ElectedCoordinator,
         "ME1",

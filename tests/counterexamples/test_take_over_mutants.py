@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import pytest
+from tests.counterexamples import test_elected_coordinator_mutants as elected
 from tests.counterexamples.test_elected_coordinator_mutants import (
     AcknowledgesWithoutRecording,
     AsksNobody,
@@ -102,6 +103,20 @@ class RemembersOnlyWhatItLent(ElectedCoordinator):
         pass
 
 
+# Loans that stay.
+
+
+class RestartsWithItsBlock(elected.UsesItsBlockAfterARestart, ElectedCoordinatorLeased):
+    name = ElectedCoordinatorLeased.name
+
+
+class KeepsWhatIsRecalled(elected.IgnoresRecalls, ElectedCoordinatorLeased):
+    name = ElectedCoordinatorLeased.name
+
+    def needs_an_answer(self) -> bool:
+        return self.kept or super().needs_an_answer()
+
+
 # Leases.
 
 
@@ -119,14 +134,16 @@ GALLERY: list[tuple[type[Terms] | type[ElectedCoordinator], int, str]] = [
     (ForgetsEverything, 6, "TOKEN"),
     (AcknowledgesWithoutRecording, 16, "ME1"),
     (RemembersOnlyWhatItLent, 16, "ME1"),
-    (AsksNobody, 65, "ME1"),
+    (AsksNobody, 16, "ME1"),
     (TakesTheLockFromTheBorrower, 16, "ME1"),
-    (GrantsBeforeItIsRecorded, 48, "ME1"),
+    (GrantsBeforeItIsRecorded, 66, "ME1"),
     (RecordsByAMinority, 66, "ME1"),
     (LooksAtOldTerms, 66, "ME1"),
     (GoesOnWithoutAnswers, 26, "TOKEN"),
     (CountsTokensAnew, 0, "TOKEN"),
-    (EndsTheLeaseAtAThird, 2, "ME1"),
+    (RestartsWithItsBlock, 0, "TOKEN"),
+    (KeepsWhatIsRecalled, 2, "ME2-deadlock"),
+    (EndsTheLeaseAtAThird, 1, "ME1"),
     (RenewsWithoutRecording, 2, "ME1"),
     (NeverRunsOut, 24, "ME1"),
     (NumbersRequestsAnewWhenReplaced, 101, "ME2-deadlock"),

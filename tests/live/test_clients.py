@@ -1062,10 +1062,12 @@ def test_whoever_does_not_read_what_it_asked_for_is_cut_off(nodes: Nodes, cluste
         lease.check()
 
 
-def test_a_lock_that_is_kept_until_somebody_wants_it(tmp_path: Path, start: Start) -> None:
+@pytest.mark.parametrize("algorithm", ["roucairol-carvalho", "elected-coordinator-leased"])
+def test_a_lock_that_is_kept_until_somebody_wants_it(
+    tmp_path: Path, start: Start, algorithm: str
+) -> None:
     services = (
-        '[services.locks]\nalgorithm = "roucairol-carvalho"\n[services.deaf]\nalgorithm ='
-        ' "central"\n'
+        f'[services.locks]\nalgorithm = "{algorithm}"\n[services.deaf]\nalgorithm = "central"\n'
     )
     nodes = start(tmp_path, services)
     with (

@@ -242,6 +242,82 @@ def test_a_renewal_is_recorded_like_a_grant() -> None:
     assert counted["Grant"] == counted["Record"] == counted["Recorded"] == 1 + renewals
 
 
+# Loans that stay.
+
+
+def test_an_entry_by_a_loan_that_has_stayed_costs_nothing() -> None:
+    report = execute(Setup(LEASED, 3, asks=("2@50ms", "2@55ms", "2@60ms", "2@65ms")))
+    counted = sent(report)
+    assert (counted["Request"], counted["Grant"], counted["Recall"]) == (1, 1, 0)
+    assert tokens(report) == [(2, (1, count)) for count in (1, 2, 3, 4)]
+
+
+def test_a_loan_for_which_others_wait_goes_back_when_its_borrower_leaves() -> None:
+    """The tokens that were not used are lent to the next borrower."""
+    report = execute(Setup(LEASED, 3, asks=("2@50ms", "2@55ms+10ms", "3@60ms", "2@66ms")))
+    assert sent(report)["Recall"] == 2
+    assert tokens(report) == [(2, (1, 1)), (2, (1, 2)), (3, (1, 3)), (2, (1, 4))]
+
+
+def test_an_unused_loan_goes_back_at_once_when_it_is_recalled() -> None:
+    report = execute(Setup(LEASED, 3, asks=("2@50ms", "3@60ms")))
+    [_, entered] = [event.time for event in traced(report).events if event.name == "Granted"]
+    assert entered == 64_000, "request, recall, release, grant"
+
+
+def test_a_grant_says_that_others_wait_and_saves_the_recall() -> None:
+    report = execute(Setup(LEASED, 3, asks=("2@50ms+9ms", "3@52ms+9ms", "1@54ms+9ms")))
+    assert sent(report)["Recall"] == 1, "when 3 came; 1 waited already when 3 was let in"
+    assert [process for process, _ in tokens(report)] == [2, 3, 1]
+
+
+def test_a_loan_has_as_many_entries_as_tokens() -> None:
+    asks = tuple(f"2@{moment}ms" for moment in range(50, 70, 4))
+    report = execute(Setup(LEASED, 3, options=("block=2",), asks=asks))
+    assert sent(report)["Request"] == 3
+    assert [count for _, (_, count) in tokens(report)] == [1, 2, 3, 4, 5]
+
+
+def test_a_loan_that_nobody_uses_goes_back_when_its_renewal_is_due() -> None:
+    """After a third of a lease; the next one to ask pays for no recall."""
+    report = execute(Setup(LEASED, 3, options=("lease=90ms",), asks=("2@50ms", "3@85ms")))
+    assert (sent(report)["Recall"], sent(report)["Request"]) == (0, 2)
+    released = [
+        event.time
+        for event in traced(report).events
+        if event.kind == "send" and event.name == "Release"
+    ]
+    assert released[0] == 80_000
+
+
+def test_no_token_of_a_block_is_used_after_a_crash() -> None:
+    """2 has used two of its tokens.  Nobody else knows how many."""
+    setup = Setup(
+        LEASED,
+        3,
+        asks=("2@50ms", "2@52ms", "2@70ms", "3@90ms"),
+        faults=(("crash", "2@55ms"), ("recover", "2@60ms")),
+    )
+    assert [token for _, token in tokens(execute(setup))] == [(1, 1), (1, 2), (1, 1001), (1, 1002)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_others_are_not_overtaken_after_a_recall(seed: int) -> None:
+    """2 asks again as soon as it has left; 3 is let in after the recall, one message time later."""
+    asks = (*(f"2@{50 + moment}ms+2ms" for moment in range(30)), "3@60500us")
+    report = execute(Setup(LEASED, 3, seed=seed, asks=asks))
+    entries = [
+        (event.process, event.time) for event in traced(report).events if event.name == "Granted"
+    ]
+    recalled = next(
+        event.time
+        for event in traced(report).events
+        if event.kind == "receive" and event.name == "Recall"
+    )
+    [entered] = [time for process, time in entries if process == 3]
+    assert not [time for process, time in entries if process == 2 and recalled < time < entered]
+
+
 # Safety.
 
 
@@ -370,7 +446,9 @@ def test_over_any_election(election: str) -> None:
     assert report.verdict is Verdict.HOLDS, report.why
 
 
-@pytest.mark.parametrize("option", ["elected_by=lot", "recording=some", "lease=-1", "lease=50"])
+@pytest.mark.parametrize(
+    "option", ["elected_by=lot", "recording=some", "lease=-1", "lease=50", "block=0"]
+)
 def test_options_that_make_no_sense_are_refused(option: str) -> None:
     with pytest.raises(MistakeInPlan):
         execute(Setup(RECORDED, 3, options=(option,)))

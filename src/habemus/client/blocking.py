@@ -631,7 +631,7 @@ def no_waiters_shown(lease: Lease) -> RefusedByNode:
     """Return the error of a lock that cannot be kept."""
     return RefusedByNode(
         f"keep=True does not work with service {lease.service}: its algorithm does not tell a"
-        " holder that others wait; use ricart-agrawala, or leave keep out"
+        " holder that others wait; use elected-coordinator-leased, or leave keep out"
     )
 
 

@@ -28,9 +28,9 @@ class Data(Message):
         (Data(3, Request(6)), "Data(Request(6), number=3)", "Data(3, Request(6))"),
         (Token(served=((3, 1),), queue=()), "Token(served=[[3, 1]])", "Token([[3, 1]], [])"),
         (
-            Grant(2, 1, 1, (2, 1)),
-            "Grant(term=2, number=1, attempt=1, token=2.1)",
-            "Grant(2, 1, 1, [2, 1])",
+            Grant(2, 1, 1, (2, 1), others=True),
+            "Grant(term=2, number=1, attempt=1, token=2.1, others=True)",
+            "Grant(2, 1, 1, [2, 1], True)",
         ),
     ],
 )

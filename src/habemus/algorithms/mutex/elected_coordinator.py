@@ -16,7 +16,7 @@ Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, la
          that is up and connected, and a borrower that leaves.  If the node of the last borrower
          goes down, everybody waits until it is back, or an operator releases the lock.
 Cost     1 + 2*floor(N/2) messages per entry of a process that is not the coordinator, 2*floor(N/2)
-         of the coordinator itself, so (N-1)/N + 2*floor(N/2) when all N enter in turn.  With at most
+         of the coordinator itself, so (N-1)/N + 2*floor(N/2) when all N enter in turn.  With up to
          3 processes these are request, grant and release: client delay 2 and synchronisation delay
          2.  With more both are 4.  Client delay 2 for the coordinator itself.  A take-over costs
          2(N-1), apart from the election.
@@ -44,6 +44,7 @@ from habemus.algorithms.mutex.elected_coordinator_participant import (
     Loan,
     Participant,
     Queued,
+    Recall,
     Record,
     Recorded,
     Release,
@@ -63,6 +64,8 @@ ELECTIONS: dict[str, type[Election]] = {
     each.name: each for each in (Terms, Bully, BullyStable, Omega, OmegaRecovery)
 }
 RECORDINGS = ("majority", "none")
+MOST_TOKENS = 1_000_000
+"""Tokens of one loan: a coordinator that lost many of them would run out of numbers."""
 
 Claim: TypeAlias = tuple[ProcessId, int]
 """Who asks, and the number of its request."""
@@ -118,17 +121,21 @@ class ElectedCoordinator(Participant):
     lending: bool = False  # the loan is not granted yet, because it is not recorded yet
     lent_at: int = 0  # the attempt that the loan answers
     recorders: set[ProcessId] = set()  # who has recorded it
+    knows_of_others: bool = False  # the borrower knows whether others wait
+    spent: int = 0  # how many tokens of the loan may have been used
     prompt: list[ProcessId] = []  # everybody, those that answered last before the others
 
     # Taking over: what may the lock's former coordinators have done?
 
     def take_over(self) -> None:
+        self.return_unused()
         self.answers = {self.me}
         self.ended = {self.me: self.number if self.state == RELEASED else self.number - 1}
         self.attempts = {}
         self.queue = []
         self.knows_borrower = self.state == HELD
-        self.settled = self.lapsed = self.lending = False
+        self.settled = self.lapsed = self.lending = self.knows_of_others = False
+        self.spent = self.block
         self.broadcast(Inquire(self.term))
         self.set_timer(Remind(self.term), after=self.patience)
         if self.lease and self.recording == "none":
@@ -194,6 +201,8 @@ class ElectedCoordinator(Participant):
     @upon(Release)
     def vacate(self, sender: ProcessId, release: Release) -> None:
         if self.is_for_coordinator(release.term):
+            if (sender, release.number) == self.borrowing():
+                self.spent = release.used
             self.end_requests(sender, release.number)
             if self.lease and self.loan is not None and self.borrowing() is None:
                 self.cancel_timer(Overdue(self.term, self.loan.token))
@@ -218,14 +227,16 @@ class ElectedCoordinator(Participant):
     @request
     def reclaim(self) -> None:
         """Take the lock back: an operator vouches that its holder will not use it any more. Only
-        the coordinator acts on it.
+        the coordinator acts on it, and a process whose loan is unused.
         """
+        self.return_unused()
         if (
             self.coordinator == self.me
             and self.settled
             and not self.lending
             and self.loan is not None
         ):
+            self.send(Recall(self.term, self.loan.number), to=self.loan.borrower)
             self.end_requests(self.loan.borrower, self.loan.number)
 
     def borrowing(self) -> Claim | None:
@@ -253,7 +264,11 @@ class ElectedCoordinator(Participant):
     def lend(self) -> None:
         borrowing = self.borrowing()
         process, number = borrowing or self.queue[0]
-        token = self.loan.token if borrowing and self.loan is not None else self.next_token()
+        if borrowing and self.loan is not None:
+            token = self.loan.token
+        else:
+            token = self.next_token()
+            self.spent = self.block
         self.queue.remove((process, number))
         self.loan = Loan(self.term, token, process, number)
         self.lent_at = self.attempts[process][1]
@@ -269,7 +284,7 @@ class ElectedCoordinator(Participant):
         """Return a token larger than any before it: by term, and counted within a term."""
         if self.loan is None or self.loan.token[0] < self.term:
             return (self.term, 1)
-        return (self.term, self.loan.token[1] + 1)
+        return (self.term, self.loan.token[1] + max(1, self.spent))
 
     def have_recorded_by(self, processes: Sequence[ProcessId]) -> None:
         assert self.loan is not None
@@ -294,11 +309,38 @@ class ElectedCoordinator(Participant):
         assert self.loan is not None
         self.lending = self.lapsed = False
         self.prompt = self.everybody(first=self.recorders)
+        others = self.knows_of_others = self.do_others_wait()
         self.send(
-            Grant(self.term, self.loan.number, self.lent_at, self.loan.token), to=self.loan.borrower
+            Grant(self.term, self.loan.number, self.lent_at, self.loan.token, others),
+            to=self.loan.borrower,
         )
         if self.lease:
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
+
+    # Recalling.
+
+    def do_others_wait(self) -> bool:
+        """Return whether others wait.  A loan that is not kept goes back anyway."""
+        if self.loan is None or not (self.block > 1 or self.sees_waiters):
+            return False
+        return any(process != self.loan.borrower for process, _ in self.queue)
+
+    def should_recall(self) -> bool:
+        """Return whether others have begun to wait since the loan was granted."""
+        return (
+            self.coordinator == self.me
+            and self.settled
+            and not self.lending
+            and not self.knows_of_others
+            and self.borrowing() is not None
+            and self.do_others_wait()
+        )
+
+    @whenever(should_recall)
+    def recall(self) -> None:
+        assert self.loan is not None
+        self.knows_of_others = True
+        self.send(Recall(self.term, self.loan.number), to=self.loan.borrower)
 
     # What every coordinator has to see to.
 
@@ -318,10 +360,11 @@ class ElectedCoordinator(Participant):
     @upon(Remind)
     def say_again(self, remind: Remind) -> None:
         """Ask the processes that have not answered yet, and the borrower, whose release may have
-        been lost.
+        been lost.  Recall the loan again.
         """
         if not self.is_for_coordinator(remind.term):
             return
+        self.knows_of_others = False
         self.set_timer(remind, after=self.patience)
         borrowing = self.borrowing()
         for peer in self.peers:
@@ -359,9 +402,9 @@ class ElectedCoordinator(Participant):
         `elected_by` names.
         """
         variables = cls.__variables__
-        elected_by, recording, lease = (
+        elected_by, recording, lease, block = (
             options.get(name, variables[name].default)
-            for name in ("elected_by", "recording", "lease")
+            for name in ("elected_by", "recording", "lease", "block")
         )
         if elected_by not in ELECTIONS:
             raise MistakeInPlan(
@@ -370,6 +413,8 @@ class ElectedCoordinator(Participant):
             )
         if recording not in RECORDINGS:
             raise MistakeInPlan(f"a loan is recorded by a majority or by none, not by {recording}")
+        if not (isinstance(block, int) and 1 <= block <= MOST_TOKENS):
+            raise MistakeInPlan(f"a loan has 1 to {MOST_TOKENS} tokens, not {block}")
         if not (isinstance(lease, int) and (lease == 0 or lease >= 100)):
             raise MistakeInPlan(
                 f"a lease is 0 (for none) or at least 100 microseconds, not {lease}"
@@ -396,29 +441,41 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
     paused for longer than that believes itself inside when another one is: then the token decides
     at the resource.
 
+    The loan stays with a process that has left, together with a block of tokens, so that it enters
+    again without asking.  It goes back when others wait, when the block is used up, or when it is
+    unused at the time of its renewal.
+
     Source   Gray, Cheriton: Leases, SOSP 1989; Burrows: The Chubby lock service, OSDI 2006
              (sequencers, here fencing tokens).
-    Assumes  stable memory; FENCE needs nothing else.  ME1, which is not claimed, also holds as long
-             as no process is paused and no clock is slower than another by more than a tenth.  ME2:
-             an election that settles in the end, and a majority that is up and connected.
-    Cost     1 + 2*floor(N/2) messages per entry of a process that is not the coordinator, as
-             without a lease, and 2*floor(N/2) for each renewal, every third of a lease.
-    Ensures  FENCE, TOKEN, ME2; not ME1 (split-brain-fenced), no ME3.
+    Assumes  stable memory; FENCE needs nothing else.  ME1 and TOKEN, which are not claimed, also
+             hold as long as no process is paused and no clock is slower than another by more than a
+             tenth.  ME2: an election that settles in the end, and a majority that is up and
+             connected.
+    Cost     1 + 2*floor(N/2) messages per loan of a process that is not the coordinator, as without
+             a lease, and 2*floor(N/2) for each renewal, every third of a lease.  None, and no visit
+             to stable memory, for an entry by a loan that has stayed.  A recall costs 1, and none
+             if others waited already when the loan was granted.
+    Ensures  FENCE, ME2; not ME1 (split-brain-fenced), no ME3, and no TOKEN: a process that enters
+             by a loan that has stayed, and does not know that its lease has run out, shows a
+             smaller token than the next borrower.  Once a recall has arrived, no local entry comes
+             before the next borrower; until then at most a block of them.
     Differs  A renewal is recorded like a grant, so a coordinator that has been replaced cannot
              renew.
     """
 
     name = "elected-coordinator-leased"
+    sees_waiters = True
     assumes = Assumptions(
         links=Links.MOSTLY_RELIABLE,
         crashes=Crashes.RECOVER,
         timing=Timing.PARTIALLY_SYNCHRONOUS,
         stable_memory=True,
         always=("FENCE",),
-        holds_without_pauses=("ME1",),
+        holds_without_pauses=("ME1", "TOKEN"),
     )
 
     lease = 100_000
+    block = 1_000
 
 
 class ElectedCoordinatorPlain(ElectedCoordinator):

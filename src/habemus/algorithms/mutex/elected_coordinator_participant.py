@@ -5,6 +5,13 @@ that token.  Every message carries the term of its sender.  A process drops mess
 than the newest it has seen, and it stores that term: an answer to the coordinator of a term is a
 promise to ignore all earlier ones.
 
+A loan comes with a block of tokens.  When the process leaves, the loan may stay: then its
+application enters again by the next token of the block, and no message is sent.  The coordinator
+recalls a loan for which others wait, and it goes back as soon as nobody is inside.  A loan that is
+unused when its renewal is due, or when the coordinator inquires, goes back as well.  Tokens of a
+block are counted in volatile memory: a process that recovers has no loan, and the coordinator
+lends no token of a block of which it has not heard how much was used.
+
 A process that waits repeats its request periodically.  A process that holds the lock by a lease
 does the same, and the answer renews the lease.  Repetitions are numbered, and a lease counts from
 the moment at which the request was sent that the grant answers.  So it expires for the process
@@ -17,7 +24,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Standing
-from habemus.core import Const, Durable, Message, ProcessId, Timer, Uses, Value, upon
+from habemus.core import Const, Durable, Message, ProcessId, Timer, Uses, Value, request, upon
 from habemus.problems.election import Election, Leader
 from habemus.problems.fencing import GrantedWithToken, LockLostWithToken, Token
 from habemus.problems.mutex import Mutex
@@ -29,7 +36,7 @@ class Loan(Value):
     """
 
     term: int  # in which it was recorded; a later coordinator may record it anew
-    token: Token
+    token: Token  # the first of its block
     borrower: ProcessId
     number: int  # of the request that it answers
 
@@ -53,11 +60,20 @@ class Grant(Message):
     number: int
     attempt: int
     token: Token
+    others: bool  # other processes wait
+
+
+class Recall(Message):
+    """Others have begun to wait for what the receiver has borrowed."""
+
+    term: int
+    number: int
 
 
 class Release(Message):
     term: int
     number: int  # this request is over, and so are all earlier ones
+    used: int  # how many tokens of its block may have been used
 
 
 class Inquire(Message):
@@ -117,19 +133,23 @@ class Participant(Mutex):
     ahead: Const[int] = (
         0  # how many numbers of requests are set aside by one visit to stable memory
     )
+    block: Const[int] = 1  # how many tokens a loan has, and so how many entries
 
     term: Durable[int] = 0  # the newest heard of
     coordinator: ProcessId | None = None  # of that term, if this process has heard who it is
     loan: Durable[Loan | None] = None  # the newest recorded here
 
     state: Standing = RELEASED
+    kept: bool = False  # released, but the loan is still here
+    recalled: bool = False  # others wait for the loan
     number: int = 0  # of its latest request
     reserved: Durable[int] = 0  # no number above this one has been used
     attempt: int = 0  # how often it has asked
     answered: int = 0  # the latest attempt that was answered
     granted_at: int = 0  # the attempt that the latest grant answers
     run_out_at: int = 0  # the latest attempt from which on a lease would have run out by now
-    token: Token = (0, 0)  # of its latest grant
+    token: Token = (0, 0)  # the first of its loan
+    used: int = 0  # how many tokens of the loan it has used
 
     def on_start(self) -> None:
         if self.me == min((self.me, *self.peers)):
@@ -152,7 +172,14 @@ class Participant(Mutex):
     # Asking.
 
     def acquire(self) -> None:
+        if self.kept:
+            self.enter()
+        else:
+            self.begin_request()
+
+    def begin_request(self) -> None:
         self.state = WANTED
+        self.recalled = False
         self.number += 1
         if self.number > self.reserved:
             self.reserved = self.number + self.ahead
@@ -176,7 +203,10 @@ class Participant(Mutex):
 
     @upon(Repeat)
     def ask_again(self, repeat: Repeat) -> None:
-        if repeat.number != self.number or not self.needs_an_answer():
+        if repeat.number != self.number:
+            return
+        self.return_unused()
+        if not self.needs_an_answer():
             return
         # The first request may be answered late; a repeated one is answered at once, if there is a
         # coordinator.
@@ -195,49 +225,82 @@ class Participant(Mutex):
     def enter_or_renew(self, sender: ProcessId, grant: Grant) -> None:
         if not self.is_from_coordinator(sender, grant.term):
             return
-        if grant.number != self.number or self.state == RELEASED:
-            self.send(
-                Release(self.term, grant.number), to=sender
-            )  # of a request that is over, or was made in an earlier life
-        elif self.state == HELD and grant.token != self.token:
+        if grant.number != self.number or (self.state == RELEASED and not self.kept):
+            # of a request that is over, or was made in an earlier life
+            self.send(Release(self.term, grant.number, self.block), to=sender)
+        elif self.state != WANTED and grant.token != self.token:
             self.lose()  # it was lent to others in between
         elif grant.attempt > self.run_out_at:
             self.answered = max(self.answered, grant.attempt)
             self.granted_at = max(self.granted_at, grant.attempt)
+            self.recalled = self.recalled or grant.others
             # Counted by the coordinator: a majority has recorded the loan now.
             self.keep_record(Loan(self.term, grant.token, self.me, self.number))
             if self.state == WANTED:
-                self.enter(grant.token)
+                self.token = grant.token
+                self.enter()
 
-    def enter(self, token: Token) -> None:
+    def enter(self) -> None:
         self.state = HELD
-        self.token = token
-        self.indicate(GrantedWithToken(token))
+        self.kept = False
+        self.used += 1
+        self.indicate(GrantedWithToken(self.shown()))
+
+    def shown(self) -> Token:
+        """Return the token that the process shows to the resource."""
+        term, count = self.token
+        return term, count + self.used - 1
 
     def release(self) -> None:
-        """Leave, or stop waiting.  If the message is lost, the coordinator will inquire."""
-        if self.state != RELEASED:
+        """Leave, or stop waiting."""
+        if self.state == HELD and not self.recalled and self.used < self.block:
             self.state = RELEASED
-            self.cancel_timer(Repeat(self.number))
-            if self.lease:
-                for attempt in range(self.run_out_at + 1, self.attempt + 1):
-                    self.cancel_timer(RunOut(self.number, attempt))
-            if self.coordinator is not None:
-                self.send(Release(self.term, self.number), to=self.coordinator)
+            self.kept = True
+        elif self.state != RELEASED:
+            self.give_back()
+
+    @upon(Recall)
+    def heed(self, sender: ProcessId, recall: Recall) -> None:
+        if self.is_from_coordinator(sender, recall.term) and recall.number == self.number:
+            self.return_unused()
+            self.recalled = self.state != RELEASED
+
+    @request
+    def return_unused(self) -> None:
+        """Give the loan back unless the application is inside."""
+        if self.kept:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """End the request and the loan.  If the message is lost, the coordinator will inquire."""
+        self.state = RELEASED
+        self.kept = False
+        self.cancel_timer(Repeat(self.number))
+        if self.lease:
+            for attempt in range(self.run_out_at + 1, self.attempt + 1):
+                self.cancel_timer(RunOut(self.number, attempt))
+        if self.coordinator is not None:
+            self.send(Release(self.term, self.number, self.used), to=self.coordinator)
+        self.used = 0
 
     @upon(RunOut)
     def notice_the_end_of_the_lease(self, run_out: RunOut) -> None:
         if run_out.number == self.number:
             self.run_out_at = run_out.attempt
-            if self.state == HELD and self.granted_at <= self.run_out_at:
+            if (self.state == HELD or self.kept) and self.granted_at <= self.run_out_at:
                 self.lose()
 
     def runs_out(self) -> Timer | None:
-        return RunOut(self.number, self.granted_at) if self.lease and self.state == HELD else None
+        has_loan = self.state == HELD or self.kept
+        return RunOut(self.number, self.granted_at) if self.lease and has_loan else None
+
+    def is_wanted(self) -> bool:
+        return self.recalled
 
     def lose(self) -> None:
-        self.indicate(LockLostWithToken(self.token))
-        self.release()
+        if self.state == HELD:
+            self.indicate(LockLostWithToken(self.shown()))
+        self.give_back()
 
     # Remembering for the coordinator.
 
@@ -253,6 +316,7 @@ class Participant(Mutex):
     @upon(Inquire)
     def answer(self, sender: ProcessId, inquire: Inquire) -> None:
         if self.is_from_coordinator(sender, inquire.term):
+            self.return_unused()
             if self.needs_an_answer():
                 self.begin_attempt()
             self.send(

@@ -3,8 +3,8 @@
 A node takes part in every lock once, however many clients it has.  Their requests queue here.  When
 the algorithm grants the lock to the node's own process, the first request in the queue gets it.
 When that client releases, the process releases too, and acquires again if more requests wait.  So
-the clients of one node have no advantage over those of another, and every grant to a client is a
-grant of the algorithm, with a token of its own.
+every grant to a client is a grant of the algorithm, with a token of its own, and the algorithm
+decides how long the clients of one node may go before those of another.
 
 A *request* comes from one client.  It may name several locks and is satisfied by one of them.  The
 request owns the lock, not the client: two tasks of one program make two requests, and one of them
@@ -396,7 +396,10 @@ class LockQueues:
         if lock is not None and lock.holder is not None:
             holder = lock.holder
             self._lose(holder, "released by an operator (habemus release --force)")
-            self._leave(lock)
+            self.changed(service, name)
+            self._make_request(lock, "release")
+            self._return_loan(lock)  # another node may make the coordinator reclaim it
+            self._request_if_needed(lock)
             return {"taken": holder.session.label, "reclaims": True}
         reclaims = "reclaim" in self._kinds[service].__behaviour__.requests
         if reclaims:
@@ -430,6 +433,10 @@ class LockQueues:
                 elif request.held_lock is not None and request.keeps:
                     self._send_wanted(request)  # a cached lease would never be given back
                 yield
+
+        for lock in list(self._local_locks.values()):
+            if lock.service == service and lock.holder is None:
+                self._return_loan(lock)
 
     def reopen(self, service: str) -> None:
         self._closed.pop(service, None)
@@ -490,7 +497,15 @@ class LockQueues:
         """Make the participant acquire the lock, if requests wait and none holds it."""
         if lock.queue and not lock.is_requested and lock.holder is None:
             lock.is_requested = True
+            if self._node.left_us(lock.process) == 0:
+                # The lock stayed with this node by a lease that has expired, and the timer is late.
+                self._return_loan(lock)
             self._make_request(lock, "acquire")
+
+    def _return_loan(self, lock: LocalLock) -> None:
+        """Make the participant give back a lock that stayed with it, unless a client holds it."""
+        if "return_unused" in self._kinds[lock.service].__behaviour__.requests:
+            self._make_request(lock, "return_unused")
 
     def _make_request(
         self, lock: LocalLock, operation: str, on_done: Callable[[], None] | None = None
@@ -532,6 +547,8 @@ class LockQueues:
     def _leave(self, lock: LocalLock) -> None:
         self.changed(lock.service, lock.name)
         self._make_request(lock, "release")
+        if lock.service in self._closed:
+            self._return_loan(lock)
         self._request_if_needed(lock)
 
     def _on_indication(self, lock: LocalLock, process: ProcessId, indication: Indication) -> None:

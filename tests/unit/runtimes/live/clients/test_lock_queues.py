@@ -39,6 +39,7 @@ class Script:
         self.listener: Any = None
         self.grants_at_once = False
         self.has_stopped = False
+        self.left = 1_000_000
         self.instance = Instance(self.services[0], 0, "x", 1, lambda options: options[0])
 
     def subscribe(self, service: str, name: str, listener: Any) -> Callable[[], None]:
@@ -79,7 +80,7 @@ class Script:
         process.wished = wished
 
     def left_us(self, hosted: LocalProcess) -> int:
-        return 1_000_000
+        return self.left
 
     def is_recorded(self, service: str, name: str) -> bool:
         return False
@@ -249,10 +250,41 @@ def test_a_closed_service_sends_waiters_elsewhere_and_lets_holders_stay() -> Non
         assert not lock_queues.is_unused()
         lock_queues.release(session, 1)
         assert lock_queues.is_unused()
-        assert node.asked == ["acquire", "release"]
+        assert node.asked == ["acquire", "release", "return_unused"]
         lock_queues.reopen("locks")
         acquire(lock_queues, connection, session, 4)
         assert node.asked[-1] == "acquire"
+
+    run(check)
+
+
+def test_a_lock_that_stayed_by_an_expired_lease_is_given_back_before_it_is_acquired() -> None:
+    """After a pause the timer of the lease may fire later than the request arrives."""
+
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        node.grants_at_once = True
+        for id, left in ((1, 1_000_000), (2, 0)):
+            node.left = left
+            acquire(lock_queues, connection, session, id)
+            lock_queues.release(session, id)
+        assert node.asked == ["acquire", "release", "return_unused", "acquire", "release"]
+
+    run(check)
+
+
+def test_a_lock_that_an_operator_releases_does_not_stay() -> None:
+    """The coordinator may reclaim it at the same time, and grant it to another node."""
+
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        acquire(lock_queues, connection, session, 1)
+        node.listener(1, GrantedWithToken((1, 1)))
+        acquire(lock_queues, connection, session, 2)
+        assert lock_queues.force("locks", "x") == {"taken": "client", "reclaims": True}
+        assert node.asked == ["acquire", "release", "return_unused", "acquire"]
 
     run(check)
 
