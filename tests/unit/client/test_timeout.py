@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.client.conftest import Answer, FakeNode, grants, line
+from tests.unit.client.conftest import PATIENCE, Answer, FakeNode, grants, line
 
 import habemus
 from habemus.cli.quick_lock import nearest
+from habemus.client import asynchronous, blocking
 from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
+from habemus.supervise import locked_command
 from habemus.supervise.locked_command import TIMEOUT, CommandExit, LockRequest, acquired
 
 Start = Callable[..., FakeNode]
@@ -31,6 +33,17 @@ def busy(*news: object) -> Answer:
         return grants(heard) if heard[0] == "hello" else b""
 
     return answer
+
+
+@pytest.fixture(autouse=True)
+def patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait long for an answer that comes, on a machine that may stall, and not for one that does
+    not.
+    """
+    answers = "silent" not in request.node.name
+    for module in (blocking, asynchronous):
+        monkeypatch.setattr(module, "HOLDER_SECONDS", PATIENCE if answers else 0.01)
+    monkeypatch.setattr(locked_command, "GRACE_US", 30_000_000 if answers else 10_000)
 
 
 KNOWN = pytest.mark.parametrize(
