@@ -129,7 +129,7 @@ GOOD = "number,algorithm,n,load,delay,fault,seed,verdict,command\n"
         ("x.jsonl", b"{1}\n", "line 1 is not JSON"),
         ("x.jsonl", b"[" * 100_000 + b"\n", "line 1 is not JSON"),
         ("x.parquet", b"PAR1 not really", "holds no results of a sweep"),
-        ("x.csv.journal", b"number\n", "no journal of a sweep"),
+        ("x.csv.journal", b"number\n", "not the journal of a sweep"),
     ],
 )
 def test_what_is_no_result_is_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:
