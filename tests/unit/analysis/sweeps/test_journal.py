@@ -136,7 +136,7 @@ def test_another_grid_is_refused(tmp_path: Path, head: dict[str, Any], said: str
 def test_what_is_no_journal_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "j"
     path.write_bytes(content)
-    with pytest.raises(BadJournal, match="no journal of a sweep"):
+    with pytest.raises(BadJournal, match="not the journal of a sweep"):
         journal(path)
     assert path.read_bytes() == content
 
