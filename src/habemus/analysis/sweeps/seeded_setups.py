@@ -136,7 +136,11 @@ def _with_faults(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
         )
     if rng.random() < 0.3:
         setup = _with_crashes(setup, entry, rng)
-    return replace(setup, faults=setup.faults + _cuts(setup, entry, rng))
+    # A process that is cut off may meet the event at which it crashes only after the cut.
+    late = tuple(
+        (kind, text.replace("@1s", "@5s")) for kind, text in setup.faults if text.endswith("@1s")
+    )
+    return replace(setup, faults=setup.faults + late + _cuts(setup, entry, rng))
 
 
 def _replaced(setup: Setup, entry: Entry, rng: random.Random) -> Setup:
