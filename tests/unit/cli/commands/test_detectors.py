@@ -41,10 +41,10 @@ def test_the_table_and_the_numbers_behind_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (("bully",), "no failure detector"),
+        (("bully",), "not a failure detector"),
         (("heartbeet",), "did you mean heartbeat"),
         (("heartbeat", "--delay", "soon"), "soon"),
-        (("heartbeat", "--loss", "2"), "chance"),
+        (("heartbeat", "--loss", "2"), "probability"),
         (("heartbeat", "--crash-at", "1ms"), "at least 1s"),
         (("heartbeat", "-n", "1"), "2 to 50"),
         (("heartbeat", "--plot", "quality.pdf"), "must end in"),
