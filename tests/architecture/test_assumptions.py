@@ -66,9 +66,13 @@ def read(words: str) -> Assumptions:
         stable_memory="stable memory" in lowered,
         always=tuple(re.findall(r"(\w+) needs nothing else", words)),
         holds_without_pauses=tuple(
-            re.findall(
-                r"(\w+), which is not claimed, also holds as long as no process is paused", words
+            name
+            for names in re.findall(
+                r"([\w ]+), which (?:is|are) not claimed, also holds? "
+                r"as long as no process is paused",
+                words,
             )
+            for name in names.strip().split(" and ")
         ),
     )
 
