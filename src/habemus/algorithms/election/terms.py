@@ -12,7 +12,8 @@ Assumes  stable memory; E1 needs nothing else.  E2, E3 and E4: more than half of
 Cost     O(n) messages: 5(n-1) for an undisturbed election (3(n-1) without the pre-vote), then n-1
          per heartbeat period.
 Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries
-         and cuts.
+         and cuts.  E4 unless the application calls an election just when a leader has won: the
+         caller may then be backed by processes that have not heard the leader yet.
 Differs  Only the election of the paper; there is no log that could make one candidate better than
          another.  Of an older term only a heartbeat is answered: a process whose candidacy was cut
          off is in a term ahead of the leader's, and since no process backs it, its answer is all
