@@ -22,10 +22,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    # A shell that starts a command in the background has it ignore SIGINT, and so would every
-    # process that a test starts: tests that interrupt one would wait for ever.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell that starts a command in the background has it ignore SIGINT, nohup has it ignore
+    # SIGHUP, and every process that a test starts inherits that: tests that send one would wait for
+    # ever.
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture
