@@ -8,7 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tests.pythons.__main__ import PYODIDE
+from tests.pythons.__main__ import PYODIDE, TESTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,6 +17,11 @@ def test_every_version_that_the_package_names_is_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
     assert named[0] == project["requires-python"].removeprefix(">=") and named[1:] == list(PYODIDE)
+
+
+def test_every_folder_of_tests_exists() -> None:
+    absent = [each for each in TESTS if not any((ROOT / each).glob("**/test_*.py"))]
+    assert not absent
 
 
 def test_an_absent_version_is_told_and_not_counted() -> None:

@@ -29,10 +29,10 @@ UNIT = (
     "problems",
     "algorithms",
     "runtimes/sim",
-    "runtimes/checker",
     "traces",
     "catalog",
     "runs",
+    "schedules",
 )
 TESTS = (*(f"tests/unit/{name}" for name in UNIT), "tests/scenarios")
 NEEDS = ("pytest", "hypothesis", "click", "rich")

@@ -189,7 +189,7 @@ def complain(line: str) -> None:
             return  # the terminal is gone; go on with the lock
 
 
-# WaitingClient.
+# Waiting.
 
 
 class LockGrant:

@@ -247,7 +247,7 @@ def _usage(
     )
 
 
-# CertificateFiles.
+# Files.
 
 
 def _check_paths(pairs: Sequence[CertificateFiles]) -> None:

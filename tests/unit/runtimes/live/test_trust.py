@@ -51,6 +51,16 @@ def test_a_link_is_not_followed_unless_it_is_named(here: Path) -> None:
         pass
 
 
+def test_the_lock_file_of_a_folder_is_not_a_link(here: Path) -> None:
+    folder = here / FOLDER
+    folder.mkdir(0o700)
+    (here / "victim").write_text("content")
+    (folder / "up.lock").symlink_to(here / "victim")
+    with pytest.raises(click.ClickException, match=r"up\.lock"), occupied(folder):
+        pass
+    assert (here / "victim").read_text() == "content"
+
+
 def test_the_folder_of_the_last_cluster_must_be_ones_own(here: Path) -> None:
     folder = here / "last"
     folder.mkdir(0o700)
