@@ -121,6 +121,14 @@ def test_the_searches_agree_on_quorums(name: str) -> None:
     assert compare(Check(name, 2), 10_000)
 
 
+def test_a_state_may_take_all_bits_of_a_machine_word() -> None:
+    """Fields that are nearly full grow only while there is room."""
+    search = made(VectorisedSearch, Check("chang-roberts", 6, network="fifo"))
+    search.run()
+    assert sum(search._widths) == search.bits == 63
+    assert (search.extent.complete, search.extent.states) == (True, 18_344)
+
+
 @pytest.mark.parametrize(
     ("name", "n", "states", "merged"), [("central", 3, 180, 40), ("quorum", 2, 6_520, 658)]
 )

@@ -262,16 +262,16 @@ QUICK = [
         every=False,
         outside="messages may take longer than `patience`",
     ),
-    row("elected-coordinator", 2, "ME1 FENCE TOKEN", "", 8_499, 31, timeouts=1, network="fifo"),
+    row("elected-coordinator", 2, "ME1 FENCE TOKEN", "", 7_973, 31, timeouts=1, network="fifo"),
     row(
-        "elected-coordinator-plain", 2, "ME1 FENCE TOKEN", "", 7_519, 28, timeouts=1, network="fifo"
+        "elected-coordinator-plain", 2, "ME1 FENCE TOKEN", "", 6_963, 28, timeouts=1, network="fifo"
     ),
     row(
         "elected-coordinator-leased",
         2,
         "FENCE TOKEN",
         "ME1:16",
-        16_522,
+        15_618,
         30,
         timeouts=1,
         network="fifo",
@@ -281,7 +281,7 @@ QUICK = [
         2,
         "FENCE TOKEN",
         "ME1:14",
-        11_119,
+        10_483,
         28,
         timeouts=1,
         network="fifo",
@@ -418,7 +418,7 @@ LONG = [
         25,
         faults=faults(crash=1, recover=1),
     ),
-    row("elected-coordinator", 2, "ME1 FENCE TOKEN", "", 82_279, 36, timeouts=2, network="fifo"),
+    row("elected-coordinator", 2, "ME1 FENCE TOKEN", "", 74_953, 36, timeouts=2, network="fifo"),
     row("chang-roberts", 5, "E1 E2 E3 E4", "", 147_906, 60),
     row("yo-yo", 4, "E1 E2 E3 E4", "", 103_869, 31),
     row("terms", 3, "E1 E4", "", 260_146, 21, timeouts=2),

@@ -133,13 +133,31 @@ def test_the_prevote_keeps_a_healthy_leader() -> None:
 
 
 def test_a_process_that_has_just_recovered_does_not_back_a_candidate() -> None:
-    """3 has not heard the leader yet when 2 calls: with its backing, 2 would have a majority
-    against a healthy leader.
+    """Neither 2 nor 3 has heard the leader yet when 2 calls: with the backing of 3, 2 would have a
+    majority against a healthy leader.
     """
-    faults = (("crash", "3@50ms"), ("recover", "3@200ms"))
+    faults = tuple(
+        fault for who in (2, 3) for fault in (("crash", f"{who}@50ms"), ("recover", f"{who}@200ms"))
+    )
     report = execute(Setup("terms", 3, asks=("1@1ms", "2@201ms"), faults=faults))
     assert report.verdict is Verdict.HOLDS, report.why
     assert report.costs["leader"] == 1 and report.costs["messages_by_name"]["Sounding"] == 4
+
+
+def test_a_follower_ignores_a_call_of_its_application() -> None:
+    """3 knows the leader and 2 does not: 2 would back 3, hear the leader, and yet vote for 3."""
+    setup = Setup(
+        "terms",
+        3,
+        seed=1179,
+        asks=("1@1707", "2@1060", "3@2960"),
+        delay="exp:1ms",
+        faults=(("cut", "2|1,3@74446"),),
+        events=200,
+    )
+    report = execute(setup)
+    assert "E4" not in report.violated, report.why
+    assert report.costs["leader"] == 1 and report.costs["leader_changes"] == 0
 
 
 def test_after_a_recovery_of_everybody_there_is_a_leader_again() -> None:

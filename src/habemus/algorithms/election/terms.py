@@ -12,17 +12,16 @@ Assumes  stable memory; E1 needs nothing else.  E2, E3 and E4: more than half of
 Cost     O(n) messages: 5(n-1) for an undisturbed election (3(n-1) without the pre-vote), then n-1
          per heartbeat period.
 Ensures  E1, E2, E3, E4; E1 in the scope of a term, under any timing and with crashes, recoveries
-         and cuts.  E4 unless the application calls an election just when a leader has won: the
-         caller may then be backed by processes that have not heard the leader yet.
+         and cuts.
 Differs  Only the election of the paper; there is no log that could make one candidate better than
          another.  Of an older term only a heartbeat is answered: a process whose candidacy was cut
          off is in a term ahead of the leader's, and since no process backs it, its answer is all
          that tells the leader of that term.  A process backs a pre-vote if it knows of no leader,
          that is if its own patience has run out too.  A process that has just recovered may merely
-         not have heard the leader yet, and waits for its patience to run out.  A call of the
-         application only asks for the pre-vote; without pre-votes it goes straight to the vote. A
-         leader may resign: it names an heir that calls the next election without waiting
-         (TimeoutNow, thesis 3.10).
+         not have heard the leader yet, and waits for its patience to run out.  The application may
+         call an election; a process that knows of a leader ignores the call, since others may not
+         have heard that leader yet and would back the caller.  A leader may resign: it names an
+         heir that calls the next election without waiting (TimeoutNow, thesis 3.10).
 """
 
 from collections.abc import Iterable, Sequence
@@ -135,7 +134,7 @@ class Terms(Election):
     # Calling an election.
 
     def elect(self) -> None:
-        if self.stage != LEADING:
+        if self.leader is None:
             self.call()
 
     @upon(Patience)

@@ -131,6 +131,8 @@ class Search:
     """The kind of search, in words."""
     keeps_states: ClassVar[bool] = True
     """Whether all states and steps are available at the end, to search them for loops."""
+    bits: ClassVar[int | None] = None
+    """The width of a state at most; None: any."""
 
     def __init__(
         self,
@@ -201,7 +203,8 @@ class Search:
         while self._sizes[place]() > 1 << self._widths[place]:
             self._widths[place] += 1
         for other, width in enumerate(self._widths):
-            if width and self._sizes[other]() > FULL * (1 << width):
+            has_room = self.bits is None or sum(self._widths) < self.bits
+            if has_room and width and self._sizes[other]() > FULL * (1 << width):
                 self._widths[other] += 1
         self._pack_anew()
         together: dict[int, int] = {}

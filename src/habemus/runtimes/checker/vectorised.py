@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,6 @@ UNKNOWN = np.iinfo(np.int64).min
 NOT_AFFORDED = UNKNOWN + 1
 """Entry of the table of prices where the budget is exhausted."""
 
-BITS = 63
 AT_ONCE = 1 << 16
 """States that are expanded together: enough to be fast, few enough to stay in the caches."""
 
@@ -65,6 +64,7 @@ class VectorisedSearch(Search):
     """Breadth-first search with numpy, level by level."""
 
     description = "breadth first, with numpy"
+    bits: ClassVar[int] = 63  # a machine word without its sign
 
     def __init__(
         self,
@@ -84,12 +84,12 @@ class VectorisedSearch(Search):
 
     def _arrange(self) -> None:
         """Lay out the tables again: differences depend on the positions of the fields."""
-        if sum(self._widths) + 1 > BITS:
+        if sum(self._widths) > self.bits:
             raise TooWide(
-                f"a state needs {sum(self._widths)} bits, and numpy has {BITS}; use --search"
+                f"a state needs {sum(self._widths)} bits, and numpy has {self.bits}; use --search"
                 " breadth"
             )
-        self._masks[0] = (1 << (BITS - self._shifts[0])) - 1
+        self._masks[0] = (1 << (self.bits - self._shifts[0])) - 1
         self._moves = [_MoveTable(self, place) for place in range(self._size)]
         self._differences = [_DifferenceTable(self, place) for place in range(self._size + 1)]
         self._prices = np.full((len(self.bound.costs), 1), UNKNOWN, np.int64)
