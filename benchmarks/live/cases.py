@@ -23,6 +23,9 @@ CENTRAL_TCP = "central, TCP"
 CENTRAL_SPREAD = "central, clients at all nodes"
 RICART_3 = "ricart-agrawala, 3 nodes"
 RICART_5 = "ricart-agrawala, 5 nodes"
+DEFAULT_ONE = "default, clients at one node"
+DURABLE_ONE = "default, data folders, clients at one node"
+DEFAULT_KEEPING = "default, kept by the client"
 ROUCAIROL = "roucairol-carvalho"
 KEEPING = "roucairol-carvalho, kept by the client"
 REDIS = "redis-py"
@@ -37,6 +40,7 @@ LOOPBACK_TCP = "bare round trip, TCP"
 BARE_1 = "bare hand-over, one server"
 BARE_3 = "bare hand-over, 3 servers"
 POLLING_SECONDS = 0.001
+ALL_DEFAULTS = (DURABLE, DURABLE_AWAY, DEFAULT, DEFAULT_AWAY)
 
 
 def one_core() -> Case:
@@ -93,9 +97,11 @@ def uncontended() -> Case:
             Contender(LOOPBACK, echo, lambda: [echo.local()]),
         ),
         (
-            *(Target(who, REDIS, 1) for who in (DURABLE, DURABLE_AWAY, DEFAULT, DEFAULT_AWAY)),
-            *(Target(who, ETCD, 5) for who in (DURABLE, DURABLE_AWAY, DEFAULT, DEFAULT_AWAY)),
-            *(Target(who, KAZOO, 5) for who in (DURABLE, DURABLE_AWAY, DEFAULT, DEFAULT_AWAY)),
+            # The price of one server is what our own lock with a single coordinator takes.
+            *(Target(who, CENTRAL, 0.9) for who in ALL_DEFAULTS),
+            *(Target(who, REDIS, 2.8) for who in ALL_DEFAULTS),
+            *(Target(who, ETCD, 12) for who in ALL_DEFAULTS),
+            *(Target(who, KAZOO, 40) for who in ALL_DEFAULTS),
         ),
     )
 
@@ -123,23 +129,29 @@ def contended(clients: int = 4) -> Case:
             Contender(RICART_5, five, lambda: five.everywhere(clients)),
             Contender(ETCD, etcd, lambda: [etcd.door()] * clients),
             Contender(DEFAULT, default, lambda: default.everywhere(clients)),
+            Contender(DEFAULT_ONE, default, lambda: [default.at(default.another())] * clients),
             Contender(ADVISORY, advisory, lambda: [advisory.door()] * clients),
             Contender(DURABLE, durable, lambda: durable.everywhere(clients)),
+            Contender(DURABLE_ONE, durable, lambda: [durable.at(durable.another())] * clients),
             Contender(BARE_1, bare, lambda: bare.everywhere(clients)),
             Contender(BARE_3, bare_three, lambda: bare_three.everywhere(clients)),
         ),
         (
             *(Target(who, REDIS_POLLING, 8) for who in (CENTRAL, CENTRAL_SPREAD, RICART_3)),
             *(Target(who, REDIS, 8) for who in (CENTRAL, CENTRAL_SPREAD, RICART_3)),
-            *(Target(who, REDIS_POLLING, 10, "p99_us") for who in (CENTRAL, RICART_3, DEFAULT)),
-            *(Target(who, REDIS, 10, "p99_us") for who in (CENTRAL, RICART_3, DEFAULT)),
+            *(Target(who, REDIS_POLLING, 10, "p99_us") for who in (CENTRAL, RICART_3)),
+            *(Target(who, REDIS, 10, "p99_us") for who in (CENTRAL, RICART_3)),
+            *(Target(who, CENTRAL, 0.9) for who in (DEFAULT_ONE, DURABLE_ONE)),
+            Target(DEFAULT, REDIS_POLLING, 2.3),
+            Target(DURABLE, REDIS_POLLING, 1),
+            *(Target(who, REDIS_POLLING, 4, "p99_us") for who in (DEFAULT, DURABLE)),
         ),
     )
 
 
 def durable(processes: int, threads: int) -> Case:
     """A grant that outlives a crash of all machines, beside one that does not.  Redis is one
-    server, and so one node of ours stands beside it; three of them record every grant twice."""
+    server, and so one node of ours stands beside it, and three, which replicate every loan."""
     redis, synced, default, stored = (
         Redis(),
         Redis(durable=True),
@@ -159,17 +171,17 @@ def durable(processes: int, threads: int) -> Case:
             Contender(DEFAULT, default, lambda: [default.at(default.leader())] * processes),
             Contender(REDIS, redis, lambda: [redis.door()] * processes),
         ),
-        (Target(DURABLE_ALONE, REDIS_DURABLE, 1.5), Target(DURABLE, REDIS_DURABLE, 1.5)),
+        (Target(DURABLE_ALONE, REDIS_DURABLE, 5), Target(DURABLE, REDIS_DURABLE, 5)),
         threads=threads if locks > 1 else 0,
     )
 
 
 def cached() -> Case:
-    """Whoever had all permissions and was not asked for them since does not have to ask again: not
-    its peers, nor even its node.
+    """A client that keeps its lock takes it again without asking its node, until the node says
+    that another client waits.
     """
     redis, cluster = Redis(), Habemus(ROUCAIROL, "roucairol-carvalho")
-    keeping = Habemus(KEEPING, "roucairol-carvalho")
+    keeping, default = Habemus(KEEPING, "roucairol-carvalho"), Habemus(DEFAULT_KEEPING)
     return Case(
         "cached",
         "A permission that nobody else has asked for",
@@ -178,8 +190,9 @@ def cached() -> Case:
             Contender(ROUCAIROL, cluster, lambda: [cluster.at(1)]),
             Contender(REDIS, redis, lambda: [redis.door()]),
             Contender(KEEPING, keeping, lambda: [keeping.keeping(1)]),
+            Contender(DEFAULT_KEEPING, default, lambda: [default.keeping(default.another())]),
         ),
-        (Target(KEEPING, REDIS, 50),),
+        (Target(KEEPING, REDIS, 50), Target(DEFAULT_KEEPING, REDIS, 50)),
     )
 
 

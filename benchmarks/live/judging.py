@@ -4,6 +4,7 @@ once.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
@@ -21,6 +22,7 @@ class Sample(NamedTuple):
     overlaps: int
     stays: int
     cpu_us: float = 0.0  # processor time of clients and servers for one stay
+    overtaken: int = 0  # the most grants of one client while another one waited
 
 
 def uncontended(stays: Stays, seconds: float) -> Sample:
@@ -66,7 +68,29 @@ def contended(clients: Sequence[Stays], end_ns: int, seconds: float) -> Sample:
         if before != after and began < end_ns
     )
     return Sample(
-        len(waits) / seconds, _at(waits, 0.5), _at(waits, 0.99), overlaps(clients), len(order)
+        len(waits) / seconds,
+        _at(waits, 0.5),
+        _at(waits, 0.99),
+        overlaps(clients),
+        len(order),
+        overtaken=most_overtaken(clients),
+    )
+
+
+def most_overtaken(clients: Sequence[Stays]) -> int:
+    """Return the most grants that one client got between the request and the grant of another.
+
+    The time of a request is taken before it is sent, so one grant too many may be counted.
+    """
+    return max(
+        (
+            bisect_left(other.began, began) - bisect_right(other.began, asked)
+            for stays in clients
+            for asked, began in zip(stays.asked, stays.began, strict=True)
+            for other in clients
+            if other is not stays
+        ),
+        default=0,
     )
 
 
@@ -93,7 +117,7 @@ def _at(ordered: Sequence[int], part: float) -> float:
 
 
 def typical(samples: Sequence[Sample]) -> Sample:
-    """The median of each column; overlaps and stays are summed."""
+    """Return the median of each column; overlaps and stays are summed, overtaking is the most."""
     return Sample(
         median(each.per_second for each in samples),
         median(each.p50_us for each in samples),
@@ -101,4 +125,5 @@ def typical(samples: Sequence[Sample]) -> Sample:
         sum(each.overlaps for each in samples),
         sum(each.stays for each in samples),
         median(each.cpu_us for each in samples),
+        max(each.overtaken for each in samples),
     )

@@ -19,12 +19,14 @@ def show(result: Result) -> str:
         case.title,
         (
             f"    {'':{WIDTH}} {case.unit + '/s':>14} {column + ' p50':>12} {'p99':>12}"
-            f" {'CPU each':>10}"
+            f" {'CPU each':>10}{' overtaken' if column == 'wait' else ''}"
         ),
     ]
     for name, samples in result.samples.items():
         found = judging.typical(samples)
         times = f"{_time(found.p50_us):>12} {_time(found.p99_us):>12} {found.cpu_us:7,.0f} us"
+        if column == "wait":
+            times += f" {found.overtaken:9,}"
         overlaps = f"   {result.overlaps_of(name)} OVERLAPS" if result.overlaps_of(name) else ""
         lines.append(f"    {name:{WIDTH}} {found.per_second:14,.0f} {times}{overlaps}")
     lines += _absent(result.absent)
@@ -69,6 +71,7 @@ def plain(result: Result) -> dict[str, Any]:
                 "p50_us": round(each.p50_us, 1),
                 "p99_us": round(each.p99_us, 1),
                 "cpu_us": round(each.cpu_us, 1),
+                "overtaken": each.overtaken,
                 "stays": each.stays + result.judged[name].stays,
                 "overlaps": result.overlaps_of(name),
                 "rounds": [round(sample.per_second) for sample in result.samples[name]],
