@@ -54,6 +54,8 @@ def compare(
     requests: int = 20,
     hold: str = Setup.hold,
     delay: str = Setup.delay,
+    processing: str = Setup.processing,
+    repeat: int = 1,
     seed: int = 0,
     jobs: int = 1,
 ) -> ComparisonResult:
@@ -68,6 +70,17 @@ def compare(
     """
     names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()
     loads = None if load is None else ranges.loads(str(load))
-    comparison = Comparison(names, ranges.sizes(str(n)), loads, points, requests, seed, hold, delay)
+    comparison = Comparison(
+        names,
+        ranges.sizes(str(n)),
+        loads,
+        points,
+        requests,
+        seed,
+        hold,
+        delay,
+        processing=processing,
+        repeats=repeat,
+    )
     comparison.check()
     return ComparisonResult(comparison, tuple(comparison.measure(jobs)))

@@ -48,7 +48,9 @@ def simulate(
     labels: Mapping[ProcessId, str] | None = None,
     until: str | None = None,
     events: int = EVENT_LIMIT,
+    overtaking: int | None = None,
     order: str = MESSAGES,
+    processing: str = Setup.processing,
 ) -> RunResult:
     """Simulate one run and judge it.  The arguments are those of `habemus run`.
 
@@ -80,7 +82,9 @@ def simulate(
         faults=all_written(faults),
         until=until,
         events=events,
+        overtaking=overtaking,
         order=order,
+        processing=processing,
     )
     return RunResult(execute(setup, entry=entry))
 

@@ -397,6 +397,8 @@ class MutexMeter:
     sync_delays: list[int] = field(default_factory=list, init=False)
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
     ends: Counter[ProcessId] = field(default_factory=Counter, init=False)  # messages to or from it
+    received: Counter[ProcessId] = field(default_factory=Counter, init=False)  # from others
+    last_receipt: int = field(default=0, init=False)
 
     _waiting: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # since
     # the process that waits without competition so far
@@ -419,6 +421,10 @@ class MutexMeter:
                 if event.name in self.upkeep or (event.part and event.part.replace(".links", "")):
                     self.upkeep_messages += 1
                     self.upkeep_bytes += size
+        elif kind == "receive":
+            if event.peer != event.process:
+                self.received[event.process] += 1
+                self.last_receipt = event.time
         elif event.part:
             return
         elif kind == "request" and event.name == "acquire":

@@ -52,7 +52,8 @@ class MutexJudge:
             planned_end=planned_end(setup, type(plan)),
             outside=setup.order == OUTSIDE,
         )
-        self.meter = MutexMeter(2 * network.delay.longest, plan.upkeep)
+        self._processing = notation.time(setup.processing)
+        self.meter = MutexMeter(2 * (network.delay.longest + self._processing), plan.upkeep)
         self.fence = FenceMonitor(system.label)
         self.tokens = TokenMonitor(system.label)
 
@@ -78,6 +79,7 @@ class MutexJudge:
             return exact(sum(delays), len(delays) * unit) if delays else None
 
         fairness, busiest = meter.fairness(clients), meter.busiest()
+        most = max(meter.received.values(), default=0)
         return {
             "entries": entries,
             "messages": meter.messages,
@@ -94,6 +96,12 @@ class MutexJudge:
             "throughput": round(entries * unit / ending.time, 6) if ending.time else None,
             "busiest_process": busiest and self._system.label(busiest[0]),
             "busiest_share": busiest and round(busiest[1] / meter.messages, 6),
+            "busiest_receives": exact(most, entries) if entries else None,
+            "busiest_load": (
+                round(most * self._processing / meter.last_receipt, 6)
+                if self._processing and meter.last_receipt
+                else None
+            ),
             "largest_overtaking": self.monitor.overtaking,
             "uninvited_entries": self.monitor.uninvited,
             "fairness": None if fairness is None else round(fairness, 6),

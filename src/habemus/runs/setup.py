@@ -100,6 +100,7 @@ class Setup(Description):
     events: int = EVENT_LIMIT
     overtaking: int | None = None  # the bound of ME4; None: ME4 is not judged
     order: str = MESSAGES  # how a process learns of requests, which ME3 is about
+    processing: str = "0"  # the time that a process needs for each message
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:

@@ -118,6 +118,7 @@ def execute(
         network=network,
         faults=faults,
         seed=setup.seed,
+        processing=notation.time(setup.processing),
         guarded=keep and not entry.algorithm.__module__.startswith("habemus."),
         record=Record.CLOCKS if keep and len(system.plans) <= CLOCKS_UP_TO else Record.MESSAGES,
     )

@@ -58,6 +58,8 @@ MUTEX_QUANTITIES = (
     Quantity("fairness", "fairness"),
     Quantity("largest_overtaking", "largest overtaking"),
     Quantity("busiest_share", "busiest share"),
+    Quantity("busiest_receives", "busiest receives"),
+    Quantity("busiest_load", "busiest load"),
 )
 ELECTION_QUANTITIES = (
     Quantity("messages", "messages", "messages"),
@@ -79,6 +81,8 @@ class ComparisonRow:
     entries: int | None
     violated: tuple[str, ...]  # claimed or not: a run without progress has not done the work
     broken_claims: tuple[str, ...]
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Smallest and largest value of each quantity, if the row is the mean of several runs."""
 
     def plain(self, quantities: Sequence[Quantity]) -> dict[str, Any]:
         by_formula = {
@@ -95,6 +99,11 @@ class ComparisonRow:
             "entries": self.entries,
             "violated": list(self.violated),
             "command": self.command,
+            **(
+                {"ranges": {name: list(ends) for name, ends in self.ranges.items()}}
+                if self.ranges
+                else {}
+            ),
         }
 
 
@@ -111,6 +120,11 @@ class Comparison:
     hold: str = Setup.hold
     delay: str = Setup.delay
     options: tuple[str, ...] = ()  # each algorithm gets those that it has
+    processing: str = Setup.processing
+    repeats: int = 1
+    """Runs of each row: with other seeds and, where ids are arranged at random on a ring or a
+    graph, with other arrangements.  The row is their mean, of the formula too.
+    """
 
     @property
     def is_election(self) -> bool:
@@ -147,6 +161,8 @@ class Comparison:
             and self.loads.low < self.loads.high
         ):
             raise BadRange("only one thing can vary: give a range to -n or to --load, not to both")
+        if self.is_election and self.processing != Setup.processing:
+            raise BadSetup("a processing time is for mutual exclusion; leave --processing out")
         if self.requests < 1:
             raise BadSetup(f"each participant asks at least once, not {self.requests} times")
         hold = notation.span(self.hold)
@@ -156,6 +172,7 @@ class Comparison:
                 " by it"
             )
         notation.delay(self.delay)
+        notation.time(self.processing)
         for name in self.algorithms:
             for size in {self.sizes.low, self.sizes.high}:
                 system_of(Setup(name, size, options=self._options(name)), find(name))
@@ -175,10 +192,11 @@ class Comparison:
             [None] if self.is_election else [*(self.loads or DEFAULT_LOAD).spread(self.points)]
         )
         return [
-            ComparisonTask(self._setup(name, size, load), load)
+            ComparisonTask(arranged(self._setup(name, size, load), repeat), load)
             for size in sizes
             for load in loads
             for name in self.algorithms
+            for repeat in range(self.repeats)
         ]
 
     def _setup(self, name: str, size: int, load: Decimal | None) -> Setup:
@@ -186,7 +204,13 @@ class Comparison:
             setup = Setup(name, size, seed=self.seed, workload="in-turn", delay=self.delay)
             return replace(setup, options=self._options(name))
         setup = Setup(
-            name, size, seed=self.seed, requests=self.requests, hold=self.hold, delay=self.delay
+            name,
+            size,
+            seed=self.seed,
+            requests=self.requests,
+            hold=self.hold,
+            delay=self.delay,
+            processing=self.processing,
         )
         setup = replace(setup, options=self._options(name))
         return replace(setup, think=think(notation.time(self.hold), size, load))
@@ -195,7 +219,7 @@ class Comparison:
         self, jobs: int, progress: Callable[[int, str], None] | None = None
     ) -> list[ComparisonRow]:
         """Return one row for each algorithm at each point, by size and load and then in the order
-        of the algorithms.
+        of the algorithms: the mean of its runs.
         """
         tasks = self.tasks()
         rows: dict[ComparisonTask, ComparisonRow] = {}
@@ -203,7 +227,19 @@ class Comparison:
             rows[task] = row
             if progress is not None:
                 progress(len(rows), f"{task.setup.algorithm}, {task.setup.n} participants")
-        return [rows[task] for task in tasks]
+        made = [rows[task] for task in tasks]
+        return [
+            _mean(made[first : first + self.repeats]) for first in range(0, len(made), self.repeats)
+        ]
+
+
+def measured_quantities(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Quantity]:
+    """Return the quantities that a run could show: without a processing time there is no load."""
+    return [
+        each
+        for each in comparison.quantities
+        if each.name != "busiest_load" or comparison.processing != Setup.processing
+    ]
 
 
 DEFAULT_LOAD = Loads(Decimal("0.5"), Decimal("0.5"))
@@ -214,6 +250,39 @@ def think(hold_us: int, size: int, load: Decimal) -> str:
     """Return the span of think times whose mean is hold * N / load, in the notation of runs."""
     longest = int((Decimal(2 * hold_us * size) / load).to_integral_value(ROUND_HALF_EVEN))
     return f"0..{longest}"
+
+
+def arranged(setup: Setup, repeat: int) -> Setup:
+    """Return the setup of one repeat: another seed and, where there is one, another arrangement."""
+    arranges = repeat > 0 and "arrangement" in find(setup.algorithm).options
+    options = (*setup.options, f"arrangement={repeat}") if arranges else setup.options
+    return replace(setup, seed=setup.seed + repeat, options=options)
+
+
+def _mean(rows: Sequence[ComparisonRow]) -> ComparisonRow:
+    """Return the first row with the means of all; values that one run could not show are left
+    out.
+    """
+    if len(rows) == 1:
+        return rows[0]
+
+    def mean(values: list[float | None]) -> float | None:
+        seen = [value for value in values if value is not None]
+        return round(sum(seen) / len(seen), 6) if seen else None
+
+    first = rows[0]
+    of_each = {name: [row.measured[name] for row in rows] for name in first.measured}
+    seen = {
+        name: [value for value in values if value is not None] for name, values in of_each.items()
+    }
+    return replace(
+        first,
+        measured={name: mean(values) for name, values in of_each.items()},
+        formula={name: mean([row.formula[name] for row in rows]) for name in first.formula},
+        violated=tuple(dict.fromkeys(name for row in rows for name in row.violated)),
+        broken_claims=tuple(dict.fromkeys(name for row in rows for name in row.broken_claims)),
+        ranges={name: (min(values), max(values)) for name, values in seen.items() if values},
+    )
 
 
 class ComparisonTask(NamedTuple):

@@ -12,7 +12,7 @@ of the mean.  So a law with more freedom is not better for that alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log2, sqrt
 from typing import Any
 
@@ -22,6 +22,7 @@ from habemus.analysis.numbers.compare import (
     ComparisonRow,
     ComparisonTask,
     Quantity,
+    arranged,
 )
 from habemus.analysis.numbers.compare import MUTEX_QUANTITIES as ALL_MUTEX_QUANTITIES
 from habemus.analysis.numbers.ranges import BadRange
@@ -50,13 +51,7 @@ MUTEX_QUANTITIES = tuple(
 class Growth(Comparison):
     """A comparison over sizes.  Unless a load is given, participants enter one after the other and
     never meet, as in the formulas.
-
-    Each size can be measured several times: with other seeds and, where ids are arranged at random
-    on a ring or a graph, with other arrangements.  Then the averages are compared, of the formula
-    too.
     """
-
-    repeats: int = 1
 
     def check(self) -> None:
         super().check()
@@ -82,17 +77,11 @@ class Growth(Comparison):
 
     def tasks(self) -> list[ComparisonTask]:
         if self.is_election or self.loads is not None:
-            tasks = super().tasks()
-        else:
-            sizes = self.sizes.spread(self.points)
-            tasks = [
-                ComparisonTask(self._setup(name, size, None), None)
-                for size in sizes
-                for name in self.algorithms
-            ]
+            return super().tasks()
         return [
-            ComparisonTask(_arranged(task.setup, repeat), task.load)
-            for task in tasks
+            ComparisonTask(arranged(self._setup(name, size, None), repeat), None)
+            for size in self.sizes.spread(self.points)
+            for name in self.algorithms
             for repeat in range(self.repeats)
         ]
 
@@ -102,46 +91,9 @@ class Growth(Comparison):
         """
         total = 0
         for repeat in range(self.repeats):
-            system = system_of(_arranged(Setup(algorithm, size), repeat), find(algorithm))
+            system = system_of(arranged(Setup(algorithm, size), repeat), find(algorithm))
             total += sum(map(len, system.topology.neighbours.values())) // 2
         return exact(total, self.repeats)
-
-    def measure(
-        self, jobs: int, progress: Callable[[int, str], None] | None = None
-    ) -> list[ComparisonRow]:
-        """Return one row for each algorithm at each size, the average of its runs."""
-        rows = super().measure(jobs, progress)
-        return [
-            _average(rows[first : first + self.repeats])
-            for first in range(0, len(rows), self.repeats)
-        ]
-
-
-def _arranged(setup: Setup, repeat: int) -> Setup:
-    arranges = repeat > 0 and "arrangement" in find(setup.algorithm).options
-    options = (*setup.options, f"arrangement={repeat}") if arranges else setup.options
-    return replace(setup, seed=setup.seed + repeat, options=options)
-
-
-def _average(rows: Sequence[ComparisonRow]) -> ComparisonRow:
-    """Return the first row with the averages of all; values that one run could not show are left
-    out.
-    """
-    if len(rows) == 1:
-        return rows[0]
-
-    def mean(values: list[float | None]) -> float | None:
-        seen = [value for value in values if value is not None]
-        return round(sum(seen) / len(seen), 6) if seen else None
-
-    first = rows[0]
-    return replace(
-        first,
-        measured={name: mean([row.measured[name] for row in rows]) for name in first.measured},
-        formula={name: mean([row.formula[name] for row in rows]) for name in first.formula},
-        violated=tuple(dict.fromkeys(name for row in rows for name in row.violated)),
-        broken_claims=tuple(dict.fromkeys(name for row in rows for name in row.broken_claims)),
-    )
 
 
 @dataclass(frozen=True)

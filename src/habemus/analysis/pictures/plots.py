@@ -20,7 +20,16 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4
 distinguish the lines.
 """
 MARKS = "os^Dv"
-UNITS = dict.fromkeys(("client_delay", "sync_delay", "wait", "turnaround"), ", message times")
+UNITS = {
+    **dict.fromkeys(("client_delay", "sync_delay", "wait", "turnaround"), "message times"),
+    **dict.fromkeys(("messages_per_entry", "messages", "busiest_receives"), "messages"),
+    **dict.fromkeys(("bytes_per_entry", "bytes"), "bytes"),
+    "throughput": "entries per message time",
+    "fairness": "Jain's index",
+    "largest_overtaking": "entries of others",
+    "busiest_share": "share of all messages",
+    "busiest_load": "share of the time",
+}
 AXES = {"n": "participants", "load": "load"}
 
 
@@ -114,6 +123,15 @@ def _draw_laws(axes: Any, comparison: Comparison, lines: Sequence[Line]) -> None
 
 
 def _title(comparison: Comparison) -> str:
+    bars = (
+        f"; points: means of {comparison.repeats} runs, bars: least to greatest"
+        if comparison.repeats > 1
+        else ""
+    )
+    return f"{_conditions(comparison)}{bars}"
+
+
+def _conditions(comparison: Comparison) -> str:
     if comparison.is_election:
         laws = (
             "; dashed: the formula; dotted: the law that was fitted"
@@ -144,6 +162,8 @@ def _draw(
         mark = MARKS[place // len(COLOURS) % len(MARKS)]
         heights = [_height(row.measured[quantity.name]) for row in mine]
         axes.plot(places, heights, f"{mark}-", color=colour, ms=3.5, lw=1.1, label=name)
+        if comparison.repeats > 1:
+            _draw_ranges(axes, places, mine, quantity, colour)
         stood_still = [index for index, row in enumerate(mine) if row.violated]
         axes.plot(
             [places[index] for index in stood_still],
@@ -155,15 +175,39 @@ def _draw(
         if quantity.formula is not None:
             formula = [_height(row.formula.get(quantity.formula)) for row in mine]
             axes.plot(places, formula, "--", color=colour, lw=0.8, alpha=0.7)
-    axes.set_title(f"{quantity.title}{UNITS.get(quantity.name, '')}", fontsize=10)
+    axes.set_title(quantity.title, fontsize=10)
+    axes.set_ylabel(UNITS[quantity.name])
     axes.set_xlabel(AXES[comparison.axis or "n"])
     if comparison.axis == "load":
         axes.set_xscale("log")
     else:
         axes.xaxis.get_major_locator().set_params(integer=True)
-    if quantity.name != "fairness":
-        axes.set_ylim(bottom=0)
+    axes.set_ylim(bottom=0, top=1.05 if quantity.name == "fairness" else None)
     plain_axes(axes)
+
+
+def _draw_ranges(
+    axes: Any,
+    places: Sequence[float],
+    rows: Sequence[ComparisonRow],
+    quantity: Quantity,
+    colour: str,
+) -> None:
+    """Draw a bar from the smallest to the largest value of each mean."""
+    known = [
+        (place, row.ranges[quantity.name])
+        for place, row in zip(places, rows, strict=True)
+        if quantity.name in row.ranges
+    ]
+    if known:
+        axes.vlines(
+            [place for place, _ in known],
+            [low for _, (low, _) in known],
+            [high for _, (_, high) in known],
+            color=colour,
+            lw=2.5,
+            alpha=0.35,
+        )
 
 
 def _height(value: float | None) -> float:

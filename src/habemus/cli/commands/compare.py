@@ -13,6 +13,7 @@ from habemus.analysis.numbers.compare import (
     ComparisonRow,
     Crossing,
     crossings,
+    measured_quantities,
     safe_mutexes,
 )
 from habemus.analysis.sweeps.workers import jobs_for
@@ -21,6 +22,9 @@ from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import Exit, json_option, options_option, progress, say_json
 from habemus.cli.tables import say_table
 from habemus.runs.setup import Setup
+
+REPEATS_IN_PLOTS = 5
+"""A line through one run of each point would show its noise as if it were the law."""
 
 
 @click.command(
@@ -53,6 +57,18 @@ from habemus.runs.setup import Setup
 @click.option("--hold", default=Setup.hold, show_default=True, help="Time in the critical section.")
 @click.option("--delay", default=Setup.delay, show_default=True, help="Message delay, as in `run`.")
 @click.option(
+    "--processing",
+    default=Setup.processing,
+    show_default=True,
+    metavar="TIME",
+    help="Time that a process needs for each message that it gets.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 1000),
+    help="Runs of each row, with other seeds; the row is their mean.  [default: 1, with --plot 5]",
+)
+@click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
 )
 @click.option(
@@ -76,6 +92,8 @@ def compare(
     requests: int,
     hold: str,
     delay: str,
+    processing: str,
+    repeat: int | None,
     seed: int,
     plot: Path | None,
     jobs: int | None,
@@ -89,7 +107,17 @@ def compare(
     names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()
     loads = None if load is None else ranges.loads(load)
     comparison = Comparison(
-        names, ranges.sizes(n), loads, points, requests, seed, hold, delay, options
+        names,
+        ranges.sizes(n),
+        loads,
+        points,
+        requests,
+        seed,
+        hold,
+        delay,
+        options,
+        processing,
+        repeat or (REPEATS_IN_PLOTS if plot is not None else 1),
     )
     comparison.check()
     if plot is not None:
@@ -121,7 +149,7 @@ def _say(comparison: Comparison, rows: Sequence[ComparisonRow], found: Sequence[
         heads.append("load")
         for row, line in zip(rows, cells, strict=True):
             line.append(f"{row.load:g}" if row.load is not None else "-")
-    for quantity in comparison.quantities:
+    for quantity in measured_quantities(comparison, rows):
         heads += [quantity.title] + (["formula"] if quantity.formula else [])
         for row, line in zip(rows, cells, strict=True):
             line.append(_number(row.measured[quantity.name]))
@@ -144,11 +172,15 @@ def _say(comparison: Comparison, rows: Sequence[ComparisonRow], found: Sequence[
     )
     click.echo(
         click.style(
-            "\nUnit of delays: message times.  Throughput: entries per message time.  Formulas:"
-            f" {what}.",
+            "\nUnit of delays: message times.  Throughput: entries per message time.  Busiest"
+            f" receives: messages per entry.  Formulas: {what}.{_repeats(comparison)}",
             dim=True,
         )
     )
+
+
+def _repeats(comparison: Comparison) -> str:
+    return f"  Each row: the mean of {comparison.repeats} runs." if comparison.repeats > 1 else ""
 
 
 def _crossing(crossing: Crossing) -> str:

@@ -126,6 +126,11 @@ table_option = click.option(
     type=click.Choice(["perfect", "perfect-fifo"]),
     help="Run every process over links that retransmit.",
 )
+@click.option(
+    "--processing",
+    metavar="TIME",
+    help="Time that a process needs for each message that it gets, one by one.  [default: 0]",
+)
 @_fault_options
 @click.option(
     "-o",
@@ -320,6 +325,8 @@ def _shown_costs(costs: dict[str, Any]) -> dict[str, str]:
             number = value
         elif name == "busiest_share":
             number = f"{value:.0%} of the messages are to or from it"
+        elif name == "busiest_load":
+            number = f"{value:.0%} of the time is spent on messages"
         else:
             number = f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
         shown[name.replace("_", " ")] = f"{number}{_unit(name)}" + (
@@ -331,4 +338,6 @@ def _shown_costs(costs: dict[str, Any]) -> dict[str, str]:
 def _unit(cost: str) -> str:
     if cost.endswith("_delay") or cost == "turnaround":
         return " message times"
+    if cost == "busiest_receives":
+        return " messages per entry"
     return " entries per message time" if cost == "throughput" else ""

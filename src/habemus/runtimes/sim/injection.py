@@ -12,7 +12,7 @@ from habemus.core.process import ProcessId
 from habemus.core.replacement import replace_memory
 from habemus.core.stable import Stable
 from habemus.runtimes.sim.application import Application
-from habemus.runtimes.sim.calendar import CONTROL
+from habemus.runtimes.sim.calendar import CONTROL, Queued
 from habemus.runtimes.sim.faults import (
     Crash,
     Cut,
@@ -25,6 +25,7 @@ from habemus.runtimes.sim.faults import (
     Skew,
     Slow,
 )
+from habemus.runtimes.sim.processing import ProcessingQueues, message_in
 from habemus.runtimes.sim.recorder import Dropped, Requeued
 from habemus.runtimes.sim.sending import MessageTransport
 from habemus.runtimes.sim.stepping import HandlerTable, Stepper
@@ -53,6 +54,7 @@ class FaultInjector:
         application: Application,
         *,
         records_messages: bool,
+        queues: ProcessingQueues | None = None,
     ) -> None:
         timed = [fault for fault in faults if not isinstance(fault, Skew)]
         self._timed = [fault for fault in timed if isinstance(fault.when, int)]
@@ -66,6 +68,7 @@ class FaultInjector:
         self._transport = transport
         self._application = application
         self._records_messages = records_messages
+        self._queues = queues
 
     @property
     def watches(self) -> bool:
@@ -195,6 +198,8 @@ class FaultInjector:
             stepper.targets[address] = (_DROP, part)
         for key in [key for key in stepper.timers if key[0] in addresses]:
             del stepper.timers[key]
+        if self._queues is not None:
+            self._record_as_lost(self._queues.crashed(process))
         self._note(process, "crash")
         self._application.crashed(process)
         return True
@@ -251,10 +256,14 @@ class FaultInjector:
         """Lose what the former life has sent: the others close its connections first."""
         for moment in sorted(self._calendar.buckets):
             events = self._calendar.buckets[moment]
-            sent = [each for each in events if each[1] != CONTROL and each[2] == process]
-            events[:] = [each for each in events if each[1] == CONTROL or each[2] != process]
-            if self._records_messages:
-                self._stepper.log.extend(map(Dropped, sent))
+            messages = [(each, message_in(each)) for each in events]
+            lost = [message for _, message in messages if message and message[2] == process]
+            events[:] = [each for each, message in messages if not message or message[2] != process]
+            self._record_as_lost(lost)
+
+    def _record_as_lost(self, messages: Sequence[Queued]) -> None:
+        if self._records_messages:
+            self._stepper.log.extend(map(Dropped, messages))
 
     def _pause(self, process: ProcessId, duration: int) -> bool:
         stepper = self._stepper

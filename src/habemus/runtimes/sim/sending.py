@@ -31,6 +31,7 @@ class MessageTransport:
 
     __slots__ = (
         "_constant",
+        "_enter",
         "_is_steady",
         "_last_arrivals",
         "_network",
@@ -57,6 +58,7 @@ class MessageTransport:
         log: list[Any],
         *,
         records: bool,
+        enter: Callable[[int, Queued], None] | None = None,
     ) -> None:
         self.calendar = calendar
         self.ports = ports
@@ -70,7 +72,9 @@ class MessageTransport:
         self._last_arrivals: dict[tuple[ProcessId, int], int] = {}
         self._orders: list[dict[int, int]] = []  # the same for each sender on a steady network
         is_reshaped = any(isinstance(fault, Cut | Slow) for fault in faults)
-        self._is_steady = network.is_steady and not is_reshaped
+        # Messages that wait for a busy process enter the calendar another way.
+        self._enter = calendar.enter if enter is None else enter
+        self._is_steady = network.is_steady and not is_reshaped and enter is None
         law = network.delay
         is_constant = isinstance(law, Uniform) and law.low == law.high and not network.fifo
         self._constant = law.longest if is_constant else None
@@ -114,13 +118,13 @@ class MessageTransport:
         sampler = self.samplers.get((sender, to), self.default_sampler)
         arrival = self._arrival(sampler, (sender, address))
         event = (bits(TIE), address, sender, message)
-        self.calendar.enter(arrival, event)
+        self._enter(arrival, event)
         if self.records:
             self.log.append(event)
         duplication = self._network.duplication
         if duplication and bits(32) * MILLION >> 32 < duplication:
             copy = (bits(TIE), address, sender, message)
-            self.calendar.enter(self._arrival(sampler, (sender, address)), copy)
+            self._enter(self._arrival(sampler, (sender, address)), copy)
             if self.records:
                 self.log.append(Twice(event, copy))
 

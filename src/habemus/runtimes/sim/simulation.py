@@ -5,8 +5,9 @@ events.
 
 `Calendar` keeps the pending events, `MessageTransport` decides which messages arrive and when,
 `Stepper` runs the handlers, `FaultInjector` injects the faults, `Application` passes on the
-requests of the workload.  `Simulation` ties them together and has the loop.  A feature that a run
-does not use costs it nothing: see sending.py and stepping.py.
+requests of the workload, `ProcessingQueues` keeps messages waiting for busy processes.
+`Simulation` ties them together and has the loop.  A feature that a run does not use costs it
+nothing: see sending.py and stepping.py.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from habemus.runtimes.sim.calendar import CONTROL, Calendar, Queued
 from habemus.runtimes.sim.faults import Fault, Nth, Replace, Skew, processes_of
 from habemus.runtimes.sim.injection import FaultInjector, Resume, Strike
 from habemus.runtimes.sim.network import Network
+from habemus.runtimes.sim.processing import Arrive, Handled, ProcessingQueues
 from habemus.runtimes.sim.recorder import RunRecorder
 from habemus.runtimes.sim.sending import MessageTransport
 from habemus.runtimes.sim.stepping import Fire, Stepper
@@ -83,12 +85,15 @@ class Simulation:
         seed: int = 0,
         record: Record = Record.MESSAGES,
         guarded: bool = False,
+        processing: int = 0,
     ) -> None:
+        """Assemble a run.  processing: the time that a process needs for a message."""
         self.system = system
         self.network = network or Network()
         self.workload = workload
         self.faults = tuple(faults)
         self.record = record
+        self._processing = processing
         self._guarded = guarded  # refuse wrong effects and types at the step that has them
         _check_faults(self.faults, system)
         self.log: list[Any] = []
@@ -108,8 +113,19 @@ class Simulation:
         ports, requests = len(self._paths), self.record >= Record.REQUESTS
         messages = self.record >= Record.MESSAGES
         self._calendar = Calendar(self._random.getrandbits)
+        self._queues = (
+            ProcessingQueues(self._calendar, ports, self._processing, records=messages)
+            if self._processing
+            else None
+        )
         self._transport = MessageTransport(
-            self._calendar, self.network, self.faults, ports, self.log, records=messages
+            self._calendar,
+            self.network,
+            self.faults,
+            ports,
+            self.log,
+            records=messages,
+            enter=None if self._queues is None else self._queues.enter,
         )
         self._application = Application(self.workload, tuple(stacks), self._calendar, self.network)
         skews = {
@@ -130,6 +146,7 @@ class Simulation:
             self._transport,
             self._application,
             records_messages=messages,
+            queues=self._queues,
         )
         self._stepper.spawn(self._injector.witness if self._injector.watches else None)
         self.processes: dict[ProcessId, list[Process]] = self._stepper.processes
@@ -140,6 +157,9 @@ class Simulation:
             Resume: self._injector.resume,
             Stop: self._stop,
         }
+        if self._queues is not None:
+            self._queues.stepper = self._stepper
+            controls |= {Arrive: self._queues.arrive, Handled: self._queues.finish}
         self._stepper.targets[CONTROL] = (controls, None)
         # Computed once for all resets: there may be thousands of runs.
         self._initial_targets = dict(self._stepper.targets)
@@ -174,6 +194,8 @@ class Simulation:
         self._application.reset()
         self._stepper.clear()
         self._injector.clear()
+        if self._queues is not None:
+            self._queues.clear()
         if self.faults:
             self._stepper.targets.update(self._initial_targets)
         for restore, process, initial in self._initial_states:

@@ -192,3 +192,28 @@ def test_rows_as_json() -> None:
     assert plain["messages_per_entry_by_formula"] == 3
     assert plain["load"] == 0.5
     assert plain["command"].startswith("habemus run central -n 5 --requests 2 --think 0..20000")
+
+
+def test_a_row_of_several_runs_is_their_mean_and_keeps_the_range() -> None:
+    one = Comparison(("central",), FIVE, loads("1"), requests=5)
+    singles = [
+        row.measured["wait"] or 0
+        for seed in (0, 1, 2)
+        for row in replace(one, seed=seed).measure(1)
+    ]
+    [mean] = replace(one, repeats=3).measure(1)
+    assert len(set(singles)) == 3
+    assert mean.measured["wait"] == pytest.approx(sum(singles) / 3, abs=1e-5)
+    assert mean.ranges["wait"] == (min(singles), max(singles))
+    assert mean.plain(one.quantities)["ranges"]["wait"] == [min(singles), max(singles)]
+
+
+def test_a_processing_time_loads_the_coordinator_and_not_the_ring() -> None:
+    rows = Comparison(
+        ("central", "token-ring"), SizeRange(3, 9), loads("5"), 2, 5, processing="400us"
+    ).measure(1)
+    load = {(row.algorithm, row.n): row.measured["busiest_load"] or 0 for row in rows}
+    assert load["central", 3] == pytest.approx(load["central", 9], rel=0.1)
+    assert load["token-ring", 9] < load["token-ring", 3] / 2 < load["central", 3]
+    with pytest.raises(BadSetup, match="processing time is for mutual exclusion"):
+        Comparison(("bully",), FIVE, processing="1ms").check()
