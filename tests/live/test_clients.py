@@ -21,14 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends import nodes_of
 from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import DEFAULT, LAPSING, SOON, Nodes
 
 import habemus
 from habemus import Cluster, Lease, LockLost, LockTimeout, RefusedByNode, Unreachable
 from habemus.client.asynchronous import AsyncCluster
-from habemus.client.blocking import opened, round_trips
 from habemus.client.connection import NodeConnection
+from habemus.client.node_backend import opened, round_trips
 from habemus.client.session import NodeSession
 
 SOURCE = Path(habemus.__file__).parent
@@ -207,7 +208,7 @@ def test_a_cancelled_connect_leaves_no_connection(
             greeted.set_result(lines.transport)
             await asyncio.sleep(PATIENCE)
 
-        monkeypatch.setattr("habemus.client.asynchronous._greet", says_nothing)
+        monkeypatch.setattr("habemus.client.async_node_backend._greet", says_nothing)
         connecting = asyncio.create_task(habemus.connect(nodes.socket(1)).__aenter__())
         transport = await greeted
         connecting.cancel()
@@ -238,7 +239,7 @@ def test_a_connect_that_is_cancelled_in_its_thread_leaves_no_session(
             await connecting
         goes_on.set()
 
-    monkeypatch.setattr("habemus.client.asynchronous.opened", slowly)
+    monkeypatch.setattr("habemus.client.async_node_backend.opened", slowly)
     asyncio.run(run())
     assert len(sessions) == 1 and sessions[0].over
 
@@ -320,7 +321,7 @@ def test_a_session_that_ends_while_its_keeper_connects_leaves_no_connection(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with habemus.connect(nodes.socket(1)) as cluster:
-        session = cluster._connected()
+        session = nodes_of(cluster).connected()
 
         class Late(NodeConnection):
             def __init__(self, *given: Any) -> None:
@@ -897,7 +898,7 @@ def test_a_program_can_be_a_node(tmp_path: Path, start: Start) -> None:
 
 
 def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
-    delays = list(round_trips(cluster, 50, pause=0))
+    delays = list(round_trips(cluster._backend, 50, pause=0))
     assert len(delays) == 50
     assert all(delay > 0 for delay in delays)
     command = [

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import uvloop
+from tests.backends import async_nodes_of, session_of
 from tests.live.conftest import PATIENCE
 from tests.live.forwarder import Forwarder
 from tests.live.nodes import Nodes
@@ -92,7 +93,7 @@ def test_the_end_of_with_looks_at_its_connection(
                 assert operator.force(lease.name)["taken"]
             else:
                 forwarder.cut()
-            assert arrives(lease._session._connections[lease._id].fileno())
+            assert arrives(session_of(lease)._connections[lease._id].fileno())
         assert told == [lease]
         assert lease.lost
         with operator.lock(NAME, PATIENCE):
@@ -105,7 +106,7 @@ def test_a_release_by_hand_tells_of_a_lost_lock(nodes: Nodes) -> None:
         lock = mine.lock(NAME, PATIENCE, on_lost=told.append)
         lease = lock.acquire()
         mine.force(NAME)
-        assert arrives(lease._session._connections[lease._id].fileno())
+        assert arrives(session_of(lease)._connections[lease._id].fileno())
         lock.release(lease)
         assert lease.lost
         assert told == [lease]
@@ -116,7 +117,7 @@ def test_the_error_of_the_block_is_not_hidden(nodes: Nodes, forwarder: Forwarder
     with habemus.connect(forwarder.address) as mine:
         with pytest.raises(ZeroDivisionError), lock(mine, told.append) as lease:
             forwarder.cut()
-            assert arrives(lease._session._connections[lease._id].fileno())
+            assert arrives(session_of(lease)._connections[lease._id].fileno())
             raise ZeroDivisionError
         assert told == [lease]
 
@@ -174,7 +175,10 @@ def test_the_end_of_async_with_looks_at_its_connection(
                     else:
                         forwarder.cut()
                     assert arrives(
-                        mine._lines[lease._session].transport.get_extra_info("socket").fileno()
+                        async_nodes_of(mine)
+                        ._lines[session_of(lease)]
+                        .transport.get_extra_info("socket")
+                        .fileno()
                     )
             assert told == [lease]
             task = asyncio.current_task()
@@ -191,7 +195,7 @@ def test_remaining_is_what_is_left_of_the_lease(nodes: Nodes) -> None:
         lease = mine.lock(NAME, PATIENCE).acquire()
         assert 0 < lease.remaining <= 30
         mine.force(NAME)
-        assert arrives(lease._session._connections[lease._id].fileno())
+        assert arrives(session_of(lease)._connections[lease._id].fileno())
         with pytest.raises(LockLost, match="operator"):
             lease.check()
         assert lease.remaining == 0

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from benchmarks.live.rolling import RestartedCluster, Workers
+from tests.backends import nodes_of, session_of
 from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import LAPSING, Nodes
 from tests.ports import reserved_ports
@@ -135,7 +136,7 @@ def test_clients_spread_over_the_nodes(start: Start) -> None:
     found = set()
     for _ in range(30):
         with habemus.connect(str(nodes.folder)) as cluster:
-            found.add(cluster._connected().node)
+            found.add(nodes_of(cluster).connected().node)
     assert len(found) > 1
 
 
@@ -219,9 +220,9 @@ def test_a_client_leaves_a_node_without_a_majority(start: Start) -> None:
     found = []
     while 1 not in found:  # the order is random
         with habemus.connect(places) as cluster:
-            found.append(cluster._connected().node)
+            found.append(nodes_of(cluster).connected().node)
             with cluster.lock("x", timeout=PATIENCE) as lease:
-                assert lease._session.node == 2
+                assert session_of(lease).node == 2
 
 
 def test_status_tells_of_a_node_that_reaches_nobody(start: Start) -> None:

@@ -4,37 +4,30 @@
         with cluster.lock("printer", timeout=5) as lease:
             print_with(lease.token)
 
-Every held lock has a connection of its own, from a pool.  To acquire takes one line out and one
-line in, to release one line out.  So threads do not wait for each other.  A thread that is
-interrupted in the middle closes its connection, which withdraws its request.
+A `Cluster` is the same for every system that grants the locks (`habemus.client.backend`).
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from time import sleep
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from habemus import boottime
-from habemus.client.address import NodeAddress, cluster_address
-from habemus.client.attempts import TRY_SECONDS, Attempts
-from habemus.client.connection import ANSWER_SECONDS, ConnectionClosed, NodeConnection
+from habemus.client.backend import Backend, LockState
 from habemus.client.credentials import Credentials
 from habemus.client.errors import (
-    HabemusError,
     LockLost,
     LockTimeout,
-    NodeTimeout,
     RefusedByNode,
-    Unreachable,
 )
 from habemus.client.lease import KeptLease, Lease, ReentrantLeases
-from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest, encode_line
-from habemus.client.session import NodeSession, own_label
+from habemus.client.node_backend import NodeBackend
+from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
+from habemus.client.session import own_label
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LOCKS,
@@ -44,30 +37,12 @@ from habemus.runtimes.live.clients.protocol import (
 if TYPE_CHECKING:
     from habemus.client.asynchronous import AsyncCluster
 
-GRACE_SECONDS = 0.25
-"""How much longer than the node the client waits before it gives up."""
-HOLDER_SECONDS = 0.25
-"""How long a client that timed out waits to learn who holds the lock.  The node asks the others."""
 MOST_SECONDS = 10**8
 
 
-class LockState(NamedTuple):
-    """The holder of a lock, or the leader of an election, as far as the node knows."""
-
-    holder: str | None
-    node: int | None
-    token: int | None
-    waiting: int
-
-    @classmethod
-    def of(cls, news: dict[str, Any]) -> Self:
-        """Return the state that a node reports.  In a service of elections, nodes lead, and the
-        term is the token.
-        """
-        if "leader" in news:
-            leader = news["leader"]
-            return cls(None if leader is None else f"node {leader}", leader, news.get("term"), 0)
-        return cls(news.get("holder"), news.get("node"), news.get("token"), news.get("waiting", 0))
+def backend_of(named: str | None, credentials: Credentials, label: str | None) -> Backend:
+    """Return the backend of the named cluster."""
+    return NodeBackend(named, credentials, label)
 
 
 def lock_request(
@@ -110,35 +85,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def opened(
-    named: str | None,
-    given: Credentials,
-    label: str,
-    left: Mapping[NodeAddress, float] | None = None,
-    within: float | None = None,
-) -> NodeSession:
-    """Open a session with a node of the named cluster."""
-    cluster = cluster_address(named)
-    return NodeSession(cluster, given.at(cluster), label, left, within)
-
-
-class LeftNodes:
-    """The nodes that a client has left, and the sessions with leases there."""
-
-    def __init__(self) -> None:
-        self.addresses: dict[NodeAddress, float] = {}  # and when each was left
-        self.is_known = False  # whether any node has ever answered
-        self._sessions: list[NodeSession] = []
-
-    def add(self, session: NodeSession) -> None:
-        self.addresses[session.address] = boottime.seconds()
-        self._sessions = [each for each in (*self._sessions, session) if not each.over]
-
-    def close(self) -> None:
-        for session in self._sessions:
-            session.close()
-
-
 class Cluster:
     """A client of a cluster.  Several threads may use it."""
 
@@ -148,9 +94,7 @@ class Cluster:
         self._named = named
         self._credentials = credentials
         self._label = label
-        self._session: NodeSession | None = None
-        self._left = LeftNodes()
-        self._opening = threading.Lock()
+        self._backend = backend_of(named, credentials, label)
         self._reentrant = ReentrantLeases()
 
     @property
@@ -159,7 +103,7 @@ class Cluster:
         return self._label or own_label()
 
     def __enter__(self) -> Self:
-        self._connected()
+        self._backend.connect()
         return self
 
     def __exit__(
@@ -186,31 +130,7 @@ class Cluster:
 
     def close(self) -> None:
         """Release all locks and close all connections."""
-        # The attribute first: a thread that waits may open the next session at once.
-        session, self._session = self._session, None
-        if session is not None:
-            session.close()
-        self._left.close()
-
-    def _connected(self, within: float | None = None) -> NodeSession:
-        """Return a session with a node that answers, a new one if the last one has ended."""
-        session = self._session
-        if session is not None and session.is_open:
-            return session
-        if not self._opening.acquire(timeout=-1 if within is None else within):
-            raise NodeTimeout("no node answered in time")
-        try:
-            session = self._session
-            if session is None or not session.is_open:
-                if session is not None:
-                    self._left.add(session)
-                self._session = session = opened(
-                    self._named, self._credentials, self.label, self._left.addresses, within
-                )
-                self._left.is_known = True
-            return session
-        finally:
-            self._opening.release()
+        self._backend.close()
 
     # Locks.
 
@@ -259,7 +179,7 @@ class Cluster:
         """Take the lock if it is free now, else return None.  Use `with`, or release it."""
         try:
             request = lock_request(service, name, lease)
-            return HeldLock(self, self._acquire(request, TRY_SECONDS, on_lost, names_holder=False))
+            return HeldLock(self, self._acquire(request, 0.0, on_lost, names_holder=False))
         except LockTimeout:
             return None
 
@@ -320,161 +240,28 @@ class Cluster:
         *,
         names_holder: bool = True,
     ) -> Lease:
-        """Wait until one of the locks is granted; ask another node if one ends or hangs."""
-        attempts = Attempts(timeout, request, names_holder=names_holder)
-        while True:
-            try:
-                session = self._connected(attempts.left())
-            except Unreachable as reason:
-                attempts.failed(reason, is_known=self._left.is_known)
-            else:
-                lease = self._acquire_at(session, request, attempts)
-                if lease is not None:
-                    if on_lost is not None:
-                        lease.on_lost(on_lost)
-                    return lease
-            sleep(attempts.pause())
-
-    def _acquire_at(
-        self, session: NodeSession, request: AcquireRequest, attempts: Attempts
-    ) -> Lease | None:
-        """Ask one node; return None if another node has to be asked."""
-        left = attempts.left()
-        id, sent = session.request(request, left)
-        try:
-            connection = session.connection()
-        except ConnectionClosed as reason:
-            session.close(f"lost the connection to node {session.node}: {reason}")
-            return None
-        try:
-            connection.send(sent)
-            session.begin_waiting(id, connection)
-            try:
-                line = _answer(connection, id, None if left is None else left + GRACE_SECONDS)
-            finally:
-                session.end_waiting(id)
-            answer = session.receive_answer(line, connection)
-        except BaseException as reason:  # an interrupt, too: closing withdraws the request
-            connection.close()
-            session.protocol.forget(id)
-            if isinstance(reason, TimeoutError):
-                why = f"node {session.node} does not answer"
-                attempts.failed(why)
-                session.leave(why)
-                raise attempts.timed_out() from None
-            if not isinstance(reason, OSError) or isinstance(reason, HabemusError):
-                raise
-            if session.is_open:
-                session.close(f"lost the connection to node {session.node}: {reason}")
-            return None
-        if isinstance(answer, Lease):
-            return None if answer.lost else answer
-        if line[1] is None:  # the node refuses everything on this connection
-            connection.close()
-            session.protocol.forget(id)
-        elif answer.word == "timeout":
-            news = self._ask_holder(session, connection, request) if attempts.names_holder else None
-            session.put_back(connection)
-            raise attempts.timed_out(news)
-        else:
-            session.put_back(connection)
-        attempts.refused(answer.word, answer.why)
-        session.leave(answer.why)
-        return None
-
-    @staticmethod
-    def _ask_holder(
-        session: NodeSession, connection: NodeConnection, request: AcquireRequest
-    ) -> list[Any] | None:
-        """Return the news of the lock; None if there are none soon."""
-        id = session.protocol.next_id()
-        watch = request.watch_line(id)
-        if watch is None:
-            return None
-        try:
-            connection.send(watch)
-            return _answer(connection, id, HOLDER_SECONDS)
-        except OSError:  # the connection has ended, or the time is over
-            return None
-        finally:
-            with suppress(OSError):
-                connection.say("unwatch", id)
+        lease = self._backend.acquire(request, timeout, names_holder=names_holder)
+        if on_lost is not None:
+            lease.on_lost(on_lost)
+        return lease
 
     def _release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock.  If it turns out to be lost, call `on_lost` and set `lease.lost`."""
-        lease._is_lost_now()
-        last = ("release", lease._id) if to is None else ("transfer", lease._id, to)
-        lease._session.release(lease, encode_line(*last))
+        self._backend.release(lease, to)
 
     # Looking.
 
     def watch(self, name: str, *, service: str = LOCKS) -> Iterator[LockState]:
         """Yield the holder of a lock, now and after each change, for ever."""
-        for news in self._news(service, name):
-            yield LockState.of(news)
-
-    def _news(self, service: str, name: str) -> Iterator[dict[str, Any]]:
-        attempts = Attempts(None)
-        while True:
-            connection = None
-            try:
-                session = self._connected()
-                # A connection of its own: it has nothing to do with any lock.
-                connection = NodeConnection(session.address, session.credentials, session.label)
-                id = session.protocol.next_id()
-                session.begin_waiting(id, connection)  # so that a node that hangs is left
-                try:
-                    connection.say("watch", id, service, name)
-                    while True:
-                        line = connection.hear()
-                        if line[0] == "refused":
-                            raise RefusedByNode(line[3])
-                        if line[0] == "news":
-                            attempts = Attempts(None)
-                            yield line[2]
-                finally:
-                    session.end_waiting(id)
-            except Unreachable as reason:
-                attempts.failed(reason, is_known=self._left.is_known)
-            except OSError as reason:
-                if session.is_open:
-                    session.close(f"lost the connection to node {session.node}: {reason}")
-            finally:
-                if connection is not None:
-                    connection.close()
-            sleep(attempts.pause())
+        return self._backend.watch(service, name)
 
     def status(self) -> dict[str, Any]:
         """Return the status of the node that this client is connected to."""
-        return self._ask("status")
+        return self._backend.status()
 
     def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
         """Take a lock away from its holder at this node; for operators."""
-        return self._ask("force", service, name)
-
-    def _ask(self, word: str, *rest: str) -> dict[str, Any]:
-        session = self._connected()
-        connection = session.connection()
-        id = session.protocol.next_id()
-        try:
-            connection.say(word, id, *rest)
-            line = _answer(connection, id, ANSWER_SECONDS)
-        except OSError as reason:
-            connection.close()
-            raise Unreachable(f"node {session.node} does not answer: {reason}") from None
-        session.put_back(connection)
-        if line[0] == "refused":
-            raise RefusedByNode(line[3])
-        answer: dict[str, Any] = line[2]
-        return answer
-
-
-def _answer(connection: NodeConnection, id: int, timeout: float | None) -> list[Any]:
-    """Return the line that answers a request; skip what is left over from earlier requests."""
-    while True:
-        line = connection.hear(timeout)
-        if line[1] == id or (line[0] == "refused" and line[1] is None):
-            return line
+        return self._backend.force(service, name)
 
 
 class HeldLock:
@@ -623,8 +410,7 @@ class KeptLock:
 
 def shows_waiters(lease: Lease) -> bool:
     """Return whether the algorithm of a lock shows waiting clients to the holder."""
-    service = lease._session.welcome["services"].get(lease.service, {})
-    return bool(service.get("sees_waiters", True))
+    return lease._session.shows_waiters(lease.service)
 
 
 def no_waiters_shown(lease: Lease) -> RefusedByNode:
@@ -727,25 +513,6 @@ class Term:
         self._election._end(self._lease)
         if self._lease.lost and kind is None:
             raise lost_inside(self._lease)
-
-
-def round_trips(cluster: Cluster, count: int, pause: float = 0.001) -> Iterator[int]:
-    """Measure `count` times how many microseconds the node of the cluster takes to answer."""
-    session = cluster._connected()
-    connection = session.connection()
-    try:
-        for _ in range(count):
-            sent = boottime.microseconds()
-            connection.say("alive", sent)
-            _answer(connection, sent, ANSWER_SECONDS)
-            yield boottime.microseconds() - sent
-            sleep(pause)
-    except BaseException as reason:  # also if the caller stops early
-        connection.close()
-        if isinstance(reason, OSError):
-            raise Unreachable(f"node {session.node} does not answer: {reason}") from None
-        raise
-    session.put_back(connection)
 
 
 def connect(

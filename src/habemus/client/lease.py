@@ -15,7 +15,7 @@ from habemus.client.protocol import EXPIRED, LeaseState
 from habemus.fencing.tokens import token_text
 
 if TYPE_CHECKING:
-    from habemus.client.session import NodeSession
+    from habemus.client.backend import LeaseKeeper
 
 RELEASED = "it was released"
 
@@ -26,7 +26,7 @@ class Lease:
     The code that has this object holds the lock; ownership does not depend on threads or tasks.
     """
 
-    def __init__(self, session: NodeSession, state: LeaseState) -> None:
+    def __init__(self, session: LeaseKeeper, state: LeaseState) -> None:
         self.service = state.service
         self.name = state.name
         self.token = state.token

@@ -250,6 +250,10 @@ class NodeSession:
             connection.say("wrote", service, name, token)
             self.put_back(connection)
 
+    def shows_waiters(self, service: str) -> bool:
+        """Return whether holders of locks of this service learn that other clients wait."""
+        return bool(self.welcome["services"].get(service, {}).get("sees_waiters", True))
+
     def look(self, lease: Lease) -> None:
         """Take in what the node has sent on the connection of a lease, without waiting."""
         connection = self._connections.get(lease._id)

@@ -189,7 +189,7 @@ def test_certificates_that_cannot_be_used_are_named(
 ) -> None:
     missing = str(tmp_path / "missing.pem")
     with pytest.raises(ValueError, match=r"missing\.pem.*: No such file"):
-        habemus.connect(fake_node(grants).place, **{**alice, file: missing})._connected()
+        habemus.connect(fake_node(grants).place, **{**alice, file: missing})._backend.connect()
 
 
 NODES = 'nodes = { 1 = "127.0.0.1:7401" }'

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.backends import async_nodes_of
 from tests.unit.client.conftest import PATIENCE, FakeNode, grants
 
 import habemus
-from habemus.client import asynchronous
+from habemus.client import async_node_backend
 from habemus.client.asynchronous import AsyncCluster
 
 Connect = Callable[[], habemus.Cluster]
@@ -38,7 +39,7 @@ def to_hanging_node(
 
 async def socket_after_a_lock(cluster: AsyncCluster) -> socket.socket:
     async with cluster.lock("x", PATIENCE):
-        (lines,) = cluster._lines.values()
+        (lines,) = async_nodes_of(cluster)._lines.values()
         found: socket.socket = lines.transport.get_extra_info("socket")
         assert found.fileno() != -1
     return found
@@ -47,7 +48,7 @@ async def socket_after_a_lock(cluster: AsyncCluster) -> socket.socket:
 def test_a_node_that_hangs_does_not_keep_the_socket_open(
     to_hanging_node: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asynchronous, "CLOSING_SECONDS", 0.01)
+    monkeypatch.setattr(async_node_backend, "CLOSING_SECONDS", 0.01)
 
     async def run() -> None:
         async with to_hanging_node() as cluster:
@@ -62,7 +63,7 @@ def test_a_node_that_hangs_does_not_keep_the_socket_open(
 def test_a_cancellation_closes_the_socket_at_once(
     to_hanging_node: Connect, monkeypatch: pytest.MonkeyPatch, turns: int
 ) -> None:
-    monkeypatch.setattr(asynchronous, "CLOSING_SECONDS", 2 * PATIENCE)
+    monkeypatch.setattr(async_node_backend, "CLOSING_SECONDS", 2 * PATIENCE)
 
     async def run() -> socket.socket:
         cluster = await to_hanging_node().__aenter__()

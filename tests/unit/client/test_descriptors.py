@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.backends import nodes_of, session_of
 from tests.unit.client.conftest import PATIENCE, FakeNode, grants
 
 import habemus
@@ -68,7 +69,7 @@ def session(
     fake_node: Callable[..., FakeNode], stolen: ssl.SSLContext, alice: dict[str, Any]
 ) -> NodeSession:
     place = fake_node(grants, tls=stolen).place
-    return habemus.connect(place, **alice)._connected()
+    return nodes_of(habemus.connect(place, **alice)).connected()
 
 
 def by_closing(session: NodeSession, lease: habemus.Lease) -> None:
@@ -89,10 +90,10 @@ def test_a_holder_that_looks_at_its_lock_keeps_the_descriptor(
 ) -> None:
     cluster = habemus.connect(fake_node(grants, tls=stolen).place, **alice)
     lease = cluster.lock("x", timeout=PATIENCE).acquire()
-    connection = lease._session._connections[lease._id]
+    connection = session_of(lease)._connections[lease._id]
     descriptor = connection.fileno()
     inside = Inside(connection, lease.check, monkeypatch)
-    end(lease._session, lease)
+    end(session_of(lease), lease)
     assert is_open(descriptor)
     inside.leave()
     assert isinstance(inside.raised, habemus.LockLost)
@@ -147,14 +148,14 @@ def test_a_connection_is_not_handed_on_while_a_thread_listens_to_it(
     """
     cluster = habemus.connect(fake_node(grants, tls=stolen).place, **alice)
     lease = cluster.lock("x", timeout=PATIENCE).acquire()
-    connection = lease._session._connections[lease._id]
+    connection = session_of(lease)._connections[lease._id]
     inside = Inside(connection, lease.check, monkeypatch)
     assert connection.in_use.locked()  # which a release waits for
     inside.leave()
     with connection.in_use:
         releasing = threading.Thread(target=cluster._release, args=(lease,))
         releasing.start()
-        assert not lease._session._idle
+        assert not session_of(lease)._idle
     releasing.join(PATIENCE)
-    assert lease._session._idle == [connection]
+    assert session_of(lease)._idle == [connection]
     cluster.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends import async_nodes_of, nodes_of
 from tests.unit.client.conftest import PATIENCE, WELCOME, FakeNode, grants, line
 
 import habemus
@@ -42,13 +43,13 @@ def test_the_connection_of_the_event_loop_asks_for_the_proof_too(fake_node: Star
 
     async def run() -> None:
         cluster = AsyncCluster(node.place, Credentials(SECRET))
-        cluster._session = session
+        async_nodes_of(cluster)._session = session
         with pytest.raises(habemus.RefusedByNode, match=UNPROVED):
             await cluster.lock("x", PATIENCE).acquire()
         await cluster.close()
 
     node = fake_node(grants)
-    session = habemus.connect(node.place)._connected()
+    session = nodes_of(habemus.connect(node.place)).connected()
     session.credentials = Credentials(SECRET)
     asyncio.run(run())
 
@@ -98,7 +99,7 @@ def test_a_node_challenges_once(fake_node: Start) -> None:
         return line("challenge", "office", 1, "n", proof(SECRET, "node", "office", 1, (nonce, "n")))
 
     with pytest.raises(habemus.RefusedByNode, match="unexpected answer, 'challenge'"):
-        habemus.connect(fake_node(asks_for_ever).place, secret=SECRET)._connected()
+        habemus.connect(fake_node(asks_for_ever).place, secret=SECRET)._backend.connect()
     assert [each[0] for each in said] == ["hello", "proof"]
 
 
@@ -111,4 +112,4 @@ def test_a_proof_of_another_secret_is_refused(fake_node: Start) -> None:
         )
 
     with pytest.raises(habemus.RefusedByNode, match="does not know the cluster's secret"):
-        habemus.connect(fake_node(answer).place, secret=SECRET)._connected()
+        habemus.connect(fake_node(answer).place, secret=SECRET)._backend.connect()

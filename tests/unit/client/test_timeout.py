@@ -11,7 +11,7 @@ from tests.unit.client.conftest import PATIENCE, Answer, FakeNode, grants, line
 
 import habemus
 from habemus.cli.quick_lock import nearest
-from habemus.client import asynchronous, blocking
+from habemus.client import async_node_backend, node_backend
 from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
 from habemus.supervise import locked_command
 from habemus.supervise.locked_command import TIMEOUT, CommandExit, LockRequest, acquired
@@ -41,7 +41,7 @@ def patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     not.
     """
     answers = "silent" not in request.node.name
-    for module in (blocking, asynchronous):
+    for module in (node_backend, async_node_backend):
         monkeypatch.setattr(module, "HOLDER_SECONDS", PATIENCE if answers else 0.01)
     monkeypatch.setattr(locked_command, "GRACE_US", 30_000_000 if answers else 10_000)
 

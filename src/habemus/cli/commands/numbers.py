@@ -395,12 +395,12 @@ def timeout(
 def _measured(live: str, count: int) -> timeouts.Sample:
     """Measure round trips from a client to a node."""
     from habemus import Unreachable, connect
-    from habemus.client.blocking import round_trips
+    from habemus.client.node_backend import round_trips
 
     try:
         with connect(live) as cluster, progress("asking the node", count) as update:
             delays = []
-            for delay in round_trips(cluster, count):
+            for delay in round_trips(cluster._backend, count):
                 delays.append(delay)
                 update(len(delays), "")
             return timeouts.Sample(tuple(delays), f"node {cluster.status()['node']}, round trips")

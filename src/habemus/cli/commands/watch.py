@@ -16,7 +16,7 @@ from habemus.runtimes.live.clients.protocol import ELECTIONS
 from habemus.supervise.locked_command import UNREACHABLE
 
 if TYPE_CHECKING:
-    from habemus.client.blocking import LockState
+    from habemus.client.backend import LockState
 
 
 @click.command(epilog="Example: habemus watch scheduler --election --json")

@@ -1,0 +1,289 @@
+"""Locks of the nodes of a cluster, for the blocking client.
+
+Every held lock has a connection of its own, from a pool.  To acquire takes one line out and one
+line in, to release one line out.  So threads do not wait for each other.  A thread that is
+interrupted in the middle closes its connection, which withdraws its request.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from time import sleep
+from typing import Any
+
+from habemus import boottime
+from habemus.client.address import NodeAddress, cluster_address
+from habemus.client.attempts import Attempts
+from habemus.client.backend import Backend, LockState
+from habemus.client.connection import ANSWER_SECONDS, ConnectionClosed, NodeConnection
+from habemus.client.credentials import Credentials
+from habemus.client.errors import (
+    HabemusError,
+    NodeTimeout,
+    RefusedByNode,
+    Unreachable,
+)
+from habemus.client.lease import Lease
+from habemus.client.protocol import AcquireRequest, encode_line
+from habemus.client.session import NodeSession, own_label
+
+GRACE_SECONDS = 0.25
+"""How much longer than the node the client waits before it gives up."""
+HOLDER_SECONDS = 0.25
+"""How long a client that timed out waits to learn who holds the lock.  The node asks the others."""
+
+
+def opened(
+    named: str | None,
+    given: Credentials,
+    label: str,
+    left: Mapping[NodeAddress, float] | None = None,
+    within: float | None = None,
+) -> NodeSession:
+    """Open a session with a node of the named cluster."""
+    cluster = cluster_address(named)
+    return NodeSession(cluster, given.at(cluster), label, left, within)
+
+
+class LeftNodes:
+    """The nodes that a client has left, and the sessions with leases there."""
+
+    def __init__(self) -> None:
+        self.addresses: dict[NodeAddress, float] = {}  # and when each was left
+        self.is_known = False  # whether any node has ever answered
+        self._sessions: list[NodeSession] = []
+
+    def add(self, session: NodeSession) -> None:
+        self.addresses[session.address] = boottime.seconds()
+        self._sessions = [each for each in (*self._sessions, session) if not each.over]
+
+    def close(self) -> None:
+        for session in self._sessions:
+            session.close()
+
+
+class NodeBackend:
+    """The nodes of a cluster, as the blocking client sees them."""
+
+    def __init__(self, named: str | None, credentials: Credentials, label: str | None) -> None:
+        self._named = named
+        self._credentials = credentials
+        self._label = label
+        self._session: NodeSession | None = None
+        self._left = LeftNodes()
+        self._opening = threading.Lock()
+
+    def connect(self) -> None:
+        """Connect to a node."""
+        self.connected()
+
+    def close(self) -> None:
+        """Release all locks and close all connections."""
+        # The attribute first: a thread that waits may open the next session at once.
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+        self._left.close()
+
+    def connected(self, within: float | None = None) -> NodeSession:
+        """Return a session with a node that answers, a new one if the last one has ended."""
+        session = self._session
+        if session is not None and session.is_open:
+            return session
+        if not self._opening.acquire(timeout=-1 if within is None else within):
+            raise NodeTimeout("no node answered in time")
+        try:
+            session = self._session
+            if session is None or not session.is_open:
+                if session is not None:
+                    self._left.add(session)
+                self._session = session = opened(
+                    self._named,
+                    self._credentials,
+                    self._label or own_label(),
+                    self._left.addresses,
+                    within,
+                )
+                self._left.is_known = True
+            return session
+        finally:
+            self._opening.release()
+
+    def acquire(
+        self,
+        request: AcquireRequest,
+        timeout: float | None,
+        *,
+        names_holder: bool = True,
+    ) -> Lease:
+        """Wait until one of the locks is granted; ask another node if one ends or hangs."""
+        attempts = Attempts(timeout, request, names_holder=names_holder)
+        while True:
+            try:
+                session = self.connected(attempts.left())
+            except Unreachable as reason:
+                attempts.failed(reason, is_known=self._left.is_known)
+            else:
+                lease = self._acquire_at(session, request, attempts)
+                if lease is not None:
+                    return lease
+            sleep(attempts.pause())
+
+    def _acquire_at(
+        self, session: NodeSession, request: AcquireRequest, attempts: Attempts
+    ) -> Lease | None:
+        """Ask one node; return None if another node has to be asked."""
+        left = attempts.left()
+        id, sent = session.request(request, left)
+        try:
+            connection = session.connection()
+        except ConnectionClosed as reason:
+            session.close(f"lost the connection to node {session.node}: {reason}")
+            return None
+        try:
+            connection.send(sent)
+            session.begin_waiting(id, connection)
+            try:
+                line = _answer(connection, id, None if left is None else left + GRACE_SECONDS)
+            finally:
+                session.end_waiting(id)
+            answer = session.receive_answer(line, connection)
+        except BaseException as reason:  # an interrupt, too: closing withdraws the request
+            connection.close()
+            session.protocol.forget(id)
+            if isinstance(reason, TimeoutError):
+                why = f"node {session.node} does not answer"
+                attempts.failed(why)
+                session.leave(why)
+                raise attempts.timed_out() from None
+            if not isinstance(reason, OSError) or isinstance(reason, HabemusError):
+                raise
+            if session.is_open:
+                session.close(f"lost the connection to node {session.node}: {reason}")
+            return None
+        if isinstance(answer, Lease):
+            return None if answer.lost else answer
+        if line[1] is None:  # the node refuses everything on this connection
+            connection.close()
+            session.protocol.forget(id)
+        elif answer.word == "timeout":
+            news = self._ask_holder(session, connection, request) if attempts.names_holder else None
+            session.put_back(connection)
+            raise attempts.timed_out(news)
+        else:
+            session.put_back(connection)
+        attempts.refused(answer.word, answer.why)
+        session.leave(answer.why)
+        return None
+
+    @staticmethod
+    def _ask_holder(
+        session: NodeSession, connection: NodeConnection, request: AcquireRequest
+    ) -> list[Any] | None:
+        """Return the news of the lock; None if there are none soon."""
+        id = session.protocol.next_id()
+        watch = request.watch_line(id)
+        if watch is None:
+            return None
+        try:
+            connection.send(watch)
+            return _answer(connection, id, HOLDER_SECONDS)
+        except OSError:  # the connection has ended, or the time is over
+            return None
+        finally:
+            with suppress(OSError):
+                connection.say("unwatch", id)
+
+    def release(self, lease: Lease, to: str | None = None) -> None:
+        """Release the lock.  If it turns out to be lost, call `on_lost` and set `lease.lost`."""
+        lease._is_lost_now()
+        last = ("release", lease._id) if to is None else ("transfer", lease._id, to)
+        assert isinstance(lease._session, NodeSession)
+        lease._session.release(lease, encode_line(*last))
+
+    def watch(self, service: str, name: str) -> Iterator[LockState]:
+        """Yield the holder of a lock, now and after each change, for ever."""
+        attempts = Attempts(None)
+        while True:
+            connection = None
+            try:
+                session = self.connected()
+                # A connection of its own: it has nothing to do with any lock.
+                connection = NodeConnection(session.address, session.credentials, session.label)
+                id = session.protocol.next_id()
+                session.begin_waiting(id, connection)  # so that a node that hangs is left
+                try:
+                    connection.say("watch", id, service, name)
+                    while True:
+                        line = connection.hear()
+                        if line[0] == "refused":
+                            raise RefusedByNode(line[3])
+                        if line[0] == "news":
+                            attempts = Attempts(None)
+                            yield LockState.of(line[2])
+                finally:
+                    session.end_waiting(id)
+            except Unreachable as reason:
+                attempts.failed(reason, is_known=self._left.is_known)
+            except OSError as reason:
+                if session.is_open:
+                    session.close(f"lost the connection to node {session.node}: {reason}")
+            finally:
+                if connection is not None:
+                    connection.close()
+            sleep(attempts.pause())
+
+    def status(self) -> dict[str, Any]:
+        """Return the status of the node that this client is connected to."""
+        return self._ask("status")
+
+    def force(self, service: str, name: str) -> dict[str, Any]:
+        """Take a lock away from its holder at this node."""
+        return self._ask("force", service, name)
+
+    def _ask(self, word: str, *rest: str) -> dict[str, Any]:
+        session = self.connected()
+        connection = session.connection()
+        id = session.protocol.next_id()
+        try:
+            connection.say(word, id, *rest)
+            line = _answer(connection, id, ANSWER_SECONDS)
+        except OSError as reason:
+            connection.close()
+            raise Unreachable(f"node {session.node} does not answer: {reason}") from None
+        session.put_back(connection)
+        if line[0] == "refused":
+            raise RefusedByNode(line[3])
+        answer: dict[str, Any] = line[2]
+        return answer
+
+
+def _answer(connection: NodeConnection, id: int, timeout: float | None) -> list[Any]:
+    """Return the line that answers a request; skip what is left over from earlier requests."""
+    while True:
+        line = connection.hear(timeout)
+        if line[1] == id or (line[0] == "refused" and line[1] is None):
+            return line
+
+
+def round_trips(nodes: Backend, count: int, pause: float = 0.001) -> Iterator[int]:
+    """Measure `count` times how many microseconds the node of the client takes to answer."""
+    if not isinstance(nodes, NodeBackend):
+        raise TypeError("round trips are measured to a node of a cluster; name a cluster")
+    session = nodes.connected()
+    connection = session.connection()
+    try:
+        for _ in range(count):
+            sent = boottime.microseconds()
+            connection.say("alive", sent)
+            _answer(connection, sent, ANSWER_SECONDS)
+            yield boottime.microseconds() - sent
+            sleep(pause)
+    except BaseException as reason:  # also if the caller stops early
+        connection.close()
+        if isinstance(reason, OSError):
+            raise Unreachable(f"node {session.node} does not answer: {reason}") from None
+        raise
+    session.put_back(connection)
