@@ -33,6 +33,7 @@ DONE = (
     "deployment",
     "experiments",
     "fencing",
+    "lab",
     "operations",
     "printing/__init__.py",
     "printing/client.py",

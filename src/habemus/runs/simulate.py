@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from habemus.catalog.entries import Entry, find
-from habemus.core.events import Event
+from habemus.catalog.entries import Entry
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict, worst
 from habemus.core.system import System
 from habemus.problems.mutex_properties import ME3, ME4
-from habemus.runs import notation
-from habemus.runs.author_errors import attribute_to_algorithm
-from habemus.runs.limits import planned_end
-from habemus.runs.names import by_number
-from habemus.runs.setup import OUTSIDE, WORKLOADS, BadSetup, Setup
+from habemus.runs.execution import KEEP_LIMIT, Execution, faults_of
+from habemus.runs.setup import OUTSIDE, Setup
 from habemus.runs.systems import LINKS, system_of
-from habemus.runtimes.sim.faults import Fault
-from habemus.runtimes.sim.network import Network
-from habemus.runtimes.sim.simulation import Ending, Record, Simulation
-from habemus.traces import Digest, Trace
-
-KEEP_LIMIT = 200_000
-"""Largest number of events that are kept for a picture or a file; longer runs have no trace."""
-
-CLOCKS_UP_TO = 64
-"""Largest number of processes for which events carry vector clocks."""
+from habemus.runtimes.sim.simulation import Ending
+from habemus.traces import Trace
 
 
 @dataclass
@@ -102,99 +90,20 @@ def execute(
     entry: Entry | None = None,
 ) -> Report:
     """Execute a run.  With `keep`, the report has its trace, unless the run is too long for it."""
-    entry = entry or find(setup.algorithm)
-    if setup.workload not in WORKLOADS:
-        raise BadSetup(f"there is no workload {setup.workload}; there are {', '.join(WORKLOADS)}")
-    if setup.overtaking is not None and ME4 not in entry.problem.properties:
-        raise BadSetup(f"--overtaking is about mutual exclusion, not {entry.problem.title}")
-    system = system_of(setup, entry)
-    setup = by_number(setup, system.labels)
-    network = _network_of(setup, entry)
-    problem = entry.problem
-    faults = faults_of(setup)
-    simulation = Simulation(
-        system,
-        workload=problem.workload(setup, system),
-        network=network,
-        faults=faults,
-        seed=setup.seed,
-        processing=notation.time(setup.processing),
-        guarded=keep and not entry.algorithm.__module__.startswith("habemus."),
-        record=Record.CLOCKS if keep and len(system.plans) <= CLOCKS_UP_TO else Record.MESSAGES,
-    )
-    judge = problem.judge(setup, system, network)
-    digest = Digest()
-    kept: list[Event] = []
-    overflowed = False
-
-    def keep_event(event: Event) -> None:
-        nonlocal overflowed
-        if len(kept) < KEEP_LIMIT:
-            kept.append(event)
-        else:
-            overflowed = True
-
-    simulation.observers += [digest.add, judge.observe]
-    if keep:
-        simulation.observers.append(keep_event)
-    with attribute_to_algorithm():
-        ending = simulation.run(planned_end(setup, entry.algorithm), setup.events, progress)
-    awaits = {
-        me: list(parts[0].awaits())
-        for me, parts in simulation.processes.items()
-        if simulation.is_up(me)
-    }
-    findings = judge.findings(ending.reason, awaits)
-    trace = None
-    if keep and not overflowed:
-        labels = {process: system.label(process) for process in system.topology.processes}
-        trace = Trace(
-            setup.plain(),
-            system.topology.processes,
-            labels,
-            tuple(kept),
-            tuple(findings),
-            f"{setup.algorithm}, {setup.n} participants",
-        )
+    execution = Execution(setup, keep=keep, entry=entry)
+    execution.advance(progress=progress)
+    findings = execution.findings()
     return Report(
-        setup,
-        entry,
-        system,
-        ending,
+        execution.setup,
+        execution.entry,
+        execution.system,
+        execution.ending,
         findings,
-        digest.hexdigest(),
-        judge.costs(ending),
-        trace,
-        awaits,
-        _missed(setup, faults, simulation),
-    )
-
-
-def _missed(setup: Setup, faults: Sequence[Fault], simulation: Simulation) -> list[str]:
-    reasons = {id(fault): reason for fault, reason in simulation.missed_faults()}
-    return [
-        f"--{kind} {text} did not strike: {reasons[id(fault)]}"
-        for (kind, text), fault in zip(setup.faults, faults, strict=True)
-        if id(fault) in reasons
-    ]
-
-
-def faults_of(setup: Setup) -> list[Fault]:
-    faults = []
-    for kind, text in setup.faults:
-        if kind not in notation.FAULTS:
-            raise BadSetup(f"there is no fault {kind}; there are {', '.join(notation.FAULTS)}")
-        faults.append(notation.FAULTS[kind](text))
-    return faults
-
-
-def _network_of(setup: Setup, entry: Entry) -> Network:
-    fifo = entry.assumes.fifo if setup.fifo is None else setup.fifo
-    return Network(
-        notation.delay(setup.delay),
-        fifo,
-        notation.chance(setup.loss),
-        notation.chance(setup.duplicate),
+        execution.digest,
+        execution.costs(),
+        execution.trace(findings) if keep else None,
+        execution.awaits(),
+        execution.missed(),
     )
 
 

@@ -58,7 +58,7 @@ class Replay:
         Raises `Divergence` where trace and processes differ.
         """
         for event, following, is_torn in _with_own_effects(list(events)):
-            effects = self._step(event, following)
+            effects = self.step(event, following)
             if effects is None:
                 continue
             done = [text for effect in effects for text in self._described(event.process, effect)]
@@ -70,7 +70,11 @@ class Replay:
                 raise Divergence(f"{step}: did {done}, the trace has {recorded}")
             yield event, self.nodes[event.process].capture()
 
-    def _step(self, event: Event, following: Sequence[Event]) -> list[Effect] | None:
+    def step(self, event: Event, following: Sequence[Event]) -> list[Effect] | None:
+        """Make the step that begins with an event; `following` has its random choices.
+
+        Return its effects, or None if no step begins with such an event.
+        """
         process = event.process
         node = self.nodes.get(process)
         if node is None:

@@ -20,9 +20,9 @@ from habemus.cli.output import (
 from habemus.core.properties import Verdict
 from habemus.runs import abstraction
 from habemus.runs.check import NETWORKS, SEARCHES, STATE_LIMIT, TIMINGS, Check, CheckReport, perform
-from habemus.runs.parsing import process
+from habemus.runs.commands import entries_of, faults_of_check, processes_of
 from habemus.runs.parsing import timeouts as bounds_of_timeouts
-from habemus.runs.setup import MESSAGES, ORDERS, OUTSIDE, BadSetup
+from habemus.runs.setup import MESSAGES, ORDERS, OUTSIDE
 from habemus.runtimes.checker.search import Extent
 
 
@@ -194,12 +194,12 @@ def check(
         over=over or "",
         abstract=abstract or "",
         refines=refines or "",
-        entries=_entries(entries),
+        entries=entries_of(entries),
         network=network or "",
-        faults=_faults(faults),
+        faults=faults_of_check(faults),
         timeouts=in_all,
         timers=timers,
-        asking=_processes(asking),
+        asking=processes_of(asking),
         timing=timing,
         merging=merging,
         order=order is not None,
@@ -223,31 +223,6 @@ def check(
     else:
         _say(report)
     return EXIT_OF[report.verdict]
-
-
-def _entries(text: str) -> int | None:
-    if text == "unbounded":
-        return None
-    if not (text.isascii() and text.isdecimal()):
-        raise click.UsageError(f"--entries {text}: use a whole number or `unbounded`")
-    return int(text)
-
-
-def _faults(text: str) -> tuple[tuple[str, int], ...]:
-    found: dict[str, int] = {}
-    for part in filter(None, text.replace(" ", "").split(",")):
-        kind, equals, count = part.partition("=")
-        if (equals and not (count.isascii() and count.isdecimal())) or kind in found:
-            raise BadSetup(
-                f"--faults {part}: expected KIND=COUNT, each kind once; example: crash=1,recover=1"
-            )
-        found[kind] = int(count) if equals else 1
-    return tuple(sorted(found.items()))
-
-
-def _processes(text: str) -> tuple[int, ...]:
-    found = tuple(process(part) for part in text.split(",")) if text else ()
-    return tuple(sorted(set(found)))
 
 
 def _meter(extent: Extent) -> str:

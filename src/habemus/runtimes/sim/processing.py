@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from habemus.core.process import ProcessId
 from habemus.runtimes.sim.calendar import CONTROL, TIE, Calendar, Queued
+from habemus.runtimes.sim.recorder import Waited
 from habemus.runtimes.sim.stepping import Stepper
 
 
@@ -75,6 +76,7 @@ class ProcessingQueues:
 
     def _deliver(self, event: Queued) -> None:
         if self._records:
+            self.stepper.log.append(Waited())
             self.stepper.log.append(event)
         _, address, sender, message = event
         table, part = self.stepper.targets[address]

@@ -45,8 +45,13 @@ class Dropped(NamedTuple):
     event: Queued
 
 
+class Waited(NamedTuple):
+    """Log entry: the next message waited for a busy process, and its arrival was counted."""
+
+
 class RunRecorder:
     def __init__(self, processes: tuple[ProcessId, ...], paths: list[str], clocks: bool) -> None:
+        self.delivered = 0  # events of the calendar that were taken, up to the last event returned
         self._paths = paths
         self._ports = len(paths)
         self._number = 0
@@ -67,8 +72,10 @@ class RunRecorder:
             kind = entry.__class__
             if kind is tuple:
                 if entry[1] == CONTROL:
+                    self.delivered += 1
                     continue
                 if id(entry) in self._under_way:
+                    self.delivered += 1
                     yield from self._taken(entry)
                 else:
                     yield self._sent(entry)
@@ -80,6 +87,8 @@ class RunRecorder:
                 yield from self._swallowed(entry)
             elif kind is Dropped:
                 yield from self._taken(entry.event, is_dropped=True)
+            elif kind is Waited:
+                self.delivered -= 1
             elif kind is Twice:
                 number = self._under_way[id(entry.first)]
                 self._under_way[id(entry.second)] = number
@@ -97,6 +106,7 @@ class RunRecorder:
                     self._paths[port],
                 )
             else:
+                self.delivered -= 1  # it was counted when it arrived at the paused process
                 self._under_way[id(entry.event)] = self._held[entry.event[1] // self._ports].pop(0)
 
     def _sent(self, entry: Queued) -> Event:

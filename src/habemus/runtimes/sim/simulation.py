@@ -101,6 +101,7 @@ class Simulation:
         self._random = random.Random(seed)
         self._begun = False
         self._run_number = 0
+        self._reason: str | None = None  # why the run ended, if it has
         self._delivered = 0
         stacks = _stacks_of(system)
         self._paths = [
@@ -178,6 +179,16 @@ class Simulation:
         """Return the faults that have not struck so far, each with the reason."""
         return self._injector.missed()
 
+    @property
+    def delivered(self) -> int:
+        """Number of events processed so far: messages, timers, requests and faults."""
+        return self._delivered
+
+    @property
+    def recorded_deliveries(self) -> int:
+        """Number of events that were processed when the last observed event was recorded."""
+        return self._recorder.delivered
+
     def is_up(self, process: ProcessId) -> bool:
         return process not in self._stepper.down
 
@@ -185,6 +196,7 @@ class Simulation:
         """Start over with another seed, as a new simulation would, but much faster."""
         super(random.Random, self._random).seed(seed)  # the same for an integer, and faster
         self._begun = False
+        self._reason = None
         self._delivered = 0
         self.log.clear()
         if self._transport.records:
@@ -211,27 +223,46 @@ class Simulation:
 
         `progress` is called now and then with the virtual time and the number of events so far.
         """
+        self.begin(until)
+        reason = self.advance(events, progress)
+        return self.ending(reason or "events")
+
+    def begin(self, until: int | None = None) -> None:
+        """Start the processes, unless they are started, and plan the end of the run.
+
+        `advance` continues from there.  Its calls together are the same run as one call of `run`.
+        """
+        self._run_number += 1
+        self._reason = None
+        if not self._begun:
+            self._begun = True
+            self._begin()
+        if until is not None:
+            self._calendar.schedule(until - self._calendar.now, Stop("time", self._run_number))
+
+    def advance(
+        self, events: int | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> str | None:
+        """Process up to so many events; return why the run ended, or None if it has not."""
         before = gc.get_threshold()
         # Messages in flight are not garbage; examining them again and again halves the speed.
         gc.set_threshold(200_000, 50, 50)
         try:
-            reason = self._run(until, events, progress)
+            if self._reason is None:
+                self._reason = self._advance_by(events, progress)
             self._drain_to_observers()
-            return Ending(reason, self._calendar.now, self._delivered, self._transport.sent)
+            return self._reason
         finally:
             gc.set_threshold(*before)
 
-    def _run(
-        self, until: int | None, events: int | None, progress: Callable[[int, int], None] | None
-    ) -> str:
-        self._run_number += 1
-        if not self._begun:
-            self._begun = True
-            self._begin()
-        calendar = self._calendar
-        if until is not None:
-            calendar.schedule(until - calendar.now, Stop("time", self._run_number))
-        left = events
+    def ending(self, reason: str) -> Ending:
+        """Return the totals of the run so far."""
+        return Ending(reason, self._calendar.now, self._delivered, self._transport.sent)
+
+    def _advance_by(
+        self, events: int | None, progress: Callable[[int, int], None] | None
+    ) -> str | None:
+        calendar, left = self._calendar, events
         try:
             while left is None or left > 0:
                 before = self._delivered
@@ -244,7 +275,7 @@ class Simulation:
         except _Stopped as stopped:
             reason = str(stopped)
             return "quiescent" if reason == "time" and not calendar.instants else reason
-        return "events"
+        return None
 
     def _begin(self) -> None:
         self._injector.schedule()

@@ -1,0 +1,1 @@
+"""The lab: runs that are opened, stepped, forked and explained, for a page in the browser."""

@@ -1,0 +1,212 @@
+"""Branches: the runs of a session, each executed as far as it was asked for.
+
+A branch is exactly a run with its interventions.  It keeps no snapshots: a fork executes the run
+again up to the intervention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from habemus.catalog.entries import Entry
+from habemus.core.events import Event
+from habemus.core.properties import Finding, Kind, Verdict
+from habemus.core.system import System
+from habemus.runs.execution import KEEP_LIMIT, Execution
+from habemus.runs.setup import Setup
+from habemus.traces import Trace, digest
+
+QUIET = frozenset(("send", "receive", "lost", "duplicate", "choose"))
+"""Kinds of events that violate no property by themselves."""
+
+
+class LabError(ValueError):
+    """A request that cannot be answered; the message is one line for the user."""
+
+
+class Branch(Protocol):
+    """A run as the session sees it."""
+
+    entry: Entry
+    system: System
+    title: str
+
+    @property
+    def events(self) -> Sequence[Event]: ...
+
+    @property
+    def deliveries(self) -> Sequence[int]:
+        """Number of deliveries made up to each event, with its own."""
+
+    @property
+    def ended(self) -> str | None:
+        """The reason why the run ended; None: it can go on."""
+
+    @property
+    def playable(self) -> bool:
+        """Whether the run can be continued by hand and forked."""
+
+    @property
+    def run(self) -> Mapping[str, Any]:
+        """The identity of the run, as in the header of a trace."""
+
+    @property
+    def command(self) -> str:
+        """The run as a command; empty if there is none."""
+
+    @property
+    def digest(self) -> str: ...
+
+    def advance(self, is_there: Callable[[int], bool] | None) -> None:
+        """Continue, delivery by delivery, until `is_there`, given the number of events that the
+        branch had before the last delivery, is true; None: to the end.
+        """
+
+    def findings(self) -> list[Finding]: ...
+
+    def costs(self) -> dict[str, Any]: ...
+
+    def first_event(self, finding: Finding) -> int | None:
+        """Return the index of the event at which a violation became true."""
+
+
+class SimulatedBranch:
+    """A run in the simulator."""
+
+    playable = True
+
+    def __init__(self, setup: Setup, title: str = "") -> None:
+        self.execution = Execution(setup)
+        self.entry = self.execution.entry
+        self.system = self.execution.system
+        self.setup = self.execution.setup
+        self.title = title or f"{setup.algorithm}, {setup.n} participants"
+        self._first: dict[str, int] = {}
+        self.execution.advance(0)
+
+    @property
+    def events(self) -> Sequence[Event]:
+        return self.execution.events
+
+    @property
+    def deliveries(self) -> Sequence[int]:
+        return self.execution.deliveries
+
+    @property
+    def ended(self) -> str | None:
+        return self.execution.ended
+
+    @property
+    def run(self) -> Mapping[str, Any]:
+        return self.setup.plain()
+
+    @property
+    def command(self) -> str:
+        return self.setup.command()
+
+    @property
+    def digest(self) -> str:
+        return self.execution.digest
+
+    def advance(self, is_there: Callable[[int], bool] | None) -> None:
+        while self.ended is None and not self.execution.overflowed:
+            before = len(self.events)
+            self.execution.advance(1 if is_there is not None else CHUNK)
+            if is_there is not None and is_there(before):
+                return
+        if self.execution.overflowed:
+            raise LabError(f"a branch has at most {KEEP_LIMIT:,} events; this run has more")
+
+    def findings(self) -> list[Finding]:
+        return self.execution.findings()
+
+    def costs(self) -> dict[str, Any]:
+        return self.execution.costs()
+
+    def first_event(self, finding: Finding) -> int | None:
+        if finding.name not in self._first:
+            judge = self.execution.new_judge()
+            self._first[finding.name] = _first_event(self.events, finding, self.entry, judge)
+        return self._first[finding.name]
+
+
+class RecordedBranch:
+    """A trace that was recorded elsewhere, and is only shown."""
+
+    playable = False
+    ended: str | None = "recorded"
+
+    def __init__(
+        self,
+        trace: Trace,
+        entry: Entry,
+        system: System,
+        *,
+        costs: Mapping[str, Any],
+        judge: Callable[[], Any],
+    ) -> None:
+        self.trace = trace
+        self.entry = entry
+        self.system = system
+        self.events: Sequence[Event] = trace.events
+        self.deliveries = _receipts(trace.events)
+        self.title = trace.title
+        self._costs = dict(costs)
+        self._judge = judge
+
+    @property
+    def run(self) -> Mapping[str, Any]:
+        return self.trace.run
+
+    @property
+    def command(self) -> str:
+        return ""
+
+    @property
+    def digest(self) -> str:
+        return digest(self.events)
+
+    def advance(self, is_there: Callable[[int], bool] | None) -> None:
+        """Do nothing: all events are there."""
+
+    def findings(self) -> list[Finding]:
+        return list(self.trace.findings)
+
+    def costs(self) -> dict[str, Any]:
+        return self._costs
+
+    def first_event(self, finding: Finding) -> int | None:
+        return _first_event(self.events, finding, self.entry, self._judge())
+
+
+CHUNK = 5_000
+"""Deliveries between two looks at the limits of a branch that runs to its end."""
+
+
+def _receipts(events: Sequence[Event]) -> list[int]:
+    """Return, for each event, the number of steps that had begun, with its own."""
+    found, count = [], 0
+    for event in events:
+        count += event.kind in ("receive", "timer", "request", "crash", "recover")
+        found.append(count)
+    return found
+
+
+def _first_event(events: Sequence[Event], finding: Finding, entry: Entry, judge: Any) -> int:
+    """Return the index of the event at which the judge first sees the violation.
+
+    What should have happened is missing only at the end, so the last event shows it.
+    """
+    kinds = {each.name: each.kind for each in entry.problem.properties}
+    if kinds.get(finding.name) is Kind.ALWAYS:
+        since = finding.time or 0
+        for index, event in enumerate(events):
+            judge.observe(event)
+            if event.time >= since and event.kind not in QUIET:
+                found = judge.findings("events", {})
+                if any(
+                    each.name == finding.name and each.verdict is Verdict.VIOLATED for each in found
+                ):
+                    return index
+    return max(0, len(events) - 1)

@@ -1,0 +1,166 @@
+"""A run under way: its simulation, its judge and its events so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from habemus.catalog.entries import Entry, find
+from habemus.catalog.problems import Judge
+from habemus.core.events import Event
+from habemus.core.process import ProcessId
+from habemus.core.properties import Finding
+from habemus.problems.mutex_properties import ME4
+from habemus.runs import notation
+from habemus.runs.author_errors import attribute_to_algorithm
+from habemus.runs.limits import planned_end
+from habemus.runs.names import by_number
+from habemus.runs.setup import WORKLOADS, BadSetup, Setup
+from habemus.runs.systems import system_of
+from habemus.runtimes.sim.faults import Fault
+from habemus.runtimes.sim.network import Network
+from habemus.runtimes.sim.simulation import Ending, Record, Simulation
+from habemus.traces import Digest, Trace
+
+KEEP_LIMIT = 200_000
+"""Largest number of events that are kept for a picture or a file; longer runs have no trace."""
+
+CLOCKS_UP_TO = 64
+"""Largest number of processes for which events carry vector clocks."""
+
+
+class Execution:
+    """A run, executed as far as wanted.  However it is divided, it is the same run."""
+
+    def __init__(self, setup: Setup, *, keep: bool = True, entry: Entry | None = None) -> None:
+        """Prepare the run; with `keep`, its events are kept, unless there are too many."""
+        self.entry = entry or find(setup.algorithm)
+        _check(setup, self.entry)
+        self.system = system_of(setup, self.entry)
+        self.setup = by_number(setup, self.system.labels)
+        self.events: list[Event] = []
+        self.deliveries: list[int] = []
+        """For each event, the number of deliveries that had been made then, with its own."""
+        self.overflowed = False
+        self.ended: str | None = None
+        self._faults = faults_of(self.setup)
+        self._network = network = _network_of(self.setup, self.entry)
+        problem = self.entry.problem
+        self.simulation = Simulation(
+            self.system,
+            workload=problem.workload(self.setup, self.system),
+            network=network,
+            faults=self._faults,
+            seed=setup.seed,
+            processing=notation.time(setup.processing),
+            guarded=keep and not self.entry.algorithm.__module__.startswith("habemus."),
+            record=(
+                Record.CLOCKS
+                if keep and len(self.system.plans) <= CLOCKS_UP_TO
+                else Record.MESSAGES
+            ),
+        )
+        self.judge = self.new_judge()
+        self._digest = Digest()
+        self.simulation.observers += [self._digest.add, self.judge.observe]
+        if keep:
+            self.simulation.observers.append(self._keep)
+        self._begun = False
+
+    def new_judge(self) -> Judge:
+        """Return a judge of this run that has seen nothing yet."""
+        return self.entry.problem.judge(self.setup, self.system, self._network)
+
+    def _keep(self, event: Event) -> None:
+        if len(self.events) < KEEP_LIMIT:
+            self.events.append(event)
+            self.deliveries.append(self.simulation.recorded_deliveries)
+        else:
+            self.overflowed = True
+
+    def advance(
+        self, events: int | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> str | None:
+        """Make up to so many deliveries; return why the run ended, or None if it has not."""
+        with attribute_to_algorithm():
+            if not self._begun:
+                self._begun = True
+                self.simulation.begin(planned_end(self.setup, self.entry.algorithm))
+            left = self.setup.events - self.simulation.delivered
+            count = left if events is None else min(left, events)
+            self.ended = self.simulation.advance(count, progress)
+        if self.ended is None and self.simulation.delivered >= self.setup.events:
+            self.ended = "events"
+        return self.ended
+
+    @property
+    def ending(self) -> Ending:
+        """The end of the run, or its totals so far: as if it were cut off here."""
+        return self.simulation.ending(self.ended or "events")
+
+    @property
+    def digest(self) -> str:
+        return self._digest.hexdigest()
+
+    def awaits(self) -> dict[ProcessId, list[ProcessId]]:
+        """Return for which processes each process that is up waits."""
+        return {
+            me: list(parts[0].awaits())
+            for me, parts in self.simulation.processes.items()
+            if self.simulation.is_up(me)
+        }
+
+    def findings(self) -> list[Finding]:
+        return self.judge.findings(self.ending.reason, self.awaits())
+
+    def costs(self) -> dict[str, Any]:
+        return self.judge.costs(self.ending)
+
+    def trace(self, findings: Sequence[Finding]) -> Trace | None:
+        """Return the trace of the run, unless its events were too many to keep."""
+        if self.overflowed:
+            return None
+        processes = self.system.topology.processes
+        return Trace(
+            self.setup.plain(),
+            processes,
+            {process: self.system.label(process) for process in processes},
+            tuple(self.events),
+            tuple(findings),
+            f"{self.setup.algorithm}, {self.setup.n} participants",
+        )
+
+    def missed(self) -> list[str]:
+        """Return the faults that have not struck, each with the reason."""
+        reasons = {id(fault): reason for fault, reason in self.simulation.missed_faults()}
+        return [
+            f"--{kind} {text} did not strike: {reasons[id(fault)]}"
+            for (kind, text), fault in zip(self.setup.faults, self._faults, strict=True)
+            if id(fault) in reasons
+        ]
+
+
+def _check(setup: Setup, entry: Entry) -> None:
+    if setup.workload not in WORKLOADS:
+        raise BadSetup(f"there is no workload {setup.workload}; there are {', '.join(WORKLOADS)}")
+    if setup.overtaking is not None and ME4 not in entry.problem.properties:
+        raise BadSetup(f"--overtaking is about mutual exclusion, not {entry.problem.title}")
+
+
+def faults_of(setup: Setup) -> list[Fault]:
+    faults = []
+    for kind, text in setup.faults:
+        if kind not in notation.FAULTS:
+            raise BadSetup(f"there is no fault {kind}; there are {', '.join(notation.FAULTS)}")
+        faults.append(notation.FAULTS[kind](text))
+    return faults
+
+
+def _network_of(setup: Setup, entry: Entry) -> Network:
+    fifo = entry.assumes.fifo if setup.fifo is None else setup.fifo
+    return Network(
+        notation.delay(setup.delay),
+        fifo,
+        notation.chance(setup.loss),
+        notation.chance(setup.duplicate),
+    )

@@ -1,0 +1,185 @@
+"""Sessions of the lab: open a run, go on step by step, look at one event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from habemus.lab import session as lab
+from habemus.lab.session import Session
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
+from habemus.traces.file import written
+
+RUN = "ricart-agrawala -n 3 --seed 7"
+
+
+def ask(session: Session, **message: Any) -> list[dict[str, Any]]:
+    replies = list(session.answer({"id": 5, **message}))
+    assert [reply["id"] for reply in replies] == [5] * len(replies)
+    assert [reply.get("done", False) for reply in replies] == [False] * (len(replies) - 1) + [True]
+    return replies
+
+
+def test_an_opened_run_has_the_events_of_the_command() -> None:
+    session = Session()
+    opened, events = ask(session, do="open", run=f"habemus run {RUN}")
+    report = execute(Setup("ricart-agrawala", 3, seed=7))
+    assert opened["is"] == "opened" and opened["playable"]
+    assert opened["command"] == report.setup.command()
+    assert opened["shows"] == ["state", "clock", "stamp", "deferred"]
+    assert events["digest"] == report.digest
+    assert events["ended"] == "done"
+    assert len(events["lines"]) == len(events["texts"]) == len(events["deliveries"]) == 36
+    assert {lamp["property"]: lamp["run"] for lamp in events["lamps"]}["ME1"] == "holds"
+    [messages] = [cost for cost in events["costs"] if cost["name"] == "messages_per_entry"]
+    assert messages["measured"] == messages["expected"] == 4
+
+
+def test_the_lines_are_those_of_a_trace_file() -> None:
+    import json
+
+    _, events = ask(Session(), do="open", run="elected-coordinator -n 3")
+    report = execute(Setup("elected-coordinator", 3))
+    assert report.trace is not None
+    saved = [json.loads(line) for line in written(report.trace)][1:-1]
+    assert json.loads(json.dumps(events["lines"])) == saved
+
+
+def test_a_run_that_is_stepped_is_the_whole_run() -> None:
+    session = Session()
+    _, whole = ask(session, do="open", run=RUN)
+    _, start = ask(session, do="open", run=RUN, by=0)
+    assert {line["e"] for line in start["lines"]} == {"start"}
+    lines = start["lines"]
+    for _ in range(100):
+        [events] = ask(session, do="advance", branch=1, by=1)
+        assert events["from"] == len(lines)
+        lines += events["lines"]
+        if events["ended"]:
+            break
+    assert lines == whole["lines"]
+    assert events["digest"] == whole["digest"]
+
+
+def test_a_run_goes_on_to_the_violation_and_past_it() -> None:
+    session = Session()
+    _, events = ask(session, do="open", scenario="central-holder-slow", until="violation")
+    [me1] = [lamp for lamp in events["lamps"] if lamp["property"] == "ME1"]
+    assert (me1["run"], me1["event"], me1["claimed"]) == ("violated", 26, False)
+    assert events["lines"][26]["name"] == "Granted"
+    assert events["ended"] is None
+    [rest] = ask(session, do="advance", branch=0, until="end")
+    assert rest["ended"] == "done" and rest["lines"]
+
+
+@pytest.mark.parametrize("until", [{"event": "Granted"}, {"time": 5000}])
+def test_a_run_goes_on_to_an_event_or_a_time(until: dict[str, Any]) -> None:
+    _, events = ask(Session(), do="open", run=RUN, until=until)
+    last = events["lines"][-1]
+    assert last.get("name") == "Granted" or last["t"] >= 5000
+    assert events["ended"] is None
+
+
+def test_the_state_around_an_event() -> None:
+    session = Session()
+    _, events = ask(session, do="open", run=RUN)
+    request = next(i for i, line in enumerate(events["lines"]) if line["e"] == "request")
+    [state] = ask(session, do="state", branch=0, event=request + 1)  # what the step sends
+    own = str(events["lines"][request]["p"])
+    assert state["step"] == request
+    assert (state["before"][own]["state"], state["after"][own]["state"]) == ("RELEASED", "WANTED")
+    assert "state" in state["changed"]
+    assert state["effects"] == ["broadcast Request(1)"]
+    [lines] = ask(session, do="lines", branch=0, event=request)
+    assert lines["handler"] == "acquire"
+    assert lines["file"] == "habemus/algorithms/mutex/ricart_agrawala.py"
+    assert lines["executed"][0] == lines["first"] + 1
+    [along] = ask(session, do="along", branch=0, variables=["state"])
+    assert [each["text"] for each in along["changes"] if str(each["process"]) == own][:3] == [
+        "RELEASED",
+        "WANTED",
+        "HELD",
+    ]
+
+
+def test_the_executed_lines_leave_out_the_branch_that_was_not_taken() -> None:
+    session = Session()
+    _, events = ask(session, do="open", run=RUN)
+    receipts = [i for i, line in enumerate(events["lines"]) if line.get("name") == "Request"]
+    taken = set()
+    for index in receipts:
+        if events["lines"][index]["e"] == "receive":
+            [lines] = ask(session, do="lines", branch=0, event=index)
+            taken.add(tuple(lines["executed"]))
+    assert len(taken) == 2  # it replies, or defers the reply
+
+
+def test_the_cone_agrees_with_the_vector_clocks() -> None:
+    session = Session()
+    _, events = ask(session, do="open", run="lamport -n 3 --requests 2")
+    clocks = [line.get("vc") for line in events["lines"]]
+    for index in (7, 20, 40):
+        [cone] = ask(session, do="cone", branch=0, event=index)
+
+        def is_before(one: Any, other: Any) -> bool:
+            return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+
+        here = clocks[index]
+        assert cone["past"] == [i for i, each in enumerate(clocks) if is_before(each, here)]
+        assert cone["future"] == [i for i, each in enumerate(clocks) if is_before(here, each)]
+
+
+def test_a_saved_trace_opens_as_its_run() -> None:
+    report = execute(Setup("central", 2, seed=3))
+    assert report.trace is not None
+    text = "".join(f"{line}\n" for line in written(report.trace))
+    session = Session()
+    opened, events = ask(session, do="open", trace=text)
+    assert opened["playable"] and events["digest"] == report.digest
+    [tree] = ask(session, do="tree")
+    assert [each["digest"] for each in tree["branches"]] == [report.digest]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ({"do": "dance"}, "there is no request 'dance'"),
+        ({}, "do must be a string"),
+        ({"do": "open"}, "open needs one of"),
+        ({"do": "open", "run": 5}, "run must be a string"),
+        ({"do": "open", "run": "nothing-like-it"}, "there is no algorithm"),
+        ({"do": "open", "run": "central --sed 5"}, "did you mean --seed?"),
+        ({"do": "open", "run": "central -n three"}, "expected a whole number"),
+        ({"do": "open", "run": "central 'a"}, "no closing quotation"),
+        ({"do": "open", "scenario": "central-holder"}, "there is no scenario"),
+        ({"do": "open", "trace": "{}"}, "line 1"),
+        ({"do": "open", "run": "central", "until": "noon"}, "until must be"),
+        ({"do": "open", "run": "central", "by": -1}, "by must be"),
+        ({"do": "advance", "branch": 3}, "there is no branch 3"),
+        ({"do": "state", "branch": "0"}, "there is no branch 0"),
+    ],
+)
+def test_mistakes_are_one_line(message: dict[str, Any], said: str) -> None:
+    [reply] = ask(Session(), **message)
+    assert reply["is"] == "error"
+    assert said in reply["message"] and "\n" not in reply["message"]
+
+
+def test_a_trace_imports_no_file_without_consent() -> None:
+    report = execute(Setup("central", 2))
+    assert report.trace is not None
+    text = "\n".join(written(report.trace)).replace('"central"', '"evil.py:Evil"')
+    [reply] = ask(Session(), do="open", trace=f"{text}\n")
+    assert "evil.py:Evil; open it only if you trust that file" in reply["message"]
+    [reply] = ask(Session(), do="open", trace=f"{text}\n", trusted=True)
+    assert "there is no file evil.py" in reply["message"]
+
+
+def test_a_session_has_only_so_many_branches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab, "MOST_BRANCHES", 1)
+    session = Session()
+    ask(session, do="open", run=RUN, by=0)
+    [reply] = ask(session, do="open", run=RUN, by=0)
+    assert "at most 1 branches" in reply["message"]
