@@ -22,7 +22,17 @@ _RUN_NUMBERS = {"-n": "n"} | {f"--{name}": name for name in ("seed", "requests",
 _RUN_NUMBERS |= {"--overtaking": "overtaking"}
 _RUN_TEXTS = {
     f"--{name}": name
-    for name in ("workload", "think", "hold", "delay", "loss", "duplicate", "over", "until", "processing")
+    for name in (
+        "workload",
+        "think",
+        "hold",
+        "delay",
+        "loss",
+        "duplicate",
+        "over",
+        "until",
+        "processing",
+    )
 } | {"--order": "order"}
 
 
