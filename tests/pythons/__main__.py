@@ -32,7 +32,6 @@ UNIT = (
     "traces",
     "catalog",
     "runs",
-    "schedules",
 )
 TESTS = (*(f"tests/unit/{name}" for name in UNIT), "tests/scenarios")
 NEEDS = ("pytest", "hypothesis", "click", "rich")
