@@ -1,4 +1,4 @@
-"""What the author of an algorithm imports.
+"""Names for authors of algorithms.
 
     from habemus.algorithm import Const, Message, Mutex, ProcessId, upon, whenever
 

@@ -145,7 +145,7 @@ def test_in_a_crowd_sanders_costs_at_most_twice_as_much() -> None:
             assert least <= costs["messages"] <= 2 * least, setup.command()
 
 
-# Maekawa as textbooks tell it.
+# Maekawa as in textbooks.
 
 
 def test_a_voter_votes_for_one_at_a_time() -> None:

@@ -224,7 +224,7 @@ class Greeting:
         self.welcome: dict[str, Any] | None = None
 
     def answer(self, line: list[Any]) -> bytes | None:
-        """Return what to send next; None once the node has said welcome."""
+        """Return what to send next; None once the node has sent welcome."""
         nonce, self._nonce = self._nonce, None  # good for one challenge
         if line[0] == "challenge" and self._secret is not None and nonce is not None:
             return self._proof(self._secret, nonce, *line[1:])
@@ -260,7 +260,7 @@ class AcquireRequest:
     """A request for a lock; it can be sent to any node, any number of times.
 
     lease: seconds after which a silent client loses the lock; None for the lease of the cluster.
-    keep: ask the node to say when other clients wait for the lock.
+    keep: ask the node for a notice when other clients wait for the lock.
     """
 
     def __init__(

@@ -136,9 +136,8 @@ class _Asyncpg(_Driver):
     async def begin(self) -> None:
         if self.connection.is_in_transaction():
             raise ValueError(
-                "a transaction is open on this connection, and the guard begins its own; end"
-                " the open"
-                " one first"
+                "a transaction is open on this connection, and the guard begins its own;"
+                " end the open one first"
             )
         self.writer = self.connection
         self._transaction = self.connection.transaction()

@@ -144,8 +144,7 @@ def refuse_autocommit(connection: Any) -> None:
     if getattr(connection, "autocommit", False):
         raise ValueError(
             "autocommit is on, so the check and the writes would be separate transactions;"
-            " switch it"
-            " off on this connection"
+            " switch it off on this connection"
         )
 
 

@@ -130,8 +130,8 @@ LANGUAGES: Mapping[str, Mapping[str, str]] = {"en": ENGLISH, "pt": PORTUGUESE}
 
 
 def say(language: str, what: str, **fields: Any) -> str:
-    """The sentence.  Lists of clients become text here, and `waits` and `away` are clauses that are
-    only there if somebody is.
+    """Return a sentence.  Lists of clients become text here; the clauses `waits` and `away` appear
+    only if a client waits or is away.
     """
     words = LANGUAGES[language]
     if what == "state":

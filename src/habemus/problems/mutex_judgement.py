@@ -17,7 +17,7 @@ CHANGES = {
     ("indicate", "LockLost"): "exit",
     ("crash", ""): "crash",
 }
-"""What an event of the topmost part means for mutual exclusion, by its kind and name."""
+"""Meaning of an event of the topmost part for mutual exclusion, by its kind and name."""
 
 
 class PendingRequest(NamedTuple):

@@ -40,7 +40,7 @@ class Execution:
         self.setup = by_number(setup, self.system.labels)
         self.events: list[Event] = []
         self.deliveries: list[int] = []
-        """For each event, the number of deliveries that had been made then, with its own."""
+        """Number of deliveries up to and including each event."""
         self.overflowed = False
         self.ended: str | None = None
         self._faults = faults_of(self.setup)

@@ -111,7 +111,7 @@ FORGETFUL_UNRECORDED = replace(
         *_pace(2, 3, "0", "1s"),
         *_pace(
             1, 3, "50ms", "1ms"
-        ),  # without records the first coordinator must hear from everybody once
+        ),  # without records the first coordinator needs an answer of every process once
         *_pace(1, 3, "58ms", "1s"),
         ("pause", "1@70ms+230ms"),
         ("crash", "2@70ms"),

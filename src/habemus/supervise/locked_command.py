@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from habemus.client.protocol import LeaseState
 
     class LockConnection(Protocol):
-        """A connection to a node that has said welcome."""
+        """A connection to a node that has sent welcome."""
 
         def fileno(self) -> int: ...
         def send(self, line: bytes) -> None: ...
@@ -379,7 +379,7 @@ class LockedCommand:
         try:
             last = self._connection.heard()
         except (OSError, ValueError):
-            last = []  # the node has gone, but its promise has held until now
+            last = []  # the node has crashed, but its promise has held until now
         self._hear(last)
         if self._lost:
             complain(

@@ -50,7 +50,7 @@ from habemus.torture.schedule import KINDS, outlasting
 FEWEST_GRANTS = 100
 """A run with fewer grants is undecided."""
 PATIENCE_S = 30.0
-"""Without a grant for so long after a healing, progress is undecided."""
+"""Time without a grant after a healing from which on progress is undecided."""
 NS = 1_000_000_000
 
 Window = tuple[int, int]

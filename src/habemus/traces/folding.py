@@ -46,7 +46,7 @@ FOLDINGS = (
     Folding(2, FAULTS),
     Folding(2, frozenset()),
 )
-"""From the least to the most."""
+"""All levels, from the least to the most."""
 
 
 class _Unit(NamedTuple):

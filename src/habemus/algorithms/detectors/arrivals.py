@@ -77,7 +77,7 @@ class Arrivals(Detector):
     def hear(self, sender: ProcessId, alive: Alive) -> None:
         known = self.lives.get(sender, 0)
         if alive.life < known or (alive.life == known and alive.number <= self.numbers[sender]):
-            return  # overtaken by a later one, which said more
+            return  # overtaken by a later one, which carried more
         is_new_life = alive.life > known
         if is_new_life:
             self.lives[sender] = alive.life

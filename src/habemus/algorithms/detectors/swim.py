@@ -16,13 +16,13 @@ Cost     2 messages per process and period, whatever the size: 2n in all; up to 
          helper after a ping without an answer in time.
 Ensures  completeness, accuracy; both in the end, within 2n-3 periods, the grace and the time that
          news take.
-Differs  `Suspected` tells the application of what the paper calls confirmed failures; those that
-         are only doubted are not told.  A failure is news of an incarnation like a doubt, and can
-         be denied as well, since a detector must be able to take back a mistake; in the paper it is
-         final and the process leaves the group.  For that, the failed are pinged in their turn too
-         (without helpers), and every message to a process carries what is held against it. Targets
-         are drawn from those whose turn has not come yet, instead of from a shuffled list.  The
-         group is known from the start: no process joins.
+Differs  `Suspected` tells the application of what the paper calls confirmed failures; processes
+         that are only doubted are not reported.  A failure is news of an incarnation like a doubt,
+         and can be denied as well, since a detector must be able to take back a mistake; in the
+         paper it is final and the process leaves the group.  For that, the failed are pinged in
+         their turn too (without helpers), and every message to a process carries what is held
+         against it. Targets are drawn from those whose turn has not come yet, instead of from a
+         shuffled list.  The group is known from the start: no process joins.
 """
 
 from enum import IntEnum
@@ -113,7 +113,7 @@ class Swim(Detector):
 
     def magnitude(self) -> int:
         """Return the logarithm of the group's size: the number of periods that news take to reach
-        everybody.
+        all processes.
         """
         return len(self.peers).bit_length()
 
@@ -196,7 +196,7 @@ class Swim(Detector):
                 self.speak_for_itself()
 
     def is_denying(self, doubt: News) -> bool:
-        """Return whether the denial is on its way.  If it was told often enough and a process still
+        """Return whether the denial is on its way.  If it was sent often enough and a process still
         doubts, all copies were lost.
         """
         return doubt.incarnation < self.incarnation and self.me in self.told

@@ -1,14 +1,14 @@
 """Election by the bully algorithm: the largest that is up wins.
 
 A process that suspects the leader asks all that are larger.  If none of them answers in time it has
-won and tells everybody; if one answers, that one goes on in its place.
+won and announces that to all; if one answers, that one goes on in its place.
 
 Source   Garcia-Molina: Elections in a distributed computing system, IEEE Trans. Computers 31(1),
          1982; lecture notes on coordination (the listing and the example with five processes).
 Assumes  reliable links and a synchronous system: `timeout` is longer than any round trip and
          `patience` longer than that and two messages more.  The application calls an election when
-         the leader is gone.  Processes may crash and recover, but not recover in the middle of an
-         election.
+         the leader has crashed.  Processes may crash and recover, but not recover in the middle of
+         an election.
 Cost     best case n-2 messages to processes that are up (the second largest calls after the largest
          has crashed), worst case O(n^2): n(n-1) + 2n-3 when all are up and the smallest calls.
 Ensures  E1, E2, E3; not E4 (a larger process that recovers takes over from a healthy leader), and
@@ -16,10 +16,10 @@ Ensures  E1, E2, E3; not E4 (a larger process that recovers takes over from a he
 Differs  What the listing of the notes leaves out and their example needs: a process that answers Ok
          calls an election of its own, unless it has one going; after an Ok without a Coordinator in
          time, the election is called again; the largest of all announces itself at once.  What they
-         leave open: a process that is told of a smaller coordinator calls an election; an Ok that
+         leave open: a process that learns of a smaller coordinator calls an election; an Ok that
          comes too late is ignored; a process that has just learned of a coordinator does not call
          on behalf of a smaller one (or else the messages that cross multiply without bound), and a
-         new coordinator tells again the one whose Elect has crossed its announcement.  The key is
+         new coordinator repeats its announcement to the one whose Elect has crossed it.  The key is
          `keys`, one for each process, known to all; the id breaks ties.  The original paper first
          halts the smaller processes, so that the old leader has stopped before the new one begins;
          here, as in the notes, the news takes the time of one message.

@@ -13,8 +13,8 @@ Ensures  E1, E2, E3, E4; E1 and E4 as long as round trips are shorter than `time
 Differs  The notes want the longest uninterrupted uptime.  There is no clock here, so uptime is
          measured by what ends it: the key is (fewest restarts, `keys`, id).  Two processes that
          have restarted equally often are therefore equal, whenever that was.  No process knows the
-         restarts of the others, so Elect goes to everybody, carries the key, and is ignored by
-         those that are smaller; the largest of all must wait for the timeout too.
+         restarts of the others, so Elect goes to all, carries the key, and is ignored by
+         smaller ones; the largest of all must wait for the timeout too.
 """
 
 from habemus.algorithms.election.bully import Bully

@@ -1,7 +1,7 @@
 """Election in a one-way ring: Chang and Roberts.
 
 A candidate's id travels round the ring.  Larger processes do not let it pass and send their own
-instead, unless they have done so already; so only the largest id comes back to its owner, who then
+instead, unless they have done so already; so only the largest id returns to its owner, which then
 announces itself.
 
 Source   Chang, Roberts: An improved algorithm for decentralized extrema-finding in circular
@@ -37,7 +37,7 @@ class ChangRoberts(RingOfIds):
     name = "chang-roberts"
     shows = ("participant",)
 
-    participant: bool = False  # an id at least as large as the own has gone on from here
+    participant: bool = False  # an id at least as large as the own was passed on from here
 
     def elect(self) -> None:
         if not self.participant:

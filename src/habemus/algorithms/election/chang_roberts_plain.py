@@ -1,7 +1,7 @@
 """Chang and Roberts as one short listing has it: larger ids pass, smaller ones are dropped, and
 that is all.
 
-A process whose id comes back has won.  If only a small process calls, a larger one drops its id and
+A process whose id returns has won.  If only a small process calls, a larger one drops its id and
 puts nothing in its place: the election never ends.  And the winner does not announce itself.
 
 Source   Lecture notes on coordination, the listing of Chang and Roberts.

@@ -2,13 +2,13 @@
 
 Identical processes cannot elect one of them by any rule, but they can draw lots.  Each candidate
 draws an id and sends it round; smaller ones drop out.  If several have drawn the largest, each of
-them sees it on its own token when that comes back, and they draw again.  The ring's size must be
+them sees it on its own token when that returns, and they draw again.  The ring's size must be
 known: only by counting hops does a process recognise its own token.
 
 Source   Itai, Rodeh: Symmetry breaking in distributed networks, Information and Computation 88(1),
          1990; in the form of Fokkink, Pang: Variations on Itai-Rodeh leader election for anonymous
          rings, J. UCS 12(8), 2006.
-Assumes  reliable links, in any order; no process crashes; everybody knows the number of processes.
+Assumes  reliable links, in any order; no process crashes; all know the number of processes.
 Cost     O(n log n) messages on average, and n to announce; without bound in the worst case.
 Ensures  E1, E2, E3, E4; E2 with probability 1, since no two draw the same for ever.
 Differs  A process that did not call before the first token came only relays.  The announcement

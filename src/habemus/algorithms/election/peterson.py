@@ -102,7 +102,7 @@ class Peterson(RingOfIds):
 
     @upon(Elected)
     def follow(self, sender: ProcessId, elected: Elected) -> None:
-        if self.leader is None:  # else it has come back to the one that announced it
+        if self.leader is None:  # else it has returned to the process that announced it
             self.leader = elected.process
             self.indicate(Leader(elected.process))
             self.send(elected, to=self.right)

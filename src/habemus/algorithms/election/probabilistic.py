@@ -1,4 +1,4 @@
-"""Election in large groups by chance: few stand, rumour tells who, and all agree very probably.
+"""Election in large groups by chance: few stand, rumour spreads, all very probably agree.
 
 The caller of an election names it, and the name gives every process a lot, which every process can
 work out.  Only processes with a low lot stand: some `candidates` on average, however large the
@@ -15,7 +15,7 @@ Cost     `fanout` messages per process for the call and again for each better ca
          less than (2 + ln candidates) fanout per process, whatever the size.  A round in which no
          process stands costs nothing more.
 Ensures  nothing for certain; E1, E2 and E3 together with a probability of about exp(-n (1 -
-         fanout/(n-1))^(n-1)), which is that of a rumour to reach everybody, and with certainty if
+         fanout/(n-1))^(n-1)), which is that of a rumour to reach all, and with certainty if
          `fanout` is n-1 and no message is lost.  A process that misses the best candidate names
          another, or itself (E1, E3); one that misses all of it names no leader (E2).  Not E4: a
          call elects anew.
@@ -82,7 +82,7 @@ class Probabilistic(Election):
     assumes = Assumptions(links=Links.MOSTLY_RELIABLE, stable_memory=True)
 
     candidates: Const[int] = 5  # that stand on average: the K of the paper
-    fanout: Const[int] = 10  # how many are told
+    fanout: Const[int] = 10  # receivers of each rumour
     patience: Const[int] = 40_000
     election: Durable[Name] = NO_ELECTION  # the latest that it knows of
     best: Candidate | None = None  # in that one, as far as heard

@@ -40,7 +40,7 @@ class Ring(Election):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Return participants 1 to N, arranged as the plan says; all by the same plan, since there
+        """Return participants 1 to N, arranged as in the plan; all by the same plan, since there
         may be many.
         """
         plan = cls(**options)

@@ -2,11 +2,11 @@
 
 Every link is given a direction, from the smaller id to the larger, so that the smallest ids around
 are sources.  Then, stage by stage, the ids of the sources go down (Yo): every process passes on the
-smallest that has come.  And votes come back up (-Yo): a process says yes to where the smallest came
-from and no to the rest, and a no turns its link round, so that a source that has lost is none in
-the next stage.  Links and processes that can no longer make a difference are pruned.  The end is a
-source without links: the smallest id.  It is announced along the tree of the links by which the
-others left.
+smallest that has come.  And votes go up (-Yo): a process votes yes on the links by which the
+smallest came and no on the others, and a no turns its link round, so that a source that has lost is
+none in the next stage.  Links and processes that can no longer make a difference are pruned.  The
+end is a source without links: the smallest id.  It is announced along the tree of the links by
+which the others left.
 
 Source   Santoro: Design and Analysis of Distributed Algorithms, 2007, 3.8.3; lecture notes on
          coordination.
@@ -24,7 +24,7 @@ Differs  The notes leave out the pruning and so never end.  Here a process with 
          a source again for a stage.  The notes let a process vote yes as soon as one vote from
          below is yes; Santoro wants all, else a source that has lost may go on for another stage. A
          process that did not call is woken by the first message.  With `patience`, a neighbour that
-         is silent for so long is taken for cut off; without, everybody waits for it.  An election
+         is silent for so long is taken for cut off; without, all wait for it.  An election
          is held once, since no process crashes.
 """
 
@@ -98,7 +98,7 @@ class YoYo(Election):
 
     awake: bool = False
     plays: bool = True  # still in the game
-    unknown: set[ProcessId] = set()  # neighbours that have not told their ids
+    unknown: set[ProcessId] = set()  # neighbours whose ids have not come yet
     incoming: set[ProcessId] = set()  # neighbours with a link from them to here
     outgoing: set[ProcessId] = set()  # neighbours with a link from here to them
     heard: dict[ProcessId, ProcessId] = {}  # values that have come, until their stage begins here
@@ -249,7 +249,7 @@ class YoYo(Election):
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
-        """Return participants 1 to N on the links that the plan says."""
+        """Return participants 1 to N on the links of the plan."""
         plan = cls(**options)
         everybody = range(1, size + 1)
         return System(dict.fromkeys(everybody, plan), plan.network(size), tuple(everybody))

@@ -10,8 +10,8 @@ early.
 
 A crash must not make the numbers start over, or the receiver would take new messages for repeats
 and drop them. So all four variables are stored: numbers and what is not acknowledged yet, which
-goes out again after a recovery; and what has come, so that a repeat is still a repeat.  The links
-come back as if they had only been slow.
+goes out again after a recovery; and what has come, so that a repeat is still a repeat.  A
+recovery looks as if the links had only been slow.
 
 Source   Cachin, Guerraoui, Rodrigues: Introduction to Reliable and Secure Distributed Programming,
          2nd ed., 2.4.4 and 2.4.5; Stenning: A data transfer protocol, Computer Networks 1, 1976

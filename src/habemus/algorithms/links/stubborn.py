@@ -1,14 +1,14 @@
 """Stubborn links: send it again, for ever.
 
 A network that loses only some of the copies cannot lose all of them.  No process counts and none
-acknowledges, so the receiver gets the same message again and again, and the sender stops only when
-it is told to.
+acknowledges, so the receiver gets the same message again and again, and the sender stops only
+when `cease` is called.
 
 Source   Guerraoui, Oliveira, Schiper: Stubborn communication channels, EPFL 1998; Cachin,
          Guerraoui, Rodrigues: Introduction to Reliable and Secure Distributed Programming, 2nd ed.,
          2.4.3.
 Assumes  fair-loss links: of infinitely many copies of a message, some arrive; neither end crashes.
-Cost     1 message per message and period, until told to cease.
+Cost     1 message per message and period, until `cease`.
 Ensures  every message arrives; more than once, in any order.
 Differs  `cease` ends the sending to one process; in the book, nothing ever does. What is being sent
          is not stored: a sender that crashes forgets it.

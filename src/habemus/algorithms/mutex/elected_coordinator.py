@@ -5,8 +5,8 @@ leaders would mean two in the critical section, so leadership has a term, every 
 term, and older ones are dropped.  A loan is recorded by a majority before its borrower enters.  The
 borrower is one of them, since it records the loan as it enters: so the coordinator has it recorded
 by one process fewer, and then sends the grant.  A new coordinator asks a majority, and as two
-majorities share a process, it hears of the newest loan that can be in anybody's hands.  It lends
-the lock to no other process before the borrower itself has said that it is over.
+majorities share a process, it learns the newest loan that any process can still have.  It lends
+the lock to no other process before the borrower itself has ended the loan.
 
 Source   Lecture notes on coordination (the coordinator, and its election); Lamport: The part-time
          parliament, ACM TOCS 16(2), 1998 (what a new leader must learn from a majority); Ongaro,
@@ -14,7 +14,7 @@ Source   Lecture notes on coordination (the coordinator, and its election); Lamp
 Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, late and out of order,
          processes crash, recover and pause.  ME2: an election that settles in the end, a majority
          that is up and connected, and a borrower that leaves.  If the node of the last borrower
-         goes down, everybody waits until it is back, or an operator releases the lock.
+         goes down, all wait until it has recovered, or an operator releases the lock.
 Cost     1 + 2*floor(N/2) messages per entry of a process that is not the coordinator, 2*floor(N/2)
          of the coordinator itself, so (N-1)/N + 2*floor(N/2) when all N enter in turn.  With up to
          3 processes these are request, grant and release: client delay 2 and synchronisation delay
@@ -23,8 +23,8 @@ Cost     1 + 2*floor(N/2) messages per entry of a process that is not the coordi
 Ensures  ME1, ME2, FENCE, TOKEN; ME1 under any timing, over an election by terms.  Entry in order of
          arrival (no ME3).
 Differs  The notes replace a coordinator without asking what it had granted.  Only a majority
-         records, not everybody: the borrower and those that answered last, and all others when
-         these are late.  The end of a loan is not recorded (that would cost as much again), so a
+         records: the borrower and the processes that answered last, and all others when these
+         are late.  The end of a loan is not recorded (that would cost as much again), so a
          new coordinator asks the last borrower even if it has long left.  Over elections without
          terms the term is always 0, and two coordinators may each have a majority.
 """
@@ -68,7 +68,7 @@ MOST_TOKENS = 1_000_000
 """Tokens of one loan: a coordinator that lost many of them would run out of numbers."""
 
 Claim: TypeAlias = tuple[ProcessId, int]
-"""Who asks, and the number of its request."""
+"""A process, and the number of its request."""
 
 
 class Remind(Timer):
@@ -109,7 +109,7 @@ class ElectedCoordinator(Participant):
         "majority"  # who records a loan before it is granted: a majority, or "none"
     )
 
-    answers: set[ProcessId] = set()  # who has said what it knows, in this term
+    answers: set[ProcessId] = set()  # processes that have answered the inquiry of this term
     knows_borrower: bool = False  # one of them has the lock in its hands
     settled: bool = False  # this coordinator knows enough to lend
     queue: list[Claim] = []  # who comes next, in order of arrival
@@ -123,7 +123,7 @@ class ElectedCoordinator(Participant):
     recorders: set[ProcessId] = set()  # who has recorded it
     knows_of_others: bool = False  # the borrower knows whether others wait
     spent: int = 0  # how many tokens of the loan may have been used
-    prompt: list[ProcessId] = []  # everybody, those that answered last before the others
+    prompt: list[ProcessId] = []  # all processes, those that answered last first
 
     # Taking over: what may the lock's former coordinators have done?
 
@@ -162,7 +162,7 @@ class ElectedCoordinator(Participant):
 
     def knows_enough(self) -> bool:
         """Return whether enough processes have answered. From a majority it learns of every loan
-        that was recorded by one.  Without records it must hear from everybody, or from the
+        that was recorded by one.  Without records it needs an answer of all, or of the
         borrower, which is the only one.
         """
         if self.coordinator != self.me or self.settled:
@@ -485,11 +485,11 @@ class ElectedCoordinatorPlain(ElectedCoordinator):
     out.
 
     Only the coordinator and the borrower know of a grant.  So a new coordinator asks every process,
-    and goes on when the borrower has said that it is inside, or everybody that it is not.
+    and goes on when the borrower has answered that it is inside, or all that they are not.
 
     Source   Lecture notes on coordination (the coordinator, and its election).
     Assumes  stable memory; ME1 needs nothing else.  ME2: an election that settles in the end, and
-             that everybody is up when the coordinator is replaced: one node that stays down then
+             that all are up when the coordinator is replaced: one node that stays down then
              blocks the lock.
     Cost     3 messages per entry of a process that is not the coordinator, none of the coordinator
              itself; client delay 2 and synchronisation delay 2.  A take-over costs 2(N-1), apart
@@ -506,8 +506,8 @@ class ElectedCoordinatorPlain(ElectedCoordinator):
 class ElectedCoordinatorUnrecorded(ElectedCoordinator):
     """Mutual exclusion by an elected coordinator, with leases that are not recorded.
 
-    A new coordinator cannot know who has the lock.  It asks everybody, and waits until the borrower
-    has answered, or everybody has, or the longest lease there can be has run out.
+    A new coordinator cannot know who has the lock.  It asks all others, and waits until the
+    borrower has answered, or all have, or the longest lease there can be has run out.
 
     Source   Gray, Cheriton: Leases, SOSP 1989; lecture notes on coordination (the coordinator, and
              its election).

@@ -7,7 +7,7 @@ promise to ignore all earlier ones.
 
 A loan comes with a block of tokens.  When the process leaves, the loan may stay: then its
 application enters again by the next token of the block, and no message is sent.  The coordinator
-recalls a loan for which others wait, and it goes back as soon as nobody is inside.  A loan that is
+recalls a loan for which others wait, and it goes back as soon as it is not in use.  A loan that is
 unused when its renewal is due, or when the coordinator inquires, goes back as well.  Tokens of a
 block are counted in volatile memory: a process that recovers has no loan, and the coordinator
 lends no token of a block of which it has not heard how much was used.

@@ -1,9 +1,9 @@
-"""Mutual exclusion by a queue that everybody has a copy of: Lamport.
+"""Mutual exclusion by a queue of which every process has a copy: Lamport.
 
 A process that wants to enter puts its request into its own copy of the queue and sends it to all
-others, who put it into theirs and acknowledge it.  The queue is in order of (stamp, id), the same
-everywhere.  A process enters when its request is the first in its copy and everybody has sent it
-something later: then no earlier request can still be under way, because links keep the order.
+others, which put it into theirs and acknowledge it.  The queue is in order of (stamp, id), the same
+everywhere.  A process enters when its request is the first in its copy and all others have sent it
+a later message: then no earlier request can be in transit, because links keep the order.
 
 Source   Lamport: Time, clocks, and the ordering of events in a distributed system, CACM 21(7),
          1978.
@@ -44,7 +44,7 @@ class Lamport(Mutex):
     inside: bool = False
     queue: dict[
         ProcessId, int
-    ] = {}  # the stamp of the request of everybody who has one, this process included
+    ] = {}  # stamps of the open requests, by process; this process included
     silent: set[ProcessId] = set()  # from whom nothing later than the own request has come
 
     def acquire(self) -> None:

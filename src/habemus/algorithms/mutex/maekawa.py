@@ -1,4 +1,4 @@
-"""Mutual exclusion by the votes of a few: Maekawa, as textbooks tell it.
+"""Mutual exclusion by the votes of a few: Maekawa, as in textbooks.
 
 Every process has a voting set.  It enters when all of its set have voted for it, and a process
 votes for one at a time. Any two sets have a process in common, so no two are inside at once; and
@@ -18,9 +18,9 @@ Cost     3(K-1) messages per entry, K the size of the voting set: request, vote,
 Ensures  ME1; not ME2 (votes can be held in a cycle), no ME3.
 Differs  The notes check whether the voter itself is inside.  That is left out: a process in its own
          voting set that is inside has voted for itself.  They also say that this needs more
-         messages than asking everybody.  It does not, from N = 5 on: 3 sqrt(N) is more than 2(N-1)
+         messages than asking all others.  It does not, from N = 5 on: 3 sqrt(N) is more than 2(N-1)
          only below N = 4.  And a process outside all voting sets in use may crash unnoticed, as
-         they say, but a single voter that crashes blocks everybody who needs its vote.
+         they say, but a single voter that crashes blocks all that need its vote.
 Unsafe   maekawa-cycle
 """
 

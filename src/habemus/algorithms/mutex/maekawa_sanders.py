@@ -11,12 +11,12 @@ Assumes  reliable links, in any order, copies do no harm; no process crashes.
 Cost     3(K-1) messages per entry alone, on average at most 6(K-1) in a crowd, K the size of the
          voting set.
 Ensures  ME1, ME2; in order of the stamps as far as the voters know them (no ME3).
-Differs  Sanders: a process that loses the first place in a queue must be told that it FAILED;
+Differs  Sanders: a process that loses the first place in a queue must get a FAILED;
          Maekawa left that out, and it deadlocks. Maekawa needs links that keep the order.  Here
          every vote has a number, which INQUIRE and YIELD name: an INQUIRE may come before its vote
          or after the release, and is then kept, or ignored.  A FAILED that comes after the vote is
          ignored. The number of a vote is the voter's clock, so a process that has entered asks next
-         time with a later stamp than all who waited there.  RELINQUISH is called YIELD, as in
+         time with a later stamp than all that waited there.  RELINQUISH is called YIELD, as in
          Sanders.
 """
 

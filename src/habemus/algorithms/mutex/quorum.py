@@ -58,7 +58,7 @@ COORDINATORS = 3
 MAJORITY = 0
 
 Claim: TypeAlias = tuple[ProcessId, int]
-"""Who asks, and the number of its request."""
+"""A process, and the number of its request."""
 
 
 class Quorum(Mutex):
@@ -228,15 +228,15 @@ class QuorumDurable(Quorum):
 
     A grant is stored before it is sent, so a coordinator that restarts still knows to whom it gave
     its grant and who waits. It sends the grant again, in case the crash came between storing and
-    sending, and asks everybody to say again what it wants, because what was said while it was down
-    is lost.
+    sending, and asks all processes to repeat their requests, because messages that came while it
+    was down are lost.
 
     Source   Lecture notes on coordination, the section on quorums; the recovery is ours.
     Assumes  reliable links, in any order, copies do no harm; a process that crashes recovers with
              its stable memory.
     Cost     3n messages per entry, n the number of coordinators; a recovery costs up to 2N + 1.
     Ensures  ME1; also when coordinators and participants crash and recover, at any moment. Not ME2:
-             split grants block it as they do without stable memory, and then everybody waits.
+             split grants block it as they do without stable memory, and then all wait.
     Differs  The notes lose the grants on purpose, to ask how likely a violation is, and do not say
              how to keep them.
     Unsafe   quorum-durable-split

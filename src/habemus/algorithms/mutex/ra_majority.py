@@ -2,8 +2,8 @@
 that is released.
 
 This is what makes a majority safe.  Two majorities have a member in common, and it has only one
-vote.  Every process votes, on its own requests too, so this is a quorum of coordinators of which
-everybody is one.
+vote.  Every process votes, on its own requests too, so this is a quorum of coordinators in which
+every process is a coordinator.
 
 Votes can be split so that no process has a majority.  Then requests yield by their stamps: a voter
 that hears of an earlier request asks for its vote back, and a process that is not inside yet gives
@@ -17,9 +17,8 @@ Assumes  reliable links, in any order.  A process that is neither waiting nor in
 Cost     3(N-1) messages per entry: request, vote, release; 2 more for every vote that is given
          back.
 Ensures  ME1, ME2; entry by stamps among the requests that a voter knows of, not of all (no ME3).
-Differs  From Maekawa and Sanders: the voters are everybody, a majority of them suffices, and a
-         process that waits gives a vote back when asked, without first being told that it failed
-         somewhere else.
+Differs  From Maekawa and Sanders: all processes vote, a majority suffices, and a process that
+         waits gives a vote back when asked, without a FAILED of another voter before.
 """
 
 from collections.abc import Sequence

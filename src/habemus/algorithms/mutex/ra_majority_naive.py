@@ -1,8 +1,8 @@
 """Ricart and Agrawala with the replies of a majority only.
 
 It is tempting not to wait for the slowest: any two majorities have a member in common, so one
-process could refuse. But none does.  A reply says "I do not mind", not "you and nobody else": a
-process that wants nothing replies to two requesters, and each of them then has a majority.
+process could refuse. But none does.  A reply means "I do not mind", not "you and no other process":
+a process that wants nothing replies to two requesters, and each of them then has a majority.
 
 Source   Lecture notes on Ricart-Agrawala, optimisation 1.
 Assumes  reliable links, in any order; no process crashes.  That is not enough for ME1.

@@ -11,7 +11,7 @@ Cost     4(N-1) messages per entry without loss: request, reply, and an acknowle
 Ensures  ME1, ME2; ME3 only among what the algorithm itself sends: an acknowledgement of the links
          is also a cause, and has no stamp.
 Differs  The notes ask for a reliable broadcast.  Perfect links suffice: the broadcast is one
-         message to each, and who sends it does not crash.
+         message to each, and its sender does not crash.
 """
 
 from typing import Any

@@ -2,14 +2,14 @@
 
 Every process knows only its neighbours in a tree, and of the token only on which side it is.  A
 request goes from neighbour to neighbour towards the token, each asking on its own behalf, and the
-token comes back the same way, turning the pointers round as it goes.  A process that has asked once
+token returns the same way, turning the pointers round as it goes.  A process that has asked once
 need not ask again for further requests: they wait in its queue.
 
 Source   Raymond: A tree-based algorithm for distributed mutual exclusion, ACM TOCS 7(1), 1989.
 Assumes  reliable links, in any order; no process crashes.
 Cost     0 messages if the process has the token, else 2 for each edge between it and the token: at
          most twice the longest path in the tree, which is about 4 log2 N messages in a binary one;
-         about 4 per entry when everybody wants in.
+         about 4 per entry when all processes want to enter.
 Ensures  ME1, ME2; entry in order of the queues on the way, not of asking (no ME3).
 Differs  The pointers are set when the system is built; the paper sends INITIALIZE messages through
          the tree.  Its recovery of a failed node from what its neighbours know is left out.

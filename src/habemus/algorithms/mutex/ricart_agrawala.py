@@ -1,6 +1,6 @@
-"""Mutual exclusion by permission of everybody: Ricart and Agrawala.
+"""Mutual exclusion by permission of all others: Ricart and Agrawala.
 
-A process that wants to enter asks everybody else and enters when all have replied.  A process that
+A process that wants to enter asks all others and enters when all have replied.  A process that
 is inside, or that asked earlier, keeps its reply back until it has left.
 
 Source   Ricart, Agrawala: An optimal algorithm for mutual exclusion in computer networks, CACM

@@ -9,8 +9,8 @@ gives ME1.
 
 Source   Carvalho, Roucairol: On mutual exclusion in computer networks, CACM 26(2), 1983.
 Assumes  reliable links, in any order; no process crashes.
-Cost     0 to 2(N-1) messages per entry: none for one that enters again, 2(N-1) when everybody else
-         has been in since.
+Cost     0 to 2(N-1) messages per entry: none for one that enters again, 2(N-1) when all others
+         have entered since.
 Ensures  ME1, ME2; a process that has all permissions enters without asking, even if an earlier
          request is under way to it (no ME3).
 """

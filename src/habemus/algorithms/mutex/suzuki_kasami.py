@@ -1,9 +1,9 @@
 """Mutual exclusion by a token that is asked for by broadcast: Suzuki and Kasami.
 
 The process that has the token may enter, as often as it likes.  A process that wants it asks all
-others, because it does not know where the token is.  Requests are numbered, and the token says the
-number of everybody's last entry: so its owner can tell an open request from an old one.  The token
-also carries the queue of those who come next.
+others, because it does not know where the token is.  Requests are numbered, and the token carries
+the number of each process's last entry: so its holder can tell an open request from an old one.
+The token also carries the queue of the processes that enter next.
 
 Source   Suzuki, Kasami: A distributed mutual exclusion algorithm, ACM TOCS 3(4), 1985.
 Assumes  reliable links, in any order; no process crashes.

@@ -1,9 +1,9 @@
 """Mutual exclusion by a token that goes round a ring and outlives crashes.
 
-The ring is a logical one: everybody can reach everybody.  The token is acknowledged; if it is not,
-it goes to the next but one.  A process that has not seen it for long sends an inquiry round the
-ring, and the process that has the token stops it.  An inquiry cannot overtake the token.  So when
-one comes back to its starter and the token has not, there is no token any more, and the starter
+The ring is a logical one: every process can reach every other.  The token is acknowledged; if it is
+not, it goes to the next but one.  A process that has not seen it for long sends an inquiry round
+the ring, and the process that has the token stops it.  An inquiry cannot overtake the token.  So
+when one returns to its starter and the token has not, there is no token any more, and the starter
 makes a new one.  Of several starters the one with the smallest id is elected: it stops the
 inquiries of the others.
 
@@ -17,15 +17,15 @@ Source   Le Lann: Distributed systems, towards a formal approach, IFIP 1977 (a l
 Assumes  reliable links, in any order, and a bound: a message and its acknowledgement together take
          less than `patience`, by any clock, so that a process that has not answered by then is
          down. Any number may crash, at any moment, and recover with their stable memory.
-Cost     2 messages for each step of the token: 2 per entry when everybody wants in, without bound
+Cost     2 messages for each step of the token: 2 per entry when all want to enter, without bound
          when none does.  A new token costs 2N and more, a process that is down a wait of `patience`
          in every round.
 Ensures  ME1, ME2; ME1 only as long as the bound holds: a process that is slower inside than
          `patience` is taken for dead, and a second one enters (scenario ring-repair-slow).
          `silence` may be wrong: the holder stops an inquiry that was in vain.
 Differs  The sources say neither how a dead process is found, nor what becomes of the old token, nor
-         how one comes back: the acknowledgements, the epochs, and that one who comes back is not
-         relied on for twice `patience`, are additions.
+         how it recovers: the acknowledgements, the epochs, and that a process that has recovered is
+         not relied on for twice `patience`, are additions.
 """
 
 from collections.abc import Sequence

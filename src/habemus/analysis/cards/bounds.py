@@ -40,7 +40,7 @@ class Bounds(NamedTuple):
     """Search links that keep the order, because any order has too many states."""
     recovery_limit: int = 0
     """States of one more search of recoveries, with three participants and links that keep the
-    order. A majority of two is everybody, so two participants never forget a vote."""
+    order. A majority of two is both, so two participants never forget a vote."""
     not_searched: str = ""
     """The reason why there is no search at all."""
 

@@ -1,15 +1,15 @@
 """Algorithms side by side under one workload: what an entry, or an election, costs, with the
 formula beside the measurement.
 
-**Load** says how much of the time somebody wants in.  Each of the N participants thinks, asks,
-waits, stays inside for the time `hold`, leaves, and thinks again; a think time is drawn evenly from
-0 to twice its mean, and
+**Load** is the demand for the critical section: 1 is what it can serve.  Each of the N
+participants thinks, asks, waits, stays inside for the time `hold`, leaves, and thinks again; a
+think time is drawn evenly from 0 to twice its mean, and
 
     mean think time = hold * N / load.
 
-So if nobody ever had to wait, load would be the number of participants inside at a moment, on
-average: at 0.1 the critical section is wanted a tenth of the time and two seldom meet; at 1 as much
-is asked for as one section can serve; at 10 there is always a queue.
+So if no participant ever had to wait, load would be the number of participants inside at a moment,
+on average: at 0.1 the critical section is wanted a tenth of the time and two seldom meet; at 1 as
+much is asked for as one section can serve; at 10 there is always a queue.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def measured_quantities(comparison: Comparison, rows: Sequence[ComparisonRow]) -
 
 
 DEFAULT_LOAD = Loads(Decimal("0.5"), Decimal("0.5"))
-"""At this load some requests meet and some do not, so that both delays are measured."""
+"""Load at which some requests meet and some do not, so that both delays are measured."""
 
 
 def think(hold_us: int, size: int, load: Decimal) -> str:
@@ -418,7 +418,7 @@ class Crossing(NamedTuple):
 
 
 def crossings(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Crossing]:
-    """Return the sizes at which voting in small sets becomes cheaper than asking everybody, if both
+    """Return the sizes at which voting in small sets becomes cheaper than asking all, if both
     are compared over a range of sizes.
     """
     everybody = "ricart-agrawala"

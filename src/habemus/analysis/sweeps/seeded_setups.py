@@ -48,7 +48,7 @@ LONG_HOLDS = ("300ms", "900ms")
 THINK = "0..4s"
 CUT_WITHIN_US = 2_000_000
 CUT_US = (200_000, 4_000_000)
-"""In runs with cuts: the times inside, the time between requests, when a cut comes and how long it
+"""Runs with cuts: the times inside, the time between requests, when a cut comes and how long it
 lasts.  They are long against elections, so that a process is or gets inside on one side while the
 other side elects a leader; and the lock is free now and then, so that both sides may lend it.
 """

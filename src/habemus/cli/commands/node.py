@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 FORGETFUL = (
     'memory = "none": this node loses its votes and grants when it stops; after a restart of one'
     " node two clients can hold the same lock, and after a restart of all nodes fencing tokens"
-    " start"
-    " again, so resources can accept stale writes"
+    " start again, so resources can accept stale writes"
 )
 GRACE_SECONDS = 10.0
 """Time that a stopping node waits for clients that hold a lock."""

@@ -74,7 +74,7 @@ def draw_bars(sheet: Sheet) -> None:
                 x - BAR + 1, top, 2 * BAR - 2, height, ink.WAITING, ink.WAITING_EDGE
             )
         elif period.kind == PAUSED:
-            layer = "pauses"  # below the others: a process can stand still while it is inside
+            layer = "pauses"  # below the others: a process can be paused while it is inside
             inner += ink.rectangle(
                 x - BAR - 4, top, 2 * BAR + 8, height, ink.PAUSED, ink.PAUSED_EDGE, dashes="3 2"
             )
