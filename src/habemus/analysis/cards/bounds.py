@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from habemus.catalog.entries import Entry
 
 FILE = "bounds.toml"
 ALGORITHMS = "habemus.algorithms."
-ASYNCHRONOUS, SYNCHRONOUS = "asynchronous", "synchronous"
+ASYNCHRONOUS, SYNCHRONOUS, EVENTUAL = "asynchronous", "synchronous", "eventual"
 UNBOUNDED = "unbounded"
 """Written in the file for None, which TOML does not have."""
 
@@ -28,26 +29,42 @@ class Bounds(NamedTuple):
     options: tuple[str, ...] = ()
     initial: tuple[str, ...] = ()
     merging: bool = False
-    timed: bool = False
-    """Search twice: with timers that expire at any moment, and with timers slower than messages."""
+    timings: tuple[str, ...] = (UNTIMED,)
+    """Timings to search, for algorithms with timers. `eventual` is one search for two rows of the
+    card: timers expire at any moment, for safety; and then messages are faster, for liveness."""
     timeouts: int | None = None
     """How many timers expire, where they do so at any moment."""
+    timers: tuple[tuple[str, int], ...] = ()
+    """How many timers of each name expire."""
+    asking: tuple[int, ...] = ()
+    """Participants that make requests; empty: all."""
+    abstract: str = ""
+    """The component that an abstract one replaces."""
     limit: int = 60_000
     """States of one search."""
-    synchronous_limit: int = 60_000
-    """States of a search in which messages are faster than timers."""
+    search: str = "breadth"
+    """The kind of search; with numpy where there are many states."""
     fifo: bool = False
     """Search links that keep the order, because any order has too many states."""
+    models: tuple[str, ...] = ()
+    """Fault models to search; empty: all."""
+    properties: tuple[str, ...] = ()
+    """Properties to judge; empty: all."""
     recovery_limit: int = 0
     """States of one more search of recoveries, with three participants and links that keep the
     order. A majority of two is both, so two participants never forget a vote."""
     not_searched: str = ""
     """The reason why there is no search at all."""
+    exceptions: Mapping[str, Mapping[str, Any]] = {}
+    """Fields that differ for a timing, a fault model, or ME3 (`order`): the tables of these names
+    in the table of the algorithm."""
 
-    @property
-    def timings(self) -> tuple[str, ...]:
-        """The timings to search."""
-        return (ASYNCHRONOUS, SYNCHRONOUS) if self.timed else (UNTIMED,)
+    def at(self, *names: str) -> Bounds:
+        """Return the bounds for a timing, a fault model, or `order`; the last name counts most."""
+        bounds = self
+        for name in names:
+            bounds = bounds._replace(**self.exceptions.get(name, {}))
+        return bounds
 
 
 def bounds_of(entry: Entry) -> Bounds:
@@ -67,10 +84,19 @@ def bounds_in(package: str) -> dict[str, Bounds]:
 
 
 def _bounds(table: dict[str, Any]) -> Bounds:
-    return Bounds(**{name: _value(value) for name, value in table.items()})
+    given, exceptions = _fields(table), {}
+    for name in [each for each in given if each not in Bounds._fields]:
+        exceptions[name] = _fields(given.pop(name))
+    return Bounds(**given, exceptions=exceptions)
 
 
-def _value(value: Any) -> Any:
+def _fields(table: dict[str, Any]) -> dict[str, Any]:
+    return {name: _value(name, value) for name, value in table.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "timers":
+        return tuple(value.items())
     if isinstance(value, list):
         return tuple(value)
     return None if value == UNBOUNDED else value

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from habemus.analysis.cards.bounds import ASYNCHRONOUS, SYNCHRONOUS, Bounds, bounds_of
+from habemus.analysis.cards.bounds import (
+    ASYNCHRONOUS,
+    EVENTUAL,
+    SYNCHRONOUS,
+    Bounds,
+    bounds_of,
+)
 from habemus.analysis.cards.table import (
     MODELS,
     UNTIMED,
@@ -26,15 +32,18 @@ from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.mutex import MUTEX
 from habemus.catalog.problems import Problem
-from habemus.core.assumptions import Crashes
+from habemus.core.assumptions import Crashes, Timing
 from habemus.core.properties import Verdict
 from habemus.runs.check import Check, perform
 from habemus.runs.options import options_for
+from habemus.runs.setup import Setup
+from habemus.runs.systems import system_of
 
 TIMINGS = {
     UNTIMED: "it has no timers",
     ASYNCHRONOUS: "timers run out whenever they are set",
     SYNCHRONOUS: "messages are faster than timers",
+    EVENTUAL: "timers run out whenever they are set, and from some moment on messages are faster",
 }
 ME3, DEADLOCK, STARVATION = "ME3", "ME2-deadlock", "ME2-starvation"
 PROPERTIES: dict[str, tuple[str, ...]] = {
@@ -45,6 +54,14 @@ SAFETY = ("ME1", ME3, "FENCE", "TOKEN", "E1", "E3", "E4")
 """Properties judged with any number of losses. The others are judged with one: a process that may
 lose every message may wait for ever.
 """
+
+
+LIVENESS = (DEADLOCK, STARVATION, "E2", "E3")
+SKIPPED = "not searched"
+NEVER_IN_TIME = (
+    "not asked: timers may expire before every message, for ever; asked where messages are faster"
+    " from some moment on"
+)
 
 
 class Shown(NamedTuple):
@@ -84,35 +101,43 @@ def tasks_of(entry: Entry) -> list[CardTask]:
     bounds = bounds_of(entry)
     if entry.problem.model is None or bounds.not_searched:
         return []
-    properties = PROPERTIES[entry.problem.name]
     tasks: list[CardTask] = []
     for timing in bounds.timings:
-        for model, given in _models(entry, bounds).items():
-            models = (
-                ("none", "unordered")
-                if model == "none" and "unordered" not in _models(entry, bounds)
-                else (model,)
+        models = _models(entry, bounds.at(timing))
+        for model, given in models.items():
+            alike = (model, "unordered") if model == "none" and "unordered" not in models else ()
+            tasks += _tasks_of_model(entry, bounds, timing, alike or (model,), given)
+    return tasks
+
+
+def _tasks_of_model(
+    entry: Entry,
+    bounds: Bounds,
+    timing: str,
+    models: tuple[str, ...],
+    given: Mapping[str, Mapping[str, Any]],
+) -> list[CardTask]:
+    properties = PROPERTIES[entry.problem.name]
+    tasks: list[CardTask] = []
+    here = bounds.at(timing, models[0])
+    if not here.models or models[0] in here.models:
+        for part, changes in given.items():
+            named = tuple(
+                name
+                for name in here.properties or properties
+                if name != ME3 and part in ("", _part(name))
             )
-            for part, changes in given.items():
-                named = tuple(
-                    name for name in properties if name != ME3 and part in ("", _part(name))
-                )
-                tasks += _tasks(entry, bounds, timing, models, named, changes)
-            if ME3 in properties and bounds.order_sizes:
-                # What happened before what is kept track of for a number of entries only.
-                changes = {
-                    **next(iter(given.values())),
-                    "order": True,
-                    "entries": bounds.entries or 1,
-                }
-                tasks += _tasks(
-                    entry,
-                    bounds._replace(sizes=bounds.order_sizes),
-                    timing,
-                    models,
-                    (ME3,),
-                    changes,
-                )
+            tasks += _tasks(entry, here, timing, models, named, changes, part)
+    ordered = bounds.at(timing, models[0], "order")
+    if (
+        ME3 in properties
+        and ordered.order_sizes
+        and (not ordered.models or models[0] in ordered.models)
+    ):
+        # What happened before what is kept track of for a number of entries only.
+        changes = {**next(iter(given.values())), "order": True, "entries": ordered.entries or 1}
+        ordered = ordered._replace(sizes=ordered.order_sizes, recovery_limit=0)
+        tasks += _tasks(entry, ordered, timing, models, (ME3,), changes, "safety")
     return tasks
 
 
@@ -148,30 +173,29 @@ def _tasks(
     models: tuple[str, ...],
     properties: tuple[str, ...],
     changes: Mapping[str, Any],
+    part: str,
 ) -> list[CardTask]:
+    if not properties:
+        return []
+    # The moment from which on messages are faster makes no difference to safety.
+    searched = ASYNCHRONOUS if timing == EVENTUAL and part == "safety" else timing
     common: dict[str, Any] = {
         "options": bounds.options,
         "initial": bounds.initial,
         "entries": bounds.entries,
-    }
-    common |= {
+        "asking": bounds.asking,
+        "abstract": bounds.abstract,
+        "timeouts": bounds.timeouts,
+        "timers": bounds.timers,
         "merging": bounds.merging,
         "limit": bounds.limit,
         "every": True,
-        "search": "breadth",
+        "search": bounds.search,
+        **({"timing": searched} if searched else {}),
         **changes,
     }
-    if timing == SYNCHRONOUS:
-        common |= {"timing": SYNCHRONOUS, "limit": bounds.synchronous_limit}
-    elif timing == ASYNCHRONOUS:
-        common["timeouts"] = bounds.timeouts
     checks = tuple(Check(entry.name, size, **common) for size in bounds.sizes)
-    if (
-        bounds.recovery_limit
-        and timing != SYNCHRONOUS
-        and ME3 not in properties
-        and {"recovery", "amnesia"} & set(models)
-    ):
+    if bounds.recovery_limit and {"recovery", "amnesia"} & set(models) and timing != SYNCHRONOUS:
         checks = (_of_three(entry, common, bounds.recovery_limit), *checks)
     return [CardTask(entry.name, timing, models, properties, checks)]
 
@@ -261,9 +285,12 @@ def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: lis
         for name in task.properties:
             cell = _decided(name, found, card.searches)
             if cell is not None:
-                cells |= {(task.timing, model, name): cell for model in task.models}
+                timing = _row(entry, task, name)
+                cells |= {(timing, model, name): cell for model in task.models}
     if not searched:
         cells = _unsearched(entry)
+    _inherit(cells)
+    _mark_unasked(cells)
     for timing, model, name in list(cells):
         if name == "ME1":
             cells.setdefault(
@@ -290,6 +317,61 @@ def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: lis
             cell = replace(cell, verdict=Verdict.VIOLATED, why="", scenario=scenario)
         card.cells[place] = cell
     return card
+
+
+def outdated(card: Card, entry: Entry) -> str:
+    """Return why a stored card must be made anew; empty: it need not."""
+    if card.sources != fingerprint(entry):
+        return f"the code of {entry.name} has changed since its card was made"
+    tasks = tasks_of(entry)
+    planned = {check for task in tasks for check in task.checks}
+    places = {
+        (_row(entry, task, name), model, name)
+        for task in tasks
+        for model in task.models
+        for name in task.properties
+    }
+    of_tokens = ("FENCE", "TOKEN")  # where no grant carries a token there are none
+    missing = [place for place in places if place not in card.cells and place[2] not in of_tokens]
+    if missing or not {each.check for each in card.searches} <= planned:
+        return f"the bounds of {entry.name} have changed since its card was made"
+    return ""
+
+
+def _row(entry: Entry, task: CardTask, name: str) -> str:
+    """Return the timing of the cells of a property. Safety does not depend on the moment from which
+    on messages are faster than timers.
+    """
+    if task.timing != EVENTUAL or name in _about_the_end(entry):
+        return task.timing
+    return ASYNCHRONOUS
+
+
+def _about_the_end(entry: Entry) -> tuple[str, ...]:
+    """Return the properties that only the end of a run decides."""
+    assert entry.problem.model is not None
+    _, observer = entry.problem.model(1, system_of(Setup(entry.name, 2), entry))
+    return (*LIVENESS, *observer.about_the_end())
+
+
+def _inherit(cells: dict[Place, Cell]) -> None:
+    """Decide cells that were not, or not completely, searched. Faults that may happen need not: a
+    violation without faults is one with any.
+    """
+    models = dict.fromkeys(model for _, model, _ in cells)
+    for timing, name in dict.fromkeys((timing, name) for timing, _, name in cells):
+        known = cells.get((timing, "none", name))
+        for model in models:
+            cell = cells.setdefault((timing, model, name), Cell(Verdict.UNDECIDED, why=SKIPPED))
+            if cell.verdict is Verdict.UNDECIDED and known and known.verdict is Verdict.VIOLATED:
+                cells[timing, model, name] = known
+
+
+def _mark_unasked(cells: dict[Place, Cell]) -> None:
+    """Add the cells of what is asked with eventual timing only."""
+    for timing, model, name in list(cells):
+        if timing == EVENTUAL:
+            cells.setdefault((ASYNCHRONOUS, model, name), Cell(None, why=NEVER_IN_TIME))
 
 
 def _of_starvation(cell: Cell, deadlock: Cell | None) -> Cell:
@@ -362,16 +444,16 @@ def assumed(entry: Entry, place: Place, size: int) -> bool:
         return model != "amnesia"  # without stable memory a process cannot keep its promises
     if timing == ASYNCHRONOUS and not assumes.tolerates_delays:
         return False
+    if timing == EVENTUAL and assumes.timing is Timing.SYNCHRONOUS:
+        return False
+    minority = assumes.crashes is Crashes.MINORITY and size > 2
     return {
         "none": True,
         "unordered": not assumes.fifo,
         "lossy": assumes.tolerates_loss,
         "duplicating": assumes.tolerates_copies,
-        "crash": assumes.crashes in (Crashes.STOP, Crashes.ANY),
-        "recovery": (
-            assumes.crashes in (Crashes.RECOVER, Crashes.ANY)
-            or (assumes.crashes is Crashes.MINORITY and size > 2)
-        ),
+        "crash": assumes.crashes in (Crashes.STOP, Crashes.ANY) or minority,
+        "recovery": assumes.crashes in (Crashes.RECOVER, Crashes.ANY) or minority,
         "amnesia": False,
     }[model]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from habemus.analysis.cards.bounds import SYNCHRONOUS
+from habemus.analysis.cards.bounds import EVENTUAL, SYNCHRONOUS
 from habemus.analysis.cards.search import (
     CardRow,
     Shown,
@@ -15,6 +15,7 @@ from habemus.analysis.cards.search import (
     contradictions,
     grounds,
     make,
+    outdated,
     page,
     problems_of,
     properties_of,
@@ -39,6 +40,11 @@ EVIDENCE_OF = 3
 @click.argument("algorithms", nargs=-1, shell_complete=complete_algorithm)
 @click.option("--stored", is_flag=True, help="Show the stored cards; do not search.")
 @click.option(
+    "--update",
+    is_flag=True,
+    help="Search only algorithms whose code or bounds have changed since their card was stored.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     help="Searches in parallel.  [default: all cores]",
@@ -55,6 +61,7 @@ EVIDENCE_OF = 3
 def cards(
     algorithms: tuple[str, ...],
     stored: bool,
+    update: bool,
     jobs: int | None,
     markdown: bool,
     store: Path | None,
@@ -68,11 +75,23 @@ def cards(
     """
     if markdown and as_json:
         raise click.UsageError("--markdown and --json exclude each other")
+    if stored and update:
+        raise click.UsageError("--stored and --update exclude each other")
     names = list(dict.fromkeys(find(name).name for name in algorithms)) or list(entries())
-    if options and (stored or store):
-        raise click.UsageError("--option excludes --stored and --store: cards are of the defaults")
+    if options and (stored or update or store):
+        raise click.UsageError(
+            "--option excludes --stored, --update and --store: cards are of the defaults"
+        )
     check_options(map(find, names), options)
-    made = _stored(names) if stored else _made(names, jobs, options)
+    known = stored_cards()
+    kept = [
+        name
+        for name in names
+        if stored or (update and name in known and not outdated(known[name], find(name)))
+    ]
+    anew = [name for name in names if name not in kept]
+    cards_of = {card.algorithm: card for card in [*_stored(kept), *_made(anew, jobs, options)]}
+    made = [cards_of[name] for name in names]
     if store is not None:
         store.write_text(text_of(made), encoding="utf-8")
         click.echo(f"saved {store}", err=True)
@@ -106,6 +125,8 @@ def _stored(names: list[str]) -> list[Card]:
 
 
 def _made(names: list[str], jobs: int | None, options: tuple[str, ...]) -> list[Card]:
+    if not names:
+        return []
     planned = sum(len(tasks_of(find(name))) for name in names)
     with progress("cards", planned) as update:
         # The scenarios show the defaults.
@@ -166,7 +187,9 @@ def _say_matrix(rows: list[CardRow], name: str) -> None:
 
 
 def _label(row: CardRow, name: str) -> str:
-    short = {UNTIMED: "", SYNCHRONOUS: ", in time"}.get(row.timing, ", any time")
+    short = {UNTIMED: "", SYNCHRONOUS: ", in time", EVENTUAL: ", in time at last"}.get(
+        row.timing, ", any time"
+    )
     return f"{row.card.algorithm}{short}{' *' if claims(find(row.card.algorithm), name) else ''}"
 
 
