@@ -154,8 +154,8 @@ class Cluster:
         reentrant: whether the thread that holds the lock may take it again.
         keep: whether this process keeps the lock when it is released, and takes it again at no
             cost, until another client asks for it.  The token stays the same meanwhile.  Works only
-            with algorithms that show waiting clients to the holder, such as `ricart-agrawala` and
-            `roucairol-carvalho`.
+            with algorithms that show waiting clients to the holder, such as the default one and
+            `ricart-agrawala`.
         on_lost: called once if the lock is lost, from the thread that notices it first.
 
         The end of `with` raises `LockLost` if the lock was lost inside: because the lease expired,

@@ -23,6 +23,8 @@ READY_S = 30.0
 """Timeout for the start of a process."""
 TAKES_PART_S = 60.0
 """Timeout for a replaced node to take part."""
+FAILING_S = 10.0
+"""Timeout for a node to end after a write has failed."""
 LOOK_S = 0.05
 PORTS = (10_000, 30_000)
 """Below the ephemeral ports of the kernel, so that a node finds its port free when it restarts."""
@@ -165,18 +167,30 @@ class NodeProcess(Child):
             await asyncio.sleep(LOOK_S)
         return False
 
-    def limit_disk(self, spare: int) -> None:
-        """Let the files of the node grow by so many bytes; then a write fails half-way."""
-        if self.is_up and self.memory.exists():
-            self._limit(self.memory.stat().st_size + spare)
+    async def ends_by_full_disk(self, spare: int, seconds: float) -> bool:
+        """Let the files of the node grow by so many bytes for some time; then a write fails
+        half-way.  Return whether the node ended because of that.
+        """
+        limit = self._limit_disk(spare)
+        if await self.ended(seconds):
+            return True
+        if limit is None:
+            return False
+        self._limit(resource.RLIM_INFINITY)
+        # A write may have failed just before, and a slow machine takes a while to end the node.
+        return self.memory.stat().st_size >= limit and await self.ended(FAILING_S)
 
-    def unlimit_disk(self) -> None:
-        if self.is_up:
-            self._limit(resource.RLIM_INFINITY)
+    def _limit_disk(self, spare: int) -> int | None:
+        if not (self.is_up and self.memory.exists()):
+            return None
+        limit = self.memory.stat().st_size + spare
+        self._limit(limit)
+        return limit
 
     def _limit(self, size: int) -> None:
-        _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (size, hard))
+        if self.is_up:
+            _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
 class ClientProcess(Child):

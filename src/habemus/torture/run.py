@@ -348,14 +348,12 @@ class Torture:
         """Limit the disk of a node.  The fault counts only if the node stopped."""
         [node] = self._victims(fault)
         node.may_be_down = True
-        node.limit_disk(self._draw.randrange(TORN_BYTES))
-        if await node.ended(fault.lasts + 1):
+        if await node.ends_by_full_disk(self._draw.randrange(TORN_BYTES), fault.lasts + 1):
             number = self._began(fault)
             await self._wait(fault.lasts)
             await self._restart(node)
             self._note("ended", number)
         else:
-            node.unlimit_disk()
             node.may_be_down = False
 
     async def _damage_disk(self, fault: PlannedFault) -> None:
