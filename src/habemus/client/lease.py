@@ -31,7 +31,7 @@ class Lease:
         self.name = state.name
         self.token = state.token
         """Fencing token, for the resource to check: larger than that of every earlier grant of this
-        lock.  None if the algorithm has none.
+        lock, unless a node was paused beyond its lease.  None if the algorithm has none.
         """
         self._id = state.id
         self._session = session
