@@ -134,6 +134,10 @@ class Cluster:
                 return status
             assert self.process.poll() is None
 
+    def survey_says_up(self, node: int) -> bool:
+        nodes = json.loads(self.run("status", "--json").stdout)["nodes"]
+        return bool(nodes[node - 1]["up"]) and len(nodes[node - 1]["reaches"]) == 2
+
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         self.process.communicate(timeout=PATIENCE)
@@ -697,3 +701,57 @@ def test_nodes_end_with_whoever_started_them(up: Callable[..., Cluster], tmp_pat
         assert select.select([node], [], [], PATIENCE)[0]
         os.close(node)
     assert cluster.run("lock", "x", "--", "true").returncode == 125
+
+
+def test_nodes_are_elected_and_lead_and_a_client_that_waits_calls_an_election(
+    tmp_path: Path, up: Callable[..., Cluster]
+) -> None:
+    """The bully, called by `up` at first, by a client whose node has lost the leader, and by a
+    command after the strongest node is back, which then takes over.
+    """
+    cluster = up(
+        tmp_path, "--algorithm", "bully", "--restart", "-o", "timeout=2s", "-o", "patience=6s"
+    )
+    assert cluster.well()["leader"] == 3
+    told = cluster.run("watch", "all", "--changes", "1")
+    assert told.stdout == "all: led by node 3\n"
+    assert (
+        cluster.run("lead", "all", "--node", "1", "--timeout", "0.3", "--", "true").returncode
+        == 124
+    )
+    strongest = cluster.run("lead", "all", "--node", "3", "--", "echo", "in office")
+    assert (strongest.returncode, strongest.stdout) == (0, "in office\n")
+
+    watching = cluster.start("watch", "all", "--cluster", cluster.socket(1))
+    assert watching.stdout is not None and watching.stdout.readline() == "all: led by node 3\n"
+    second = cluster.start(
+        "lead", "all", "--node", "2", "--", "sh", "-c", "echo in; cat", stdin=subprocess.PIPE
+    )
+    os.kill(cluster.pid(3), signal.SIGKILL)
+    assert second.stdout is not None and second.stdout.readline() == "in\n"
+    assert watching.stdout.readline() == "all: led by node 2\n"
+
+    while not cluster.survey_says_up(3):
+        assert cluster.process.poll() is None
+    called = cluster.run("elect", "--node", "3", "--timeout", "50", "--json")
+    assert json.loads(called.stdout)["leader"] == 3, called.stderr
+    assert watching.stdout.readline() == "all: led by node 3\n"
+    code, _, errors = ended(second)
+    assert code == 123
+    assert "node 3 leads now" in errors
+    watching.terminate()
+    ended(watching)
+    refused = cluster.run("elect", "--node", "9")
+    assert (refused.returncode, refused.stderr) == (2, "habemus: no node 9; nodes are 1, 2, 3\n")
+
+
+def test_an_algorithm_of_ones_own_elects_a_node(tmp_path: Path, up: Callable[..., Cluster]) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from habemus.algorithm import Election, Leader\n\n\n"
+        "class First(Election):\n"
+        "    def elect(self) -> None:\n"
+        "        self.indicate(Leader(1))\n"
+    )
+    cluster = up(tmp_path, "--algorithm", "mine.py:First", size=1)
+    assert cluster.told["leader"] == 1
+    assert cluster.run("lead", "all", "--", "true").returncode == 0

@@ -37,6 +37,7 @@ COMMANDS = (
         "status",
         "lock",
         "lead",
+        "elect",
         "watch",
         "release",
         "torture",

@@ -30,6 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from habemus.supervise.elected_node import LeaderFinder
     from habemus.supervise.locked_command import LockConnection
     from habemus.supervise.node_connections import NodeFinder
 
@@ -45,7 +46,7 @@ def run(arguments: list[str]) -> None:
     if request is None:
         return
 
-    code = hold(request, _QuickFinder(request.cluster))
+    code = hold(request, _QuickFinder(request))
     os._exit(code)  # nothing is left to clean up, which would take a while
 
 
@@ -128,22 +129,36 @@ def _seconds(text: str | None) -> float | None:
 class _QuickFinder:
     """Connects to a node by a local socket first, and by `habemus.client` after that."""
 
-    def __init__(self, named: str | None) -> None:
-        self._named = named
+    def __init__(self, request: LockRequest) -> None:
+        self._request = request
         self._left = ""  # the socket of the first node
-        self._others: NodeFinder | None = None
+        self._others: NodeFinder | LeaderFinder | None = None
 
     def __call__(self, deadline_us: int | None) -> LockConnection:
         if self._others is None and not self._left:
-            found = nearest(self._named, deadline_us)
-            if found is not None:
+            found = nearest(self._request.cluster, deadline_us)
+            if found is not None and (not self._request.leads or self._has_locks(found)):
                 self._left = found.path
                 return found
         if self._others is None:
-            from habemus.supervise.node_connections import NodeFinder
-
-            self._others = NodeFinder(self._named, {}, self._left)
+            self._others = self._slow()
         return self._others(deadline_us)
+
+    def _has_locks(self, found: _QuickConnection) -> bool:
+        """Return whether a client can lead in the service; in others, nodes do."""
+        if found.problem(self._request.service) == "mutex":
+            return True
+        found.close()
+        return False
+
+    def _slow(self) -> NodeFinder | LeaderFinder:
+        if self._request.leads:
+            from habemus.supervise.elected_node import LeaderFinder
+
+            return LeaderFinder(self._request, left=self._left)
+        from habemus.supervise.node_connections import NodeFinder
+
+        return NodeFinder(self._request.cluster, {}, self._left)
 
 
 def nearest(named: str | None, deadline_us: int | None = None) -> _QuickConnection | None:
@@ -236,3 +251,7 @@ class _QuickConnection:
 
     def lease_ms(self, service: str) -> int | None:
         return lease_ms_in(self._welcome, service)
+
+    def problem(self, service: str) -> object:
+        """Return the problem that a service solves; None if there is no such service."""
+        return self._welcome["services"].get(service, {}).get("problem")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from habemus.algorithms.election.shared_election import LeaderChanged, SharedElection
 from habemus.algorithms.links.perfect import PerfectLinks
-from habemus.catalog.entries import find
+from habemus.catalog.entries import Entry, find
 from habemus.core.assumptions import Crashes, Links
 from habemus.core.process import Process, ProcessId
 from habemus.core.system import System
@@ -199,13 +199,12 @@ def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -
     if assumes.links is Links.RELIABLE and not over:
         found.append(
             f"{algorithm} assumes reliable links, and a broken connection loses messages in"
-            ' transit; write over = "perfect"'
+            ' transit; write over = "perfect" (`up --over perfect`)'
         )
     if assumes.crashes in (Crashes.NONE, Crashes.IDLE, Crashes.OUTSIDE) and not is_durable:
         found.append(
-            f"{algorithm} does not tolerate crashes: a restarted node has lost its state, and two"
-            " clients may hold one lock; restart all nodes, or choose an algorithm with stable"
-            " memory"
+            f"{algorithm} does not tolerate crashes: a restarted node has lost its state, and"
+            f" {_doubled(entry)}; restart all nodes, or choose an algorithm with stable memory"
         )
     if is_durable and not has_folder:
         found.append(
@@ -213,6 +212,11 @@ def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -
             " state"
         )
     return found
+
+
+def _doubled(entry: Entry) -> str:
+    elects = issubclass(entry.algorithm, Election)
+    return "two nodes may lead" if elects else "two clients may hold one lock"
 
 
 def setup_of(trace: Trace) -> Setup:

@@ -75,8 +75,9 @@ class ElectionView:
     service: str
     name: str
     leader: int | None
-    term: int
+    term: int  # 0: the election has no terms
     agreed: bool
+    is_of_nodes: bool = True  # not the election that a service of locks has for itself
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,12 @@ class ClusterView:
             if missed:
                 others = f"node{'s' if len(missed) > 1 else ''} {listed(tuple(missed))}"
                 yield f"node {node.node} does not reach {others if node.reaches else 'any node'}"
+        for election in self.elections:
+            if election.is_of_nodes and election.leader is not None and election.leader not in up:
+                yield (
+                    f"node {election.leader} leads {election.name} and is down; call an election:"
+                    f" habemus elect {election.name}"
+                )
 
     @property
     def is_ready(self) -> bool:
@@ -200,7 +207,14 @@ def _elections(statuses: Mapping[int, dict[str, Any]]) -> Iterator[ElectionView]
             leader,
             term,
             len(view) == len(statuses) and set(view) == {(term, leader)},
+            is_of_nodes=not _is_inner(service, statuses),
         )
+
+
+def _is_inner(service: str, statuses: Mapping[int, dict[str, Any]]) -> bool:
+    """Return whether an election belongs to a service of locks."""
+    of = service.removesuffix("-election")
+    return of != service and any(of in status["services"] for status in statuses.values())
 
 
 def _locks(statuses: Mapping[int, dict[str, Any]], now: datetime) -> Iterator[LockView]:
@@ -240,6 +254,11 @@ def shown_time(held_ms: int) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 3_600 else f"{seconds / 3_600:.1f} h"
 
 
+def in_term(term: int) -> str:
+    """Return the term as a phrase; nothing for an election without terms."""
+    return f", term {term}" if term else ""
+
+
 def listed(numbers: tuple[int, ...]) -> str:
     """Return numbers separated by commas."""
     return ", ".join(map(str, numbers)) or "none"
@@ -264,7 +283,7 @@ def changes(before: ClusterView | None, after: ClusterView) -> Iterator[str]:
             words = (
                 "no leader"
                 if election.leader is None
-                else f"node {election.leader} leads, term {election.term}"
+                else f"node {election.leader} leads{in_term(election.term)}"
             )
             is_main = key == _key(after.election)
             yield words if is_main else f"{election.service}/{election.name}: {words}"

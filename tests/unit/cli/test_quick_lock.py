@@ -49,7 +49,8 @@ def by_click(arguments: list[str]) -> LockRequest | None:
     command = {"lock": lock, "lead": lead}[arguments[0]]
     try:
         context = command.make_context(arguments[0], arguments[1:])
-        return lock_request(leads=arguments[0] == "lead", **context.params)
+        given = {name: value for name, value in context.params.items() if name != "node"}
+        return lock_request(leads=arguments[0] == "lead", **given)
     except (click.ClickException, click.exceptions.Exit):
         return None
 

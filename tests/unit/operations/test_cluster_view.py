@@ -2,7 +2,6 @@
 
 import io
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -165,6 +164,28 @@ def test_names_are_plain_text_in_the_tables_of_up() -> None:
     hostile = lock("[bold]me", 1, ("[/y]",), name="[/x]")
     seen = cluster_view(told(n1=status(1, locks=[hostile])), NOW)
     written = io.StringIO()
-    Console(file=written, width=120).print(_tables(seen, Path("[/folder]")))
+    Console(file=written, width=120).print(_tables(seen, "[/folder]"))
     for name in ("[/x]", "[bold]me", "[/y]", "[/folder]"):
         assert name in written.getvalue()
+
+
+def test_a_leader_that_is_down_asks_for_an_election() -> None:
+    """Elections of nodes may wait for a call; those of locks need none."""
+    elected = [{"service": "elections", "name": "all", "leader": 1, "term": 0}]
+    services = {"elections": {"problem": "election"}}
+    down = cluster_view(
+        told(
+            n1=None,
+            n2=status(2, leaders=elected, services=services, reaches=[3]),
+            n3=status(3, leaders=elected, services=services, reaches=[2]),
+        ),
+        NOW,
+    )
+    assert list(down.troubles()) == [
+        "node 1 leads all and is down; call an election: habemus elect all"
+    ]
+    assert down.elections[0].agreed
+    of_locks = cluster_view(
+        told(n1=None, n2=status(2, 1, reaches=[3]), n3=status(3, 1, reaches=[2])), NOW
+    )
+    assert list(of_locks.troubles()) == []

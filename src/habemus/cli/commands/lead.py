@@ -6,17 +6,31 @@ from typing import Any
 
 import click
 
-from habemus.cli.commands.lock import held, holding_options, lock_request
+from habemus.cli.commands.lock import holding_options, lock_request
+from habemus.supervise.locked_command import hold
 
 
 @click.command(epilog="Example: habemus lead scheduler -- ./scheduler")
+@click.option(
+    "--node",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With a service of elections: lead while node N does.  [default: the first that answers]",
+)
 @holding_options
-def lead(**given: Any) -> int:
+def lead(node: int | None, **given: Any) -> int:
     """Wait until this client leads the election NAME, run COMMAND, and exit with its exit code.
 
     The environment of COMMAND has the term in HABEMUS_TERM.  The term grows with every new leader
     and is the fencing token as well (HABEMUS_TOKEN).  If the leadership is lost, COMMAND and all
     processes that it started are terminated before another client can lead.  Exit codes are those
     of `habemus lock`.
+
+    In a cluster of `habemus up --algorithm bully`, or with another election, nodes are elected.
+    COMMAND runs while the node of this client leads, and is terminated when it hears of another
+    leader.  HABEMUS_TERM is set if the election has terms.
     """
-    return held(lock_request(leads=True, **given))
+    from habemus.supervise.elected_node import LeaderFinder
+
+    request = lock_request(leads=True, **given)
+    return hold(request, LeaderFinder(request, node))

@@ -14,6 +14,7 @@ from habemus.operations.cluster_view import (
     ClusterView,
     LockView,
     NodeView,
+    in_term,
     listed,
     shown_name,
     shown_time,
@@ -58,7 +59,9 @@ def status(
     else:
         if name is None:
             say_nodes(seen)
-        say_locks(seen)
+            say_elections(seen)
+        if name is not None or seen.locks or not any(each.is_of_nodes for each in seen.elections):
+            say_locks(seen)
     return Exit.OK if seen.is_well else Exit.FAILED
 
 
@@ -70,7 +73,7 @@ def say_nodes(seen: ClusterView) -> None:
         else (
             "; no leader"
             if election.leader is None
-            else f"; leader is node {election.leader}, term {election.term}"
+            else f"; leader is node {election.leader}{in_term(election.term)}"
         )
     )
     up = sum(node.up for node in seen.nodes)
@@ -90,7 +93,7 @@ def say_nodes(seen: ClusterView) -> None:
 
 
 def node_row(node: NodeView, *, has_leader: bool) -> list[str]:
-    leader = [_or_dash(node.leader), _or_dash(node.term)] if has_leader else []
+    leader = [_or_dash(node.leader), _or_dash(node.term or None)] if has_leader else []
     if not node.up:
         return [
             str(node.node),
@@ -108,6 +111,16 @@ def node_row(node: NodeView, *, has_leader: bool) -> list[str]:
         *leader,
         listed(node.suspects),
     ]
+
+
+def say_elections(seen: ClusterView) -> None:
+    """Print the elections beside that of the table of nodes."""
+    for each in seen.elections[1:]:
+        leads = (
+            "no leader" if each.leader is None else f"node {each.leader} leads{in_term(each.term)}"
+        )
+        aside = "" if each.agreed else "; not all nodes agree"
+        click.echo(f"election {each.service}/{each.name}: {leads}{aside}")
 
 
 def say_locks(seen: ClusterView) -> None:

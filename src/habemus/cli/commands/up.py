@@ -18,17 +18,20 @@ import click
 from habemus.cli.commands.node import live
 from habemus.cli.commands.status import LOCK_HEADS, lock_row, node_row
 from habemus.cli.output import Exit, json_option, say_json
+from habemus.deployment.services import SHARED
 from habemus.operations.cluster_view import ClusterView, changes
 from habemus.runtimes.live.default_cluster import FOLDER
 from habemus.supervise.locked_command import NOT_EXECUTABLE, NOT_FOUND, UNREACHABLE
 
 if TYPE_CHECKING:
     from habemus.operations.local_cluster import LocalCluster, LocalNode
+    from habemus.problems.election import Election
     from habemus.runtimes.live.config import Config, ServiceConfig
 
 LOOK_SECONDS = 0.5
 READY_SECONDS = 60.0
 RESTART_SECONDS = 1.0
+ELECTION_SECONDS = 5.0
 
 
 @click.command(epilog="Example: habemus up -n 3 -- ./my-tests.sh")
@@ -168,6 +171,15 @@ def _offers(algorithm: str | None, options: tuple[str, ...], over: str) -> dict[
     }
 
 
+def _election_of(offer: ServiceConfig) -> type[Election] | None:
+    """Return the algorithm of a service that elects nodes; None for other services."""
+    from habemus.catalog.entries import find
+    from habemus.problems.election import Election
+
+    algorithm = find(offer.algorithm).algorithm
+    return algorithm if issubclass(algorithm, Election) else None
+
+
 class _Run:
     """One run of the cluster, in the foreground."""
 
@@ -216,6 +228,7 @@ class _Run:
     def _run(self) -> int:
         if not self._become_ready():
             return Exit.OK if self._ending else UNREACHABLE
+        self._call_elections()
         if self._command:
             return self._run_command()
         if self._as_json:
@@ -223,7 +236,7 @@ class _Run:
         elif sys.stdout.isatty():
             return self._draw()
         else:
-            self._say(f"ready: habemus lock printer --cluster {self._folder} -- echo hello")
+            self._say(f"ready: {self._hint()}")
         while not self._ending and self._check_nodes():
             self._look()
             self._pause(LOOK_SECONDS)
@@ -249,6 +262,30 @@ class _Run:
                 )
                 return False
         return False
+
+    def _call_elections(self) -> None:
+        """Call the elections of the nodes once, and wait until there is a leader, but not long: not
+        every algorithm elects one.
+        """
+        services = [
+            (name, election)
+            for name, offer in self._config.services.items()
+            if (election := _election_of(offer)) is not None
+        ]
+        for name, election in services:
+            callers = list(self._cluster.nodes) if election.callers == "all" else [1]
+            for node in callers:
+                self._cluster.survey.clients[node].ask("elect", name, SHARED)
+        deadline = time.monotonic() + ELECTION_SECONDS
+        while services and not self._ending and time.monotonic() < deadline:
+            self._look(LOOK_SECONDS / 10)
+            if self._seen is not None and self._seen.elections and self._seen.is_ready:
+                return
+
+    def _hint(self) -> str:
+        if any(_election_of(offer) for offer in self._config.services.values()):
+            return f"habemus elect --cluster {self._folder}"
+        return f"habemus lock printer --cluster {self._folder} -- echo hello"
 
     # Looking.
 
@@ -305,7 +342,7 @@ class _Run:
             ):
                 self._look()
                 assert self._seen is not None
-                drawing.update(_tables(self._seen, self._folder), refresh=True)
+                drawing.update(_tables(self._seen, self._hint()), refresh=True)
                 self._pause(LOOK_SECONDS)
         return Exit.OK if self._ending else Exit.FAILED
 
@@ -360,7 +397,7 @@ class _Run:
         return 128 - child.returncode if child.returncode < 0 else child.returncode
 
 
-def _tables(seen: ClusterView, folder: Path) -> Any:
+def _tables(seen: ClusterView, suggestion: str) -> Any:
     """Draw the tables of nodes and locks.  Names come from clients: plain text, never markup."""
     from rich.console import Group
     from rich.table import Table
@@ -385,8 +422,5 @@ def _tables(seen: ClusterView, folder: Path) -> Any:
     locks = Table(*LOCK_HEADS, title="locks")
     for lock in seen.locks:
         locks.add_row(*map(Text, lock_row(lock)), style=None if lock.holder else "dim")
-    hint = Text(
-        f"habemus lock printer --cluster {folder} -- sleep 10        Ctrl-C stops the cluster",
-        style="dim",
-    )
+    hint = Text(f"{suggestion}        Ctrl-C stops the cluster", style="dim")
     return Group(nodes, locks, hint)

@@ -42,20 +42,26 @@ def watch(
 ) -> int:
     """Print the holder of the lock NAME: one line now, and one for every change, until Ctrl-C.
 
+    In a cluster of `habemus up --algorithm bully`, or with another election: the node that leads.
+
     The lines are for observation only.  They may be late, and short holds may be missing: do not
     decide by them whether a lock is held.
     """
     from habemus.client.blocking import Cluster
     from habemus.client.credentials import Credentials
     from habemus.client.errors import RefusedByNode, Unreachable
+    from habemus.supervise.elected_node import election_service
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)  # a signal is the normal end of this command
     try:
         with Cluster(cluster, Credentials.of_files(**papers)) as here:
+            elected = election_service(here.status()["services"], service)
             standings: Iterator[LockState] = here.watch(
-                ELECTIONS + name if election else name, service=service
+                ELECTIONS + name if election and elected is None else name,
+                service=elected or service,
             )
+            election = election or elected is not None
             for count, standing in enumerate(standings, 1):
                 click.echo(_line(name, election, standing, as_json))
                 if count == changes:
@@ -78,10 +84,9 @@ def _line(name: str, election: bool, standing: LockState, as_json: bool) -> str:
     else:
         number = (
             ""
-            if standing.token is None
+            if not standing.token
             else f", {'term' if election else 'token'} {token_text(standing.token)}"
         )
-        held = (
-            f"{'led' if election else 'held'} by {standing.holder} at node {standing.node}{number}"
-        )
+        place = "" if standing.holder == f"node {standing.node}" else f" at node {standing.node}"
+        held = f"{'led' if election else 'held'} by {standing.holder}{place}{number}"
     return f"{name}: {held}{f'; {standing.waiting} waiting' if standing.waiting else ''}"

@@ -22,6 +22,7 @@ from habemus.runtimes.compiled import is_compiled
 from habemus.runtimes.live.clients.lock_queues import ClientSession, LockQueues
 from habemus.runtimes.live.clients.messages import (
     AliveLine,
+    ElectLine,
     ForceLine,
     HelloLine,
     LeadLine,
@@ -74,6 +75,7 @@ _LINES = msgspec.json.Decoder(
     | UnwatchLine
     | StatusLine
     | ForceLine
+    | ElectLine
 )
 _ENCODER = msgspec.json.Encoder()
 LONGEST_MS = 10 * 365 * 24 * 3_600_000
@@ -371,8 +373,24 @@ class ClientConnection(asyncio.Protocol):
                 self.send("done", line.id, self._lock_queues.force(line.service, line.name))
             except (ValueError, RuntimeError) as reason:
                 self.send("refused", line.id, "bad_request", str(reason))
+        elif isinstance(line, ElectLine):
+            self._elect(line)
         else:
             self._refuse("bad_request", "second hello on one connection")
+
+    def _elect(self, line: ElectLine) -> None:
+        if self._lock_queues.kind(line.service) != "election":
+            self.send(
+                "refused", line.id, "unknown", f"no service {line.service!r} with elections to call"
+            )
+            return
+        try:
+            check_name(line.name)
+            self._clients.node.make_request(line.service, line.name, "elect")
+        except (ValueError, RuntimeError) as reason:
+            self.send("refused", line.id, "bad_request", str(reason))
+        else:
+            self.send("done", line.id, {"called": line.name})
 
     def _watch(self, session: ClientSession, line: WatchLine) -> None:
         if line.id in self._watches:

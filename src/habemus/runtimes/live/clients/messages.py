@@ -89,6 +89,12 @@ class StatusLine(_ClientMessage, frozen=True, tag="status"):
     id: int
 
 
+class ElectLine(_ClientMessage, frozen=True, tag="elect"):
+    id: int
+    service: str
+    name: str
+
+
 class ForceLine(_ClientMessage, frozen=True, tag="force"):
     id: int
     service: str

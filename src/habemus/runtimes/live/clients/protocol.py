@@ -18,6 +18,7 @@ A client sends
     ["unwatch", id]
     ["status", id]
     ["force", id, service, name]      an operator asserts that the holder has crashed
+    ["elect", id, service, name]      calls an election, in a service of elections
 
 and a node
 

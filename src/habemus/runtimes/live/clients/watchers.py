@@ -85,7 +85,10 @@ class LockWatchers:
             watched = self._elections[key] = _WatchedLock(
                 {(connection, id): None}, unsubscribe=unsubscribe
             )
-            self._report(watched, {"service": service, "name": name, "leader": None, "term": 0})
+            leader, term = self._node.leader_of(service, name)
+            self._report(
+                watched, {"service": service, "name": name, "leader": leader, "term": term}
+            )
         else:
             watched = self._locks[key] = _WatchedLock(
                 {(connection, id): None}, unanswered_peers=set(self._node.reaches())

@@ -453,6 +453,10 @@ class Node:
     def instances(self) -> list[Instance]:
         return list(self._instances.values())
 
+    def leader_of(self, service: str, name: str) -> tuple[ProcessId | None, int]:
+        """Leader and term of an election, as known to this node."""
+        return self._observations.leader_and_term(service, name)
+
     def leaders(self) -> list[tuple[str, str, ProcessId | None, int]]:
         """Service, instance, leader and term of each election, as known to this node."""
         return self._observations.leaders()

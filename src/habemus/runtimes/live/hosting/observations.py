@@ -32,7 +32,11 @@ class Observations:
 
     def leader(self, service: str, name: str) -> ProcessId | None:
         """Return the leader of an election; None if none is known."""
-        return self._leaders.get((service, name), (None, 0))[0]
+        return self.leader_and_term(service, name)[0]
+
+    def leader_and_term(self, service: str, name: str) -> tuple[ProcessId | None, int]:
+        """Return the leader of an election, None if none is known, and its term."""
+        return self._leaders.get((service, name), (None, 0))
 
     def leaders(self) -> list[tuple[str, str, ProcessId | None, int]]:
         """Service, instance, leader and term of each election."""

@@ -269,3 +269,21 @@ def test_a_log_of_refusals_is_never_silent_for_good(caplog: pytest.LogCaptureFix
             "suppressed 980 more warnings of the last 60 s",
             "refused again",
         ]
+
+
+def test_an_election_is_called_in_a_service_of_elections_only(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central", "elections": "bully"}, 1) as made:
+            connection, transport = connected(made.nodes[1])
+            assert refusal(connection, transport, b'["elect",1,"locks","x"]') == (
+                "unknown: no service 'locks' with elections to call"
+            )
+            assert "bad_request" in refusal(connection, transport, b'["elect",2,"elections",""]')
+            connection.data_received(b'["elect",3,"elections","x"]\n')
+            assert transport.lines.pop() == ["done", 3, {"called": "x"}]
+            connection.data_received(b'["watch",4,"elections","x"]\n')
+            known = {"service": "elections", "name": "x", "leader": 1, "term": 0}
+            assert transport.lines.pop() == ["news", 4, known]  # known before the watch began
+            connection.connection_lost(None)
+
+    virtual.run(main())
