@@ -51,11 +51,13 @@ def simulate(
     overtaking: int | None = None,
     order: str = MESSAGES,
     processing: str = Setup.processing,
+    then: Iterable[str] = (),
 ) -> RunResult:
     """Simulate one run and judge it.  The arguments are those of `habemus run`.
 
     The same arguments give the same events, and the same digest, on every platform.  `faults` are
-    values of `habemus.faults` or texts such as "crash 2@5ms".
+    values of `habemus.faults` or texts such as "crash 2@5ms".  `then` has interventions such as
+    "60: 2 crashes", sixty deliveries into the run.
 
     >>> result = simulate("ricart-agrawala", n=10, seed=7)
     >>> result.verdict.value, result.costs["messages_per_entry"]
@@ -85,6 +87,7 @@ def simulate(
         overtaking=overtaking,
         order=order,
         processing=processing,
+        then=tuple(then),
     )
     return RunResult(execute(setup, entry=entry))
 

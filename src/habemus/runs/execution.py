@@ -13,6 +13,7 @@ from habemus.core.properties import Finding
 from habemus.problems.mutex_properties import ME4
 from habemus.runs import notation
 from habemus.runs.author_errors import attribute_to_algorithm
+from habemus.runs.interventions import parsed
 from habemus.runs.limits import planned_end
 from habemus.runs.names import by_number
 from habemus.runs.setup import WORKLOADS, BadSetup, Setup
@@ -44,6 +45,7 @@ class Execution:
         self.overflowed = False
         self.ended: str | None = None
         self._faults = faults_of(self.setup)
+        self._interventions = [parsed(text) for text in self.setup.then]
         self._network = network = _network_of(self.setup, self.entry)
         problem = self.entry.problem
         self.simulation = Simulation(
@@ -53,6 +55,7 @@ class Execution:
             faults=self._faults,
             seed=setup.seed,
             processing=notation.time(setup.processing),
+            interventions=self._interventions,
             guarded=keep and not self.entry.algorithm.__module__.startswith("habemus."),
             record=(
                 Record.CLOCKS
@@ -131,12 +134,20 @@ class Execution:
         )
 
     def missed(self) -> list[str]:
-        """Return the faults that have not struck, each with the reason."""
+        """Return the faults that have not struck and the interventions that have not taken place,
+        each with the reason.
+        """
         reasons = {id(fault): reason for fault, reason in self.simulation.missed_faults()}
-        return [
+        reasons |= {id(each): why for each, why in self.simulation.missed_interventions()}
+        faults = [
             f"--{kind} {text} did not strike: {reasons[id(fault)]}"
             for (kind, text), fault in zip(self.setup.faults, self._faults, strict=True)
             if id(fault) in reasons
+        ]
+        return faults + [
+            f"--then {text!r} did not take place: {reasons[id(intervention)]}"
+            for text, (_, intervention) in zip(self.setup.then, self._interventions, strict=True)
+            if id(intervention) in reasons
         ]
 
 

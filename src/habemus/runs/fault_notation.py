@@ -38,13 +38,15 @@ def written(fault: Fault) -> list[tuple[str, str]]:
         case Pause(process, when, duration):
             return [("pause", f"{process}@{_when(when)}+{duration}")]
         case Cut(links, when):
-            return [("cut", f"{text}@{_when(when)}") for text in _links(links)]
+            return [("cut", f"{text}@{_when(when)}") for text in links_text(links)]
         case Heal((), when):
             return [("heal", f"all@{_when(when)}")]
         case Heal(links, when):
-            return [("heal", f"{text}@{_when(when)}") for text in _links(links)]
+            return [("heal", f"{text}@{_when(when)}") for text in links_text(links)]
         case Slow(links, when, delay):
-            return [("slow", f"{text}@{_when(when)}={_delay(delay)}") for text in _links(links)]
+            return [
+                ("slow", f"{text}@{_when(when)}={delay_text(delay)}") for text in links_text(links)
+            ]
         case Skew(process, millionths):
             return [("skew", f"{process}={millionths:+d}")]
 
@@ -56,7 +58,7 @@ def _when(when: When) -> str:
     return str(when)
 
 
-def _links(links: tuple[Link, ...]) -> list[str]:
+def links_text(links: tuple[Link, ...]) -> list[str]:
     """Name links as groups or pairs where the notation has a name for them, else one by one."""
     groups = _groups(links)
     if groups is not None:
@@ -79,7 +81,7 @@ def _groups(links: tuple[Link, ...]) -> list[list[ProcessId]] | None:
     return members if between(*members) == links else None
 
 
-def _delay(delay: Delay) -> str:
+def delay_text(delay: Delay) -> str:
     match delay:
         case Uniform(low, high):
             return str(low) if low == high else f"{low}..{high}"
@@ -88,7 +90,7 @@ def _delay(delay: Delay) -> str:
         case HeavyTail(base, 10):
             return f"heavy:{base}"
         case UntilGst(before, after, gst):
-            return f"gst:{gst}:{_delay(before)}:{_delay(after)}"
+            return f"gst:{gst}:{delay_text(before)}:{delay_text(after)}"
         case _:
             raise BadNotation(f"the delay {delay!r} has no notation; use Uniform or Exponential")
 

@@ -16,11 +16,27 @@ def by_number(setup: Setup, labels: Mapping[ProcessId, str]) -> Setup:
         return setup
     faults = tuple((kind, numbered(text, labels)) for kind, text in setup.faults)
     asks = tuple(numbered(text, labels) for text in setup.asks)
+    then = tuple(_numbered_intervention(text, labels) for text in setup.then)
     return (
         setup
-        if (faults, asks) == (setup.faults, setup.asks)
-        else replace(setup, faults=faults, asks=asks)
+        if (faults, asks, then) == (setup.faults, setup.asks, setup.then)
+        else replace(setup, faults=faults, asks=asks, then=then)
     )
+
+
+def _numbered_intervention(text: str, labels: Mapping[ProcessId, str]) -> str:
+    """Replace labels where an intervention names processes: first, after `from`, `to`, or in the
+    links that are cut, healed or slowed.
+    """
+    count, colon, what = text.partition(":")
+    found = re.fullmatch(r"(\s*(?:cut|heal|slow)\s+)(.*)", what)
+    if found:
+        return f"{count}{colon}{found[1]}{numbered(found[2], labels)}"
+    for process, label in sorted(labels.items(), key=lambda each: -len(each[1])):
+        if not label.isdigit():
+            name = rf"(^\s*|\b(?:from|to) ){re.escape(label)}(?=\s|$)"
+            what = re.sub(name, rf"\g<1>{process}", what)
+    return f"{count}{colon}{what}"
 
 
 def numbered(text: str, labels: Mapping[ProcessId, str]) -> str:

@@ -13,6 +13,7 @@ heal      the same, or all@WHEN            slow  A>B@WHEN=DELAY
 skew      P=+50000 (millionths)            ask   P@TIME+HOLD
 set       P.variable=VALUE (JSON), the initial state of one process
 label     P=NAME, the name of a process in pictures
+then      K: WHAT, an intervention after K deliveries; see `habemus.runs.interventions`
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ So a run can be printed as a command, saved in the header of its trace, and repe
 
 from __future__ import annotations
 
+import re
 import shlex
 import typing
 from collections.abc import Mapping
@@ -26,6 +27,17 @@ def _position(kind: str) -> int:
 
 class BadSetup(ValueError):
     """The description of a run or a check is invalid."""
+
+
+def anchor_of(then: str) -> int:
+    """Return the number of deliveries after which an intervention takes place."""
+    count, colon, what = then.partition(":")
+    if not (colon and what.strip() and re.fullmatch(r"\s*[0-9]{1,12}\s*", count)):
+        raise BadSetup(
+            f"{then[:80]!r} is not an intervention; write for example '60: 2 crashes', 60"
+            " deliveries into the run"
+        )
+    return int(count)
 
 
 MESSAGES, OUTSIDE = "messages", "outside"
@@ -101,6 +113,7 @@ class Setup(Description):
     overtaking: int | None = None  # the bound of ME4; None: ME4 is not judged
     order: str = MESSAGES  # how a process learns of requests, which ME3 is about
     processing: str = "0"  # the time that a process needs for each message
+    then: tuple[str, ...] = ()  # interventions: `60: 2 crashes`, after 60 deliveries
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -109,6 +122,7 @@ class Setup(Description):
         object.__setattr__(
             self, "faults", tuple(sorted(self.faults, key=lambda fault: _position(fault[0])))
         )
+        object.__setattr__(self, "then", tuple(sorted(self.then, key=anchor_of)))
 
     def command(self) -> str:
         """Return the run as a command that can be pasted into a shell."""

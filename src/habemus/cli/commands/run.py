@@ -158,6 +158,16 @@ table_option = click.option(
         " applications also tell each other.  [default: messages]"
     ),
 )
+@click.option(
+    "--then",
+    "then",
+    multiple=True,
+    metavar="'K: WHAT'",
+    help=(
+        "Intervene after K deliveries and keep everything before: '60: 2 crashes', '60: Reply(8)"
+        " from 2 to 1 is lost', '60: luck 5'."
+    ),
+)
 @click.option("--until", help="Stop at this time.")
 @click.option(
     "--events",

@@ -99,6 +99,11 @@ class Application:
         self._is_stopping = False
         return True
 
+    def continue_after_stop(self) -> None:
+        """Let the run go on after its end, for as long as the last messages may take."""
+        self._is_stopping = False
+        self.stop_if_done()
+
     def reset(self) -> None:
         self._is_begun = self._is_stopping = False
         self.lives = dict.fromkeys(self.lives, 0)

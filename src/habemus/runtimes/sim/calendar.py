@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from heapq import heappush
+from heapq import heapify, heappush
 from typing import Any, TypeAlias
 
 from habemus.core.process import ProcessId, Span
@@ -72,6 +72,15 @@ class Calendar:
         if events:
             self.buckets[self.now] = events + self.buckets[self.now]
             heappush(self.instants, self.now)
+
+    def remove(self, moment: int, event: Queued) -> None:
+        """Remove a pending event, and its instant if nothing is left of it."""
+        events = self.buckets[moment]
+        events[:] = [each for each in events if each is not event]
+        if not events:
+            del self.buckets[moment]
+            self.instants.remove(moment)
+            heapify(self.instants)
 
     def draw(self, span: Span) -> int:
         """Draw a duration from a range; return a plain number unchanged."""

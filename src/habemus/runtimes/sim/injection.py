@@ -143,6 +143,10 @@ class FaultInjector:
         if self._inflict(fault):
             self._struck.add(id(fault))
 
+    def inflict_now(self, fault: Fault) -> str:
+        """Inflict a fault that was not planned; return why it changed nothing, or nothing."""
+        return "" if self._inflict(fault) else _NO_EFFECT[type(fault)]
+
     def _inflict(self, fault: Fault) -> bool:
         """Return whether the fault changed anything."""
         match fault:
@@ -255,11 +259,12 @@ class FaultInjector:
     def _drop_messages_from(self, process: ProcessId) -> None:
         """Lose what the former life has sent: the others close its connections first."""
         for moment in sorted(self._calendar.buckets):
-            events = self._calendar.buckets[moment]
-            messages = [(each, message_in(each)) for each in events]
-            lost = [message for _, message in messages if message and message[2] == process]
-            events[:] = [each for each, message in messages if not message or message[2] != process]
-            self._record_as_lost(lost)
+            for event in list(self._calendar.buckets[moment]):
+                message = message_in(event)
+                if message and message[2] == process:
+                    self._calendar.remove(moment, event)
+                    self._record_as_lost([message])
+        self._transport.outgoing_since = None  # `outgoing` may be a list that was removed
 
     def _record_as_lost(self, messages: Sequence[Queued]) -> None:
         if self._records_messages:

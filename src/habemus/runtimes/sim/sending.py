@@ -59,7 +59,11 @@ class MessageTransport:
         *,
         records: bool,
         enter: Callable[[int, Queued], None] | None = None,
+        is_changed_later: bool = False,
     ) -> None:
+        """Prepare the network.  is_changed_later: an intervention cuts or slows links.  Up to then
+        the same random bits must be drawn as without it.
+        """
         self.calendar = calendar
         self.ports = ports
         self.log = log
@@ -74,10 +78,14 @@ class MessageTransport:
         is_reshaped = any(isinstance(fault, Cut | Slow) for fault in faults)
         # Messages that wait for a busy process enter the calendar another way.
         self._enter = calendar.enter if enter is None else enter
-        self._is_steady = network.is_steady and not is_reshaped and enter is None
+        is_steady = network.is_steady and not is_reshaped and enter is None
+        self._is_steady = is_steady and not is_changed_later
         law = network.delay
         is_constant = isinstance(law, Uniform) and law.low == law.high and not network.fifo
         self._constant = law.longest if is_constant else None
+        if is_steady and is_changed_later and is_constant and ports == 1:
+            constant = law.longest
+            self.default_sampler = lambda _now: constant  # draws nothing, as constant-time senders
         # With one delay for all, what is sent in one instant arrives in one instant, whose list is
         # looked up only once.  `outgoing` is a list of the calendar: never delete an emptied one.
         self.outgoing: list[Queued] = []

@@ -28,8 +28,15 @@ from habemus.core.replacement import is_replaceable
 from habemus.core.system import System
 from habemus.runtimes.sim.application import Application, Stop
 from habemus.runtimes.sim.calendar import CONTROL, Calendar, Queued
-from habemus.runtimes.sim.faults import Fault, Nth, Replace, Skew, processes_of
+from habemus.runtimes.sim.faults import Cut, Fault, Nth, Replace, Skew, Slow, processes_of
 from habemus.runtimes.sim.injection import FaultInjector, Resume, Strike
+from habemus.runtimes.sim.interventions import (
+    Choice,
+    Intervening,
+    Intervention,
+    Pending,
+    processes_named,
+)
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.processing import Arrive, Handled, ProcessingQueues
 from habemus.runtimes.sim.recorder import RunRecorder
@@ -86,8 +93,13 @@ class Simulation:
         record: Record = Record.MESSAGES,
         guarded: bool = False,
         processing: int = 0,
+        interventions: Sequence[tuple[int, Intervention]] = (),
     ) -> None:
-        """Assemble a run.  processing: the time that a process needs for a message."""
+        """Assemble a run.
+
+        processing: the time that a process needs for a message.
+        interventions: each with the number of deliveries after which it takes place.
+        """
         self.system = system
         self.network = network or Network()
         self.workload = workload
@@ -96,8 +108,11 @@ class Simulation:
         self._processing = processing
         self._guarded = guarded  # refuse wrong effects and types at the step that has them
         _check_faults(self.faults, system)
+        self.interventions = tuple(interventions)
+        _check_interventions(self.interventions, system)
         self.log: list[Any] = []
         self.observers: list[Callable[[Event], None]] = []
+        self._seed = seed
         self._random = random.Random(seed)
         self._begun = False
         self._run_number = 0
@@ -127,6 +142,7 @@ class Simulation:
             self.log,
             records=messages,
             enter=None if self._queues is None else self._queues.enter,
+            is_changed_later=any(isinstance(each, Cut | Slow) for _, each in self.interventions),
         )
         self._application = Application(self.workload, tuple(stacks), self._calendar, self.network)
         skews = {
@@ -148,6 +164,15 @@ class Simulation:
             self._application,
             records_messages=messages,
             queues=self._queues,
+        )
+        self._intervening = Intervening(
+            self.interventions,
+            self._stepper,
+            self._transport,
+            self._application,
+            self._injector,
+            self._paths,
+            fifo=self.network.fifo,
         )
         self._stepper.spawn(self._injector.witness if self._injector.watches else None)
         self.processes: dict[ProcessId, list[Process]] = self._stepper.processes
@@ -179,6 +204,43 @@ class Simulation:
         """Return the faults that have not struck so far, each with the reason."""
         return self._injector.missed()
 
+    def missed_interventions(self) -> list[tuple[Intervention, str]]:
+        """Return the interventions that have not taken place so far, each with the reason."""
+        return self._intervening.missed(self._delivered)
+
+    def pending(self) -> list[Pending]:
+        """Return the events that are still to come, in the order in which they will come."""
+        return self._intervening.pending()
+
+    def step(self, choice: Choice | None = None) -> str | None:
+        """Process one event, by choice not the next one; return why the run ended, if it has.
+
+        Raises `MistakeInPlan` if the chosen event cannot come now.
+        """
+        if choice is None:
+            return self.advance(1)
+        failure = self._intervening.apply(choice, self._deliver_first, self._reseed)
+        if failure:
+            raise MistakeInPlan(failure)
+        return self.advance(0)
+
+    def _deliver_first(self, moment: int, event: Queued) -> None:
+        """Process a pending event now, before all others."""
+        calendar = self._calendar
+        calendar.remove(moment, event)
+        self._transport.outgoing_since = None
+        others = list(calendar.buckets.get(calendar.now, []))
+        for other in others:  # of the present instant
+            calendar.remove(calendar.now, other)
+        calendar.enter(calendar.now, event)
+        try:
+            self._advance(1)
+        finally:
+            calendar.put_back(others)
+
+    def _reseed(self, number: int) -> None:
+        self._random.seed(f"{self._seed} {self._delivered} {number}")
+
     @property
     def delivered(self) -> int:
         """Number of events processed so far: messages, timers, requests and faults."""
@@ -195,6 +257,7 @@ class Simulation:
     def reset(self, seed: int) -> None:
         """Start over with another seed, as a new simulation would, but much faster."""
         super(random.Random, self._random).seed(seed)  # the same for an integer, and faster
+        self._seed = seed
         self._begun = False
         self._reason = None
         self._delivered = 0
@@ -262,20 +325,39 @@ class Simulation:
     def _advance_by(
         self, events: int | None, progress: Callable[[int, int], None] | None
     ) -> str | None:
-        calendar, left = self._calendar, events
-        try:
-            while left is None or left > 0:
-                before = self._delivered
-                if not self._advance(CHUNK if left is None else min(CHUNK, left)):
+        last = None if events is None else self._delivered + events
+        intervening = self._intervening
+        while True:
+            if intervening.next is not None:
+                self._intervene()
+            left = CHUNK if last is None else min(CHUNK, last - self._delivered)
+            if intervening.next is not None:
+                left = min(left, intervening.next - self._delivered)
+            if left <= 0:
+                return None
+            try:
+                if not self._advance(left) and intervening.next != self._delivered:
                     return "quiescent"
-                left = None if left is None else left - (self._delivered - before)
-                self._drain_to_observers()
-                if progress is not None:
-                    progress(calendar.now, self._delivered)
-        except _Stopped as stopped:
-            reason = str(stopped)
-            return "quiescent" if reason == "time" and not calendar.instants else reason
-        return None
+            except _Stopped as stopped:
+                reason = str(stopped)
+                if not self._goes_on_after(reason):
+                    is_over = reason == "time" and not self._calendar.instants
+                    return "quiescent" if is_over else reason
+            self._drain_to_observers()
+            if progress is not None:
+                progress(self._calendar.now, self._delivered)
+
+    def _intervene(self) -> None:
+        self._intervening.apply_due(lambda: self._delivered, self._deliver_first, self._reseed)
+
+    def _goes_on_after(self, reason: str) -> bool:
+        """Return whether an intervention lets a run go on that has come to its end."""
+        if self._intervening.next != self._delivered:
+            return False
+        self._intervene()
+        if reason == "done":
+            self._application.continue_after_stop()
+        return reason == "done" and bool(self._calendar.instants)
 
     def _begin(self) -> None:
         self._injector.schedule()
@@ -379,6 +461,15 @@ def _check_faults(faults: Sequence[Fault], system: System) -> None:
         near = difflib.get_close_matches(unknown[0], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         raise MistakeInPlan(f"no process has an event {unknown[0]!r}; {hint}")
+
+
+def _check_interventions(interventions: Sequence[tuple[int, Intervention]], system: System) -> None:
+    for _, intervention in interventions:
+        for process in processes_named(intervention):
+            if process not in system.plans:
+                raise MistakeInPlan(f"there is no process {process}; there are {_range_of(system)}")
+        if isinstance(intervention, Replace | Skew):
+            _check_faults([intervention], system)
 
 
 def _event_names(system: System) -> set[str]:
