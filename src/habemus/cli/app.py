@@ -25,6 +25,7 @@ COMMANDS = (
         "sweep",
         "report",
         "replay",
+        "lab",
         "new",
         "explain",
     ),
