@@ -1,12 +1,12 @@
 # Two commands set everything up from nothing: `make demo` and `make test`.
-# Each makes its own virtual environment; nothing is installed outside this folder, except what `postgresql` below says.
+# Each makes its own virtual environment; nothing is installed outside this folder, except what `postgresql` and `chromium` below say.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo test test-compiled test-pythons test-stutter postgresql lint bench-sim bench-check bench-live campaign sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter postgresql chromium lint bench-sim bench-check bench-live bench-lab campaign sweep-campaign torture-campaign docs wire cards clean
 
 demo: $(VENV)/.demo-ready
 	@rm -rf build/demo && mkdir -p build/demo
@@ -29,7 +29,12 @@ print-demo: $(VENV)/.print-ready
 	@echo "Three clients agreed over gRPC on who may print; the printer has no access control, and saw one job at a time."
 	@echo "Open build/print-demo/printing.svg in a browser to see every message."
 
-test: lint postgresql
+# Opens the page of the lab in the browser; LAB='ricart-agrawala -n 3' is what it opens.
+LAB ?= central-holder-slow
+lab: $(VENV)/.lab-ready
+	$(BIN)/habemus lab $(LAB)
+
+test: lint postgresql chromium
 	$(BIN)/pytest -n auto --dist worksteal
 
 # What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, five on two cores for the tests.
@@ -56,6 +61,12 @@ postgresql:
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null \
 		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } \
 		|| echo "there is no PostgreSQL server, so its tests will fail; on Debian: sudo apt-get install postgresql" >&2
+
+# The page of the lab is tested in a real browser.  If there is none, root gets Debian's.
+chromium:
+	@command -v chromium >/dev/null \
+		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
+		|| echo "there is no Chromium, so the tests of the lab will fail; on Debian: sudo apt-get install chromium" >&2
 
 lint: $(VENV)/.test-ready
 	$(BIN)/ruff check
@@ -89,6 +100,10 @@ $(BENCH)/.ready: $(COMPILED_FROM) benchmarks/live/requirements.txt
 	HABEMUS_COMPILE=$(COMPILE) $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt '.[live]'
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/live/requirements.txt
 	@touch $@
+
+# The page of the lab in Chromium: first paint, pan, zoom, step, fork, with 10,000 and 100,000 events.
+bench-lab: $(VENV)/.test-ready chromium
+	$(BIN)/python -m benchmarks.lab
 
 # What the cards claim, over 10,000 seeds of each mutual exclusion and 1,000 to 10,000 of each election: an hour on two cores.
 campaign: $(VENV)/.test-ready
@@ -138,6 +153,10 @@ $(BIN)/python:
 
 $(VENV)/.demo-ready: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[png,live]'
+	@touch $@
+
+$(VENV)/.lab-ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,png]'
 	@touch $@
 
 $(VENV)/.print-ready: pyproject.toml constraints.txt | $(BIN)/python
