@@ -1,4 +1,4 @@
-"""What the page offers to open: the algorithms and the scenarios."""
+"""Algorithms and scenarios that the page offers to open."""
 
 from __future__ import annotations
 
