@@ -6,15 +6,21 @@ again up to the intervention.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
 
 from habemus.catalog.entries import Entry
 from habemus.core.events import Event
+from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Verdict
 from habemus.core.system import System
 from habemus.runs.execution import KEEP_LIMIT, Execution
+from habemus.runs.interventions import what as parsed_intervention
+from habemus.runs.interventions import written
 from habemus.runs.setup import Setup
+from habemus.runtimes.sim.interventions import Pending
 from habemus.traces import Trace, digest
 
 QUIET = frozenset(("send", "receive", "lost", "duplicate", "choose"))
@@ -63,12 +69,37 @@ class Branch(Protocol):
         branch had before the last delivery, is true; None: to the end.
         """
 
+    @property
+    def interventions(self) -> tuple[str, ...]:
+        """The interventions of the run, in order, each with its anchor."""
+
     def findings(self) -> list[Finding]: ...
 
     def costs(self) -> dict[str, Any]: ...
 
     def first_event(self, finding: Finding) -> int | None:
         """Return the index of the event at which a violation became true."""
+
+    def pending(self) -> list[PossibleEvent]:
+        """Return what can happen next, after the last event."""
+
+    def fork(self, at: int | None, what: str) -> tuple[Branch, int]:
+        """Return a branch with an intervention after the step of an event, or after the last one,
+        and the number of events that both share.
+        """
+
+
+class PossibleEvent(NamedTuple):
+    """An event that can be the next one, or why it cannot."""
+
+    choice: str | None  # the intervention that makes it the next one
+    kind: str  # message, timer, request, fault
+    process: ProcessId
+    sender: ProcessId | None
+    text: str  # for people
+    part: str
+    time: int | None
+    obstacle: str = ""
 
 
 class SimulatedBranch:
@@ -130,12 +161,40 @@ class SimulatedBranch:
             self._first[finding.name] = _first_event(self.events, finding, self.entry, judge)
         return self._first[finding.name]
 
+    def pending(self) -> list[PossibleEvent]:
+        if self.ended is not None:
+            return []
+        return [_possible(each) for each in self.execution.simulation.pending()]
+
+    @property
+    def interventions(self) -> tuple[str, ...]:
+        return self.setup.then
+
+    def fork(self, at: int | None, what: str) -> tuple[SimulatedBranch, int]:
+        execution = self.execution
+        if at is None:
+            anchor, before = execution.simulation.delivered, execution.intervened
+        else:
+            anchor = self.deliveries[at]
+            before = [count for count in execution.intervened if count <= at]
+        kept = self.setup.then[: len(before)]
+        dropped = execution.intervened[len(before) : len(before) + 1]
+        shared = min([bisect_right(self.deliveries, anchor), *dropped])
+        then = (*kept, f"{anchor}: {written(parsed_intervention(what))}")
+        fork = SimulatedBranch(replace(self.setup, then=then), self.title)
+        fork.execution.advance(anchor)
+        missed = dict(fork.execution.missed_interventions()).get(then[-1])
+        if missed:
+            raise LabError(f"{what}: {missed}")
+        return fork, shared
+
 
 class RecordedBranch:
     """A trace that was recorded elsewhere, and is only shown."""
 
     playable = False
     ended: str | None = "recorded"
+    interventions: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -179,9 +238,29 @@ class RecordedBranch:
     def first_event(self, finding: Finding) -> int | None:
         return _first_event(self.events, finding, self.entry, self._judge())
 
+    def pending(self) -> list[PossibleEvent]:
+        return []
+
+    def fork(self, at: int | None, what: str) -> tuple[Branch, int]:
+        raise LabError("this trace is a record and cannot be continued")
+
 
 CHUNK = 5_000
 """Deliveries between two looks at the limits of a branch that runs to its end."""
+
+
+def _possible(pending: Pending) -> PossibleEvent:
+    choice = pending.choice()
+    return PossibleEvent(
+        None if choice is None else written(choice),
+        pending.kind,
+        pending.process,
+        pending.sender,
+        pending.text,
+        pending.part,
+        pending.time,
+        pending.obstacle,
+    )
 
 
 def _receipts(events: Sequence[Event]) -> list[int]:

@@ -25,7 +25,9 @@ from habemus.traces.file import parsed
 
 CHUNK = 2_000
 """Trace lines in one reply."""
-MOST_BRANCHES = 100
+MOST_BRANCHES = 200
+MOST_PENDING = 500
+"""Pending events in one reply."""
 LONGEST_TRACE = 64 * 1024 * 1024
 """Characters of a trace that is opened."""
 
@@ -41,6 +43,8 @@ class Session:
         self._answers: dict[str, Callable[[Message], Iterator[Reply]]] = {
             "open": self._open,
             "advance": self._advance,
+            "pending": self._pending,
+            "intervene": self._intervene,
             "state": self._state,
             "along": self._along,
             "lines": self._lines,
@@ -156,6 +160,56 @@ class Session:
             "digest": branch.digest,
         }
 
+    # Interventions.
+
+    def _pending(self, message: Message) -> Iterator[Reply]:
+        opened = self._branch(message)
+        found = opened.branch.pending()
+        yield {
+            "is": "pending",
+            "branch": opened.number,
+            "more": max(0, len(found) - MOST_PENDING),
+            "pending": [
+                {
+                    "choice": each.choice,
+                    "kind": each.kind,
+                    "process": each.process,
+                    "from": each.sender,
+                    "text": each.text,
+                    "part": each.part,
+                    "time": each.time,
+                    "why": each.obstacle,
+                }
+                for each in found[:MOST_PENDING]
+            ],
+        }
+
+    def _intervene(self, message: Message) -> Iterator[Reply]:
+        parent = self._branch(message)
+        at = None if message.get("at") is None else parent.event(message, "at")[0]
+        is_new = message.get("new", True) is not False
+        if not is_new and at is not None and at != len(parent.branch.events) - 1:
+            raise LabError("only the last event of a branch can be continued in the same branch")
+        is_ended = parent.branch.ended is not None or at is not None
+        branch, shared = parent.branch.fork(at if is_new else None, _text(message, "what"))
+        until = _until(message, "end" if is_ended and is_new else None, default_by=0)
+        if is_new:
+            opened = self._add(_Opened(branch))
+            opened.parent, opened.at, opened.shared = parent.number, at, shared
+        else:
+            opened = parent
+            opened.become(branch)
+        yield {
+            "is": "branched",
+            "branch": opened.number,
+            "parent": opened.parent,
+            "at": opened.at,
+            "shared": shared,
+            "interventions": list(branch.interventions),
+            "command": branch.command,
+        }
+        yield from self._events(opened, shared, until)
+
     def _tree(self, _: Message) -> Iterator[Reply]:
         yield {
             "is": "tree",
@@ -165,7 +219,7 @@ class Session:
                     "parent": opened.parent,
                     "at": opened.at,
                     "shared": opened.shared,
-                    "interventions": opened.interventions,
+                    "interventions": list(opened.branch.interventions),
                     "title": opened.branch.title,
                     "command": opened.branch.command,
                     "events": len(opened.branch.events),
@@ -245,15 +299,19 @@ class _Opened:
         self.parent: int | None = None
         self.at: int | None = None
         self.shared = 0
-        self.interventions: list[str] = []
+        self.history = views.StateHistory(branch)
+
+    def become(self, branch: Branch) -> None:
+        """Continue as another run that has all events of this one."""
+        self.branch = branch
         self.history = views.StateHistory(branch)
 
     def shows(self) -> list[str]:
         """Return the variables that the algorithm names for pictures."""
         return names_of(list(self.history.stacks.values()), (DEFAULT,))
 
-    def event(self, message: Message) -> tuple[int, Event]:
-        index = message.get("event")
+    def event(self, message: Message, field: str = "event") -> tuple[int, Event]:
+        index = message.get(field)
         events = self.branch.events
         if type(index) is not int or not 0 <= index < len(events):
             raise LabError(f"branch {self.number} has no event {str(index)[:40]}")
@@ -267,7 +325,9 @@ def _text(message: Message, field: str) -> str:
     return value
 
 
-def _until(message: Message, default: str | None) -> Callable[[Branch, int], bool] | None:
+def _until(
+    message: Message, default: str | None, default_by: int = 1
+) -> Callable[[Branch, int], bool] | None:
     """Return the condition at which a branch stops; None: at its end.
 
     A condition gets the branch and the number of events that it had before the last delivery.
@@ -290,7 +350,7 @@ def _until(message: Message, default: str | None) -> Callable[[Branch, int], boo
         case {"time": int(time)}:
             return lambda branch, before: branch.events[-1].time >= time
         case None:
-            return _Count(1)
+            return _Count(default_by)
     raise LabError('until must be "end", "violation", {"event": NAME} or {"time": MICROSECONDS}')
 
 

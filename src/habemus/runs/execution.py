@@ -64,6 +64,9 @@ class Execution:
             ),
         )
         self.judge = self.new_judge()
+        self.intervened: list[int] = []
+        """For each intervention that was made, the number of events before it."""
+        self.simulation.before_intervention = lambda: self.intervened.append(len(self.events))
         self._digest = Digest()
         self.simulation.observers += [self._digest.add, self.judge.observe]
         if keep:
@@ -138,14 +141,21 @@ class Execution:
         each with the reason.
         """
         reasons = {id(fault): reason for fault, reason in self.simulation.missed_faults()}
-        reasons |= {id(each): why for each, why in self.simulation.missed_interventions()}
         faults = [
             f"--{kind} {text} did not strike: {reasons[id(fault)]}"
             for (kind, text), fault in zip(self.setup.faults, self._faults, strict=True)
             if id(fault) in reasons
         ]
         return faults + [
-            f"--then {text!r} did not take place: {reasons[id(intervention)]}"
+            f"--then {text!r} did not take place: {reason}"
+            for text, reason in self.missed_interventions()
+        ]
+
+    def missed_interventions(self) -> list[tuple[str, str]]:
+        """Return the interventions that have not taken place, each with the reason."""
+        reasons = {id(each): why for each, why in self.simulation.missed_interventions()}
+        return [
+            (text, reasons[id(intervention)])
             for text, (_, intervention) in zip(self.setup.then, self._interventions, strict=True)
             if id(intervention) in reasons
         ]

@@ -183,3 +183,63 @@ def test_a_session_has_only_so_many_branches(monkeypatch: pytest.MonkeyPatch) ->
     ask(session, do="open", run=RUN, by=0)
     [reply] = ask(session, do="open", run=RUN, by=0)
     assert "at most 1 branches" in reply["message"]
+
+
+def test_a_pending_message_is_chosen() -> None:
+    session = Session()
+    _, start = ask(session, do="open", run=RUN, by=4)
+    [pending] = ask(session, do="pending", branch=0)
+    messages = [each for each in pending["pending"] if each["kind"] == "message"]
+    last = messages[-1]
+    branched, events = ask(session, do="intervene", branch=0, what=last["choice"])
+    assert (branched["branch"], branched["parent"]) == (1, 0)
+    assert branched["shared"] == events["from"] == len(start["lines"])
+    line = events["lines"][0]
+    assert (line["e"], line["p"], line["peer"]) == ("receive", last["process"], last["from"])
+    assert branched["interventions"][0].endswith(last["choice"])
+    [again] = ask(session, do="pending", branch=1)
+    other = next(each for each in again["pending"] if each["kind"] == "message")
+    same, more = ask(session, do="intervene", branch=1, what=other["choice"], new=False)
+    assert same["branch"] == 1 and len(same["interventions"]) == 2
+    assert more["from"] == events["from"] + len(events["lines"])
+    _, repeated = ask(session, do="open", run=same["command"], by=len(start["lines"]))
+    assert repeated["lines"][: len(start["lines"])] == start["lines"]
+
+
+def test_a_fork_in_the_past_shares_its_prefix() -> None:
+    session = Session()
+    _, whole = ask(session, do="open", run=RUN)
+    branched, events = ask(session, do="intervene", branch=0, at=10, what="1 crashes")
+    shared = branched["shared"]
+    assert shared > 10 and whole["deliveries"][shared - 1] == whole["deliveries"][10]
+    assert (events["lines"][0]["e"], events["lines"][0]["p"]) == ("crash", 1)
+    assert events["ended"]
+    _, opened = ask(session, do="open", run=branched["command"])
+    assert opened["digest"] == events["digest"]
+    assert opened["lines"] == whole["lines"][:shared] + events["lines"]
+    # A fork before the crash does not have it, one after it does.
+    before, _ = ask(session, do="intervene", branch=1, at=10, what="luck 3")
+    after, _ = ask(session, do="intervene", branch=1, at=shared, what="luck 3")
+    assert before["shared"] == shared and len(before["interventions"]) == 1
+    assert after["shared"] == shared + 1 and len(after["interventions"]) == 2
+    [tree] = ask(session, do="tree")
+    assert [each["parent"] for each in tree["branches"]] == [None, 0, None, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ({"what": "dance"}, "'dance' is not an intervention"),
+        ({"what": "1 recovers"}, "1 recovers: the process was not down"),
+        ({"what": "7 crashes"}, "there is no process 7"),
+        ({"what": "1 crashes", "at": 900}, "has no event 900"),
+        ({"what": "1 crashes", "at": 3, "new": False}, "only the last event"),
+    ],
+)
+def test_an_impossible_intervention_makes_no_branch(message: dict[str, Any], said: str) -> None:
+    session = Session()
+    ask(session, do="open", run=RUN)
+    [reply] = ask(session, do="intervene", branch=0, **message)
+    assert said in reply["message"]
+    [tree] = ask(session, do="tree")
+    assert len(tree["branches"]) == 1

@@ -162,6 +162,13 @@ def test_an_intervention_that_took_no_place_is_reported(then: str, why: str) -> 
     assert missed.startswith(f"--then {then!r} did not take place: ") and why in missed
 
 
+def test_one_delivery_has_one_choice() -> None:
+    both = fork("2: 3 receives Request(1) from 1", "2: 3 receives Request(1) from 2")
+    assert both.ended == "done"
+    assert "an earlier intervention made delivery 3" in both.missed()[0]
+    assert fork("2: 3 receives Request(1) from 1", "3: 3 receives Request(1) from 2").missed() == []
+
+
 def test_links_that_keep_the_order_keep_it() -> None:
     run = "lamport -n 2 --ask 1@1ms+0 --ask 2@1ms+0 --delay 5ms"
     ready = executed(run_of(run), 3)

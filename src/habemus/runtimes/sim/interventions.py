@@ -166,23 +166,22 @@ class Intervening:
         self.done = 0
         self.failures.clear()
 
-    def apply_due(
+    def apply_next(
         self,
-        delivered: Callable[[], int],
+        delivered: int,
         deliver_first: Callable[[int, Queued], None],
         reseed: Callable[[int], None],
     ) -> None:
-        """Apply the interventions whose moment has come."""
-        while self.next is not None and self.next <= delivered():
-            position = self.done
-            self.done += 1
-            anchor, intervention = self._planned[position]
-            if anchor < delivered():
-                failure = f"the run had made {delivered()} deliveries already"
-            else:
-                failure = self.apply(intervention, deliver_first, reseed)
-            if failure:
-                self.failures[position] = failure
+        """Make the next intervention, whose moment has come."""
+        position = self.done
+        self.done += 1
+        anchor, intervention = self._planned[position]
+        if anchor < delivered:  # one with the same anchor has made a delivery
+            failure = f"an earlier intervention made delivery {delivered}"
+        else:
+            failure = self.apply(intervention, deliver_first, reseed)
+        if failure:
+            self.failures[position] = failure
 
     def missed(self, delivered: int) -> list[tuple[Intervention, str]]:
         """Return the interventions that have not taken place so far, each with the reason."""

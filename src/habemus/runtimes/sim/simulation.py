@@ -112,6 +112,8 @@ class Simulation:
         _check_interventions(self.interventions, system)
         self.log: list[Any] = []
         self.observers: list[Callable[[Event], None]] = []
+        self.before_intervention: Callable[[], None] | None = None
+        """Called before each intervention, when the observers have seen all events before it."""
         self._seed = seed
         self._random = random.Random(seed)
         self._begun = False
@@ -348,7 +350,12 @@ class Simulation:
                 progress(self._calendar.now, self._delivered)
 
     def _intervene(self) -> None:
-        self._intervening.apply_due(lambda: self._delivered, self._deliver_first, self._reseed)
+        intervening = self._intervening
+        while intervening.next is not None and intervening.next <= self._delivered:
+            self._drain_to_observers()
+            if self.before_intervention is not None:
+                self.before_intervention()
+            intervening.apply_next(self._delivered, self._deliver_first, self._reseed)
 
     def _goes_on_after(self, reason: str) -> bool:
         """Return whether an intervention lets a run go on that has come to its end."""
