@@ -65,7 +65,7 @@ class Execution:
         )
         self.judge = self.new_judge()
         self.intervened: list[int] = []
-        """For each intervention that was made, the number of events before it."""
+        """Number of events before each intervention that was made."""
         self.simulation.before_intervention = lambda: self.intervened.append(len(self.events))
         self._digest = Digest()
         self.simulation.observers += [self._digest.add, self.judge.observe]
