@@ -42,8 +42,26 @@ json_option = click.option(
     is_flag=True,
     help="Print one JSON document on stdout; messages go to stderr.",
 )
-
-
+option_option = click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="Option of the algorithm; see `habemus algorithms NAME`.",
+)
+over_option = click.option(
+    "--over",
+    type=click.Choice(["perfect", "perfect-fifo"]),
+    help="Run every process over links that retransmit.",
+)
+set_option = click.option(
+    "--set",
+    "initial",
+    multiple=True,
+    metavar="P.VAR=VALUE",
+    help="Initial value of a variable of one process.",
+)
 options_option = click.option(
     "-o",
     "--option",

@@ -10,10 +10,13 @@ from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import (
     EXIT_OF,
     json_option,
+    option_option,
+    over_option,
     progress,
     say_events,
     say_findings,
     say_json,
+    set_option,
     text_width,
     verdict_text,
 )
@@ -113,11 +116,7 @@ from habemus.runtimes.checker.search import Extent
     show_default=True,
     help="Give up after this many states, or edges of decision diagrams.",
 )
-@click.option(
-    "--over",
-    type=click.Choice(["perfect", "perfect-fifo"]),
-    help="Run every process over links that retransmit.",
-)
+@over_option
 @click.option(
     "--abstract",
     metavar="election[:terms=K]",
@@ -128,21 +127,8 @@ from habemus.runtimes.checker.search import Extent
     metavar="election",
     help="Check that the algorithm does only what the abstract component may do.",
 )
-@click.option(
-    "-o",
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME[=VALUE]",
-    help="Option of the algorithm; see `habemus algorithms NAME`.",
-)
-@click.option(
-    "--set",
-    "initial",
-    multiple=True,
-    metavar="P.VAR=VALUE",
-    help="Initial value of a variable of one process.",
-)
+@option_option
+@set_option
 @click.option(
     "--diagram",
     "diagrams",

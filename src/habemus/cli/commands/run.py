@@ -15,10 +15,13 @@ from habemus.cli.output import (
     EXIT_OF,
     Exit,
     json_option,
+    option_option,
+    over_option,
     progress,
     say_events,
     say_findings,
     say_json,
+    set_option,
     text_width,
     verdict_text,
 )
@@ -121,32 +124,15 @@ table_option = click.option(
     show_default=True,
     help="Probability that a message is delivered twice.",
 )
-@click.option(
-    "--over",
-    type=click.Choice(["perfect", "perfect-fifo"]),
-    help="Run every process over links that retransmit.",
-)
+@over_option
 @click.option(
     "--processing",
     metavar="TIME",
     help="Time that a process needs for each message that it gets, one by one.  [default: 0]",
 )
 @_fault_options
-@click.option(
-    "-o",
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME[=VALUE]",
-    help="Option of the algorithm; see `habemus algorithms NAME`.",
-)
-@click.option(
-    "--set",
-    "initial",
-    multiple=True,
-    metavar="P.VAR=VALUE",
-    help="Initial value of a variable of one process.",
-)
+@option_option
+@set_option
 @click.option(
     "--label", "labels", multiple=True, metavar="P=NAME", help="Display name of a process."
 )

@@ -14,6 +14,7 @@ from habemus.cli.output import (
     EXIT_OF,
     FiniteRange,
     json_option,
+    option_option,
     progress,
     say_findings,
     say_json,
@@ -80,14 +81,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="The same seed gives the same schedule of faults.",
 )
-@click.option(
-    "-o",
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME[=VALUE]",
-    help="Option of the algorithm; see `habemus algorithms NAME`.",
-)
+@option_option
 @click.option(
     "--over",
     metavar="LINKS",

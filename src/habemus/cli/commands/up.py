@@ -17,7 +17,7 @@ import click
 
 from habemus.cli.commands.node import live
 from habemus.cli.commands.status import LOCK_HEADS, lock_row, node_row
-from habemus.cli.output import Exit, json_option, say_json
+from habemus.cli.output import Exit, json_option, option_option, over_option, say_json
 from habemus.deployment.services import SHARED
 from habemus.operations.cluster_view import ClusterView, changes
 from habemus.runtimes.live.default_cluster import FOLDER
@@ -42,19 +42,8 @@ ELECTION_SECONDS = 5.0
     "--algorithm",
     help="Algorithm of the locks (see `habemus algorithms`), or an election or a detector.",
 )
-@click.option(
-    "-o",
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME[=VALUE]",
-    help="Option of the algorithm; see `habemus algorithms NAME`.",
-)
-@click.option(
-    "--over",
-    type=click.Choice(["perfect", "perfect-fifo"]),
-    help="Run the algorithm over links that retransmit.",
-)
+@option_option
+@over_option
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
