@@ -175,6 +175,18 @@ def test_a_newline_at_the_end_of_a_secret_is_harmless(
     assert Credentials.given(b"another secret of it").secret == b"another secret of it"
 
 
+def test_credentials_of_the_environment_are_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text("of the environment\n")
+    monkeypatch.setenv("HABEMUS_SECRET_FILE", str(tmp_path / "secret"))
+    for name in ("CA", "CERTIFICATE", "KEY"):
+        monkeypatch.setenv(f"HABEMUS_{name}", f"{name.lower()}.pem")
+    found = Credentials.given()
+    assert found == (b"of the environment", "ca.pem", "certificate.pem", "key.pem")
+    assert Credentials.given(b"mine", "1", "2", "3") == (b"mine", "1", "2", "3")
+
+
 def test_a_secret_file_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"\n")
     with pytest.raises(ValueError, match="is empty"):
