@@ -109,6 +109,23 @@ def test_a_handshake_that_fails_is_logged(
         virtual.run(main())
 
 
+def test_a_connection_that_begins_no_handshake_is_logged(
+    cluster: Any, papers: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with cluster(
+            {"locks": "ricart-agrawala"}, 2, only=(), secret=b"a secret of the cluster"
+        ) as made:
+            await made.start(1, tls=tls(papers, "node-1"))
+            _, silent = await asyncio.open_connection(*made.addresses[1])
+            await cluster.until(
+                lambda: any("no TLS handshake within 5 s" in each for each in caplog.messages)
+            )
+            silent.close()
+
+    virtual.run(main())
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_connections_that_never_finish_tls_go_first(
     cluster: Any, papers: Path, loop: str, monkeypatch: pytest.MonkeyPatch
