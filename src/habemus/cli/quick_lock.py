@@ -28,6 +28,7 @@ from habemus.supervise.process_tree import now_us
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from habemus.supervise.elected_node import LeaderFinder
@@ -46,8 +47,17 @@ def run(arguments: list[str]) -> None:
     if request is None:
         return
 
-    code = hold(request, _QuickFinder(request))
+    code = hold(request, _finder(request))
     os._exit(code)  # nothing is left to clean up, which would take a while
+
+
+def _finder(request: LockRequest) -> Callable[[int | None], LockConnection]:
+    named = os.environ.get("HABEMUS_CLUSTER") if request.cluster is None else request.cluster
+    if named is not None and (named == "local" or "://" in named):
+        from habemus.supervise.node_connections import finder
+
+        return finder(request)
+    return _QuickFinder(request)
 
 
 # The command line.

@@ -42,8 +42,8 @@ def cluster_address(named: str | None = None) -> ClusterAddress:
     named = cluster_meant(named)
     if not named:
         raise Unreachable(
-            "no cluster is named: set HABEMUS_CLUSTER=host:port, or start a cluster with"
-            " `habemus up`"
+            "no cluster is named: set HABEMUS_CLUSTER=host:port, start a cluster with `habemus up`,"
+            " or use HABEMUS_CLUSTER=local for locks between the processes of this machine"
         )
     if os.path.isdir(named):  # noqa: PTH112
         return _in_folder(named)

@@ -10,6 +10,7 @@ If a lock is lost, the task inside is cancelled, and `async with` raises `LockLo
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
@@ -28,6 +29,7 @@ from habemus.client.blocking import (
     shows_waiters,
 )
 from habemus.client.credentials import Credentials
+from habemus.client.engines import is_engine
 from habemus.client.errors import (
     LockLost,
     LockTimeout,
@@ -47,7 +49,12 @@ from habemus.runtimes.live.clients.protocol import (
 def async_backend_of(
     named: str | None, credentials: Credentials, label: str | None
 ) -> AsyncBackend:
-    """Return the backend of the named cluster."""
+    """Return the backend of the named cluster; `ValueError` if no engine has the scheme."""
+    url = os.environ.get("HABEMUS_CLUSTER") if named is None else named
+    if url is not None and is_engine(url):
+        from habemus.client.engines.async_engine_backend import AsyncEngineBackend
+
+        return AsyncEngineBackend(url, credentials, label)
     return AsyncNodeBackend(named, credentials, label)
 
 

@@ -10,6 +10,7 @@ A `Cluster` is the same for every system that grants the locks (`habemus.client.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from habemus import boottime
 from habemus.client.backend import Backend, LockState
 from habemus.client.credentials import Credentials
+from habemus.client.engines import is_engine
 from habemus.client.errors import (
     LockLost,
     LockTimeout,
@@ -41,7 +43,12 @@ MOST_SECONDS = 10**8
 
 
 def backend_of(named: str | None, credentials: Credentials, label: str | None) -> Backend:
-    """Return the backend of the named cluster."""
+    """Return the backend of the named cluster; `ValueError` if no engine has the scheme."""
+    url = os.environ.get("HABEMUS_CLUSTER") if named is None else named
+    if url is not None and is_engine(url):
+        from habemus.client.engines.engine_backend import EngineBackend
+
+        return EngineBackend(url, credentials, label)
     return NodeBackend(named, credentials, label)
 
 
@@ -416,8 +423,8 @@ def shows_waiters(lease: Lease) -> bool:
 def no_waiters_shown(lease: Lease) -> RefusedByNode:
     """Return the error of a lock that cannot be kept."""
     return RefusedByNode(
-        f"keep=True does not work with service {lease.service}: its algorithm does not tell a"
-        " holder that others wait; use elected-coordinator-leased, or leave keep out"
+        f"keep=True does not work with service {lease.service}: it does not tell a holder that"
+        " others wait; use a cluster with elected-coordinator-leased, or leave keep out"
     )
 
 

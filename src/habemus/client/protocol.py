@@ -270,7 +270,7 @@ class AcquireRequest:
         self.lease = lease
         self.keep = keep
         self.shown = f"lock {name!r}"
-        self._name = name
+        self.name = name
         self._start_line("request", [name])
 
     def _start_line(self, word: str, *what: object) -> None:
@@ -304,7 +304,7 @@ class AcquireRequest:
 
     def watch_line(self, id: int) -> bytes | None:
         """Return the line that asks the node who holds the lock; None where several may."""
-        return encode_line("watch", id, self.service, self._name)
+        return encode_line("watch", id, self.service, self.name)
 
     def timed_out(self, timeout: float, news: list[Any] | None = None) -> str:
         """Return the message of a request that timed out.
@@ -315,7 +315,8 @@ class AcquireRequest:
         state: dict[str, Any] = {} if news is None or news[0] != "news" else news[2]
         if state.get("holder") is None:
             return message
-        return f"{message} (held by {state['holder']} at node {state.get('node')})"
+        where = "" if state.get("node") is None else f" at node {state['node']}"
+        return f"{message} (held by {state['holder']}{where})"
 
 
 class LeadRequest(AcquireRequest):
@@ -338,6 +339,7 @@ class SemaphoreRequest(AcquireRequest):
     ) -> None:
         super().__init__(service, SEMAPHORES + name, lease)
         self.shown = f"semaphore {name!r}"
+        self.size = size
         self._start_line("semaphore", name, size)
 
     def watch_line(self, id: int) -> bytes | None:

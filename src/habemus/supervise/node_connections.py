@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from habemus.client.address import NodeAddress, cluster_address
 from habemus.client.connection import NodeConnection, first_of
 from habemus.client.credentials import Credentials
+from habemus.client.engines import is_engine
 from habemus.client.errors import HabemusError, Unreachable
 from habemus.client.session import own_label
-from habemus.supervise.locked_command import BAD_USE, UNREACHABLE, CommandExit, NoNodeReached
+from habemus.supervise.locked_command import (
+    BAD_USE,
+    UNREACHABLE,
+    CommandExit,
+    LockRequest,
+    NoNodeReached,
+)
 from habemus.supervise.process_tree import now_us
+
+if TYPE_CHECKING:
+    from habemus.supervise.locked_command import LockConnection
+
+
+def finder(request: LockRequest, node: int | None = None) -> Callable[[int | None], LockConnection]:
+    """Return the function that connects to the cluster or the engine of a command.
+
+    node: the node that has to lead, for a command that leads.
+    """
+    made: list[Callable[[int | None], LockConnection]] = []
+
+    def connect(deadline_us: int | None) -> LockConnection:
+        if not made:
+            made.append(_finder(request, node))
+        return made[0](deadline_us)
+
+    return connect
+
+
+def _finder(request: LockRequest, node: int | None) -> Callable[[int | None], LockConnection]:
+    named = os.environ.get("HABEMUS_CLUSTER") if request.cluster is None else request.cluster
+    try:
+        is_at_engine = is_engine(named)
+    except ValueError as reason:
+        raise CommandExit(BAD_USE, str(reason)) from None
+    if is_at_engine:
+        from habemus.supervise.engine_connections import EngineFinder
+
+        return EngineFinder(named or "", request.papers, request.lease)
+    if request.leads:
+        from habemus.supervise.elected_node import LeaderFinder
+
+        return LeaderFinder(request, node)
+    return NodeFinder(request.cluster, request.papers)
 
 
 class NodeFinder:

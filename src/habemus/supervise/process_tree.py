@@ -106,8 +106,10 @@ class ProcessTree:
             pass
         return False
 
-    def end(self) -> None:
-        """Send SIGKILL to all, after SIGSTOP, so that none starts another one in between."""
+    def end(self) -> set[int]:
+        """Send SIGKILL to all, after SIGSTOP, so that none starts another one in between; return
+        the processes.
+        """
         tell(self.command, signal.SIGSTOP, group=True)
         stopped: set[int] = set()
         while found := set(descendants([self.command, *self._still_there()])) - stopped:
@@ -117,6 +119,7 @@ class ProcessTree:
         tell(self.command, signal.SIGKILL, group=True)
         for process in stopped:
             tell(process, signal.SIGKILL)
+        return stopped
 
     def _still_there(self) -> list[int]:
         return [
@@ -207,7 +210,20 @@ def _guard(parent: int, command: int, heard: int, at_us: int | None, line: int |
                     poll.unregister(each)
                     _await_end_of(parent)
                 times[each] = int(moved.split()[-1]) if moved else 0
-    ProcessTree(command).end()
+    for process in ProcessTree(command).end():
+        _await_death_of(process)  # the lock is free when this process ends
+
+
+def _await_death_of(process: int) -> None:
+    """Wait until a process that was killed has stopped running, for half a second at most."""
+    for _ in range(500):
+        try:
+            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+                if file.read().rpartition(")")[2].split()[0] in ("Z", "X"):
+                    return
+        except OSError:  # it has ended, or this system has no `/proc`
+            return
+        sleep(0.001)
 
 
 def _await_end_of(parent: int) -> None:

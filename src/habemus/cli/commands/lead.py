@@ -30,7 +30,7 @@ def lead(node: int | None, **given: Any) -> int:
     COMMAND runs while the node of this client leads, and is terminated when it hears of another
     leader.  HABEMUS_TERM is set if the election has terms.
     """
-    from habemus.supervise.elected_node import LeaderFinder
+    from habemus.supervise.node_connections import finder
 
     request = lock_request(leads=True, **given)
-    return hold(request, LeaderFinder(request, node))
+    return hold(request, finder(request, node))

@@ -42,8 +42,8 @@ cluster_options = options(
         "--cluster",
         metavar="WHERE",
         help=(
-            "Node addresses (HOST:PORT,...), a socket, a cluster.toml or the folder of"
-            " `habemus up`."
+            "Node addresses (HOST:PORT,...), a socket, a cluster.toml, the folder of `habemus up`,"
+            " `local`, or the URL of an engine."
             "  [default: HABEMUS_CLUSTER, then .habemus/, then the last cluster of `habemus up`]"
         ),
     ),
@@ -115,9 +115,9 @@ def lock_request(
 
 
 def held(request: LockRequest) -> int:
-    from habemus.supervise.node_connections import NodeFinder
+    from habemus.supervise.node_connections import finder
 
-    return hold(request, NodeFinder(request.cluster, request.papers))
+    return hold(request, finder(request))
 
 
 @click.command(epilog="Example: habemus lock nightly-report --timeout 60 -- ./report.sh --all")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from habemus.cli.commands.lock import cluster_options, service_option
+from habemus.cli.engine_commands import is_engine_named, release_at_engine
 from habemus.cli.output import Exit, json_option, say_json
 from habemus.operations.cluster_view import ClusterView, LockView
 from habemus.supervise.locked_command import UNREACHABLE
@@ -59,6 +60,8 @@ def release(
     """
     if not force:
         raise click.UsageError(WARNING)
+    if is_engine_named(cluster):
+        return release_at_engine(name, cluster, service, as_json, papers)
     from habemus.client.errors import Unreachable
     from habemus.operations.node_survey import survey_cluster
 

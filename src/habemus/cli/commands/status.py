@@ -7,6 +7,7 @@ from dataclasses import replace
 import click
 
 from habemus.cli.commands.lock import cluster_options, service_option
+from habemus.cli.engine_commands import is_engine_named, say_engine
 from habemus.cli.output import Exit, json_option, say_json
 from habemus.cli.tables import say_table
 from habemus.fencing.tokens import token_text
@@ -41,6 +42,8 @@ def status(
            or the cluster has no leader
       125  no node answers
     """
+    if is_engine_named(cluster):
+        return say_engine(name, cluster, service, as_json, papers)
     from habemus.client.errors import Unreachable
     from habemus.operations.node_survey import survey_cluster
 

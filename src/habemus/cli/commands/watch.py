@@ -56,7 +56,7 @@ def watch(
         signal.signal(number, signal.SIG_DFL)  # a signal is the normal end of this command
     try:
         with Cluster(cluster, Credentials.of_files(**papers)) as here:
-            elected = election_service(here.status()["services"], service)
+            elected = election_service(here.status().get("services", {}), service)
             standings: Iterator[LockState] = here.watch(
                 ELECTIONS + name if election and elected is None else name,
                 service=elected or service,
@@ -69,7 +69,7 @@ def watch(
     except Unreachable as reason:
         click.echo(f"habemus: {reason}", err=True)
         return UNREACHABLE
-    except RefusedByNode as reason:
+    except (RefusedByNode, ValueError) as reason:
         raise click.ClickException(str(reason)) from None
     return Exit.OK
 
@@ -87,6 +87,7 @@ def _line(name: str, election: bool, standing: LockState, as_json: bool) -> str:
             if not standing.token
             else f", {'term' if election else 'token'} {token_text(standing.token)}"
         )
-        place = "" if standing.holder == f"node {standing.node}" else f" at node {standing.node}"
+        is_plain = standing.node is None or standing.holder == f"node {standing.node}"
+        place = "" if is_plain else f" at node {standing.node}"
         held = f"{'led' if election else 'held'} by {standing.holder}{place}{number}"
     return f"{name}: {held}{f'; {standing.waiting} waiting' if standing.waiting else ''}"

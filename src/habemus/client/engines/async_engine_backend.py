@@ -1,0 +1,128 @@
+"""Locks of an engine, for the asynchronous client.
+
+Requests run in threads, one for each task that waits: engines are blocking.  A task that is
+cancelled withdraws its request; if the lock is granted nevertheless, the thread releases it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from habemus.client.backend import LockState
+from habemus.client.credentials import Credentials
+from habemus.client.engines.engine import Wait
+from habemus.client.engines.engine_backend import EngineBackend
+from habemus.client.errors import HabemusError, LockTimeout
+from habemus.client.lease import Lease
+from habemus.client.protocol import AcquireRequest, SemaphoreRequest
+
+THREADS = 10_000
+"""Tasks of one client that may wait at a time."""
+
+Result = TypeVar("Result")
+
+
+class AsyncEngineBackend:
+    """An engine, as the asynchronous client sees it."""
+
+    def __init__(self, url: str, credentials: Credentials, label: str | None) -> None:
+        self._blocking = EngineBackend(url, credentials, label)
+        self._threads = ThreadPoolExecutor(THREADS, "habemus-request")
+        self._releasing: dict[Lease, Future[None]] = {}
+        self._waits: set[Wait] = set()
+
+    async def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *arguments)
+
+    async def connect(self) -> None:
+        """Connect to the engine."""
+        await self._call(self._blocking.connect)
+
+    async def close(self) -> None:
+        """Release all locks and close all connections."""
+        for wait in list(self._waits):
+            wait.withdraw()
+        releasing = [asyncio.wrap_future(each) for each in self._releasing.values()]
+        await asyncio.gather(*releasing, return_exceptions=True)
+        await self._call(self._blocking.close)
+        self._threads.shutdown(wait=False)
+        self._threads = ThreadPoolExecutor(THREADS, "habemus-request")
+
+    # Locks.
+
+    async def acquire(
+        self, request: AcquireRequest, timeout: float | None, *, names_holder: bool = True
+    ) -> Lease:
+        """Wait for the lock in a thread; try first without one if the engine is quick."""
+        if self._blocking.engine.is_quick and not isinstance(request, SemaphoreRequest):
+            try:
+                names_it = names_holder and timeout == 0
+                return self._blocking.acquire(request, 0.0, names_holder=names_it)
+            except LockTimeout:
+                if timeout == 0:
+                    raise
+        wait = Wait(timeout, is_plain=False)
+        future = self._threads.submit(
+            self._blocking.acquire, request, timeout, names_holder=names_holder, wait=wait
+        )
+        self._waits.add(wait)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            wait.withdraw()
+            future.add_done_callback(self._give_back)
+            raise
+        finally:
+            self._waits.discard(wait)
+
+    def _give_back(self, future: Future[Lease]) -> None:
+        """Release a lock that was granted to a task after it was cancelled."""
+        if not future.cancelled() and future.exception() is None:
+            self._blocking.release(future.result())
+
+    def release(self, lease: Lease, to: str | None = None) -> None:
+        """Release the lock in a thread, or at once if the engine is quick."""
+        if to is not None or self._blocking.engine.is_quick or lease.lost:
+            self._blocking.release(lease, to)
+            return
+        future = self._threads.submit(self._blocking.release, lease)
+        self._releasing[lease] = future
+        future.add_done_callback(lambda _: self._releasing.pop(lease, None))
+
+    async def settle(self, lease: Lease) -> None:
+        """Wait for the answer of the engine to the release."""
+        future = self._releasing.get(lease)
+        if future is not None:
+            with suppress(HabemusError):
+                await asyncio.shield(asyncio.wrap_future(future))
+
+    async def is_lost_now(self, lease: Lease) -> bool:
+        """Look at the connection and the clock, and return whether the lock is lost."""
+        return lease._is_lost_now()
+
+    # Looking.
+
+    async def watch(self, service: str, name: str) -> AsyncIterator[LockState]:
+        """Yield the holder of a lock, now and after each change, for ever."""
+        wait = Wait(None, is_plain=False)
+        self._waits.add(wait)
+        states = self._blocking.watch(service, name, wait)
+        try:
+            while True:
+                yield await self._call(next, states)
+        finally:
+            self._waits.discard(wait)
+            wait.withdraw()
+
+    async def status(self) -> dict[str, Any]:
+        """Return the engine, and its locks that are held or requested."""
+        return await self._call(self._blocking.status)
+
+    async def force(self, service: str, name: str) -> dict[str, Any]:
+        """Take a lock away from its holder."""
+        return await self._call(self._blocking.force, service, name)

@@ -1,0 +1,212 @@
+"""The systems that grant locks, each with a real server, as the conformance tests of backends use
+them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live.conftest import PATIENCE, until
+from tests.live.nodes import Nodes
+from tests.ports import reserved_ports
+from tests.unit.fencing.conftest import as_another, program
+
+import habemus
+from habemus.client.blocking import Cluster
+
+CLIENT = """
+import habemus, sys, time
+with habemus.connect(sys.argv[1]) as cluster:
+    with cluster.lock(sys.argv[2]) as lease:
+        print(lease.token, flush=True)
+        time.sleep(1000)
+"""
+
+
+def client(url: str, name: str) -> subprocess.Popen[str]:
+    """Start a process that acquires a lock, prints its token, and keeps the lock."""
+    return subprocess.Popen(
+        [sys.executable, "-c", CLIENT, url, name], stdout=subprocess.PIPE, text=True
+    )
+
+
+class System(ABC):
+    """A system that grants locks."""
+
+    commands_notice = True
+    """Whether a command under `habemus lock` is ended when its lock is taken away."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = ""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Kill the server."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the server, again if it was stopped; return when it answers."""
+
+    @abstractmethod
+    def refused(self) -> Cluster:
+        """Return a client with wrong credentials."""
+
+    @abstractmethod
+    def unreachable(self) -> str:
+        """Return a URL at which there is no server."""
+
+    def take_away(self, cluster: Cluster, name: str) -> None:
+        """Have the holder of a lock lose it."""
+        cluster.force(name)
+
+
+class Own(System):
+    """A node of a cluster."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        (folder / "secret").write_text("a secret of 32 bytes, or of more")
+        (folder / "secret").chmod(0o600)
+        self._nodes = Nodes(folder, size=1, head='secret_file = "secret"\n')
+        self.url = str(self._nodes.file)
+
+    def stop(self) -> None:
+        self._nodes.kill(1)
+
+    def start(self) -> None:
+        self._nodes.start(1)
+
+    def refused(self) -> Cluster:
+        return habemus.connect(self._nodes.address(1), secret=b"another secret of 32 bytes or so")
+
+    def unreachable(self) -> str:
+        return f"127.0.0.1:{reserved_ports(1)[0]}"
+
+
+class Local(System):
+    """The kernel."""
+
+    commands_notice = False  # the file of a lock is in the hands of its user
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.url = f"local://{folder}/locks"
+
+    def stop(self) -> None:
+        shutil.rmtree(self.folder / "locks", ignore_errors=True)
+
+    def start(self) -> None:
+        pass
+
+    def refused(self) -> Cluster:
+        open_to_all = self.folder / "open"
+        open_to_all.mkdir(exist_ok=True)
+        open_to_all.chmod(0o777)
+        return habemus.connect(f"local://{open_to_all}")
+
+    def unreachable(self) -> str:
+        (self.folder / "file").touch()
+        return f"local://{self.folder}/file/locks"
+
+    def take_away(self, cluster: Cluster, name: str) -> None:
+        (self.folder / "locks" / f"locks%2F{name}.lock").unlink()
+
+
+class Server(System):
+    """A server that is a process."""
+
+    end = signal.SIGKILL
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        (self.port,) = reserved_ports(1)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """Return the command that starts the server."""
+
+    def user(self) -> dict[str, Any]:
+        """Return the arguments of `Popen` for the user that runs the server."""
+        return {}
+
+    def ready(self) -> bool:
+        with socket.socket() as made:
+            return made.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(), cwd=self.folder, stdout=log, stderr=log, **self.user()
+            )
+        until(self.ready)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(self.end)
+            self._process.wait(PATIENCE)
+            self._process = None
+
+    def unreachable(self) -> str:
+        return self.url.replace(f":{self.port}", f":{reserved_ports(1)[0]}")
+
+
+def installed(name: str, package: str) -> str:
+    found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin")
+    if found is None:
+        pytest.fail(f"no {name}; on Debian: apt-get install {package}", pytrace=False)
+    return found
+
+
+class PostgreSQL(Server):
+    """A PostgreSQL server, with passwords."""
+
+    end = signal.SIGQUIT  # ends its processes as well, without a checkpoint
+
+    def __init__(self, folder: Path) -> None:
+        user, group = as_another()
+        os.chown(folder, user, group)
+        (folder / "password").write_text("correct")
+        (folder / "password").chmod(0o644)
+        self._data = folder / "data"
+        options = ["-U", "habemus", "-A", "scram-sha-256", "--pwfile", str(folder / "password")]
+        subprocess.run(
+            [program("initdb"), "-D", str(self._data), *options, "--no-locale", "--no-sync"],
+            check=True,
+            cwd=folder,
+            capture_output=True,
+            **self.user(),
+        )
+        super().__init__(folder)
+        self.url = f"postgresql://habemus:correct@127.0.0.1:{self.port}/postgres"
+
+    def user(self) -> dict[str, Any]:
+        user, group = as_another()
+        return {} if os.geteuid() else {"user": user, "group": group, "extra_groups": []}
+
+    def command(self) -> list[str]:
+        settings = [f"port={self.port}", "listen_addresses=127.0.0.1", "fsync=off"]
+        settings.append("unix_socket_directories=")
+        command = [program("postgres"), "-D", str(self._data)]
+        return command + [word for setting in settings for word in ("-c", setting)]
+
+    def ready(self) -> bool:
+        log = (self.folder / "log").read_text()
+        return super().ready() and "ready to accept" in log.rpartition("starting PostgreSQL")[2]
+
+    def refused(self) -> Cluster:
+        return habemus.connect(self.url.replace("correct", "wrong"))
+
+
+SYSTEMS: dict[str, type[System]] = {"own": Own, "local": Local, "postgresql": PostgreSQL}

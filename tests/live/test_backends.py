@@ -1,0 +1,376 @@
+"""Conformance of everything that grants locks: the same tests for all backends.
+
+`make test` runs them on our own cluster, local, PostgreSQL and Redis; `make test-engines` on etcd
+and ZooKeeper as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.live.conftest import PATIENCE, until
+from tests.live.engines import SYSTEMS, System, client
+
+import habemus
+from habemus.client.blocking import Cluster
+from habemus.supervise.process_tree import children
+
+CHOSEN = os.environ.get("HABEMUS_TEST_BACKENDS", "own,local,postgresql").split(",")
+
+
+@pytest.fixture(scope="module", params=CHOSEN)
+def system(request: pytest.FixtureRequest) -> Iterator[System]:
+    with tempfile.TemporaryDirectory(prefix="habemus-", ignore_cleanup_errors=True) as folder:
+        made = SYSTEMS[request.param](Path(folder))
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+def cluster(system: System) -> Iterator[Cluster]:
+    with habemus.connect(system.url, name="one") as made:
+        yield made
+
+
+@pytest.fixture
+def other(system: System) -> Iterator[Cluster]:
+    with habemus.connect(system.url, name="two") as made:
+        yield made
+
+
+class Waiter(threading.Thread):
+    """A thread that acquires a lock, and notes in which order."""
+
+    def __init__(self, cluster: Cluster, name: str, order: list[str], label: str) -> None:
+        super().__init__(daemon=True)
+        self.cluster, self.lock, self.order, self.label = cluster, name, order, label
+        self.start()
+
+    def run(self) -> None:
+        with self.cluster.lock(self.lock):
+            self.order.append(self.label)
+
+
+def has_waiting(cluster: Cluster, name: str, count: int) -> bool:
+    return next(iter(cluster.watch(name))).waiting == count
+
+
+def test_one_holder_at_a_time_and_tokens_grow(cluster: Cluster, other: Cluster) -> None:
+    tokens: list[int] = []
+    for each in (cluster, other, cluster, other):
+        with each.lock("growing") as lease:
+            assert lease.held
+            assert lease.name == "growing"
+            lease.check()
+            assert other.try_lock("growing") is None
+            assert lease.token is not None
+            tokens.append(lease.token)
+        assert not lease.held
+    assert tokens == sorted(set(tokens)), "larger for each holder"
+
+
+def test_timeouts(cluster: Cluster, other: Cluster) -> None:
+    with cluster.lock("timed"):
+        for timeout in (0, 0.3):
+            with pytest.raises(habemus.LockTimeout, match=r"lock 'timed' \(held by one"):
+                other.lock("timed", timeout=timeout).acquire()
+    with other.lock("timed", timeout=0):
+        pass
+
+
+def test_threads_exclude_each_other_and_wait_in_order(cluster: Cluster, other: Cluster) -> None:
+    order: list[str] = []
+    with cluster.lock("queue"):
+        threads = []
+        for count, label in enumerate("abc"):
+            threads.append(Waiter((cluster, other)[count % 2], "queue", order, label))
+            until(partial(has_waiting, cluster, "queue", count + 1))
+        assert not order
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert order == ["a", "b", "c"]
+
+
+def test_a_request_that_timed_out_does_not_stand_in_the_way(
+    cluster: Cluster, other: Cluster
+) -> None:
+    order: list[str] = []
+
+    def leave() -> None:
+        with pytest.raises(habemus.LockTimeout):
+            other.lock("left", 1).acquire()
+
+    with cluster.lock("left"):
+        leaver = threading.Thread(target=leave)
+        leaver.start()
+        until(lambda: has_waiting(cluster, "left", 1))
+        thread = Waiter(other, "left", order, "behind")
+        leaver.join(PATIENCE)
+        assert not order
+    thread.join(PATIENCE)
+    assert order == ["behind"]
+
+
+def test_two_tasks_and_a_cancellation_in_the_middle(system: System) -> None:
+    async def scenario() -> None:
+        async with habemus.connect(system.url) as cluster:
+            lock = cluster.lock("tasks")
+            async with lock as first:
+                cancelled = asyncio.ensure_future(lock.acquire())
+                await asyncio.sleep(0.2)
+                behind = asyncio.ensure_future(cluster.lock("tasks").acquire())
+                await asyncio.sleep(0.2)
+                assert not cancelled.done() and not behind.done()
+                cancelled.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await cancelled
+                assert not behind.done()
+            second = await asyncio.wait_for(behind, PATIENCE)
+            assert first.token is not None and second.token is not None
+            assert second.token > first.token
+            lock.release(second)
+            async with asyncio.timeout(PATIENCE), cluster.lock("tasks"):
+                pass
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_is_cancelled_inside_releases(system: System, cluster: Cluster) -> None:
+    async def hold(inside: asyncio.Event) -> None:
+        async with habemus.connect(system.url) as mine, mine.lock("inside"):
+            inside.set()
+            await asyncio.sleep(1_000)
+
+    async def scenario() -> None:
+        inside = asyncio.Event()
+        task = asyncio.ensure_future(hold(inside))
+        await inside.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    with cluster.lock("inside", timeout=PATIENCE):
+        pass
+
+
+def test_loss_while_holding(system: System, cluster: Cluster, other: Cluster) -> None:
+    lost = threading.Event()
+    with (
+        pytest.raises(habemus.LockLost),
+        cluster.lock("taken", on_lost=lambda _: lost.set()) as lease,
+    ):
+        system.take_away(other, "taken")
+        assert lost.wait(PATIENCE)
+        assert lease.lost and not lease.held
+        with pytest.raises(habemus.LockLost):
+            lease.check()
+        with other.lock("taken", timeout=PATIENCE) as after:
+            assert after.token is not None and lease.token is not None
+
+
+def test_a_task_that_loses_its_lock_is_cancelled(system: System, other: Cluster) -> None:
+    async def scenario() -> None:
+        async with habemus.connect(system.url) as cluster:
+            with pytest.raises(habemus.LockLost):
+                async with cluster.lock("taken-task"):
+                    await asyncio.to_thread(system.take_away, other, "taken-task")
+                    await asyncio.sleep(PATIENCE)
+                    pytest.fail("the task was not cancelled")
+
+    asyncio.run(scenario())
+
+
+def test_the_child_of_a_fork_does_not_have_the_lock(cluster: Cluster, other: Cluster) -> None:
+    with cluster.lock("forked") as lease:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                if not lease.held and cluster.try_lock("forked") is None:
+                    code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        lease.check()
+        assert other.try_lock("forked") is None
+    with other.lock("forked", timeout=PATIENCE):
+        pass
+
+
+def test_reentrant_locks(cluster: Cluster, other: Cluster) -> None:
+    with cluster.lock("again", reentrant=True) as outer:
+        with cluster.lock("again", reentrant=True) as inner:
+            assert inner.token == outer.token
+        assert other.try_lock("again") is None
+    with other.lock("again", timeout=PATIENCE):
+        pass
+
+
+def test_places_of_a_semaphore(cluster: Cluster, other: Cluster) -> None:
+    with cluster.semaphore("places", 2) as first, other.semaphore("places", 2) as second:
+        assert {first.name, second.name} == {"semaphore/places/1", "semaphore/places/2"}
+        with pytest.raises(habemus.LockTimeout):
+            cluster.semaphore("places", 2, timeout=0.3).acquire()
+        waiting = threading.Thread(target=lambda: cluster.semaphore("places", 2).acquire())
+        waiting.start()
+    waiting.join(PATIENCE)
+    assert not waiting.is_alive()
+    with pytest.raises(habemus.RefusedByNode):
+        other.semaphore("places", 3).acquire()
+    with pytest.raises(habemus.RefusedByNode):
+        other.semaphore("unheard-of").acquire()
+
+
+def test_several_locks(cluster: Cluster, other: Cluster) -> None:
+    with cluster.acquire_all(["b-all", "a-all"]) as leases:
+        assert [lease.name for lease in leases] == ["a-all", "b-all"]
+        with pytest.raises(habemus.LockTimeout), other.acquire_all(["a-all", "b-all"], timeout=0.3):
+            pass
+    with other.acquire_all(["b-all", "a-all"], timeout=PATIENCE):
+        pass
+
+
+def test_an_election_passes_to_the_next(cluster: Cluster, other: Cluster) -> None:
+    led: list[habemus.Lease] = []
+    election = cluster.election("boss")
+    term = election.lead().begin()
+    follower = threading.Thread(target=lambda: led.append(other.election("boss").lead().begin()))
+    follower.start()
+    leader = other.election("boss").leader()
+    assert leader is not None and leader.holder == "one" and leader.token == term.token
+    assert not led
+    election.resign()
+    follower.join(PATIENCE)
+    assert led[0].token is not None and term.token is not None
+    assert led[0].token > term.token
+    leader = cluster.election("boss").leader()
+    assert leader is not None and leader.holder == "two"
+    other._release(led[0])
+
+
+def test_watch_shows_every_holder(cluster: Cluster, other: Cluster) -> None:
+    states = other.watch("watched")
+    assert next(states).holder is None
+    with cluster.lock("watched") as lease:
+        held = next(states)
+        assert (held.holder, held.token) == ("one", lease.token)
+    assert next(states).holder is None
+
+
+def test_the_lock_of_a_process_that_is_killed_is_free(system: System, cluster: Cluster) -> None:
+    process = client(system.url, "killed")
+    assert process.stdout is not None
+    token = int(process.stdout.readline())
+    assert cluster.try_lock("killed") is None
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    with cluster.lock("killed", timeout=PATIENCE) as lease:
+        assert lease.token is not None and lease.token > token
+
+
+def habemus_command(system: System, *words: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "HABEMUS_CLUSTER": system.url}
+    return subprocess.Popen(
+        [sys.executable, "-m", "habemus", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+    )
+
+
+def output(system: System, *words: str) -> tuple[int, str]:
+    process = habemus_command(system, *words)
+    said, _ = process.communicate(timeout=PATIENCE)
+    return process.returncode, said
+
+
+def test_commands(system: System, cluster: Cluster) -> None:
+    code, said = output(system, "lock", "command", "--", "sh", "-c", "echo $HABEMUS_TOKEN; exit 3")
+    assert (code, said.strip().isdecimal()) == (3, True)
+    code, said = output(system, "lead", "command", "--", "sh", "-c", "echo $HABEMUS_TERM")
+    assert (code, said.strip().replace(".", "").isdecimal()) == (0, True)
+    with cluster.lock("command") as lease:
+        assert lease.token is not None and lease.token > 0
+        assert output(system, "lock", "command", "--try", "--", "true")[0] == 124
+        code, said = output(system, "watch", "command", "--changes", "1")
+        assert code == 0 and "held by one" in said
+        code, said = output(system, "status", "command", "--json")
+        assert code == 0 and json.loads(said)["locks"][0]["holder"] == "one"
+    assert output(system, "release", "command", "--force")[0] == 1
+
+
+def test_a_command_ends_with_its_lock(system: System, other: Cluster) -> None:
+    process = habemus_command(system, "lock", "ended", "--", "sh", "-c", "echo in; exec sleep 999")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in\n"
+    until(lambda: len(children(process.pid)) == 2)
+    if system.commands_notice:
+        system.take_away(other, "ended")
+        assert process.wait(PATIENCE) == 123
+    else:
+        process.terminate()
+        assert process.wait(PATIENCE) == 128 + signal.SIGTERM
+    process.stdout.close()
+
+
+def test_a_command_is_dead_before_another_client_has_its_lock(
+    system: System, cluster: Cluster
+) -> None:
+    process = habemus_command(system, "lock", "guarded", "--", "sh", "-c", "echo $$; exec sleep 99")
+    assert process.stdout is not None
+    command = int(process.stdout.readline())
+    until(lambda: len(children(process.pid)) == 2)  # the command and its guard
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    with cluster.lock("guarded", timeout=PATIENCE):
+        assert is_dead(command)
+
+
+def is_dead(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+def test_no_server(system: System) -> None:
+    with pytest.raises(habemus.Unreachable), habemus.connect(system.unreachable()):
+        pass
+    with pytest.raises(habemus.Unreachable):
+        habemus.connect(system.unreachable()).lock("x", timeout=0.3).acquire()
+
+
+def test_wrong_credentials(system: System) -> None:
+    with pytest.raises(habemus.RefusedByNode), system.refused():
+        pass
+
+
+def test_a_server_that_restarts_while_a_client_waits(system: System) -> None:
+    """The last test: the server has lost what it does not store."""
+    first, second = habemus.connect(system.url, name="one"), habemus.connect(system.url, name="two")
+    order: list[str] = []
+    first.lock("restarted").acquire()
+    thread = Waiter(second, "restarted", order, "second")
+    until(lambda: has_waiting(second, "restarted", 1))
+    system.stop()
+    system.start()
+    first.close()
+    thread.join(PATIENCE)
+    assert order == ["second"]
+    second.close()
