@@ -20,7 +20,8 @@ from habemus.runs.execution import KEEP_LIMIT, Execution
 from habemus.runs.interventions import what as parsed_intervention
 from habemus.runs.interventions import written
 from habemus.runs.setup import Setup
-from habemus.runtimes.sim.interventions import Pending
+from habemus.runtimes.sim.faults import Crash, Recover
+from habemus.runtimes.sim.interventions import Duplicate, Lose, Pending
 from habemus.traces import Trace, digest
 
 QUIET = frozenset(("send", "receive", "lost", "duplicate", "choose"))
@@ -72,6 +73,10 @@ class Branch(Protocol):
     @property
     def interventions(self) -> tuple[str, ...]:
         """The interventions of the run, in order, each with its anchor."""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """The fault models of the guarantee cards that the run is about."""
 
     def findings(self) -> list[Finding]: ...
 
@@ -137,6 +142,10 @@ class SimulatedBranch:
         return self.setup.command()
 
     @property
+    def faults(self) -> tuple[str, ...]:
+        return fault_models(self.setup, self.entry)
+
+    @property
     def digest(self) -> str:
         return self.execution.digest
 
@@ -195,6 +204,7 @@ class RecordedBranch:
     playable = False
     ended: str | None = "recorded"
     interventions: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ("none",)
 
     def __init__(
         self,
@@ -243,6 +253,29 @@ class RecordedBranch:
 
     def fork(self, at: int | None, what: str) -> tuple[Branch, int]:
         raise LabError("this trace is a record and cannot be continued")
+
+
+def fault_models(setup: Setup, entry: Entry) -> tuple[str, ...]:
+    """Return the fault models of the guarantee cards that a run belongs to.
+
+    What no card has a model for, such as cuts and pauses, does not count.
+    """
+    made = [parsed_intervention(text.partition(":")[2]) for text in setup.then]
+    kinds = {kind for kind, _ in setup.faults}
+    is_down = "crash" in kinds or any(isinstance(each, Crash) for each in made)
+    returns = [each for each in made if isinstance(each, Recover)]
+    is_forgetful = "amnesia" in kinds or any(each.amnesia for each in returns)
+    lossy = setup.loss not in ("0", "0%") or any(isinstance(each, Lose) for each in made)
+    twice = setup.duplicate not in ("0", "0%") or any(isinstance(each, Duplicate) for each in made)
+    fits = {
+        "unordered": entry.assumes.fifo and setup.fifo is False,
+        "lossy": lossy and not setup.over,
+        "duplicating": twice and not setup.over,
+        "amnesia": is_down and is_forgetful,
+        "recovery": is_down and ("recover" in kinds or bool(returns)) and not is_forgetful,
+        "crash": is_down and not ({"recover", "amnesia"} & kinds or returns),
+    }
+    return tuple(model for model, is_so in fits.items() if is_so) or ("none",)
 
 
 CHUNK = 5_000

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from habemus.catalog.entries import find
+from habemus.catalog.entries import Entry, find
 from habemus.core.events import Event
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan
 from habemus.core.properties import Finding, Verdict
 from habemus.lab import views
 from habemus.lab.branches import QUIET, Branch, LabError, RecordedBranch, SimulatedBranch
+from habemus.lab.exports import exported
+from habemus.lab.links import VerifiedLink, difference, read_link
 from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import is_counterexample, is_live
@@ -23,6 +25,7 @@ from habemus.scenarios import find as find_scenario
 from habemus.traces import Trace
 from habemus.traces.file import parsed
 
+OPENED = ("run", "scenario", "trace", "link")
 CHUNK = 2_000
 """Trace lines in one reply."""
 MOST_BRANCHES = 200
@@ -50,6 +53,7 @@ class Session:
             "lines": self._lines,
             "cone": self._cone,
             "tree": self._tree,
+            "export": self._export,
         }
 
     def answer(self, message: Message) -> Iterator[Reply]:
@@ -78,20 +82,38 @@ class Session:
     # Opening.
 
     def _open(self, message: Message) -> Iterator[Reply]:
-        kinds = [kind for kind in ("run", "scenario", "trace") if kind in message]
+        kinds = [kind for kind in OPENED if kind in message]
         if len(kinds) != 1:
-            raise LabError("open needs one of: run, scenario, trace")
-        text = _text(message, kinds[0])
+            raise LabError(f"open needs one of: {', '.join(OPENED)}")
+        text, is_trusted = _text(message, kinds[0]), message.get("trusted") is True
+        if kinds[0] == "link":
+            yield from self._open_link(read_link(text), is_trusted)
+            return
         if kinds[0] == "run":
             branch: Branch = SimulatedBranch(run_of(text))
         elif kinds[0] == "scenario":
             scenario = find_scenario(text)
             branch = SimulatedBranch(scenario.setup, scenario.title)
         else:
-            branch = _of_trace(text, is_trusted=message.get("trusted") is True)
+            branch = _of_trace(text, is_trusted=is_trusted)
         opened = self._add(_Opened(branch))
         yield self._opened(opened)
         yield from self._events(opened, 0, _until(message, "end"))
+
+    def _open_link(self, link: VerifiedLink, is_trusted: bool) -> Iterator[Reply]:
+        """Open a link as far as its run went, and compare the events."""
+        setup = run_of(link.command)
+        _refuse_untrusted(setup.plain(), is_trusted)
+        opened = self._add(_Opened(SimulatedBranch(setup)))
+        branch = opened.branch
+        if len(branch.events) < link.events:
+            branch.advance(lambda _: len(branch.events) >= link.events)
+        found = difference(link, branch.events)
+        yield {
+            **self._opened(opened),
+            "mismatch": None if found is None else {"event": found[0], "message": found[1]},
+        }
+        yield from self._events(opened, 0, _Count(0))
 
     def _add(self, opened: _Opened) -> _Opened:
         if len(self._branches) >= MOST_BRANCHES:
@@ -156,7 +178,7 @@ class Session:
     def _outcome(self, branch: Branch) -> Reply:
         return {
             "lamps": [_lamp(branch, finding) for finding in branch.findings()],
-            "costs": _costs(branch.costs()),
+            "costs": _costs(branch),
             "digest": branch.digest,
         }
 
@@ -282,6 +304,15 @@ class Session:
         index, _ = opened.event(message)
         past, future = views.cone(opened.branch.events, index)
         yield {"is": "cone", "event": index, "past": past, "future": future}
+
+    def _export(self, message: Message) -> Iterator[Reply]:
+        opened = self._branch(message)
+        begin, end = (
+            None if message.get(field) is None else opened.event(message, field)[0]
+            for field in ("from", "to")
+        )
+        form = _text(message, "as")
+        yield {"is": "export", "as": form, **exported(opened.branch, form, begin, end)}
 
     def _branch(self, message: Message) -> _Opened:
         number = message.get("branch")
@@ -443,27 +474,40 @@ def _lamp(branch: Branch, finding: Finding) -> Reply:
         "why": finding.why,
         "event": branch.first_event(finding) if is_violated else None,
         "processes": list(finding.processes),
-        "card": "",
+        "card": views.card_in_words(branch.entry, branch.faults, finding.name),
     }
 
 
 _FORMULAS = {
-    "messages_per_entry": "messages",
-    "client_delay": "client_delay",
-    "sync_delay": "sync_delay",
+    "mutex": {
+        "messages_per_entry": "messages",
+        "client_delay": "client_delay",
+        "sync_delay": "sync_delay",
+    },
+    "election": {"messages": "messages", "turnaround": "turnaround"},
 }
+"""Measured costs for which there are formulas, by problem."""
 
 
-def _costs(costs: Mapping[str, Any]) -> list[Reply]:
+def _costs(branch: Branch) -> list[Reply]:
     """Return the measured costs, each beside its formula if there is one."""
+    costs = branch.costs()
     formula = costs.get("formula") or {}
+    names = _FORMULAS.get(branch.entry.problem.name, {})
     return [
         {
             "name": name,
             "measured": value,
-            "formula": _FORMULAS.get(name, ""),
-            "expected": formula.get(_FORMULAS.get(name, "")),
+            "formula": _formula(branch.entry) if name in names else "",
+            "expected": formula.get(names.get(name, "")),
         }
         for name, value in costs.items()
         if name != "formula" and value is not None
     ]
+
+
+def _formula(entry: Entry) -> str:
+    """Return the sentence on costs of the card, and when the formula applies."""
+    only = " The formula is for one call of the first participant, and no faults."
+    cost = entry.box.sections.get("Cost", "")
+    return f"{cost}{only}" if entry.problem.name == "election" else cost

@@ -346,3 +346,29 @@ def card_of(entry: Entry) -> dict[str, Any]:
         "unsafe": entry.unsafe,
         "cells": [] if card is None else card.rows(),
     }
+
+
+def cells_of(entry: Entry, model: str, name: str) -> list[dict[str, Any]]:
+    """Return the cells of the guarantee card for a fault model and a property."""
+    from habemus.analysis.cards.table import cards
+
+    card = cards().get(entry.name)
+    if card is None:
+        return []
+    return [
+        card.row(place, cell)
+        for place, cell in card.cells.items()
+        if place[1] == model and place[2] in (name, name.partition("-")[0])
+    ]
+
+
+def card_in_words(entry: Entry, models: Sequence[str], name: str) -> str:
+    """Return what the guarantee card says of a property under the faults of a run."""
+    said = []
+    for model in models:
+        for row in cells_of(entry, model, name):
+            timing = "" if row["timing"] == "any" else f", {row['timing']}"
+            faults = "no faults" if model == "none" else model
+            evidence = f" ({row['evidence']})" if row["evidence"] else ""
+            said.append(f"{faults}{timing}: {row['verdict']}{evidence}")
+    return "; ".join(said)

@@ -9,6 +9,7 @@ from typing import Any
 from habemus.traces.diagram import svg
 from habemus.traces.file import write
 from habemus.traces.mermaid import markdown, mermaid
+from habemus.traces.perfetto import perfetto
 from habemus.traces.png import png
 from habemus.traces.shiviz import shiviz
 from habemus.traces.trace import Trace
@@ -38,6 +39,10 @@ def _save_shiviz(trace: Trace, path: Path, *, words: Words, steps: bool, **_: An
     path.write_text(shiviz(trace, words, steps=steps), encoding="utf-8", newline="\n")
 
 
+def _save_perfetto(trace: Trace, path: Path, *, words: Words, **_: Any) -> None:
+    path.write_text(perfetto(trace, words), encoding="utf-8", newline="\n")
+
+
 _SAVES: dict[str, Callable[..., None]] = {
     ".svg": _as_text(svg),
     ".png": _save_png,
@@ -46,14 +51,21 @@ _SAVES: dict[str, Callable[..., None]] = {
     ".json": _save_trace,
     ".jsonl": _save_trace,
     ".shiviz": _save_shiviz,
+    ".perfetto": _save_perfetto,
+    ".perfetto.json": _save_perfetto,
 }
 
 ENDINGS = tuple(_SAVES)
 
 
+def _ending(path: Path | str) -> str:
+    name = Path(path).name.lower()
+    return ".perfetto.json" if name.endswith(".perfetto.json") else Path(name).suffix
+
+
 def check_ending(path: Path | str) -> None:
     """Refuse a file name with an unknown suffix, before a long run instead of after it."""
-    if Path(path).suffix.lower() not in _SAVES:
+    if _ending(path) not in _SAVES:
         raise ValueError(
             f"cannot tell what to write into {str(path)!r}: the name must end in"
             f" {', '.join(ENDINGS)}"
@@ -74,6 +86,6 @@ def save(
     `steps`: the times of the trace count steps, not microseconds.
     """
     check_ending(path)
-    _SAVES[Path(path).suffix.lower()](
+    _SAVES[_ending(path)](
         trace, Path(path), words=words, steps=steps, selection=selection, states=states
     )

@@ -64,7 +64,7 @@ diagram_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help=(
         "Save the run to a file; the format follows from the suffix: .svg, .png, .md or .mmd"
-        " (Mermaid), .json (trace), .shiviz."
+        " (Mermaid), .json (trace), .shiviz, .perfetto.json."
     ),
 )
 stages_option = click.option(
