@@ -143,7 +143,7 @@ def test_the_run_of_the_lab() -> None:
 
 
 def _cut(branch: SimulatedBranch) -> Setup:
-    """Return the run as far as the branch has gone."""
+    """Return the run up to the last event of the branch."""
     if branch.ended is not None:
         return branch.setup
     return replace(branch.setup, events=max(1, branch.execution.simulation.delivered))
