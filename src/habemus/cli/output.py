@@ -31,10 +31,16 @@ class Exit(IntEnum):
 
 EXIT_OF = {
     Verdict.HOLDS: Exit.OK,
+    Verdict.ALMOST_SURELY: Exit.OK,
     Verdict.VIOLATED: Exit.FAILED,
     Verdict.UNDECIDED: Exit.UNDECIDED,
 }
-COLOURS = {Verdict.HOLDS: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
+COLOURS = {
+    Verdict.HOLDS: "green",
+    Verdict.ALMOST_SURELY: "green",
+    Verdict.VIOLATED: "red",
+    Verdict.UNDECIDED: "yellow",
+}
 
 json_option = click.option(
     "--json",

@@ -65,6 +65,9 @@ class Observer(Protocol):
     def unfulfilled(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
         """Return the pending obligations: properties violated if they stay pending for ever."""
 
+    def pending(self, knowledge: Knowledge) -> Knowledge:
+        """Return the part of the knowledge on which obligations and the end of a run depend."""
+
     def progress(self, seen: ExternalEvent) -> Sequence[str]:
         """Return the properties for which such an event is progress, of whichever process."""
 

@@ -4,7 +4,7 @@ There are three kinds of property.  *Always*: nothing bad happens; one event can
 *Eventually*: something good happens; only the end of a run that was not cut off can refute it.
 *Sometimes*: the event that a property is about happens at all, so that no check passes vacuously.
 
-There are three verdicts, because a run that was cut off, or a check that never saw the event it is
+A verdict may be undecided, because a run that was cut off, or a check that never saw the event it is
 about, decides nothing.
 """
 
@@ -27,6 +27,7 @@ class Verdict(Enum):
     """The verdict on a property.  A run that was cut off leaves some properties undecided."""
 
     HOLDS = "holds"
+    ALMOST_SURELY = "with probability one"  # unless random draws fail for ever, in a search only
     VIOLATED = "violated"
     UNDECIDED = "undecided"
 
@@ -48,9 +49,9 @@ class Finding(NamedTuple):
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """Return the worst of the verdicts: violated, then undecided, then holds."""
+    """Return the worst of the verdicts: violated, undecided, with probability one, holds."""
     verdicts = {finding.verdict for finding in findings}
-    for verdict in (Verdict.VIOLATED, Verdict.UNDECIDED):
+    for verdict in (Verdict.VIOLATED, Verdict.UNDECIDED, Verdict.ALMOST_SURELY):
         if verdict in verdicts:
             return verdict
     return Verdict.HOLDS

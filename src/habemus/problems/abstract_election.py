@@ -39,6 +39,10 @@ class Doubt(Timer):
     """The process knows no leader any more."""
 
 
+class Settle(Timer):
+    """The process learns the leader that all will follow for ever."""
+
+
 class AbstractElection(Election):
     scope = "term"
     callers = "none"
@@ -110,3 +114,21 @@ class AbstractElection(Election):
                 self.set_timer(timer, after=ANY_TIME)
             else:
                 self.cancel_timer(timer)
+
+
+class SettledElection(AbstractElection):
+    """The abstract election from the moment on at which it settles: every process names the same
+    leader of a new term, each when it learns of it, and nothing else happens.
+    """
+
+    settled_on: Const[ProcessId]
+
+    def on_start(self) -> None:
+        self.set_timer(Settle(), after=ANY_TIME)
+
+    @upon(Settle)
+    def settle(self, _: Settle) -> None:
+        new = range(self.terms + 1, self.terms + len(self.peers) + 2)
+        self.term = next(term for term in new if self.owner(term) == self.settled_on)
+        self.leader = self.settled_on
+        self.indicate(Leader(self.leader, self.term))

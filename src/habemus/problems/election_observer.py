@@ -101,6 +101,10 @@ class ElectionObserver:
             return []
         return [(E2.name, process) for process in self._thawed(knowledge).without_leader()]
 
+    def pending(self, knowledge: Knowledge) -> Knowledge:
+        assert isinstance(knowledge, ElectionScene)
+        return knowledge._replace(state=knowledge.state._replace(winners=()))
+
     def progress(self, seen: ExternalEvent) -> Sequence[str]:
         return []
 

@@ -77,6 +77,9 @@ class RefinementObserver:
     def unfulfilled(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
         return ()
 
+    def pending(self, knowledge: Knowledge) -> Knowledge:
+        return ()
+
     def progress(self, seen: ExternalEvent) -> Sequence[str]:
         return ()
 

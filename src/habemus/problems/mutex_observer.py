@@ -176,6 +176,10 @@ class MutexObserver:
             for name in (ME2_DEADLOCK.name, ME2_STARVATION.name)
         ]
 
+    def pending(self, knowledge: Knowledge) -> Knowledge:
+        assert isinstance(knowledge, MutexScene)
+        return MutexScene(knowledge.mutex)
+
     def progress(self, seen: ExternalEvent) -> Sequence[str]:
         return [ME2_DEADLOCK.name] if _is_entry(seen) else []
 

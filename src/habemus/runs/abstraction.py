@@ -14,15 +14,23 @@ from typing import Any
 from habemus.catalog.entries import Entry, nearest
 from habemus.catalog.problems import Problem
 from habemus.core.model import ClientModel, Observer
+from habemus.core.node import Stack
 from habemus.core.process import MistakeInPlan, Process, ProcessId
 from habemus.core.properties import Kind
 from habemus.core.system import System
-from habemus.problems.abstract_election import PROPERTIES, AbstractElection
+from habemus.problems.abstract_election import (
+    PROPERTIES,
+    AbstractElection,
+    SettledElection,
+    Settle,
+)
 from habemus.problems.election import Election
 from habemus.problems.election_refinement import RefinementJudge, RefinementObserver
 from habemus.runs.parsing import option
 from habemus.runs.setup import BadSetup
+from habemus.runtimes.checker.process_model import PendingTimer
 from habemus.runtimes.checker.safety_only import SafetyOnly
+from habemus.runtimes.checker.second_phase import Replant
 
 ABSTRACT: dict[str, tuple[type[Process], type[Process]]] = {
     Election.__name__.lower(): (Election, AbstractElection)
@@ -86,6 +94,31 @@ def _components(plan: Process) -> dict[str, Process]:
         for each in type(plan).__variables__.values()
         if each.kind == "uses"
     }
+
+
+def settled(system: System, text: str, leader: ProcessId) -> tuple[System, Replant]:
+    """Return a system over abstract components that settle on a leader, and how timers change when
+    they begin to settle.
+    """
+    _, abstract = component(text)
+    constants = {
+        each.name: getattr(abstract, each.name)
+        for each in type(abstract).__variables__.values()
+        if each.kind == "const"
+    }
+    settling = SettledElection(settled_on=leader, **constants)
+    of_plan = {id(plan): _put(plan, AbstractElection, settling) for plan in system.plans.values()}
+    ports = {
+        me: [part.port for part in Stack(plan).parts if isinstance(part.plan, AbstractElection)]
+        for me, plan in system.plans.items()
+    }
+
+    def replant(me: ProcessId, timers: tuple[PendingTimer, ...]) -> tuple[PendingTimer, ...]:
+        kept = [each for each in timers if each.port not in ports[me]]
+        return (*kept, *(PendingTimer(port, Settle()) for port in ports[me]))
+
+    plans = {me: of_plan[id(plan)] for me, plan in system.plans.items()}
+    return replace(system, plans=plans), replant
 
 
 def path_of(plan: Process, text: str) -> str:

@@ -25,10 +25,12 @@ from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION, ME3
 from habemus.runs import abstraction
 from habemus.runs.agreement import JudgementsDisagree, confirmed
 from habemus.runs.author_errors import attribute_to_algorithm
+from habemus.runs.liveness import Liveness, liveness
 from habemus.runs.setup import MESSAGES, OUTSIDE, BadSetup, Description, Setup
 from habemus.runs.systems import system_of
 from habemus.runtimes.checker.assume_recovery import AssumeRecovery
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
+from habemus.runtimes.checker.inevitability import Inevitable
 from habemus.runtimes.checker.process_model import (
     FAULTS,
     TIMEOUT,
@@ -45,13 +47,19 @@ from habemus.runtimes.checker.search import (
     TooNarrow,
 )
 
+from habemus.runtimes.checker.safety_only import SafetyOnly
+from habemus.runtimes.checker.second_phase import SecondPhase
+
 if TYPE_CHECKING:
     from habemus.runtimes.checker.counterexample import Story
     from habemus.traces import Trace
 
 SEARCHES = ("auto", "breadth", "numpy", "symbolic", "depth", "symmetry")
+KEEPING = ("auto", "breadth", "numpy")
+"""Searches that keep all states."""
 NETWORKS = ("fifo", "unordered", "lossy", "duplicating")
-TIMINGS = ("asynchronous", "synchronous")
+EVENTUAL = "eventual"
+TIMINGS = ("asynchronous", "synchronous", EVENTUAL)
 STATE_LIMIT = 3_000_000
 LOOP_LIMIT = 300_000
 """Largest number of states that are searched for loops, which takes longer than to find them."""
@@ -102,7 +110,12 @@ class Check(Description):
         if self.network not in ("", *NETWORKS):
             raise BadSetup(f"unknown network {self.network}; use one of {', '.join(NETWORKS)}")
         if self.timing not in TIMINGS:
-            raise BadSetup(f"the timing is {' or '.join(TIMINGS)}, not {self.timing}")
+            raise BadSetup(f"unknown timing {self.timing}; use one of {', '.join(TIMINGS)}")
+        if self.timing == EVENTUAL and self.search not in KEEPING:
+            raise BadSetup(
+                f"--timing {EVENTUAL} needs all states at the end, which --search {self.search}"
+                f" does not keep; use one of {', '.join(KEEPING)}"
+            )
         if self.search not in SEARCHES:
             raise BadSetup(f"unknown search {self.search}; use one of {', '.join(SEARCHES)}")
         for kind, count in self.faults:
@@ -217,10 +230,17 @@ class Check(Description):
         words += [f"at most {count} {_in_words(kind)}" for kind, count in bound.budgets]
         words += ["equal messages under way are one"] if bound.merging else []
         words += ["messages faster than timers"] if bound.synchronous else []
+        words += ["then messages and applications faster than timers"] * self.has_second_phase
         words += ["every crashed process recovers"] if self.returning else []
         words += ["applications tell each other of their requests"] if self.outside else []
         words += [f"over {abstraction.description(self.abstract)}"] if self.abstract else []
         return ", ".join(words)
+
+    @property
+    def has_second_phase(self) -> bool:
+        """Whether liveness is judged by a second phase, in which timers run on."""
+        is_bounded = self.timeouts is not None or bool(self.timers)
+        return self.timing == EVENTUAL or (self.timing == "synchronous" and is_bounded)
 
     def system(self, entry: Entry) -> System:
         """Return the system that is searched."""
@@ -231,7 +251,9 @@ class Check(Description):
         """Return the entry with the properties that the check judges."""
         if self.refines:
             return abstraction.refining(entry, self.refines)
-        return abstraction.safety_only(entry) if self.abstract else entry
+        if self.abstract and not self.has_second_phase:
+            return abstraction.safety_only(entry)
+        return entry
 
     def model(
         self, entry: Entry, system: System
@@ -298,7 +320,8 @@ class CheckReport:
     system: System
     search: Search
     loops: str  # what is known of runs that go on for ever
-    loop_seconds: float = 0.0  # the time that the search for loops took
+    loop_seconds: float = 0.0  # the time that the search for loops, or the second phase, took
+    liveness: Liveness | None = None  # of the second phase
     findings: list[Finding] = field(default_factory=list)
     traces: dict[str, Trace] = field(
         default_factory=dict
@@ -361,6 +384,9 @@ class CheckReport:
             "search": self.search.description,
             "loops": self.loops,
             "loop_seconds": round(self.loop_seconds, 3),
+            "second_phase": None
+            if self.liveness is None
+            else {"states": self.liveness.states, "exhaustive": self.liveness.complete},
             "over_abstraction": self.over_abstraction,
             "steps": {name: story.steps for name, story in self.stories.items()},
             "trace": [] if trace is None else [event.line() for event in trace.events],
@@ -386,17 +412,26 @@ def perform(
     uses, observer = check.model(entry, system)
     check.refuse_unknown_timers(system)
     bound = check.bound(entry)
+    # An abstract component need not do anything in the first phase.
+    watched = SafetyOnly(observer) if check.abstract else observer
 
     def made(kind: type[Search], *filled: list[ProcessModel]) -> Search:
-        search = kind(system, uses, observer, bound, *filled)
+        search = kind(system, uses, watched, bound, *filled)
         search.decides = partial(_is_counted, entry, check=check)
         return search
 
     with attribute_to_algorithm():
         search = _searched(check, made, progress)
     began = perf_counter()
-    found, loops = _loops(search, entry, loop_progress)
-    report = CheckReport(check, entry, system, search, loops, perf_counter() - began)
+    live = None
+    found: list[Lasso] = []
+    loops = ""
+    if check.has_second_phase and search.extent.complete:
+        with attribute_to_algorithm():
+            live = liveness(check, entry, search, (uses, observer), loop_progress)
+    elif not check.has_second_phase:
+        found, loops = _loops(search, entry, loop_progress)
+    report = CheckReport(check, entry, system, search, loops, perf_counter() - began, live)
     for each in entry.problem.properties:
         if each.name == "ME4" or (each.name == "ME3" and not check.order):
             continue
@@ -451,6 +486,8 @@ def _searched_at_large(
     """Continue a large search among sets of states, if that suits the algorithm and can decide all
     properties; else state by state.
     """
+    if check.has_second_phase:
+        return _enumerated(begun.models, check, made, progress)
     sets = made(_kind("symbolic"), begun.models)
     sets.run(min(check.limit, SMALL_DIAGRAM), not check.every, progress)
     if sets.wrong:
@@ -550,7 +587,11 @@ def _judge(
         return Finding(name, Verdict.UNDECIDED, "no process enters any more, see ME2-deadlock")
     if lasso is not None:
         return _violated_for_ever(lasso, search, report)
-    shown = search.shown.get(name, 0)
+    live = report.liveness
+    judged = live.judged.get(name) if live is not None else None
+    shown = bool(search.shown.get(name)) or (live is not None and name in live.shown)
+    if judged is not None and (shown or judged[0].verdict is Verdict.VIOLATED):
+        return _judged_in_second_phase(name, *judged, search, report)
     extent = search.extent
     if name in ("FENCE", "TOKEN") and not shown:
         return None  # no grant carries a token
@@ -640,6 +681,40 @@ def _tried_over_component(
         f"violated over the abstract component only: {finding.why}; the same steps over"
         f" {abstraction.replaced(plan, report.check.abstract)} did not lead there in"
         f" {guided.states:,} states",
+    )
+
+
+def _judged_in_second_phase(
+    name: str, found: Inevitable, phase: SecondPhase, search: Search, report: CheckReport
+) -> Finding:
+    extent = search.extent
+    if found.verdict is Verdict.UNDECIDED:
+        why = f"no violation in {len(phase.states):,} states of the second phase, but {found.why}"
+        return Finding(name, found.verdict, why)
+    if found.verdict is not Verdict.VIOLATED:
+        return Finding(name, found.verdict, f"from all {extent.states:,} states")
+    from habemus.runtimes.checker.counterexample import STEP_US, Continuation, story
+
+    then = Continuation(phase, phase.path_to(found.position))
+    path = search.path_to(phase.origins[then.path[0]])
+    told = story(search, path, [phase.states[each] for each in found.loop], then)
+    since = f"in the second phase, which begins after step {len(path) - 1}, "
+    processes = () if found.process is None else (found.process,)
+    if told.loop is None:
+        why = f"{since}nothing happens any more"
+    else:
+        who = "" if found.process is None else report.system.label(found.process)
+        why = f"{since}the run can repeat for ever from step {told.loop // STEP_US} on"
+        why += f", and {who} lacks what it waits for" if who else ""
+    finding = _explained(name, told, "", why, report, processes)
+    if not report.check.abstract:
+        return finding
+    report.over_abstraction.append(name)
+    return Finding(
+        name,
+        Verdict.UNDECIDED,
+        f"violated over an abstract component that settles: {why}; it was not tried over"
+        " another one",
     )
 
 

@@ -72,7 +72,8 @@ from habemus.runtimes.checker.search import Extent
     show_default=True,
     help=(
         "asynchronous: a timer can expire at any moment.  synchronous: only in order, after"
-        " all messages."
+        " all messages.  eventual: at any moment at first, then in order and without a limit;"
+        " decides liveness."
     ),
 )
 @click.option(
@@ -200,7 +201,10 @@ def check(
             wanted,
             progress=lambda extent: update(extent.states, _meter(extent)),
             loop_progress=lambda done, total: update(
-                done, f"{done:,} of {total:,} states", title="loops", total=total
+                done,
+                f"{done:,} of {total:,} states",
+                title="second phase" if wanted.has_second_phase else "loops",
+                total=total,
             ),
         )
     _save(report, diagrams, test)
@@ -271,6 +275,11 @@ def _say(report: CheckReport) -> None:
     )
     click.echo(f"  {'search':12} {report.search.description}")
     click.echo(f"  {'handlers':12} {report.search.handlers_run:,} executed")
+    if report.liveness is not None:
+        click.echo(
+            f"  {'liveness':12} by a second phase of {report.liveness.states:,} states, in"
+            f" {report.loop_seconds:.2f} s"
+        )
     if report.loops:
         took = f", in {report.loop_seconds:.2f} s" if report.loop_seconds >= 0.01 else ""
         click.echo(f"  {'loops':12} {report.loops}{took}")

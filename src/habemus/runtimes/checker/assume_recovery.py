@@ -43,6 +43,10 @@ class AssumeRecovery:
         assert isinstance(knowledge, _KnowledgeAndDown)
         return () if knowledge.down else self.observer.unfulfilled(knowledge.knowledge)
 
+    def pending(self, knowledge: Knowledge) -> Knowledge:
+        assert isinstance(knowledge, _KnowledgeAndDown)
+        return knowledge._replace(knowledge=self.observer.pending(knowledge.knowledge))
+
     def progress(self, seen: ExternalEvent) -> Sequence[str]:
         return self.observer.progress(seen)
 

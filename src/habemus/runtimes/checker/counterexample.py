@@ -5,15 +5,16 @@ A search has no time.  Each step takes one millisecond, so that diagrams show th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from habemus.core.events import Event, note
 from habemus.core.node import Broadcast, Chosen, Effect, Indicate, PureNode, Send
 from habemus.core.process import ProcessId
-from habemus.runtimes.checker.process_model import Label, PendingMessage, ProcessModel
+from habemus.core.system import System
+from habemus.runtimes.checker.process_model import Bound, Label, PendingMessage, ProcessModel
 from habemus.runtimes.checker.search import GlobalStep, Search
 
 STEP_US = 1_000
@@ -26,7 +27,31 @@ class Story(NamedTuple):
     awaits: Mapping[ProcessId, Sequence[ProcessId]]  # at the end, of those that are up
 
 
-def step_between(search: Search, state: int, target: int) -> GlobalStep:
+class Graph(Protocol):
+    """The states and steps of a search."""
+
+    @property
+    def models(self) -> list[ProcessModel]: ...
+
+    @property
+    def system(self) -> System: ...
+
+    @property
+    def bound(self) -> Bound: ...
+
+    def unpacked(self, state: int) -> list[int]: ...
+
+    def steps(self, state: int) -> Iterator[GlobalStep]: ...
+
+
+class Continuation(NamedTuple):
+    """The path of a run in another graph, where it goes on from the end of its path so far."""
+
+    graph: Graph
+    path: Sequence[int]
+
+
+def step_between(search: Graph, state: int, target: int) -> GlobalStep:
     """Return the first step, in the order of the search, from one state to another."""
     for step in search.steps(state):
         if step.target == target:
@@ -34,21 +59,34 @@ def step_between(search: Search, state: int, target: int) -> GlobalStep:
     raise LookupError("no step leads from the one state to the other")
 
 
-def story(search: Search, path: Sequence[int], loop: Sequence[int] = ()) -> Story:
-    """Return the events along a path, and then once round a loop.
+def story(
+    search: Search,
+    path: Sequence[int],
+    loop: Sequence[int] = (),
+    then: Continuation | None = None,
+) -> Story:
+    """Return the events along a path and its continuation, and then once round a loop.
 
-    The loop begins and ends with the last state of the path.
+    The loop begins and ends with the last state before it.
     """
-    writer = _EventWriter(search)
+    writer = _EventWriter(search, search)
     writer.start(path[0])
-    states = [*path, *loop[1:]]
-    for state, target in pairwise(states):
-        writer.step(state, step_between(search, state, target))
-    at = STEP_US * len(path) if loop else None
-    return Story(tuple(writer.events), len(states) - 1, at, awaits(search, states[-1]))
+    last: Graph = search
+    steps = 0
+    for graph, states in ((search, path), *([then] if then else [])):
+        last = writer.graph = graph
+        for state, target in pairwise(states):
+            writer.step(state, step_between(graph, state, target))
+        steps += len(states) - 1
+    at = STEP_US * (steps + 1) if loop else None
+    for state, target in pairwise(loop):
+        writer.step(state, step_between(last, state, target))
+    steps += max(0, len(loop) - 1)
+    end = loop[-1] if loop else (then.path if then else path)[-1]
+    return Story(tuple(writer.events), steps, at, awaits(last, end))
 
 
-def awaits(search: Search, state: int) -> dict[ProcessId, list[ProcessId]]:
+def awaits(search: Graph, state: int) -> dict[ProcessId, list[ProcessId]]:
     """Return the processes for which each process that is up waits."""
     found: dict[ProcessId, list[ProcessId]] = {}
     for model, number in zip(search.models, search.unpacked(state), strict=False):
@@ -62,6 +100,7 @@ def awaits(search: Search, state: int) -> dict[ProcessId, list[ProcessId]]:
 @dataclass
 class _EventWriter:
     search: Search
+    graph: Graph  # the one that the steps are of
     events: list[Event] = field(default_factory=list)
     _now: int = 0
     _number: int = 0
@@ -87,8 +126,8 @@ class _EventWriter:
         self._now += STEP_US
         if step.place < 0:
             return  # time passes, and no process moves
-        model = self.search.models[step.place]
-        component = self.search.unpacked(state)[step.place]
+        model = self.graph.models[step.place]
+        component = self.graph.unpacked(state)[step.place]
         label = step.label
         self._begin(model, label)
         self._carry_out(step.place, model.effects(component, label), label.torn)
@@ -151,7 +190,7 @@ class _EventWriter:
                 self._tell(Event(self._now, process, "recover", value=note("amnesia")))
 
     def _carry_out(self, place: int, effects: Sequence[Effect], torn: int | None) -> None:
-        model = self.search.models[place]
+        model = self.graph.models[place]
         process, paths = model.process, model.paths()
         for effect in effects:
             match effect:

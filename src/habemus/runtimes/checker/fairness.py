@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import NamedTuple
 
 from habemus.core.process import ProcessId
+from habemus.runtimes.checker.graphs import strong_components
 from habemus.runtimes.checker.search import GlobalStep, Search
 
 
@@ -38,8 +39,21 @@ def has_loops(search: Search) -> bool:
     returns to an earlier state, these are receipts, and each of their messages must be sent again
     upon a receipt.  So the graph of which message causes which has a cycle.
     """
-    if search.bound.synchronous:
-        return True
+    return search.bound.synchronous or _has_timeouts(search) or has_endless_messages(search)
+
+
+def _has_timeouts(search: Search) -> bool:
+    """Return whether a timer may expire any number of times."""
+    return any(
+        move.label.kind == "timer" and not move.cost
+        for place in range(len(search.models))
+        for _, moves in search.known_moves(place)
+        for move in moves
+    )
+
+
+def has_endless_messages(search: Search) -> bool:
+    """Whether messages may be in flight for ever, or applications make requests for ever."""
     leads_to: dict[Hashable, set[Hashable]] = {}
     uses: dict[Hashable, set[Hashable]] = {}
     looked_at: set[int] = set()
@@ -51,10 +65,8 @@ def has_loops(search: Search) -> bool:
                     # A receipt does not depend on other messages, and then it has the same label.
                     continue
                 looked_at.add(id(move.label))
-                if move.label.kind not in ("receive", "timer", "request"):
+                if move.label.kind not in ("receive", "request"):
                     continue
-                if move.label.kind == "timer":
-                    return True
                 after = (place, model.use_of(move.target))
                 if move.label.kind == "request" and after == before:
                     return True  # an application that may ask without end
@@ -81,7 +93,7 @@ def _is_cyclic(graph: dict[Hashable, set[Hashable]]) -> bool:
     following = [[positions[each] for each in graph.get(node, ())] for node in positions]
     return any(
         len(part) > 1 or part[0] in following[part[0]]
-        for part in _components(len(following), following.__getitem__)
+        for part in strong_components(len(following), following.__getitem__)
     )
 
 
@@ -188,7 +200,7 @@ def _fair_part(edges: list[list[Edge]], inside: list[bool], name: str) -> list[i
         ]
 
     starts = [position for position, is_inside in enumerate(inside) if is_inside]
-    for part in _components(len(edges), following, starts):
+    for part in strong_components(len(edges), following, starts):
         members = set(part)
         within = [
             edge
@@ -261,44 +273,3 @@ def _walk(start: int, goals: set[int], within: Mapping[int, Sequence[Edge]]) -> 
                     return way[::-1]
                 queue.append(edge.target)
     raise LookupError("a part of a graph that is not connected")
-
-
-def _components(
-    size: int, following: Callable[[int], Iterable[int]], starts: Iterable[int] | None = None
-) -> Iterable[list[int]]:
-    """Return the strongly connected components of a graph by Tarjan's algorithm, iteratively."""
-    order: dict[int, int] = {}
-    low: dict[int, int] = {}
-    on_stack: set[int] = set()
-    stack: list[int] = []
-    for start in range(size) if starts is None else starts:
-        if start in order:
-            continue
-        order[start] = low[start] = len(order)
-        stack.append(start)
-        on_stack.add(start)
-        work = [(start, iter(following(start)))]
-        while work:
-            position, left = work[-1]
-            for target in left:
-                if target not in order:
-                    order[target] = low[target] = len(order)
-                    stack.append(target)
-                    on_stack.add(target)
-                    work.append((target, iter(following(target))))
-                    break
-                if target in on_stack:
-                    low[position] = min(low[position], order[target])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[position])
-                if low[position] == order[position]:
-                    part = []
-                    while True:
-                        member = stack.pop()
-                        on_stack.discard(member)
-                        part.append(member)
-                        if member == position:
-                            break
-                    yield part

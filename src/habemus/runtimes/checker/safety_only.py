@@ -29,6 +29,9 @@ class SafetyOnly:
     def unfulfilled(self, knowledge: Knowledge) -> Sequence[tuple[str, ProcessId]]:
         return ()
 
+    def pending(self, knowledge: Knowledge) -> Knowledge:
+        return ()
+
     def progress(self, seen: ExternalEvent) -> Sequence[str]:
         return self.observer.progress(seen)
 
