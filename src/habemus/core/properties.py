@@ -4,8 +4,8 @@ There are three kinds of property.  *Always*: nothing bad happens; one event can
 *Eventually*: something good happens; only the end of a run that was not cut off can refute it.
 *Sometimes*: the event that a property is about happens at all, so that no check passes vacuously.
 
-A verdict may be undecided, because a run that was cut off, or a check that never saw the event it is
-about, decides nothing.
+A verdict may be undecided, because a run that was cut off, or a check that never saw the event it
+is about, decides nothing.
 """
 
 from __future__ import annotations

@@ -14,7 +14,12 @@ from habemus.runs.simulate import Report
 from habemus.scenarios import ScenarioOutcome
 from habemus.traces import Trace
 
-COLOURS = {Verdict.HOLDS: "#1b7837", Verdict.VIOLATED: "#b2182b", Verdict.UNDECIDED: "#8a6d00"}
+COLOURS = {
+    Verdict.HOLDS: "#1b7837",
+    Verdict.ALMOST_SURELY: "#1b7837",
+    Verdict.VIOLATED: "#b2182b",
+    Verdict.UNDECIDED: "#8a6d00",
+}
 """Colours dark enough for text on white, and distinct for readers who cannot see red and green."""
 
 

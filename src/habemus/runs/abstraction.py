@@ -21,8 +21,8 @@ from habemus.core.system import System
 from habemus.problems.abstract_election import (
     PROPERTIES,
     AbstractElection,
-    SettledElection,
     Settle,
+    SettledElection,
 )
 from habemus.problems.election import Election
 from habemus.problems.election_refinement import RefinementJudge, RefinementObserver

@@ -38,6 +38,7 @@ from habemus.runtimes.checker.process_model import (
     Bound,
     ProcessModel,
 )
+from habemus.runtimes.checker.safety_only import SafetyOnly
 from habemus.runtimes.checker.search import (
     INTERRUPTED,
     SOMEWHERE,
@@ -46,8 +47,6 @@ from habemus.runtimes.checker.search import (
     Search,
     TooNarrow,
 )
-
-from habemus.runtimes.checker.safety_only import SafetyOnly
 from habemus.runtimes.checker.second_phase import SecondPhase
 
 if TYPE_CHECKING:

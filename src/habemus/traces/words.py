@@ -88,6 +88,7 @@ ENGLISH: Words = {
     "period paused": "is paused from {begin} to {end}",
     "period paused to the end": "is paused from {begin} on",
     "verdict holds": "holds",
+    "verdict with probability one": "with probability one",
     "verdict violated": "violated",
     "verdict undecided": "undecided",
     "at": "at {time}",

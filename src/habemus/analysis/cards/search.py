@@ -391,7 +391,9 @@ def _decided(name: str, found: list[Found], searches: list[Searched]) -> Cell | 
     if not told:
         return None
     violated = [each for each in told if each[1] is Verdict.VIOLATED]
-    holding = [each for each in told if each[1] is Verdict.HOLDS]
+    holding = [each for each in told if each[1] is Verdict.HOLDS] or [
+        each for each in told if each[1] is Verdict.ALMOST_SURELY
+    ]
     if violated:
         searched, verdict, steps, why = min(
             violated, key=lambda each: (each[2] or 0, each[0].check.n)

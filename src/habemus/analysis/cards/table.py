@@ -24,7 +24,12 @@ from habemus.core.properties import Verdict
 from habemus.runs.check import STATE_LIMIT, Check
 
 FILE = "cards.json"
-MARKS = {Verdict.HOLDS: "✔", Verdict.VIOLATED: "✘", Verdict.UNDECIDED: "?"}
+MARKS = {
+    Verdict.HOLDS: "✔",
+    Verdict.ALMOST_SURELY: "≈",  # with probability one
+    Verdict.VIOLATED: "✘",
+    Verdict.UNDECIDED: "?",
+}
 NOT_APPLICABLE = "not applicable"
 UNTIMED = ""
 """The timing of algorithms without timers, which is any."""
@@ -158,7 +163,7 @@ class Card:
         if cell.search is not None:
             searched = self.searches[cell.search]
             bound = searched.bound(find(self.algorithm))
-            if cell.verdict is Verdict.HOLDS:
+            if cell.verdict in (Verdict.HOLDS, Verdict.ALMOST_SURELY):
                 told.append(f"in all {searched.states:,} states: {bound}")
             elif cell.steps is not None:
                 told.append(f"after {cell.steps} steps at the earliest: {bound}")

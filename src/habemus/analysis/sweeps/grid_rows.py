@@ -20,7 +20,10 @@ from habemus.runs.simulate import Report, execute
 GridRow: TypeAlias = dict[str, Any]
 ERROR = "error"
 """The verdict of a run that could not be made, or in which a handler raised an exception."""
-VERDICTS = (*(each.value for each in Verdict), ERROR)
+VERDICTS = (
+    *(each.value for each in (Verdict.HOLDS, Verdict.VIOLATED, Verdict.UNDECIDED)),
+    ERROR,
+)
 
 
 class Column(NamedTuple):

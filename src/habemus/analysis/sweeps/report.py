@@ -19,7 +19,9 @@ from habemus.catalog.problems import Problem
 from habemus.core.properties import Property, Verdict
 
 AXES = {"n": "participants", "load": "load", "delay": "delay", "fault": "fault"}
-HOLDS, VIOLATED, UNDECIDED = (each.value for each in Verdict)
+HOLDS, VIOLATED, UNDECIDED = (
+    each.value for each in (Verdict.HOLDS, Verdict.VIOLATED, Verdict.UNDECIDED)
+)
 EXAMPLES = 3
 """Runs that are shown of each kind of failure of an algorithm; the rest are counted."""
 KINDS = 6

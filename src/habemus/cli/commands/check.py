@@ -264,9 +264,14 @@ def _say(report: CheckReport) -> None:
     if report.check.abstract:
         kept = abstraction.kept_by(report.check.abstract)
         name = report.check.abstract.partition(":")[0]
+        live = (
+            f", and liveness if the {name} settles"
+            if report.check.has_second_phase
+            else "; liveness is not asked"
+        )
         click.echo(
             f"  {'abstract':12} what holds here holds over every {name} that keeps {kept}"
-            f" (--refines {name}); liveness is not asked"
+            f" (--refines {name}){live}"
         )
     deep = "" if extent.depth is None else f", {extent.depth} steps deep"
     click.echo(

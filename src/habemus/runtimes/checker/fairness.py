@@ -10,12 +10,16 @@ violation, and the path to it is shown with the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from habemus.core.process import ProcessId
 from habemus.runtimes.checker.graphs import strong_components
+from habemus.runtimes.checker.process_model import Move
 from habemus.runtimes.checker.search import GlobalStep, Search
+
+Local = tuple[int, int]
+"""The numbers of the state of a process and of that of its application."""
 
 
 class Edge(NamedTuple):
@@ -35,9 +39,7 @@ class Lasso(NamedTuple):
 def has_loops(search: Search) -> bool:
     """Whether a run may go on for ever; if not, there are no loops to search.
 
-    An infinite run takes infinitely many steps.  Without timers, and without an application that
-    returns to an earlier state, these are receipts, and each of their messages must be sent again
-    upon a receipt.  So the graph of which message causes which has a cycle.
+    An infinite run takes infinitely many steps; without timers these are receipts and requests.
     """
     return search.bound.synchronous or _has_timeouts(search) or has_endless_messages(search)
 
@@ -53,34 +55,62 @@ def _has_timeouts(search: Search) -> bool:
 
 
 def has_endless_messages(search: Search) -> bool:
-    """Whether messages may be in flight for ever, or applications make requests for ever."""
+    """Whether messages may be in flight for ever, or applications make requests for ever.
+
+    Then a run takes such steps in a loop, in which every process returns to its state, and each
+    message is sent again upon a receipt.  So only steps in a loop of their own process matter, and
+    the graph of which of their messages causes which has a cycle.
+    """
     leads_to: dict[Hashable, set[Hashable]] = {}
-    uses: dict[Hashable, set[Hashable]] = {}
-    looked_at: set[int] = set()
     for place, model in enumerate(search.models):
-        for number, moves in search.known_moves(place):
-            before = (place, model.use_of(number))
-            for move in moves:
-                if move.cost or id(move.label) in looked_at:
-                    # A receipt does not depend on other messages, and then it has the same label.
-                    continue
+        steps = _local_steps(search, place)
+        part_of = _parts({(before, after) for _, before, after, _ in steps})
+        for number, before, after, move in steps:
+            if part_of[before] != part_of[after]:
+                continue
+            if move.label.kind == "request":
+                return True
+            sent = leads_to.setdefault((place, move.label.what), set())
+            sent.update(
+                (to, model.messages.values[each])
+                for to, bundle in move.sends
+                for each in model.messages.bundles.values[bundle]
+            )
+            sent.update((place, pending) for pending in model.sent_to_itself(number, move))
+    return _is_cyclic(leads_to)
+
+
+def _local_steps(search: Search, place: int) -> list[tuple[int, Local, Local, Move]]:
+    """Return the receipts and requests of a process, each with a component in which it is possible
+    and the states of process and application before and after it.
+    """
+    components = search.models[place].components.values
+    steps = []
+    looked_at: set[int] = set()
+    for number, moves in search.known_moves(place):
+        node, use = components[number].node, components[number].use
+        for move in moves:
+            # A receipt does not depend on other messages, and then it has the same label.
+            if not move.cost and id(move.label) not in looked_at:
                 looked_at.add(id(move.label))
-                if move.label.kind not in ("receive", "request"):
-                    continue
-                after = (place, model.use_of(move.target))
-                if move.label.kind == "request" and after == before:
-                    return True  # an application that may ask without end
-                uses.setdefault(before, set()).add(after)
-                if move.label.kind == "receive":
-                    sent = leads_to.setdefault((place, move.label.what), set())
-                    sent.update(
-                        (to, model.messages.values[each])
-                        for to, bundle in move.sends
-                        for each in model.messages.bundles.values[bundle]
-                    )
-                    sent.update((place, pending) for pending in model.sent_to_itself(number, move))
-    # A receipt may leave the state of the application unchanged.
-    return _is_cyclic(leads_to) or _is_cyclic({use: others - {use} for use, others in uses.items()})
+                if move.label.kind in ("receive", "request"):
+                    after = components[move.target]
+                    steps.append((number, (node, use), (after.node, after.use), move))
+    return steps
+
+
+def _parts(edges: set[tuple[Local, Local]]) -> dict[Local, int]:
+    """Number the strongly connected components of a graph; return that of each node."""
+    nodes = list(dict.fromkeys(node for edge in sorted(edges) for node in edge))
+    numbers = {node: number for number, node in enumerate(nodes)}
+    following: list[list[int]] = [[] for _ in nodes]
+    for before, after in sorted(edges):
+        following[numbers[before]].append(numbers[after])
+    return {
+        nodes[member]: part
+        for part, members in enumerate(strong_components(len(nodes), following.__getitem__))
+        for member in members
+    }
 
 
 def _is_cyclic(graph: dict[Hashable, set[Hashable]]) -> bool:

@@ -2,9 +2,9 @@
 
 The first phase is the search within its bound.  At some moment the system becomes synchronous, and
 no fault occurs any more.  From then on time passes only while no message is in flight and no
-application is inside the critical section, and timers expire in the order of their lengths, without
-a limit on their number.  Timers that were set before are due at once, in any order, unless the first
-phase knew the time that they have left.
+application is inside the critical section, and timers expire in the order of their lengths,
+without a limit on their number.  Timers that were set before are due at once, in any order, unless
+the first phase knew the time that they have left.
 
 A state is followed only while it has a pending obligation, so counters that grow with every timeout
 do no harm as long as every run fulfils its obligations in the end.  If the properties are about the
@@ -29,7 +29,6 @@ from habemus.runtimes.checker.process_model import (
     Move,
     Numbered,
     PendingTimer,
-    ProcessModel,
     process_models,
 )
 from habemus.runtimes.checker.search import GlobalStep, Search
@@ -240,7 +239,7 @@ class SecondPhase:
         return found
 
     def _moves(self, numbers: Sequence[int]) -> list[tuple[int, Move]]:
-        """Return the moves in a state, with their places; none if time passes, or all is at rest."""
+        """Return the moves in a state, with their places; none if time passes."""
         fields = [self._fields_of(place, numbers[place]) for place in range(self._size)]
         moves = [(place, move) for place, each in enumerate(fields) for move in each.urgent]
         if not moves:

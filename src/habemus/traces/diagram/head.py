@@ -87,7 +87,7 @@ def _violations(sheet: Sheet, room: float, top: float) -> tuple[list[str], float
 def _others(trace: Trace, words: Words) -> str:
     """List the properties that were not violated, by verdict."""
     parts = []
-    for verdict in (Verdict.HOLDS, Verdict.UNDECIDED):
+    for verdict in (Verdict.HOLDS, Verdict.ALMOST_SURELY, Verdict.UNDECIDED):
         names = [finding.name for finding in trace.findings if finding.verdict is verdict]
         if names:
             parts.append(f"{words[f'verdict {verdict.value}']}: {', '.join(names)}")
