@@ -2,7 +2,7 @@
 
 A run of the second phase violates an obligation if it ends while the obligation is pending, or goes
 on for ever while it is.  A run that goes on for ever is fair if time passes again and again: then
-every message was received, and every timer that stayed set has expired.  If time stands still,
+every message was received, and every timer that stayed set has expired.  If time does not pass,
 because messages are in flight without end, each of them must be received eventually.
 
 Random choices, and the lengths of timers that are drawn from a range, are not made by an adversary.
