@@ -41,11 +41,11 @@ AT_ONCE = 5_000
 
 Obligation = tuple[str, ProcessId]
 Replant = Callable[[ProcessId, tuple[PendingTimer, ...]], tuple[PendingTimer, ...]]
-"""Changes the timers that a process has set when the second phase begins."""
+"""Function that changes the timers of a process when the second phase begins."""
 
 
 class _Fields(NamedTuple):
-    """What a process can do in a component."""
+    """The moves of a process in a component."""
 
     urgent: list[Move]  # receipts, and steps of the application that it makes before time passes
     voluntary: list[Move]
