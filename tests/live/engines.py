@@ -26,7 +26,7 @@ from habemus.client.blocking import Cluster
 CLIENT = """
 import habemus, sys, time
 with habemus.connect(sys.argv[1]) as cluster:
-    with cluster.lock(sys.argv[2]) as lease:
+    with cluster.lock(sys.argv[2], lease=3) as lease:
         print(lease.token, flush=True)
         time.sleep(1000)
 """
@@ -209,4 +209,24 @@ class PostgreSQL(Server):
         return habemus.connect(self.url.replace("correct", "wrong"))
 
 
-SYSTEMS: dict[str, type[System]] = {"own": Own, "local": Local, "postgresql": PostgreSQL}
+class Redis(Server):
+    """A Redis server, with a password, that stores nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.url = f"redis://:correct@127.0.0.1:{self.port}/0"
+
+    def command(self) -> list[str]:
+        settings = ["--port", str(self.port), "--bind", "127.0.0.1", "--requirepass", "correct"]
+        return [installed("redis-server", "redis-server"), *settings, "--save", ""]
+
+    def refused(self) -> Cluster:
+        return habemus.connect(self.url.replace("correct", "wrong"))
+
+
+SYSTEMS: dict[str, type[System]] = {
+    "own": Own,
+    "local": Local,
+    "postgresql": PostgreSQL,
+    "redis": Redis,
+}

@@ -26,7 +26,7 @@ import habemus
 from habemus.client.blocking import Cluster
 from habemus.supervise.process_tree import children
 
-CHOSEN = os.environ.get("HABEMUS_TEST_BACKENDS", "own,local,postgresql").split(",")
+CHOSEN = os.environ.get("HABEMUS_TEST_BACKENDS", "own,local,postgresql,redis").split(",")
 
 
 @pytest.fixture(scope="module", params=CHOSEN)
@@ -330,7 +330,8 @@ def test_a_command_ends_with_its_lock(system: System, other: Cluster) -> None:
 def test_a_command_is_dead_before_another_client_has_its_lock(
     system: System, cluster: Cluster
 ) -> None:
-    process = habemus_command(system, "lock", "guarded", "--", "sh", "-c", "echo $$; exec sleep 99")
+    words = ("lock", "guarded", "--lease", "3", "--", "sh", "-c", "echo $$; exec sleep 99")
+    process = habemus_command(system, *words)
     assert process.stdout is not None
     command = int(process.stdout.readline())
     until(lambda: len(children(process.pid)) == 2)  # the command and its guard
