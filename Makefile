@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter postgresql chromium lint bench-sim bench-check bench-live bench-lab campaign sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines postgresql chromium lint bench-sim bench-check bench-live bench-lab campaign sweep-campaign torture-campaign docs wire cards clean
 
 demo: $(VENV)/.demo-ready
 	@rm -rf build/demo && mkdir -p build/demo
@@ -37,6 +37,15 @@ lab: $(VENV)/.lab-ready
 test: lint postgresql chromium
 	$(BIN)/pytest -n auto --dist worksteal
 
+# The conformance tests of locks on our own cluster, local, PostgreSQL, Redis, etcd and ZooKeeper, with real servers.  Five minutes on two
+# cores.  Root gets the servers that are absent from Debian.
+ENGINES := redis-server zookeeper etcd-server postgresql
+test-engines: $(VENV)/.test-ready
+	@[ "$$(id -u)" != 0 ] || dpkg -s $(ENGINES) >/dev/null 2>&1 \
+		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(ENGINES) >/dev/null; } \
+		|| echo "some of $(ENGINES) could not be installed, so their tests will fail" >&2
+	HABEMUS_TEST_BACKENDS=own,local,postgresql,redis,etcd,zookeeper $(BIN)/pytest tests/live/test_backends.py
+
 # What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, five on two cores for the tests.
 test-compiled: build/test-compiled/.ready
 	build/test-compiled/bin/habemus --version | grep ', compiled$$'
@@ -56,11 +65,11 @@ test-stutter: $(VENV)/.test-ready
 test-pythons:
 	@$(PYTHON) -m tests.pythons
 
-# A guard is tested inside a real PostgreSQL server, which the tests start and end themselves.  If there is none, root gets Debian's.
+# Guards and locks are tested in real servers, which the tests start and end themselves.  If there are none, root gets Debian's.
 postgresql:
-	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null \
-		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } \
-		|| echo "there is no PostgreSQL server, so its tests will fail; on Debian: sudo apt-get install postgresql" >&2
+	@{ { ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; } && command -v redis-server >/dev/null; } \
+		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql redis-server >/dev/null; } \
+		|| echo "PostgreSQL or Redis is absent, so its tests will fail; on Debian: sudo apt-get install postgresql redis-server" >&2
 
 # The page of the lab is tested in a real browser.  If there is none, root gets Debian's.
 chromium:

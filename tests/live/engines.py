@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -224,9 +226,82 @@ class Redis(Server):
         return habemus.connect(self.url.replace("correct", "wrong"))
 
 
+class Etcd(Server):
+    """An etcd server, with a password."""
+
+    def __init__(self, folder: Path) -> None:
+        (self._peers,) = reserved_ports(1)
+        super().__init__(folder)
+        root = {"name": "root", "password": "correct"}
+        for path, body in (
+            ("auth/user/add", root),
+            ("auth/role/add", {"name": "root"}),
+            ("auth/user/grant", {"user": "root", "role": "root"}),
+            ("auth/enable", {}),
+        ):
+            self._post(path, body)
+        self.url = f"etcd://root:correct@127.0.0.1:{self.port}"
+
+    def _post(self, path: str, body: dict[str, str]) -> int:
+        try:
+            connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+            connection.request("POST", f"/v3/{path}", json.dumps(body))
+            status = connection.getresponse().status
+            connection.close()
+        except OSError:
+            return 0
+        return status
+
+    def ready(self) -> bool:
+        return self._post("maintenance/status", {}) == 200
+
+    def command(self) -> list[str]:
+        here, peers = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{self._peers}"
+        return [
+            installed("etcd", "etcd-server"),
+            *("--data-dir", str(self.folder / "data"), "--name", "one", "--log-level", "error"),
+            *("--listen-client-urls", here, "--advertise-client-urls", here),
+            *("--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers),
+            *("--initial-cluster", f"one={peers}", "--unsafe-no-fsync"),
+        ]
+
+    def refused(self) -> Cluster:
+        return habemus.connect(self.url.replace("correct", "wrong"))
+
+
+class ZooKeeper(Server):
+    """A ZooKeeper server; the first client protects its nodes by a password."""
+
+    jar = Path("/usr/share/java/zookeeper.jar")
+
+    def __init__(self, folder: Path) -> None:
+        if not self.jar.exists():
+            pytest.fail(f"no {self.jar}; on Debian: apt-get install zookeeper", pytrace=False)
+        super().__init__(folder)
+        self.url = f"zookeeper://habemus:correct@127.0.0.1:{self.port}"
+        with habemus.connect(self.url):
+            pass
+
+    def command(self) -> list[str]:
+        settings = self.folder / "zoo.cfg"
+        settings.write_text(
+            f"dataDir={self.folder}/data\ntickTime=500\nclientPortAddress=127.0.0.1\n"
+            f"clientPort={self.port}\nadmin.enableServer=false\n"
+        )
+        java = [installed("java", "default-jre-headless"), "-Xmx256m", "-cp", str(self.jar)]
+        flags = ["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no"]
+        main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+        return [*java, *flags, main, str(settings)]
+
+    def refused(self) -> Cluster:
+        return habemus.connect(self.url.replace("correct", "wrong"))
+
+
 SYSTEMS: dict[str, type[System]] = {
     "own": Own,
     "local": Local,
     "postgresql": PostgreSQL,
     "redis": Redis,
+    "etcd": Etcd,
+    "zookeeper": ZooKeeper,
 }

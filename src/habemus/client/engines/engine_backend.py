@@ -59,7 +59,11 @@ class EngineBackend:
 
     def connect(self) -> None:
         """Connect to the engine."""
-        self.engine.connect()
+        try:
+            self.engine.connect()
+        except BaseException:  # `__exit__` is not called then
+            self.engine.close()
+            raise
         self._is_known = True
 
     def close(self) -> None:
