@@ -26,7 +26,7 @@ TRACE_BYTES = 60_000_000
     context_settings={"ignore_unknown_options": True},
     epilog="Example: habemus lab ricart-agrawala -n 3 --seed 7",
 )
-@click.argument("what", nargs=-1, type=click.UNPROCESSED, metavar="[RUN...|TRACE|SCENARIO]")
+@click.argument("what", nargs=-1, type=click.UNPROCESSED, metavar="[RUN...|TRACE|SCENARIO|LINK]")
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
@@ -61,7 +61,8 @@ def lab(
     """Open the lab: watch a run in the browser, step it, break it, fork it.
 
     RUN is an algorithm with the options of `habemus run`.  TRACE is a saved trace or a
-    counterexample, SCENARIO the name of a scenario.  Without any of them the page asks.
+    counterexample, SCENARIO the name of a scenario, LINK what the page exported.  Without any of
+    them the page asks.
 
     The server listens on this machine only, until Ctrl-C.  The address contains a secret.
     """
@@ -94,6 +95,8 @@ def opening(what: tuple[str, ...]) -> dict[str, Any] | None:
     if not what:
         return None
     if len(what) == 1:
+        if "&events=" in what[0]:
+            return {"link": what[0]}
         file = Path(what[0])
         if file.suffix in (".json", ".jsonl") or (file.is_file() and file.suffix != ".py"):
             if file.stat().st_size > TRACE_BYTES:

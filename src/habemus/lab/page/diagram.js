@@ -40,6 +40,11 @@ export class Diagram {
     this.arrows = [];
     /** @type {number[]} */
     this.taken = [];
+    /** @type {{index: number, x: number, y: number, x2: number, y2: number, alpha: number, colour: string, start: number}[]} */
+    this.labels = [];
+    this.lane = 60;
+    this.pad = 0;
+    this.mostAcross = 0;
   }
 
   resize() {
@@ -298,8 +303,8 @@ export class Diagram {
       const lane = Math.round(this.laneAt(id)) + 0.5;
       if (id === this.process) {
         context.fillStyle = colours.halo;
-        if (this.vertical) context.fillRect(lane - this.lane / 2, HEAD, this.lane, this.height);
-        else context.fillRect(this.gutter, lane - this.lane / 2, this.width, this.lane);
+        if (this.vertical) context.fillRect(lane - 17, HEAD, 34, this.height);
+        else context.fillRect(this.gutter, lane - 17, this.width, 34);
       }
       context.lineWidth = 1.5;
       for (const [a, b, alpha] of [[from, now, 1], [now, to, 0.3]]) {
@@ -828,8 +833,7 @@ export class Diagram {
     for (const hit of this.hits) {
       const far = (hit.x - x) ** 2 + (hit.y - y) ** 2;
       const reach = hit.kind === "process" ? 26 ** 2 : 11 ** 2;
-      const better = far < near || (far === near && best && hit.event !== undefined && hit.event <= this.cursor);
-      if (far < reach && better) [best, near] = [hit, far];
+      if (far < reach && far < near) [best, near] = [hit, far];
       else if (hit.kind === "process" && far < reach && !best) best = hit;
     }
     if (best) return best;

@@ -23,7 +23,8 @@ export async function exportAs(lab, kind) {
   const replies = await lab.ask("export", { branch: lab.branch.id, as: kind });
   if (!replies) return;
   const reply = replies[0];
-  if (TEXTS.includes(kind)) return showText(lab, t(`x ${kind}`), reply.text);
+  if (kind === "link") return showText(lab, t("x link"), `${location.origin}/#${reply.text}`);
+  if (kind === "command") return showText(lab, t("x command"), reply.text);
   const bytes = reply.base64 !== undefined && reply.base64 !== null ? Uint8Array.from(atob(reply.base64), (each) => each.charCodeAt(0)) : reply.text;
   save(reply.name, new Blob([bytes], { type: reply.mime }));
   lab.notice(t("saved", { name: reply.name }), "info");

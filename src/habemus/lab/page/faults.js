@@ -3,7 +3,7 @@
 
 import { el } from "./dom.js";
 import { dialog } from "./overlay.js";
-import { moment, t, whatOf } from "./texts.js";
+import { moment, plainText, t } from "./texts.js";
 
 /** @typedef {import("./main.js").Lab} Lab */
 
@@ -11,9 +11,8 @@ import { moment, t, whatOf } from "./texts.js";
 export const FAULTS = {
   crash: (/** @type {any} */ p) => `${p} crashes`,
   recover: (/** @type {any} */ p) => `${p} recovers`,
-  amnesia: (/** @type {any} */ p) => `${p} recovers with amnesia`,
-  pause: (/** @type {any} */ p) => `${p} pauses`,
-  resume: (/** @type {any} */ p) => `${p} resumes`,
+  amnesia: (/** @type {any} */ p) => `${p} forgets`,
+  pause: (/** @type {any} */ p, span = "20ms") => `${p} pauses for ${span}`,
   cut: (/** @type {any} */ a, /** @type {any} */ b) => `cut ${a}-${b}`,
   oneWay: (/** @type {any} */ a, /** @type {any} */ b) => `cut ${a}>${b}`,
   groups: (/** @type {any[]} */ one, /** @type {any[]} */ other) => `cut ${one.join(",")}|${other.join(",")}`,
@@ -26,7 +25,6 @@ export function faultItems(lab, process) {
   const now = branch.standing(lab.cursor).get(process) || new Set();
   const others = branch.opened.processes.filter((/** @type {any} */ each) => each.id !== process);
   const down = now.has("down");
-  const paused = now.has("paused");
   const label = branch.label(process);
   /** @type {import("./overlay.js").Item[]} */
   const items = [];
@@ -37,8 +35,7 @@ export function faultItems(lab, process) {
     add(t("amnesia"), FAULTS.amnesia(process), "n");
   } else {
     add(t("crash"), FAULTS.crash(process), "x", true);
-    if (paused) add(t("resume"), FAULTS.resume(process), "r");
-    else add(t("pause process"), FAULTS.pause(process), "p");
+    if (!now.has("paused")) items.push({ label: t("pause process"), key: "p", act: () => spanDialog(lab, t("pause process"), (span) => lab.intervene(FAULTS.pause(process, span)), "20ms") });
   }
   items.push("-");
   if (others.length) add(t("isolate"), FAULTS.groups([process], others.map((/** @type {any} */ each) => each.id)), "k");
@@ -72,9 +69,40 @@ export function partitionDialog(lab) {
   ]);
 }
 
-/** The notation of a message that is under way. @param {Lab} lab @param {any} flight */
-function named(lab, flight) {
-  return lab.branch.notations?.[flight.sent] || whatOf(lab.branch.lines[flight.sent]);
+/** A value as interventions write it. @param {any} plain @returns {string} */
+function written(plain) {
+  if (plain !== null && typeof plain === "object" && !Array.isArray(plain)) {
+    const [name, ...rest] = Object.keys(plain);
+    if (name !== undefined && !rest.length && typeof plain[name] === "object") return valueOf(name, plain[name]);
+  }
+  return Array.isArray(plain) ? `[${plain.map(written).join(", ")}]` : plainText(plain);
+}
+
+/** @param {string} name @param {Record<string, any>} fields */
+const valueOf = (name, fields) => (Object.keys(fields).length ? `${name}(${Object.values(fields).map(written).join(", ")})` : name);
+
+/**
+ * The notation of a message that is under way: its value, and what tells it from equal ones.
+ * @param {Lab} lab @param {import("./model.js").Flight} flight @param {number} at @returns {[string, string]}
+ */
+function named(lab, flight, at) {
+  const { branch } = lab;
+  /** @param {import("./model.js").Flight} each */
+  const key = (each) => {
+    const line = branch.lines[each.sent];
+    return `${valueOf(line.name || "", line.v || {})} ${line.part || ""} ${each.from} ${each.to}`;
+  };
+  const line = branch.lines[flight.sent];
+  const equal = branch.underWay(at).filter((/** @type {any} */ each) => key(each) === key(flight));
+  equal.sort((/** @type {any} */ a, /** @type {any} */ b) => (a.ended < 0 ? Infinity : a.ended) - (b.ended < 0 ? Infinity : b.ended));
+  const ordinal = equal.indexOf(flight) + 1;
+  return [valueOf(line.name || "", line.v || {}), (line.part ? ` at ${line.part}` : "") + (ordinal > 1 ? ` #${ordinal}` : "")];
+}
+
+/** The intervention that delivers a message. @param {Lab} lab @param {import("./model.js").Flight} flight @param {number} at */
+export function deliveryOf(lab, flight, at) {
+  const [what, which] = named(lab, flight, at);
+  return `${flight.to} receives ${what} from ${flight.from}${which}`;
 }
 
 /** @param {Lab} lab @param {number} index */
@@ -85,25 +113,26 @@ export function flightItems(lab, index) {
   // Where the cursor is not between sending and end, the fork is right after the sending.
   const isUnderWay = flight.sent >= 0 && flight.sent <= lab.cursor && (flight.ended < 0 || flight.ended > lab.cursor);
   const at = isUnderWay ? lab.cursor : branch.endOfStep(Math.max(flight.sent, 0));
-  const what = named(lab, flight);
+  if (flight.sent < 0) return [];
+  const [what, which] = named(lab, flight, at);
   /** @type {import("./overlay.js").Item[]} */
   const items = [
-    { label: t("deliver"), act: () => lab.intervene(`${to} receives ${what} from ${from}`, at) },
-    { label: t("drop"), danger: true, act: () => lab.intervene(`${what} from ${from} to ${to} is lost`, at) },
-    { label: t("duplicate"), act: () => lab.intervene(`${what} from ${from} to ${to} is duplicated`, at) },
-    { label: t("delay"), act: () => delayDialog(lab, `${what} from ${from} to ${to}`, at) },
+    { label: t("deliver"), act: () => lab.intervene(deliveryOf(lab, flight, at), at) },
+    { label: t("drop"), danger: true, act: () => lab.intervene(`${what} from ${from} to ${to} is lost${which}`, at) },
+    { label: t("duplicate"), act: () => lab.intervene(`${what} from ${from} to ${to} is duplicated${which}`, at) },
+    { label: t("delay"), act: () => spanDialog(lab, t("delay"), (span) => lab.intervene(`${what} from ${from} to ${to} is delayed by ${span}${which}`, at), "5ms") },
     "-",
     { label: `${t("go here")}: ${moment(branch.lines[Math.max(flight.sent, 0)].t)}`, act: () => lab.go(branch.endOfStep(Math.max(flight.sent, 0))) },
   ];
   return items;
 }
 
-/** @param {Lab} lab @param {string} message @param {number} at */
-function delayDialog(lab, message, at) {
-  const by = el("input", { type: "text", value: "5ms", "aria-label": t("delay by"), autofocus: true });
-  const close = dialog(t("delay"), [el("form", { class: "line", onsubmit: (/** @type {Event} */ event) => {
+/** Ask for a time. @param {Lab} _lab @param {string} title @param {(span: string) => void} act @param {string} usual */
+export function spanDialog(_lab, title, act, usual) {
+  const by = el("input", { type: "text", value: usual, "aria-label": t("delay by"), autofocus: true });
+  const close = dialog(title, [el("form", { class: "line", onsubmit: (/** @type {Event} */ event) => {
     event.preventDefault();
     close();
-    lab.intervene(`${message} is delayed by ${by.value.trim()}`, at);
-  } }, el("label", {}, `${t("delay by")} `, by), el("button", { class: "primary", type: "submit" }, t("apply")))]);
+    act(by.value.trim());
+  } }, el("label", {}, `${t("delay by")} `, by), el("button", { class: "primary", type: "submit" }, t("apply")))], { class: "narrow" });
 }

@@ -30,7 +30,7 @@ function places(graph) {
     const angle = (index / round.length) * 2 * Math.PI - Math.PI / 2;
     found.set(id, [middle + Math.cos(angle) * (middle - 40), middle + Math.sin(angle) * (middle - 40)]);
   });
-  if (graph.kind === "random") relax(found, graph.edges);
+  if (!["ring", "complete", "voting", "star"].includes(graph.kind)) relax(found, graph.edges);
   return found;
 }
 
@@ -99,7 +99,7 @@ export function drawGraph(lab, box) {
   const { branch } = lab;
   const graph = branch?.opened.graph;
   if (!branch || !graph) return fill(box);
-  if (kept?.branch !== branch.opened) kept = { branch: branch.opened, places: places(graph) };
+  if (!kept || kept.branch !== branch.opened) kept = { branch: branch.opened, places: places(graph) };
   const at = kept.places;
   const standing = branch.standing(lab.cursor);
   const cut = branch.cutAt(lab.cursor);
@@ -114,14 +114,14 @@ export function drawGraph(lab, box) {
     return [one[0] + (other[0] - one[0]) * share, one[1] + (other[1] - one[1]) * share];
   };
   const picture = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, class: "graph", role: "group", "aria-label": t("graph") },
-    ...edges.map(([a, b]) => {
+    ...edges.map((/** @type {number[]} */ [a, b]) => {
       const [x1, y1] = between(a, b);
       const [x2, y2] = between(a, b, 1);
       const both = cut.has(`${a}>${b}`) && cut.has(`${b}>${a}`);
       const one = cut.has(`${a}>${b}`) || cut.has(`${b}>${a}`);
       return svg("line", { x1, y1, x2, y2, class: both ? "edge cut" : one ? "edge half" : "edge" });
     }),
-    ...underWay.filter((flight) => flight.from !== flight.to).map((flight) => {
+    ...underWay.filter((/** @type {any} */ flight) => flight.from !== flight.to).map((/** @type {any} */ flight) => {
       const name = branch.lines[flight.sent].name || "";
       const share = 0.3 + 0.4 * Math.min(1, (lab.cursor - flight.sent) / Math.max(1, (flight.ended < 0 ? branch.length : flight.ended) - flight.sent));
       const [x, y] = between(flight.from, flight.to, share);
@@ -143,8 +143,8 @@ export function drawGraph(lab, box) {
         oncontextmenu: (/** @type {MouseEvent} */ event) => { event.preventDefault(); lab.menuOfProcess(id, event.clientX, event.clientY); },
       }, svg("circle", { cx: x, cy: y, r: r + 5, class: "ring" }), svg("circle", { cx: x, cy: y, r, class: "body" }),
         now.has("down") ? svg("path", { d: `M${x - r * 0.6} ${y - r * 0.6}l${r * 1.2} ${r * 1.2}m0 ${-r * 1.2}l${-r * 1.2} ${r * 1.2}`, class: "cross" }) : null,
-        svg("text", { x, y: y + 4, "text-anchor": "middle" }, label.length > 3 ? label.slice(0, 3) : label),
-        label.length > 3 ? svg("text", { x, y: y + r + 15, "text-anchor": "middle", class: "full" }, label.slice(0, 18)) : null);
+        svg("text", { x, y: y + 4, "text-anchor": "middle", "aria-hidden": "true" }, label.length > 3 ? "" : label),
+        label.length > 3 ? svg("text", { x, y: y + r + 15, "text-anchor": "middle", class: "full", "aria-hidden": "true" }, label.slice(0, 18)) : null);
     }));
   return fill(box, picture,
     el("p", { class: "hint legend" }, ...["inside", "waiting", "leader", "down", "paused"].map((kind) => el("span", { class: `key ${kind}` }, t(kind))), el("span", {}, t("under", { count: underWay.length }))),

@@ -4,7 +4,7 @@
 import { byId, el } from "./dom.js";
 import { FAULTS } from "./faults.js";
 import { openDialog } from "./opening.js";
-import { dialog, isOpen } from "./overlay.js";
+import { closeTop, dialog, isOpen } from "./overlay.js";
 import { t } from "./texts.js";
 
 const LIST = [
@@ -37,8 +37,8 @@ export function bindKeys(lab) {
     a: view(() => lab.diagram.pan(-pan())), d: view(() => lab.diagram.pan(pan())), w: view(() => lab.diagram.scaleBy(1.3)), s: view(() => lab.diagram.scaleBy(1 / 1.3)),
     "+": view(() => lab.diagram.scaleBy(1.3)), "-": view(() => lab.diagram.scaleBy(1 / 1.3)), 0: view(() => lab.diagram.fit()),
     ArrowDown: () => lab.nextProcess(1), ArrowUp: () => lab.nextProcess(-1), m: () => lab.menuOfSelection(), ContextMenu: () => lab.menuOfSelection(),
-    x: () => strike(FAULTS.crash), n: () => strike(FAULTS.amnesia), p: () => strike(FAULTS.pause),
-    r: () => strike((process) => (lab.branch.standing(lab.cursor).get(process)?.has("paused") ? FAULTS.resume(process) : FAULTS.recover(process))),
+    x: () => strike(FAULTS.crash), n: () => strike(FAULTS.amnesia), p: () => strike((process) => FAULTS.pause(process)),
+    r: () => strike(FAULTS.recover),
     k: () => strike((process) => FAULTS.groups([process], lab.branch.opened.processes.map((/** @type {any} */ each) => each.id).filter((/** @type {number} */ id) => id !== process))),
     h: () => lab.intervene(FAULTS.heal()), l: () => lab.luck(), c: () => lab.toggleCone(), o: () => openDialog(lab), e: () => lab.export(),
     "[": () => lab.turnTab(-1), "]": () => lab.turnTab(1), "?": () => showKeys(), Escape: () => lab.deselect(),
@@ -50,11 +50,12 @@ export function bindKeys(lab) {
   };
   document.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
+    if (isOpen() && event.key === "Escape") closeTop();
     if (isOpen() || event.ctrlKey || event.metaKey || event.altKey) return;
     if (target.closest("input, textarea, select")) return;
     const onButton = target.closest("button, summary, a[href], [role=button]");
     if (onButton && (event.key === " " || event.key === "Enter")) return;
-    if (target.closest("#side, #table") && ["ArrowUp", "ArrowDown", "Home", "End"].includes(event.key)) return;
+    if (target.closest("#side, #table") && ["ArrowUp", "ArrowDown"].includes(event.key)) return;
     if (/^[1-9]$/.test(event.key)) return deliver(lab, Number(event.key) - 1);
     const act = acts[event.key];
     if (!act || (!lab.branch && !["o", "?"].includes(event.key))) return;
@@ -67,6 +68,6 @@ export function bindKeys(lab) {
 function deliver(lab, index) {
   if (lab.tab !== "pending") return lab.showTab("pending");
   const each = lab.pending?.[index];
-  if (each) lab.intervene(each.what ?? each.text);
+  if (each?.choice) lab.intervene(each.choice);
   return undefined;
 }

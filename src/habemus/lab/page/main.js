@@ -5,7 +5,7 @@ import { Connection, LabError } from "./connection.js";
 import { Diagram } from "./diagram.js";
 import { byId, el, fill, icon } from "./dom.js";
 import { menuOfExports } from "./exporting.js";
-import { faultItems, flightItems } from "./faults.js";
+import { deliveryOf, faultItems, flightItems } from "./faults.js";
 import { drawFilters } from "./filters.js";
 import { drawGraph } from "./graph.js";
 import { bindKeys, showKeys } from "./keys.js";
@@ -73,12 +73,13 @@ export class Lab {
 
   connect() {
     const given = new URLSearchParams(location.hash.slice(1));
-    const token = given.get("token") || sessionStorage.getItem("token") || "";
-    if (given.has("token")) {
-      sessionStorage.setItem("token", token);
+    const token = given.get("token") || localStorage.getItem("token") || "";
+    given.delete("token");
+    const link = given.has("events") ? given.toString().replaceAll("+", "%20") : "";
+    if (location.hash) {
+      localStorage.setItem("token", token);
       history.replaceState(null, "", location.pathname); // out of sight, and out of the history
     }
-    const link = given.get("link");
     this.connection = new Connection(token, (welcome) => {
       this.catalog = welcome;
       if (link) this.open({ link });
@@ -146,6 +147,8 @@ export class Lab {
     });
     if (!done || !opened) return;
     this.lastOpen = fields;
+    const { mismatch } = /** @type {Branch} */ (opened).opened;
+    if (mismatch) this.notice(mismatch.message, "error");
     this.#finish(/** @type {Branch} */ (opened));
     this.#firstView();
     this.marks.opened = performance.now();
@@ -380,7 +383,7 @@ export class Lab {
         if (wanted === this.wanted) this.details = { event: focus, problem: String(/** @type {Error} */ (error).message) };
       }
     } else if (this.tab === "pending" && branch.playable) {
-      const replies = await this.ask("pending", { branch: branch.id, at: cursor });
+      const replies = await this.ask("pending", { branch: branch.id, at: Math.max(cursor, 0) });
       if (wanted === this.wanted) this.pending = replies ? replies[0].pending : [];
     }
     if (wanted === this.wanted) this.draw("panels");
@@ -461,10 +464,12 @@ export class Lab {
     menu(x, y, flightItems(this, index), t("kind message"));
   }
 
-  /** @param {any} pending @param {number} x @param {number} y */
-  menuOfPending(pending, x, y) {
-    const index = this.branch.flights.findIndex((/** @type {any} */ each) => each.sent >= 0 && this.branch.lines[each.sent].id === pending.number && (each.ended < 0 || each.ended > this.cursor));
-    menu(x, y, index >= 0 ? flightItems(this, index) : [{ label: t("deliver"), act: () => this.intervene(pending.text) }], pending.text);
+  /** The message under way that a pending event delivers. @param {any} pending */
+  flightOf(pending) {
+    const { branch } = this;
+    const words = `${pending.process} receives`;
+    const found = branch.underWay(this.cursor).filter((/** @type {any} */ each) => each.from === pending.from && each.to === pending.process && deliveryOf(this, each, this.cursor) === pending.choice);
+    return found.length && pending.choice?.startsWith(words) ? branch.flights.indexOf(found[0]) : -1;
   }
 
   menuOfSelection() {

@@ -13,6 +13,25 @@ const NEWS = new Set(["crash", "recover", "pause", "resume", "cut", "heal", "slo
 const NO_COUNTERS = new Set(["process", "leader", "term", "epoch", "round", "phase"]);
 
 export class Branch {
+  /** @type {Flight[]} */
+  flights = [];
+  /** Of each event the flight that it begins or ends, or -1. */
+  flightOf = new Int32Array();
+  /** @type {Period[]} */
+  periods = [];
+  /** @type {Change[]} */
+  changes = [];
+  hidden = new Uint8Array();
+  /** First event of a folded unit -> how many it stands for. @type {Map<number, number>} */
+  repeats = new Map();
+  folded = 0;
+  /** First event of each step. @type {number[]} */
+  starts = [];
+  step = new Int32Array();
+  slots = 0;
+  atSlot = new Float64Array();
+  reach = new Float64Array();
+
   /** @param {Record<string, any>} opened */
   constructor(opened) {
     this.id = opened.branch;
@@ -29,7 +48,9 @@ export class Branch {
     this.playable = opened.playable !== false;
     this.ended = false;
     this.digest = "";
+    /** @type {any[]} */
     this.lamps = [];
+    /** @type {any[]} */
     this.costs = [];
     /** @type {Line[]} */
     this.lines = [];
@@ -218,7 +239,6 @@ export class Branch {
         this.filtered = true;
       }
     }
-    /** @type {Map<number, number>} first event of a unit -> how many it stands for */
     this.repeats = new Map();
     this.folded = 0;
     if (this.fold) this.#fold(hidden);

@@ -11,6 +11,9 @@ const open = [];
 
 export const isOpen = () => open.length > 0;
 
+/** Close the uppermost one. */
+export const closeTop = () => open[open.length - 1]?.();
+
 export function closeAll() {
   while (open.length) /** @type {() => void} */ (open[open.length - 1])();
 }
@@ -100,6 +103,7 @@ export function dialog(title, children, how = {}) {
     else if (!event.shiftKey && document.activeElement === last) [event.preventDefault(), first.focus()];
     return undefined;
   });
-  /** @type {HTMLElement | null} */ (box.querySelector("[autofocus], .body input, .body textarea, .body button"))?.focus();
+  const first = box.querySelector("[autofocus]") || box.querySelector(".body input, .body textarea, .body button") || box.querySelector("button");
+  /** @type {HTMLElement | null} */ (first)?.focus();
   return close;
 }

@@ -95,14 +95,26 @@ export function drawPending(lab, box) {
   if (!pending.length) return fill(box, el("p", { class: "hint" }, t("no pending")));
   return fill(box,
     el("p", { class: "hint" }, t("pending intro")),
-    el("ul", { class: "pending" }, ...pending.map((/** @type {any} */ each, /** @type {number} */ index) =>
-      el("li", {},
-        el("button", { class: `choice ${each.kind}${index === 0 ? " first" : ""}`, onclick: () => lab.intervene(each.what ?? each.text), oncontextmenu: (/** @type {MouseEvent} */ event) => { event.preventDefault(); lab.menuOfPending(each, event.clientX, event.clientY); } },
-          icon(/** @type {any} */ (ICONS)[each.kind] || "step"),
-          el("span", { class: "text" }, each.text),
-          each.time !== undefined && each.time !== null ? el("span", { class: "when" }, moment(each.time)) : null,
-          index < 9 ? el("kbd", {}, String(index + 1)) : null),
-        each.kind === "message" ? el("button", { class: "quiet", "aria-label": `${t("faults")}: ${each.text}`, onclick: (/** @type {any} */ event) => { const at = event.currentTarget.getBoundingClientRect(); lab.menuOfPending(each, at.left, at.bottom); } }, icon("menu")) : null))));
+    el("ol", { class: "pending" }, ...pending.map((each, index) => choiceItem(lab, each, index))));
+}
+
+/** @param {Lab} lab @param {any} each @param {number} index */
+function choiceItem(lab, each, index) {
+  const { branch } = lab;
+  const who = each.from !== null && each.from !== undefined && each.kind === "message" ? `${branch.label(each.from)} → ${branch.label(each.process)}` : branch.label(each.process);
+  const flight = each.kind === "message" ? lab.flightOf(each) : -1;
+  return el("li", {},
+    el("button", {
+      class: `choice ${each.kind}`, disabled: !each.choice, title: each.why || each.choice || "",
+      onclick: () => lab.intervene(each.choice),
+      oncontextmenu: (/** @type {MouseEvent} */ event) => { event.preventDefault(); if (flight >= 0) lab.menuOfFlight(flight, event.clientX, event.clientY); },
+    },
+      icon(/** @type {any} */ (ICONS)[each.kind] || "step"),
+      el("span", { class: "hidden" }, t(`kind ${each.kind}`)),
+      el("span", { class: "text" }, el("b", {}, who), ` ${each.text}`),
+      each.time !== undefined && each.time !== null ? el("span", { class: "when" }, moment(each.time)) : null,
+      index < 9 ? el("kbd", {}, String(index + 1)) : null),
+    flight >= 0 ? el("button", { class: "quiet", "aria-label": `${t("faults")}: ${each.text}`, onclick: (/** @type {any} */ event) => { const at = event.currentTarget.getBoundingClientRect(); lab.menuOfFlight(flight, at.left, at.bottom); } }, icon("menu")) : null);
 }
 
 /** @param {Lab} lab @param {HTMLElement} box */

@@ -43,7 +43,8 @@ export class EventTable {
     key.preventDefault();
     key.stopPropagation();
     const at = this.#rowOf(this.selected >= 0 ? this.selected : this.cursor);
-    this.choose(this.rows[Math.max(0, Math.min(this.rows.length - 1, at + by))]);
+    this.selected = this.rows[Math.max(0, Math.min(this.rows.length - 1, at + by))];
+    this.choose(this.selected);
   }
 
   /** @param {number} event */

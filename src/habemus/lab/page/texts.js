@@ -2,7 +2,7 @@
 // Every text of the page, in English and Portuguese.
 
 /** @type {Record<string, Record<string, string>>} */
-const TEXTS = {
+export const TEXTS = {
   en: {
     skip: "Skip to the diagram", lamps: "Properties", costs: "Costs", diagram: "Space-time diagram", details: "Details",
     events: "Events", open: "Open…", export: "Export", help: "Keys", language: "Português", theme: "Theme",
@@ -31,9 +31,9 @@ const TEXTS = {
     "open link": "Link", "open link hint": "A link that was exported by the lab", go: "Open", check: "Search", cancel: "Cancel", close: "Close",
     search: "Search", algorithm: "Algorithm", "choose file": "Choose a file",
     trust: "Run this file?", "trust text": "This trace names an algorithm by its path: {path}. Opening it runs that file with your rights. Do it only if you trust it.",
-    "trust yes": "Run it", crash: "Crash", recover: "Recover", amnesia: "Recover without memory", resume: "Resume", "pause process": "Pause", "cut from": "Cut from {label}",
+    "trust yes": "Run it", crash: "Crash", recover: "Recover", amnesia: "Recover without memory", "pause process": "Pause…", "cut from": "Cut from {label}",
     "cut to": "Cut only {from} → {to}", isolate: "Cut off from all", partition: "Partition…", "heal all": "Heal all links", luck: "Other luck from here",
-    deliver: "Deliver now", drop: "Lose it", duplicate: "Duplicate it", delay: "Deliver later…", "delay by": "Later by", "show causes": "Show causes and effects",
+    deliver: "Deliver now", drop: "Lose it", duplicate: "Duplicate it", delay: "Deliver later…", "delay by": "Time", "show causes": "Show causes and effects",
     "go here": "Go to this event", "hide process": "Hide this process", "only process": "Show only this process", "clear filters": "Clear filters",
     "partition title": "Partition", "partition hint": "Processes that are checked are cut off from the others.", apply: "Apply",
     "x svg": "Picture (SVG)", "x png": "Picture (PNG)", "x mermaid": "Mermaid", "x shiviz": "ShiViz", "x jsonl": "Trace (JSON lines)", "x perfetto": "Perfetto",
@@ -88,9 +88,9 @@ const TEXTS = {
     "open link": "Link", "open link hint": "Um link exportado pelo laboratório", go: "Abrir", check: "Buscar", cancel: "Cancelar", close: "Fechar",
     search: "Procurar", algorithm: "Algoritmo", "choose file": "Escolher arquivo",
     trust: "Executar este arquivo?", "trust text": "Este registro indica um algoritmo por seu caminho: {path}. Abri-lo executa esse arquivo com os seus direitos. Faça isso só se confia nele.",
-    "trust yes": "Executar", crash: "Derrubar", recover: "Recuperar", amnesia: "Recuperar sem memória", resume: "Retomar", "pause process": "Pausar", "cut from": "Cortar de {label}",
+    "trust yes": "Executar", crash: "Derrubar", recover: "Recuperar", amnesia: "Recuperar sem memória", "pause process": "Pausar…", "cut from": "Cortar de {label}",
     "cut to": "Cortar só {from} → {to}", isolate: "Isolar de todos", partition: "Particionar…", "heal all": "Restaurar todos os enlaces", luck: "Outra sorte daqui",
-    deliver: "Entregar agora", drop: "Perder", duplicate: "Duplicar", delay: "Entregar mais tarde…", "delay by": "Atraso de", "show causes": "Mostrar causas e efeitos",
+    deliver: "Entregar agora", drop: "Perder", duplicate: "Duplicar", delay: "Entregar mais tarde…", "delay by": "Tempo", "show causes": "Mostrar causas e efeitos",
     "go here": "Ir a este evento", "hide process": "Ocultar este processo", "only process": "Mostrar só este processo", "clear filters": "Limpar filtros",
     "partition title": "Partição", "partition hint": "Os processos marcados ficam separados dos outros.", apply: "Aplicar",
     "x svg": "Figura (SVG)", "x png": "Figura (PNG)", "x mermaid": "Mermaid", "x shiviz": "ShiViz", "x jsonl": "Registro (JSON por linha)", "x perfetto": "Perfetto",

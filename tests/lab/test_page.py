@@ -1,0 +1,346 @@
+"""The page of the lab in a real browser, as a user sees it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.conftest import LabPage, until
+
+pytestmark = pytest.mark.browser
+NewPage = Callable[..., LabPage]
+
+
+def test_the_dialog_opens_a_run_and_a_scenario(lab: LabPage) -> None:
+    page = lab.page
+    page.get_by_role("dialog").get_by_label("Run", exact=True).fill("central -n 2 --seed 3")
+    page.keyboard.press("Enter")
+    until(lambda: lab.js("lab.branch?.processes.length") == 3, "the run is open")
+    assert page.locator("#title").inner_text() == "central, 2 participants"
+    page.click("#open")
+    page.get_by_role("searchbox").fill("slow second")
+    page.get_by_role("dialog").get_by_role("button", name="central-holder-slow").click()
+    until(lambda: lab.js("lab.branch.length") == 35, "the scenario is open")
+    page.click("#open")
+    page.get_by_role("dialog").get_by_label("Run", exact=True).fill("ricart-agrawla -n 3")
+    page.keyboard.press("Enter")
+    until(lambda: "ricart-agrawala" in lab.notice, "one line says what is wrong")
+    assert lab.js("lab.branch.length") == 35
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_run_is_drawn_and_stepped(new_page: NewPage, width: int) -> None:
+    lab = new_page(width)
+    lab.open(run="ricart-agrawala -n 3")
+    lab.idle()
+    assert inked(lab, "canvas") > 1000
+    assert inked(lab, "overview") > 50
+    assert lab.js("lab.diagram.vertical") is (width == 400)
+    assert lab.js("document.documentElement.scrollWidth <= innerWidth"), "no scrolling sideways"
+    assert lab.cursor == 35
+    lab.press("Home", "ArrowRight", "ArrowRight")
+    first = lab.cursor
+    lab.press("ArrowRight")
+    assert lab.cursor > first
+    lab.press("ArrowLeft")
+    assert lab.cursor == first
+    lab.press(".")
+    assert lab.cursor == first + 1
+    lab.press("End")
+    assert lab.cursor == 35
+    lamps = lab.page.locator("#lamp-list").inner_text().split()
+    assert {"ME1", "ME2-deadlock", "ME3", "holds"} <= set(lamps)
+    assert "messages per entry 4 / 4" in " ".join(lab.page.locator("#costs").inner_text().split())
+    strip = lab.page.locator("#overview").bounding_box()
+    assert strip is not None
+    lab.page.mouse.click(strip["x"] + strip["width"] / 2, strip["y"] + 10)
+    assert 5 < lab.cursor < 30
+
+
+def inked(lab: LabPage, canvas: str) -> int:
+    """Return how many pixels of a canvas are drawn."""
+    count = lab.js(
+        f"(() => {{ const c = document.getElementById('{canvas}');"
+        " const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        " let n = 0; for (let i = 3; i < d.length; i += 4) if (d[i]) n++; return n; })()"
+    )
+    return int(count)
+
+
+def test_a_click_shows_state_source_and_causes(lab: LabPage) -> None:
+    lab.open(run="ricart-agrawala -n 3")
+    index = lab.js("lab.branch.lines.findIndex((each) => each.name === 'Granted')")
+    receipt = index - 1  # the reply with which the process enters
+    lab.page.mouse.click(*lab.point(receipt))
+    until(lambda: lab.js("lab.details?.state !== undefined"), "the state is shown")
+    lab.idle()
+    panel = lab.page.locator("#panel")
+    text = " ".join(panel.inner_text().split())
+    assert "3 gets Reply(2) from 1" in text
+    assert "state WANTED HELD" in text
+    assert "ricart_agrawala.py" in text
+    ran = panel.locator("pre span.ran").all_inner_texts()
+    assert any("self.state = HELD" in each for each in ran)
+    lab.press("c")
+    until(lambda: lab.js("lab.cone !== null"), "causes are shown")
+    past = lab.js("[...lab.cone.past].map((each) => lab.branch.lines[each].e)")
+    assert "request" in past
+    assert lab.js("lab.cone.future.size") > 0
+    lab.press("Escape")
+    assert lab.js("lab.cone") is None
+    lab.page.mouse.move(*lab.point(receipt))
+    until(lambda: lab.page.locator("#tip").is_visible(), "fields are shown by name")
+    assert "stamp: 2" in lab.page.locator("#tip").inner_text()
+
+
+def test_the_table_has_the_same_events(lab: LabPage) -> None:
+    lab.open(run="ricart-agrawala -n 3")
+    lab.press("t")
+    rows = lab.page.locator("#table .space .row")
+    until(lambda: rows.count() > 5, "rows are drawn")
+    grid = "document.activeElement.getAttribute('role') === 'grid'"
+    until(lambda: lab.js(grid), "the table has the focus")
+    assert int(lab.page.locator("#table [role=grid]").get_attribute("aria-rowcount") or 0) == 37
+    lab.press("PageUp", "PageUp", "PageUp", "PageUp")
+    until(lambda: lab.js("lab.selected") == 0, "the first event is selected")
+    lab.idle()
+    first = " ".join(rows.first.inner_text().split())
+    assert first == "1 0 ms 1 starts"
+
+
+def test_play_halts_at_the_violation_and_goes_on(lab: LabPage) -> None:
+    lab.open(scenario="central-holder-slow")
+    at = lab.js("lab.firstViolation().event")
+    assert lab.cursor == at, "a run with a violation is opened there"
+    lab.page.select_option("#speed", "40")
+    lab.press("Home")
+    assert "violated" not in lab.page.locator("#lamp-list").inner_text()
+    lab.press("Space")
+    until(lambda: lab.notice_kind == "violation", "play halts")
+    assert lab.cursor == at
+    assert "ME1 violated: at 19 ms 3 entered" in lab.notice
+    lab.page.focus("#canvas")
+    lab.press("Space")
+    until(lambda: lab.cursor == 34, "play goes on")
+    lab.press("v")
+    assert lab.cursor == at
+    lab.page.get_by_role("button", name="ME1").click()
+    reason = lab.page.get_by_role("dialog").inner_text()
+    assert "while 2 was inside since 9 ms and paused" in reason
+    assert "violated" in reason
+    lab.press("Escape")
+
+
+def test_filters_folding_variables_and_scale(lab: LabPage) -> None:
+    lab.open(scenario="terms-partition")
+    page = lab.page
+    shown = "lab.branch.hidden.reduce((sum, each) => sum + (each ? 0 : 1), 0)"
+    folded = lab.js(shown)
+    assert folded < 500 < lab.js("lab.branch.length")
+    assert max(lab.js("[...lab.branch.repeats.values()]")) > 10
+    page.get_by_role("button", name="Fold repetitions").click()
+    until(lambda: lab.js(shown) == lab.js("lab.branch.length"), "everything is shown")
+    page.locator("#filters summary", has_text="Messages").click()
+    page.get_by_label("Heartbeat").uncheck()
+    until(lambda: lab.js(shown) < 700, "no heartbeats")
+    page.locator("#filters summary", has_text="Messages").click()
+    page.locator("#filters summary", has_text="Processes").click()
+    page.get_by_label("5", exact=True).uncheck()
+    until(lambda: lab.js("lab.branch.processes.length") == 4, "four processes")
+    page.locator("#filters summary", has_text="Processes").click()
+    page.locator("#filters summary", has_text="Variables").click()
+    page.get_by_label("term", exact=True).check()
+    until(lambda: lab.js("lab.branch.along.term?.length > 3"), "terms along the lines")
+    page.get_by_role("button", name="Time to scale").click()
+    until(lambda: lab.js("lab.branch.scale") == "time", "time to scale")
+    lab.press("w", "s", "a", "d", "0")
+    lab.idle()
+    assert inked(lab, "canvas") > 500
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_faults_by_menu_make_branches_that_stay(new_page: NewPage, width: int) -> None:
+    lab = new_page(width)
+    lab.open(run="ricart-agrawala -n 3")
+    lab.press("Home", *["ArrowRight"] * 6)
+
+    def choose(name: str) -> Callable[[], None]:
+        def act() -> None:
+            lab.js("lab.menuOfProcess(2, 50, 100)")
+            lab.page.get_by_role("menuitem", name=name).click()
+
+        return act
+
+    assert lab.forks(choose("Crash")).endswith(": 2 crashes")
+    assert lab.kinds()[lab.cursor] == "crash"
+    assert lab.forks(choose("Recover without memory")).endswith(": 2 forgets")
+    lab.js("lab.switchTo(0)")
+    assert lab.forks(choose("Cut off from all")).endswith(": cut 2|1,3")
+    assert lab.kinds()[lab.cursor] == "cut"
+    assert lab.forks(choose("Heal all links")).endswith(": heal all")
+    lab.js("lab.switchTo(0)")
+    assert lab.forks(choose("Cut only 2 → 1")).endswith(": cut 2>1")
+    lab.js("lab.switchTo(0)")
+    lab.js("lab.menuOfProcess(2, 50, 100)")
+    lab.page.get_by_role("menuitem", name="Partition…").click()
+    made = lab.forks(lambda: lab.page.get_by_role("button", name="Apply").click())
+    assert made.endswith(": cut 1|2,3")
+    lab.js("lab.switchTo(0)")
+    lab.js("lab.menuOfProcess(2, 50, 100)")
+    lab.page.get_by_role("menuitem", name="Pause…").click()
+    assert "2 pauses for" in lab.forks(lambda: lab.press("Enter"))
+    lab.js("lab.switchTo(0)")
+    assert "luck 1" in lab.forks(lambda: lab.press("l"))
+    lab.page.click("#tab-tree")
+    until(lambda: lab.page.get_by_role("treeitem").count() == 9, "every branch is in the tree")
+    lab.page.get_by_role("treeitem").first.click()
+    until(lambda: lab.branch == 0, "the first branch is shown again")
+    assert lab.js("lab.branch.length") == 36
+
+
+def test_one_message_is_lost_duplicated_delayed_or_chosen(lab: LabPage) -> None:
+    lab.open(run="ricart-agrawala -n 3")
+    sent = lab.js("lab.branch.lines.findIndex((each) => each.e === 'send')")
+
+    def choose(name: str) -> Callable[[], None]:
+        lab.js("lab.switchTo(0)")
+
+        def act() -> None:
+            lab.js(f"lab.go(lab.branch.endOfStep({sent}))")
+            lab.js(f"lab.menuOfFlight(lab.branch.flightOf[{sent}], 300, 300)")
+            lab.page.get_by_role("menuitem", name=name).click()
+
+        return act
+
+    assert lab.forks(choose("Lose it")).endswith(": Request(1) from 3 to 1 is lost")
+    assert "lost" in lab.kinds()
+    assert lab.forks(choose("Duplicate it")).endswith(": Request(1) from 3 to 1 is duplicated")
+    assert "duplicate" in lab.kinds()
+    choose("Deliver later")()
+    lab.page.get_by_label("Time", exact=True).fill("7ms")
+    assert "is delayed by" in lab.forks(lambda: lab.press("Enter"))
+    assert lab.forks(choose("Deliver now")).endswith(": 1 receives Request(1) from 3")
+
+
+def test_pending_events_are_listed_and_a_click_delivers(lab: LabPage) -> None:
+    lab.open(run="ricart-agrawala -n 3")
+    lab.press("Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight")
+    assert lab.js("lab.branch.lines[lab.cursor].e") == "send"
+    lab.page.click("#tab-pending")
+    until(lambda: lab.js("lab.pending?.length > 0"), "events are pending")
+    lab.idle()
+    second = lab.page.locator(".pending .choice", has_text="3 → 2 Request(1)")
+    assert lab.forks(second.click).endswith(": 2 receives Request(1) from 3")
+    assert lab.js("lab.branch.lines[lab.branch.opened.shared].p") == 2
+
+
+def test_the_keyboard_alone_tells_a_whole_story(lab: LabPage) -> None:
+    """Open, step to the violation, fork, crash, export: no mouse."""
+    lab.press("Tab")  # the dialog is open and has the focus
+    lab.press("Escape", "o")
+    lab.page.keyboard.type("central-timeout -n 3 --ask 1@1ms+4ms --ask 2@4ms+3ms")
+    until(lambda: lab.page.get_by_role("dialog").count() == 1, "the dialog is open")
+    lab.press("Control+a")
+    lab.page.keyboard.type(
+        "central-timeout -n 3 --ask 1@1ms+4ms --ask 2@4ms+3ms --ask 3@6ms+15ms"
+        " --pause 2@Granted#1+20ms"
+    )
+    lab.press("Enter")
+    until(lambda: lab.js("lab.branch?.length") == 35, "the run is open")
+    lab.press("Home")
+    while lab.cursor < lab.js("lab.firstViolation().event"):
+        before = lab.cursor
+        lab.press("ArrowRight")
+        until(lambda before=before: lab.cursor > before, "a step")  # type: ignore[misc]
+    lab.press("ArrowDown", "ArrowDown")
+    assert lab.js("lab.process") == 1
+    made = lab.forks(lambda: lab.press("x"))
+    assert made.endswith(": 1 crashes")
+    lab.press("e")
+    until(lambda: lab.page.get_by_role("menu").count() == 1, "the menu is open")
+    lab.press("ArrowDown", "Enter")
+    until(lambda: lab.page.get_by_role("dialog").count() == 1, "the command is shown")
+    command = lab.page.get_by_role("dialog").get_by_role("textbox").input_value()
+    assert command.startswith("habemus run central-timeout -n 3")
+    assert "1 crashes" in command
+    lab.press("Escape")
+    assert lab.page.get_by_role("dialog").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kind"),
+    [("ring-four", "ring"), ("maekawa-cycle", "voting"), ("yo-yo-graph", "edges")],
+)
+def test_the_graph_is_in_step(lab: LabPage, scenario: str, kind: str) -> None:
+    lab.open(scenario=scenario)
+    lab.page.click("#tab-graph")
+    nodes = lab.page.locator(".graph .node")
+    until(lambda: nodes.count() == lab.js("lab.branch.processes.length"), "all nodes")
+    assert lab.js("lab.branch.opened.graph.kind") == kind
+    lab.page.focus("#canvas")
+    lab.press("Home", "ArrowRight", "ArrowRight", "ArrowRight")
+    lab.idle()
+    acting = lab.js("lab.branch.lines[lab.cursor].p")
+    label = lab.js(f"lab.branch.label({acting})")
+    assert label in (lab.page.locator(".graph .node.acts").text_content() or "")
+
+
+def test_languages_and_keys(lab: LabPage) -> None:
+    lab.open(run="ricart-agrawala -n 3")
+    lab.press("?")
+    assert "Causes and effects" in lab.page.get_by_role("dialog").inner_text()
+    lab.press("Escape")
+    lab.page.click("#language")
+    until(lambda: lab.js("document.documentElement.lang") == "pt", "Portuguese")
+    lab.idle()
+    assert lab.page.locator("#tab-event").inner_text() == "Evento"
+    assert "sai" in lab.page.locator("#panel").inner_text()
+    english, portuguese = lab.js(
+        "import('/texts.js').then((m) => m.LANGUAGES.map((l) => Object.keys(m.TEXTS[l])))"
+    )
+    assert english == portuguese
+
+
+@pytest.mark.parametrize("kind", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_axe_finds_no_serious_violation(new_page: NewPage, width: int, kind: str) -> None:
+    lab = new_page(width, color_scheme=kind, reduced_motion="reduce")
+    found = [*axe(lab)]  # the dialog
+    lab.open(scenario="central-holder-slow")
+    lab.press("t")
+    for tab in ("event", "pending", "graph", "tree"):
+        lab.page.click(f"#tab-{tab}")
+        lab.idle()
+        found += axe(lab)
+    assert found == []
+
+
+def axe(lab: LabPage) -> list[str]:
+    """Return the serious and critical findings of axe-core."""
+    from tests.lab.conftest import AXE
+
+    if not lab.js("Boolean(window.axe)"):
+        lab.page.evaluate(AXE.read_text(encoding="utf-8") + "\n;0")
+    result: Any = lab.js("axe.run(document, {resultTypes: ['violations']})")
+    assert result["passes"], "axe has looked at something"
+    return [
+        f"{each['id']}: {node['target']} {node['failureSummary']}"
+        for each in result["violations"]
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+
+
+def test_the_scripts_are_small() -> None:
+    import gzip
+
+    from habemus.lab import server
+
+    page = Path(server.__file__).parent / "page"
+    scripts = b"".join(file.read_bytes() for file in sorted(page.glob("*.js")))
+    assert len(gzip.compress(scripts)) < 150_000
+    assert json.dumps("innerHTML").strip('"').encode() not in scripts
