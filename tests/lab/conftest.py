@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = (
@@ -47,10 +47,14 @@ class LabPage:
         self.errors: list[str] = []
         page.on("request", lambda request: self.requested.append(request.url))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda line: line.type == "error" and self.errors.append(line.text))
+        page.on("console", self._console)
         page.on("dialog", lambda dialog: self.errors.append(f"dialog {dialog.message}"))
         page.goto(url)
         until(lambda: self.js("Boolean(lab.catalog.algorithms.length)"), "the page is welcomed")
+
+    def _console(self, line: ConsoleMessage) -> None:
+        if line.type == "error":
+            self.errors.append(line.text)
 
     def js(self, expression: str) -> Any:
         return self.page.evaluate(expression)
@@ -99,7 +103,8 @@ class LabPage:
         found = self.js(
             f"(() => {{ const b = lab.diagram.canvas.getBoundingClientRect();"
             f" lab.diagram.reveal({event}); lab.diagram.draw();"
-            f" const p = lab.diagram.point(lab.branch.atSlot[{event}], lab.branch.lines[{event}].p);"
+            f" const who = lab.branch.lines[{event}].p;"
+            f" const p = lab.diagram.point(lab.branch.atSlot[{event}], who);"
             f" return [b.left + p[0], b.top + p[1]]; }})()"
         )
         return found[0], found[1]

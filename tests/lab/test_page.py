@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.lab.conftest import LabPage, until
 
 pytestmark = pytest.mark.browser
@@ -271,22 +270,23 @@ def test_the_keyboard_alone_tells_a_whole_story(lab: LabPage) -> None:
     assert lab.page.get_by_role("dialog").count() == 0
 
 
-@pytest.mark.parametrize(
-    ("scenario", "kind"),
-    [("ring-four", "ring"), ("maekawa-cycle", "voting"), ("yo-yo-graph", "edges")],
-)
-def test_the_graph_is_in_step(lab: LabPage, scenario: str, kind: str) -> None:
-    lab.open(scenario=scenario)
+def test_the_graph_is_in_step(lab: LabPage) -> None:
+    lab.open(scenario="ring-four")
     lab.page.click("#tab-graph")
-    nodes = lab.page.locator(".graph .node")
-    until(lambda: nodes.count() == lab.js("lab.branch.processes.length"), "all nodes")
-    assert lab.js("lab.branch.opened.graph.kind") == kind
     lab.page.focus("#canvas")
-    lab.press("Home", "ArrowRight", "ArrowRight", "ArrowRight")
-    lab.idle()
-    acting = lab.js("lab.branch.lines[lab.cursor].p")
-    label = lab.js(f"lab.branch.label({acting})")
-    assert label in (lab.page.locator(".graph .node.acts").text_content() or "")
+    nodes = lab.page.locator(".graph .node")
+    for scenario, kind in (
+        ("ring-four", "ring"),
+        ("maekawa-cycle", "voting"),
+        ("yo-yo-graph", "edges"),
+    ):
+        lab.open(scenario=scenario)
+        until(lambda: nodes.count() == lab.js("lab.branch.processes.length"), "all nodes")
+        assert lab.js("lab.branch.opened.graph.kind") == kind
+        lab.press("Home", "ArrowRight", "ArrowRight", "ArrowRight")
+        lab.idle()
+        label = lab.js("lab.branch.label(lab.branch.lines[lab.cursor].p)")
+        assert label in (lab.page.locator(".graph .node.acts").text_content() or "")
 
 
 def test_languages_and_keys(lab: LabPage) -> None:
@@ -305,8 +305,81 @@ def test_languages_and_keys(lab: LabPage) -> None:
     assert english == portuguese
 
 
-@pytest.mark.parametrize("kind", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+def test_everything_can_be_taken_away(lab: LabPage) -> None:
+    lab.open(scenario="central-holder-slow")
+    found = {}
+    for kind in ("svg", "png", "mermaid", "shiviz", "jsonl", "perfetto", "pytest", "scenario"):
+        lab.press("e")
+        with lab.page.expect_download() as download:
+            lab.page.get_by_role("menuitem", name=MENU[kind], exact=True).click()
+        found[kind] = Path(download.value.path()).read_bytes()
+    assert b"<svg" in found["svg"][:200]
+    assert found["png"].startswith(b"\x89PNG")
+    assert b"sequenceDiagram" in found["mermaid"]
+    assert json.loads(found["jsonl"].splitlines()[0])["habemus"] == 1
+    assert json.loads(found["perfetto"])["traceEvents"]
+    assert b"def test_" in found["pytest"]
+    assert b"Scenario(" in found["scenario"]
+    assert b"Request" in found["shiviz"]
+
+
+MENU = {
+    "svg": "Picture (SVG)",
+    "png": "Picture (PNG)",
+    "mermaid": "Mermaid",
+    "shiviz": "ShiViz",
+    "jsonl": "Trace (JSON lines)",
+    "perfetto": "Perfetto",
+    "pytest": "pytest file",
+    "scenario": "Scenario",
+}
+
+
+def test_a_link_is_the_same_run_in_another_browser(new_page: NewPage) -> None:
+    lab = new_page()
+    lab.open(run="ricart-agrawala -n 3")
+    lab.press("Home", *["ArrowRight"] * 9, "ArrowDown")
+    lab.forks(lambda: lab.press("x"))
+    digest = lab.js("lab.branch.digest")
+    lab.press("e")
+    lab.page.get_by_role("menuitem", name="Link").click()
+    link = lab.page.get_by_role("dialog").get_by_role("textbox").input_value()
+    lab.press("Escape")
+    other = new_page(400)
+    dialog = other.page.get_by_role("dialog")
+    dialog.get_by_label("Link", exact=True).fill(link)
+    other.press("Enter")
+    until(lambda: other.js("lab.branch?.digest") == digest, "the same events")
+    assert other.js("lab.branch.command.includes('crashes')")
+    other.press("o")
+    dialog.get_by_label("Link", exact=True).fill(link.replace("crashes", "forgets"))
+    other.press("Enter")
+    until(lambda: other.notice_kind == "error", "one line says what differs")
+    other.press("o")
+    tampered = link.replace("-n%203", "-n%203%20--seed%201")
+    assert tampered != link
+    dialog.get_by_label("Link", exact=True).fill(tampered)
+    other.press("Enter")
+    until(lambda: "event" in other.notice, "the first event that differs is named")
+
+
+def test_a_trace_and_a_counterexample_are_opened(lab: LabPage, tmp_path: Path) -> None:
+    lab.open(scenario="central-holder-slow")
+    digest = lab.js("lab.branch.digest")
+    lab.press("e")
+    with lab.page.expect_download() as download:
+        lab.page.get_by_role("menuitem", name=MENU["jsonl"]).click()
+    saved = tmp_path / "run.json"
+    download.value.save_as(saved)
+    lab.open(run="central -n 2")
+    lab.press("o")
+    with lab.page.expect_file_chooser() as chooser:
+        lab.page.get_by_role("button", name="Drop a trace").click()
+    chooser.value.set_files(saved)
+    until(lambda: lab.js("lab.branch.digest") == digest, "the same events")
+
+
+@pytest.mark.parametrize(("width", "kind"), [(1280, "light"), (400, "dark")])
 def test_axe_finds_no_serious_violation(new_page: NewPage, width: int, kind: str) -> None:
     lab = new_page(width, color_scheme=kind, reduced_motion="reduce")
     found = [*axe(lab)]  # the dialog
@@ -344,3 +417,12 @@ def test_the_scripts_are_small() -> None:
     scripts = b"".join(file.read_bytes() for file in sorted(page.glob("*.js")))
     assert len(gzip.compress(scripts)) < 150_000
     assert json.dumps("innerHTML").strip('"').encode() not in scripts
+
+
+def test_axe_is_the_file_that_was_published() -> None:
+    import hashlib
+
+    from tests.lab.conftest import AXE
+
+    found = hashlib.sha256(AXE.read_bytes()).hexdigest()
+    assert found == "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"

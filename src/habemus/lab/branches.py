@@ -85,8 +85,8 @@ class Branch(Protocol):
     def first_event(self, finding: Finding) -> int | None:
         """Return the index of the event at which a violation became true."""
 
-    def pending(self) -> list[PossibleEvent]:
-        """Return what can happen next, after the last event."""
+    def pending(self, at: int | None) -> list[PossibleEvent]:
+        """Return what can happen next after the step of an event, or after the last one."""
 
     def fork(self, at: int | None, what: str) -> tuple[Branch, int]:
         """Return a branch with an intervention after the step of an event, or after the last one,
@@ -170,10 +170,22 @@ class SimulatedBranch:
             self._first[finding.name] = _first_event(self.events, finding, self.entry, judge)
         return self._first[finding.name]
 
-    def pending(self) -> list[PossibleEvent]:
-        if self.ended is not None:
-            return []
-        return [_possible(each) for each in self.execution.simulation.pending()]
+    def pending(self, at: int | None) -> list[PossibleEvent]:
+        anchor = None if at is None else self.deliveries[at]
+        if anchor is None or anchor == self.execution.simulation.delivered:
+            execution = self.execution
+            if self.ended is not None:
+                return []
+        else:
+            kept = self.setup.then[: len(self._interventions_before(at))]
+            execution = SimulatedBranch(replace(self.setup, then=kept), self.title).execution
+            execution.advance(anchor)
+        return [_possible(each) for each in execution.simulation.pending()]
+
+    def _interventions_before(self, at: int | None) -> list[int]:
+        """Return for each intervention up to an event the number of events before it."""
+        made = self.execution.intervened
+        return made if at is None else [count for count in made if count <= at]
 
     @property
     def interventions(self) -> tuple[str, ...]:
@@ -181,11 +193,8 @@ class SimulatedBranch:
 
     def fork(self, at: int | None, what: str) -> tuple[SimulatedBranch, int]:
         execution = self.execution
-        if at is None:
-            anchor, before = execution.simulation.delivered, execution.intervened
-        else:
-            anchor = self.deliveries[at]
-            before = [count for count in execution.intervened if count <= at]
+        anchor = execution.simulation.delivered if at is None else self.deliveries[at]
+        before = self._interventions_before(at)
         kept = self.setup.then[: len(before)]
         dropped = execution.intervened[len(before) : len(before) + 1]
         shared = min([bisect_right(self.deliveries, anchor), *dropped])
@@ -248,7 +257,7 @@ class RecordedBranch:
     def first_event(self, finding: Finding) -> int | None:
         return _first_event(self.events, finding, self.entry, self._judge())
 
-    def pending(self) -> list[PossibleEvent]:
+    def pending(self, at: int | None) -> list[PossibleEvent]:
         return []
 
     def fork(self, at: int | None, what: str) -> tuple[Branch, int]:

@@ -186,7 +186,8 @@ class Session:
 
     def _pending(self, message: Message) -> Iterator[Reply]:
         opened = self._branch(message)
-        found = opened.branch.pending()
+        at = None if message.get("at") is None else opened.event(message, "at")[0]
+        found = opened.branch.pending(at)
         yield {
             "is": "pending",
             "branch": opened.number,

@@ -206,6 +206,18 @@ def test_a_pending_message_is_chosen() -> None:
     assert repeated["lines"][: len(start["lines"])] == start["lines"]
 
 
+def test_pending_events_of_the_past_are_those_that_were_pending_then() -> None:
+    session = Session()
+    _, start = ask(session, do="open", run=RUN, by=4)
+    [then] = ask(session, do="pending", branch=0)
+    assert then["pending"]
+    ask(session, do="advance", branch=0, until="end")
+    [now] = ask(session, do="pending", branch=0)
+    assert now["pending"] == []
+    [again] = ask(session, do="pending", branch=0, at=len(start["lines"]) - 1)
+    assert again["pending"] == then["pending"]
+
+
 def test_a_fork_in_the_past_shares_its_prefix() -> None:
     session = Session()
     _, whole = ask(session, do="open", run=RUN)
