@@ -63,9 +63,10 @@ class NodeConnection:
         self._inside = 0  # calls that use the descriptor now
         self._is_closed = False
         self._nothing_yet: tuple[type[Exception], ...] = (BlockingIOError, TimeoutError)
+        self._is_tls = bool(credentials.authority and not address.path)
         try:
             self._socket = _connected(address, credentials, patience)
-            if credentials.authority and not address.path:
+            if self._is_tls:
                 from ssl import SSLWantReadError
 
                 self._nothing_yet += (SSLWantReadError,)
@@ -105,7 +106,7 @@ class NodeConnection:
             raise Unreachable(f"{self.address} does not answer as a node would: {reason}") from None
         welcome = greeting.welcome
         assert welcome is not None
-        if credentials.authority and not self.address.path:
+        if self._is_tls:
             certificate: dict[str, Any] = getattr(self._socket, "getpeercert", dict)()
             check_certificate(
                 self.address, certificate, f"node-{welcome['node']}.{welcome['cluster']}"
@@ -150,12 +151,12 @@ class NodeConnection:
             self._leave()
 
     def _received_inside(self, timeout: float | None) -> bytes:
+        if timeout == 0 and not self._is_tls and self._socket.gettimeout() is None:
+            return self._socket.recv(CHUNK, socket.MSG_DONTWAIT)
         if self._arrival is None:
             if timeout != self._socket.gettimeout():
                 self._socket.settimeout(timeout)
             return self._socket.recv(CHUNK)
-        if timeout == 0:
-            return self._socket.recv(CHUNK, socket.MSG_DONTWAIT)
         if not self._arrival.poll(None if timeout is None else timeout * 1_000):
             raise TimeoutError
         return self._socket.recv(CHUNK)

@@ -71,7 +71,8 @@ class Lease:
         return not self._why and not self._has_expired()
 
     def _has_expired(self) -> bool:
-        return self._state.has_expired(boottime.microseconds())
+        until_us = self._state.until_us
+        return until_us is not None and until_us <= boottime.microseconds()
 
     def check(self) -> None:
         """Raise `LockLost` if the lock is not held any more, or may not be."""
@@ -100,9 +101,9 @@ class Lease:
     def _is_lost_now(self) -> bool:
         """Look at the connection and the clock, and return whether the lock is lost."""
         self._session.look(self)
-        if self.lost:
+        if not self._why and self._has_expired():
             self._lose(EXPIRED)
-        return self.lost
+        return self._why not in ("", RELEASED)
 
     def _lose(self, why: str) -> None:
         if self._is_ended_by(why):

@@ -61,6 +61,11 @@ def encode_line(*line: object) -> bytes:
     return encode(line).encode() + b"\n"
 
 
+def release_line(id: int) -> bytes:
+    """Return the line that releases a lock, or withdraws a request."""
+    return b'["release",%d]\n' % id
+
+
 def _is_plain(text: str) -> bool:
     """Return whether JSON needs no escapes for a text."""
     return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
@@ -98,18 +103,24 @@ class LineBuffer:
 _NONE = type(None)
 _INT, _TEXT, _TABLE = (int,), (str,), (dict,)
 _SHAPES: dict[str, tuple[tuple[type, ...], ...]] = {
-    "challenge": (_TEXT, _INT, _TEXT, _TEXT),
-    "welcome": (_TABLE,),
-    "granted": (_INT, (int, _NONE), (int, _NONE), _INT, _TEXT),
-    "wanted": (_INT,),
-    "lost": (_INT, _TEXT),
-    "alive": (_INT, (list,)),
-    "news": (_INT, _TABLE),
-    "status": (_INT, _TABLE),
-    "done": (_INT, _TABLE),
-    "refused": ((int, _NONE), _TEXT, _TEXT),
+    "challenge": (_TEXT, _TEXT, _INT, _TEXT, _TEXT),
+    "welcome": (
+        _TEXT,
+        _TABLE,
+    ),
+    "granted": (_TEXT, _INT, (int, _NONE), (int, _NONE), _INT, _TEXT),
+    "wanted": (
+        _TEXT,
+        _INT,
+    ),
+    "lost": (_TEXT, _INT, _TEXT),
+    "alive": (_TEXT, _INT, (list,)),
+    "news": (_TEXT, _INT, _TABLE),
+    "status": (_TEXT, _INT, _TABLE),
+    "done": (_TEXT, _INT, _TABLE),
+    "refused": (_TEXT, (int, _NONE), _TEXT, _TEXT),
 }
-"""Types of what follows the first word of a line."""
+"""Types of the values in a line, by its first word."""
 _WELCOME = {"cluster": str, "node": int, "session": str, "nodes": dict, "services": dict}
 
 
@@ -165,17 +176,18 @@ def _read_json(text: str) -> Any:
 def _is_well_formed(line: object) -> bool:
     if type(line) is not list or len(line) < 2 or type(line[0]) is not str:
         return False
-    word, *rest = line
+    word = line[0]
     shape = _SHAPES.get(word)
     if shape is None:
         return True  # a later version may send more; clients ignore it
-    if len(rest) != len(shape) or any(
-        type(each) not in kinds for each, kinds in zip(rest, shape, strict=True)
-    ):
+    if len(line) != len(shape):
         return False
+    for each, kinds in zip(line, shape, strict=True):  # a loop: every grant comes here
+        if type(each) not in kinds:
+            return False
     if word == "alive":
-        return all(type(each) is list and len(each) == 2 and _is_time(*each) for each in rest[1])
-    return _is_welcome(rest[0]) if word == "welcome" else True
+        return all(type(each) is list and len(each) == 2 and _is_time(*each) for each in line[2])
+    return _is_welcome(line[1]) if word == "welcome" else True
 
 
 def _is_time(id: object, left_ms: object) -> bool:
@@ -297,10 +309,13 @@ class AcquireRequest:
             raise ValueError(
                 f"a name of {len(self._what):,} bytes is too long for a request; give a shorter one"
             )
-        timeout, lease = encode(timeout_ms).encode(), encode(lease_ms).encode()
+        timeout = b"null" if timeout_ms is None else b"%d" % timeout_ms
+        lease = b"null" if lease_ms is None else b"%d" % lease_ms
         keep = b",true" if self.keep else b""
-        rest = (id, self._what, timeout, lease, now_us, keep)
-        return b'["%s",%d,%s,%s,%s,%d%s]\n' % (self._word, *rest)
+        return b'["%b",%d,%b,%b,%b,%d%b]\n' % (
+            *(self._word, id, self._what),
+            *(timeout, lease, now_us, keep),
+        )
 
     def watch_line(self, id: int) -> bytes | None:
         """Return the line that asks the node who holds the lock; None where several may."""
@@ -464,8 +479,10 @@ class SessionProtocol:
         line = request.line(id, timeout_ms, lease_ms, now_us)
         self._pending[id] = request.service
         if lease_ms is not None:
-            with self._lock:
-                self.beat_us = min(self.beat_us, lease_ms * 1_000 // self._beats)
+            beat_us = lease_ms * 1_000 // self._beats
+            if beat_us < self.beat_us:
+                with self._lock:
+                    self.beat_us = min(self.beat_us, beat_us)
         return id, line
 
     def forget(self, id: int) -> None:
