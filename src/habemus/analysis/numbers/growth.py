@@ -5,7 +5,8 @@ A fit is a law `a * f(n) + b` by least squares, with f one of
     1, log n, sqrt n, n, n log n, n^2, m log n        m the number of links, log to base 2
 
 Each law is judged by how well it predicts: every size is left out in turn and predicted from the
-others.  The error is the root mean square of the differences, relative to the mean.  So a law with more freedom is not better for that alone.
+others.  The error is the root mean square of the differences, relative to the mean.  So a law with
+more freedom is not better for that alone.
 """
 
 from __future__ import annotations
