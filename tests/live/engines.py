@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,14 @@ from tests.unit.fencing.conftest import as_another, program
 import habemus
 from habemus.client.blocking import Cluster
 
+FORKING = """
+import habemus, os, sys, time
+with habemus.connect(sys.argv[1]) as cluster, cluster.lock(sys.argv[2], lease=3) as lease:
+    child = os.fork()
+    if child:
+        print(child, flush=True)
+    time.sleep(1000)
+"""
 CLIENT = """
 import habemus, sys, time
 with habemus.connect(sys.argv[1]) as cluster:
@@ -34,10 +43,10 @@ with habemus.connect(sys.argv[1]) as cluster:
 """
 
 
-def client(url: str, name: str) -> subprocess.Popen[str]:
+def client(url: str, name: str, program: str = CLIENT) -> subprocess.Popen[str]:
     """Start a process that acquires a lock, prints its token, and keeps the lock."""
     return subprocess.Popen(
-        [sys.executable, "-c", CLIENT, url, name], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, url, name], stdout=subprocess.PIPE, text=True
     )
 
 
@@ -281,6 +290,12 @@ class ZooKeeper(Server):
         self.url = f"zookeeper://habemus:correct@127.0.0.1:{self.port}"
         with habemus.connect(self.url):
             pass
+
+    def ready(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)) as asking:
+            asking.sendall(b"srvr")
+            return b"Mode" in asking.recv(1 << 16)
+        return False
 
     def command(self) -> list[str]:
         settings = self.folder / "zoo.cfg"

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from tests.live.conftest import PATIENCE, until
-from tests.live.engines import SYSTEMS, System, client
+from tests.live.engines import FORKING, SYSTEMS, System, client
 
 import habemus
 from habemus.client.blocking import Cluster
@@ -209,6 +209,20 @@ def test_the_child_of_a_fork_does_not_have_the_lock(cluster: Cluster, other: Clu
         pass
 
 
+def test_a_child_does_not_keep_the_lock_of_its_parent(system: System, cluster: Cluster) -> None:
+    parent = client(system.url, "orphaned", FORKING)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    try:
+        with cluster.lock("orphaned", timeout=PATIENCE):
+            assert not is_dead(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def test_reentrant_locks(cluster: Cluster, other: Cluster) -> None:
     with cluster.lock("again", reentrant=True) as outer:
         with cluster.lock("again", reentrant=True) as inner:
@@ -348,6 +362,15 @@ def is_dead(process: int) -> bool:
     except FileNotFoundError:
         return True
     return state == "Z"
+
+
+def test_the_example(system: System) -> None:
+    example = Path(__file__).parents[2] / "examples" / "any_engine.py"
+    done = subprocess.run(
+        [sys.executable, str(example), system.url], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "holding report with token" in done.stdout
 
 
 def test_no_server(system: System) -> None:

@@ -42,7 +42,7 @@ def say_engine(
     except Unreachable as reason:
         click.echo(f"habemus: {reason}", err=True)
         return UNREACHABLE
-    except (RefusedByNode, ValueError) as reason:
+    except RefusedByNode as reason:
         raise click.ClickException(str(reason)) from None
     if name is not None:
         wanted = (service, name)
@@ -83,7 +83,7 @@ def release_at_engine(
     except Unreachable as reason:
         click.echo(f"habemus: {reason}", err=True)
         return UNREACHABLE
-    except (RefusedByNode, ValueError) as reason:
+    except RefusedByNode as reason:
         raise click.ClickException(str(reason)) from None
     if as_json:
         say_json({"name": name, "lost": [] if taken is None else [{"client": taken}]})

@@ -69,7 +69,7 @@ def watch(
     except Unreachable as reason:
         click.echo(f"habemus: {reason}", err=True)
         return UNREACHABLE
-    except (RefusedByNode, ValueError) as reason:
+    except RefusedByNode as reason:
         raise click.ClickException(str(reason)) from None
     return Exit.OK
 

@@ -68,10 +68,12 @@ class EngineBackend:
 
     def close(self) -> None:
         """Release all locks and close all connections."""
-        for lease, grant in list(self._held.items()):
-            with suppress(LockGone, HabemusError):
-                self.engine.release(grant)
-            lease._lose(CLOSED)
+        for lease in list(self._held):
+            grant = self._held.pop(lease, None)
+            if grant is not None:
+                with suppress(LockGone, HabemusError):
+                    self.engine.release(grant)
+                lease._lose(CLOSED)
         self.engine.close()
 
     # Locks.
@@ -170,7 +172,8 @@ class EngineBackend:
                 " the next client in the queue leads"
             )
         lease._is_lost_now()
-        grant = self._held.get(lease)
+        # Not renewed from now on: the renewal would find that the lock is gone.
+        grant = self._held.pop(lease, None)
         if grant is None:
             return
         try:
@@ -180,13 +183,9 @@ class EngineBackend:
         except HabemusError:
             # The engine frees the lock when the lease expires or the connection has ended.
             self.engine.drop(grant)
-            self._end(lease)
+            lease._end()
         else:
-            self._end(lease)
-
-    def _end(self, lease: Lease) -> None:
-        if lease._end():
-            self._held.pop(lease, None)
+            lease._end()
 
     # Leases.
 

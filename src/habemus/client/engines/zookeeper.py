@@ -32,7 +32,7 @@ from habemus.client.engines.engine import Engine, EngineGrant, LockGone, Wait, W
 from habemus.client.errors import RefusedByNode, Unreachable
 
 LEASE_MS = 10_000
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 """Time after which a waiting client looks at the queue again, whatever its watch says."""
