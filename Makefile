@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines postgresql chromium lint bench-sim bench-check bench-live bench-lab campaign sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines postgresql chromium lint bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
 
 demo: $(VENV)/.demo-ready
 	@rm -rf build/demo && mkdir -p build/demo
@@ -113,6 +113,10 @@ $(BENCH)/.ready: $(COMPILED_FROM) benchmarks/live/requirements.txt
 # The page of the lab in Chromium: first paint, pan, zoom, step, fork, with 10,000 and 100,000 events.
 bench-lab: $(VENV)/.test-ready chromium
 	$(BIN)/python -m benchmarks.lab
+
+# Planted bugs in the elected coordinators whose searches take up to a minute each, and the long searches with pinned counts.
+planted: $(VENV)/.test-ready
+	$(BIN)/pytest -n auto --times 10 tests/counterexamples/test_searched_coordinator_mutants.py tests/counterexamples/test_verdicts.py
 
 # What the cards claim, over 10,000 seeds of each mutual exclusion and 1,000 to 10,000 of each election: an hour on two cores.
 campaign: $(VENV)/.test-ready

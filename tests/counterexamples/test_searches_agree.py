@@ -1,5 +1,5 @@
 """All ways to search come to the same verdicts, on every algorithm of the catalog at small sizes:
-with and without numpy, depth first, among sets of states, and with symmetry.  What
+with and without numpy, among sets of states, and with symmetry.  What
 is reduced must have fewer states, somewhere, or it shows nothing."""
 
 import contextlib
@@ -9,7 +9,6 @@ import pytest
 from habemus.catalog.entries import entries
 from habemus.runs.check import Check
 from habemus.runs.simulate import system_of
-from habemus.runtimes.checker.depth_first import DepthFirstSearch
 from habemus.runtimes.checker.search import FoundViolation, Search
 from habemus.runtimes.checker.symbolic import SymbolicSearch
 from habemus.runtimes.checker.symmetry import NotSymmetric, SymmetricSearch
@@ -69,12 +68,8 @@ def compare(check: Check, limit: int = LIMIT) -> bool:
     if not expected.extent.complete:
         return False
     depths = {name: wrong.depth for name, wrong in expected.wrong.items()}
-    vectorised, down, sets = (
-        made(VectorisedSearch, check),
-        made(DepthFirstSearch, check),
-        made(SymbolicSearch, check),
-    )
-    for search in (vectorised, down, sets):
+    vectorised, sets = made(VectorisedSearch, check), made(SymbolicSearch, check)
+    for search in (vectorised, sets):
         search.run(stop_at_first=False)
         assert (search.extent.states, search.extent.transitions) == (
             expected.extent.states,
@@ -139,12 +134,11 @@ def test_symmetry_merges_what_differs_in_names(name: str, n: int, states: int, m
     assert [search.extent.states for search in searches] == [states, merged]
 
 
-@pytest.mark.parametrize("kind", [Search, VectorisedSearch, SymbolicSearch, DepthFirstSearch])
+@pytest.mark.parametrize("kind", [Search, VectorisedSearch, SymbolicSearch])
 def test_a_search_that_is_watched_goes_to_its_end(
     kind: type[Search], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("search", "depth_first"):
-        monkeypatch.setattr(f"habemus.runtimes.checker.{module}.CHUNK", 10)
+    monkeypatch.setattr("habemus.runtimes.checker.search.CHUNK", 10)
     monkeypatch.setattr("habemus.runtimes.checker.symbolic.EDGES_BETWEEN_LOOKS", 10)
     check = Check("central", 3)
     alone, watched = made(kind, check), made(kind, check)
@@ -185,7 +179,7 @@ def test_a_search_among_sets_ends_where_a_process_alone_has_no_end() -> None:
 
 def test_only_what_makes_the_verdict_ends_a_search() -> None:
     """Not a property that nobody claims: what comes later may be worse."""
-    for kind in (Search, VectorisedSearch, DepthFirstSearch):
+    for kind in (Search, VectorisedSearch):
         search = made(kind, Check("central", 2, timeouts=None))
         search.decides = lambda name: name != "ME1"
         search.wrong["ME1"] = FoundViolation("ME1", 0, "step", 0)
@@ -199,7 +193,7 @@ def test_only_what_makes_the_verdict_ends_a_search() -> None:
 
 def test_fields_that_become_too_narrow_are_widened(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same search with fields of one bit to begin with."""
-    for kind in (Search, VectorisedSearch, DepthFirstSearch):
+    for kind in (Search, VectorisedSearch):
         monkeypatch.setattr("habemus.runtimes.checker.search.COMPACT", 0)
         search = made(kind, Check("ricart-agrawala", 2, timeouts=2, entries=2))
         wide = search._widths[:2]

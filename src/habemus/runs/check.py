@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from habemus.runtimes.checker.counterexample import Story
     from habemus.traces import Trace
 
-SEARCHES = ("auto", "breadth", "numpy", "symbolic", "depth", "symmetry")
+SEARCHES = ("auto", "breadth", "numpy", "symbolic", "symmetry")
 KEEPING = ("auto", "breadth", "numpy")
 """Searches that keep all states."""
 NETWORKS = ("fifo", "unordered", "lossy", "duplicating")
@@ -443,7 +443,6 @@ def perform(
 _MODULES = {
     "numpy": ("vectorised", "VectorisedSearch"),
     "symbolic": ("symbolic", "SymbolicSearch"),
-    "depth": ("depth_first", "DepthFirstSearch"),
     "symmetry": ("symmetry", "SymmetricSearch"),
 }
 

@@ -286,7 +286,7 @@ def test_the_command_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
 # Budgets by the name of a timer, and participants that ask.
 
 
-@pytest.mark.parametrize("search", ["breadth", "numpy", "symbolic", "depth"])
+@pytest.mark.parametrize("search", ["breadth", "numpy", "symbolic"])
 def test_the_only_timer_by_its_name(search: str) -> None:
     for faults in ({}, {"crash": 1}):
         one, other = (

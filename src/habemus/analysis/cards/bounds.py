@@ -56,13 +56,13 @@ class Bounds(NamedTuple):
     not_searched: str = ""
     """The reason why there is no search at all."""
     exceptions: Mapping[str, Mapping[str, Any]] = {}
-    """Fields that differ for a timing, a fault model, or ME3 (`order`): the tables of these names
-    in the table of the algorithm."""
+    """Fields that differ for a timing, a fault model, both (`eventual-crash`), or ME3 (`order`):
+    the tables of these names in the table of the algorithm."""
 
-    def at(self, *names: str) -> Bounds:
-        """Return the bounds for a timing, a fault model, or `order`; the last name counts most."""
+    def at(self, timing: str, model: str = "", *, order: bool = False) -> Bounds:
+        """Return the bounds for a timing and a fault model, or for ME3 there."""
         bounds = self
-        for name in names:
+        for name in (timing, model, f"{timing}-{model}", *(["order"] * order)):
             bounds = bounds._replace(**self.exceptions.get(name, {}))
         return bounds
 

@@ -58,10 +58,7 @@ lose every message may wait for ever.
 
 LIVENESS = (DEADLOCK, STARVATION, "E2", "E3")
 SKIPPED = "not searched"
-NEVER_IN_TIME = (
-    "not asked: timers may expire before every message, for ever; asked where messages are faster"
-    " from some moment on"
-)
+NEVER_IN_TIME = "timers may expire before every message, for ever: asked with eventual timing"
 
 
 class Shown(NamedTuple):
@@ -104,9 +101,9 @@ def tasks_of(entry: Entry) -> list[CardTask]:
     tasks: list[CardTask] = []
     for timing in bounds.timings:
         models = _models(entry, bounds.at(timing))
-        for model, given in models.items():
+        for model in models:
             alike = (model, "unordered") if model == "none" and "unordered" not in models else ()
-            tasks += _tasks_of_model(entry, bounds, timing, alike or (model,), given)
+            tasks += _tasks_of_model(entry, bounds, timing, alike or (model,))
     return tasks
 
 
@@ -115,34 +112,35 @@ def _tasks_of_model(
     bounds: Bounds,
     timing: str,
     models: tuple[str, ...],
-    given: Mapping[str, Mapping[str, Any]],
 ) -> list[CardTask]:
-    properties = PROPERTIES[entry.problem.name]
+    properties, ends = PROPERTIES[entry.problem.name], _about_the_end(entry)
     tasks: list[CardTask] = []
     here = bounds.at(timing, models[0])
+    given = _models(entry, here)[models[0]]
     if not here.models or models[0] in here.models:
         for part, changes in given.items():
             named = tuple(
                 name
                 for name in here.properties or properties
-                if name != ME3 and part in ("", _part(name))
+                if name != ME3 and part in ("", _part(name, ends if timing == EVENTUAL else ()))
             )
             tasks += _tasks(entry, here, timing, models, named, changes, part)
-    ordered = bounds.at(timing, models[0], "order")
+    ordered = bounds.at(timing, models[0], order=True)
     if (
         ME3 in properties
         and ordered.order_sizes
         and (not ordered.models or models[0] in ordered.models)
     ):
         # What happened before what is kept track of for a number of entries only.
+        given = _models(entry, ordered)[models[0]]
         changes = {**next(iter(given.values())), "order": True, "entries": ordered.entries or 1}
         ordered = ordered._replace(sizes=ordered.order_sizes, recovery_limit=0)
         tasks += _tasks(entry, ordered, timing, models, (ME3,), changes, "safety")
     return tasks
 
 
-def _part(name: str) -> str:
-    return "safety" if name in SAFETY else "liveness"
+def _part(name: str, ends: Sequence[str]) -> str:
+    return "safety" if name in SAFETY and name not in ends else "liveness"
 
 
 def _models(entry: Entry, bounds: Bounds) -> dict[str, dict[str, dict[str, Any]]]:
@@ -289,7 +287,7 @@ def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: lis
                 cells |= {(timing, model, name): cell for model in task.models}
     if not searched:
         cells = _unsearched(entry)
-    _inherit(cells)
+    inherit(cells)
     _mark_unasked(cells)
     for timing, model, name in list(cells):
         if name == "ME1":
@@ -354,7 +352,7 @@ def _about_the_end(entry: Entry) -> tuple[str, ...]:
     return (*LIVENESS, *observer.about_the_end())
 
 
-def _inherit(cells: dict[Place, Cell]) -> None:
+def inherit(cells: dict[Place, Cell]) -> None:
     """Decide cells that were not, or not completely, searched. Faults that may happen need not: a
     violation without faults is one with any.
     """
@@ -520,33 +518,34 @@ def properties_of(problem: Problem, made: Iterable[Card]) -> dict[str, str]:
 _INTRODUCTION = """\
 # What each algorithm guarantees, and under which faults
 
-This page is generated. `make cards` makes it anew, which takes some minutes, and
-`habemus cards central` makes one card. A test fails when the code of an algorithm has changed since
-its card was made.
+This page is generated. `make cards` makes anew the cards of algorithms whose code or bounds have
+changed, and `habemus cards central` makes one card. A test fails when the code of an algorithm has
+changed since its card was made.
 
 The evidence for every cell is a search through *all* possible runs within a bound, or a scenario:
 
 - **✔ holds**: in every state within the bound, and the case that the property is about did occur.
-  That does not prove it for every number of participants: the bound is three of them (n=3), or only
-  two (n=2) where three have too many states, and each enters (or calls an election) once, unless
-  the evidence says otherwise.
+  That does not prove it for every number of participants. Each cell has its number (n=3), and the
+  evidence has the whole bound: how often participants enter or call an election, which of them,
+  how often timers expire, and which component below is an abstract one.
 - **✘ violated**: a run is known that violates it. The first number is the length of a shortest one
   in steps, and the evidence has the command that shows it. Most algorithms do not claim to tolerate
   most faults: a ✘ is not a mistake where the algorithm does not claim the property, or assumes that
   there is no such fault.
 - **? undecided**: the search was cut off at its limit, or could not judge. The evidence says which.
   Nothing follows from it.
-- **n/a, not applicable**: a search cannot ask, because the property is about time and a search has
-  none. It is only simulated.
+- **n/a, not applicable**: it cannot be asked. A property is about time, which a search does not
+  have; or it is about the end of runs in which timers may expire too early for ever.
 
 The fault models, each in addition to links as the algorithm assumes them:
 
 {models}
 
 Slowness is not a fault, and there is no column for it: a search delays every message and every
-process for any time, so all cells include pauses and delays. Algorithms with timers have two rows:
-*asynchronous*, timers expire at any moment, before or after any message; and *synchronous*, time
-passes only when no message is under way.
+process for any time, so all cells include pauses and delays. Algorithms with timers have two or
+more rows: *asynchronous*, timers expire at any moment, before or after any message; *synchronous*,
+time passes only when no message is under way; and *eventual*, timers expire at any moment as often
+as the bound says, and then time passes only when no message is under way, without a bound.
 
 Notes for reading:
 
@@ -557,6 +556,7 @@ Notes for reading:
   order.
 - ME3 is about the causal order among the algorithm's own messages. Applications that also
   communicate in other ways can learn of a request earlier; only a card that claims ME3 covers that.
+- Faults that may happen need not: a violation without faults is one in every column.
 - Where none of the waiting processes enters any more, each of them starves: a run that violates
   ME2-deadlock violates ME2-starvation too.
 - *claimed* means that the card of the algorithm names the property among those that it ensures,

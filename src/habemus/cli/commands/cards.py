@@ -176,7 +176,7 @@ def _say_matrix(rows: list[CardRow], name: str) -> None:
     models = [model.name for model in MODELS if any(model.name in row.cells for row in rows)]
     labels = [_label(row, name) for row in rows]
     width = max(len("algorithm"), *map(len, labels))
-    columns = {model: max(len(model), len("? undecided n=3")) for model in models}
+    columns = {model: max(len(model), len("n/a not applicable")) for model in models}
     for block in blocks([width + 2, *columns.values()], terminal_columns()):
         shown = [models[column - 1] for column in block[1:]]
         heads = ["algorithm".ljust(width), *(model.ljust(columns[model]) for model in shown)]

@@ -10,6 +10,7 @@ import pytest
 from habemus.analysis.cards import table as stored
 from habemus.analysis.cards.bounds import (
     ASYNCHRONOUS,
+    EVENTUAL,
     SYNCHRONOUS,
     Bounds,
     bounds_in,
@@ -21,6 +22,7 @@ from habemus.analysis.cards.search import (
     assumed,
     claims,
     contradictions,
+    inherit,
     make,
     outdated,
     page,
@@ -135,6 +137,9 @@ def test_a_contradiction_is_seen() -> None:
         ("terms", (ASYNCHRONOUS, "amnesia", "E1"), 3, False),
         ("terms", (SYNCHRONOUS, "recovery", "E4"), 2, False),
         ("terms", (SYNCHRONOUS, "recovery", "E4"), 3, True),
+        ("terms", (EVENTUAL, "crash", "E2"), 3, True),
+        ("terms", (EVENTUAL, "crash", "E2"), 2, False),
+        ("bully", (EVENTUAL, "none", "E2"), 3, False),
         ("quorum-durable", ("", "recovery", "ME1"), 2, True),
         ("ra-reliable", (ASYNCHRONOUS, "lossy", "ME2-deadlock"), 2, True),
     ],
@@ -204,11 +209,55 @@ def test_a_deadlock_starves_every_process_that_waits() -> None:
 
 def test_a_search_without_time_cannot_ask_about_time() -> None:
     for card in cards().values():
-        asked = {cell.verdict is not None for cell in card.cells.values()}
-        assert asked == {card.problem != "detector"}, card.algorithm
+        for (timing, model, name), cell in card.cells.items():
+            asked_later = (EVENTUAL, model, name) in card.cells and timing == ASYNCHRONOUS
+            assert (cell.verdict is None) <= (card.problem == "detector" or asked_later)
+    assert all(cell.verdict is None for cell in cards()["heartbeat"].cells.values())
     [card] = make(["heartbeat"], [])
     [row, _] = card.rows()
     assert row["verdict"] == "not applicable" and "about time" in row["evidence"]
+
+
+def test_a_violation_without_faults_is_one_with_any() -> None:
+    known, open_ = Cell(Verdict.VIOLATED, 0, 5), Cell(Verdict.UNDECIDED, 1)
+    cells: dict[Place, Cell] = {
+        ("", "none", "ME3"): known,
+        ("", "crash", "ME3"): open_,
+        ("", "none", "ME1"): open_,
+        ("", "crash", "ME1"): Cell(Verdict.VIOLATED, 2, 7),
+        ("", "lossy", "ME1"): Cell(Verdict.HOLDS, 3),
+    }
+    inherit(cells)
+    assert cells["", "crash", "ME3"] == cells["", "lossy", "ME3"] == known
+    assert cells["", "none", "ME1"] == open_, "a fault may be what it takes"
+
+
+def test_liveness_is_asked_where_messages_are_faster_in_the_end() -> None:
+    card = cards()["bully"]
+    assert card.cells[EVENTUAL, "none", "E2"].verdict is Verdict.HOLDS
+    assert card.cells[ASYNCHRONOUS, "none", "E2"].verdict is None
+    assert (EVENTUAL, "none", "E1") not in card.cells, "safety is asked with any timing"
+
+
+def test_bounds_differ_by_timing_and_fault_model() -> None:
+    plain = Bounds(limit=1)
+    bounds = plain._replace(
+        exceptions={
+            "eventual": {"limit": 2},
+            "crash": {"timeouts": 3},
+            "eventual-crash": {"limit": 4},
+            "order": {"limit": 5},
+        }
+    )
+    assert [
+        (each.limit, each.timeouts)
+        for each in (
+            bounds.at(ASYNCHRONOUS, "none"),
+            bounds.at(EVENTUAL, "none"),
+            bounds.at(EVENTUAL, "crash"),
+            bounds.at(EVENTUAL, "crash", order=True),
+        )
+    ] == [(1, None), (2, None), (4, 3), (5, 3)]
 
 
 def test_where_three_are_too_many_two_are_searched() -> None:

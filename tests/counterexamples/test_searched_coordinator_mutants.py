@@ -1,0 +1,145 @@
+"""Elected coordinators with one broken line each, over an abstract election with two leaders: the
+search must find it, and find nothing in the healthy one.
+
+The searches that take longer are made by `make planted` (pytest --times 10).
+"""
+
+from typing import Any
+
+import pytest
+from tests.counterexamples import test_elected_coordinator_mutants as elected
+from tests.counterexamples.searching import Planted, assert_caught, within
+from tests.counterexamples.test_token_judges import GivesTheSameTokenTwice
+
+from habemus.algorithms.mutex.elected_coordinator import (
+    ElectedCoordinator,
+    ElectedCoordinatorPlain,
+)
+from habemus.algorithms.mutex.elected_coordinator_participant import (
+    Answer,
+    Inquire,
+    Record,
+    Recorded,
+)
+from habemus.core import ProcessId
+from habemus.runs.check import Check
+
+
+class CountsTheBorrowerTwice(ElectedCoordinator):
+    """A coordinator that lends to itself needs one record too few."""
+
+    def is_recorded(self) -> bool:
+        return (
+            self.coordinator == self.me
+            and self.lending
+            and len(self.recorders) + 1 >= self.enough()
+        )
+
+
+class AnswersWithoutItsLoan(ElectedCoordinator):
+    """A new coordinator does not hear of the loan that this process has recorded."""
+
+    def answer(self, sender: ProcessId, inquire: Inquire) -> None:
+        if self.is_from_coordinator(sender, inquire.term):
+            self.send(Answer(self.term, None, self.number, self.attempt, self.state), to=sender)
+
+
+class RecordsForOldTerms(ElectedCoordinator):
+    """Records a loan of a coordinator that has been replaced, after it has told the new one what it
+    knows.
+    """
+
+    def record(self, sender: ProcessId, record: Record) -> None:
+        self.keep_record(record.loan)
+        self.send(Recorded(record.term, record.loan.token, record.attempt), to=sender)
+
+
+class ForgetsTheTerm(ElectedCoordinator):
+    """What a process has promised to a coordinator is in volatile memory."""
+
+    term: int = 0
+
+
+def over_election(leaders: int = 2, **bound: Any) -> Check:
+    """Three processes, of which two want the lock, and so many leaders one after the other."""
+    timers = (("Doubt", 0), ("Follow", 0), ("Lead", leaders))
+    fields: dict[str, Any] = {"abstract": "election", "network": "fifo", "asking": (1, 2)}
+    return within(3, **{**fields, "timeouts": leaders, "timers": timers, **bound})
+
+
+CRASH = (("crash", 1), ("recover", 1))
+BLOCK: dict[str, Any] = {"entries": 2, "options": ("block=2",)}
+QUICK = [
+    Planted(
+        elected.GrantsBeforeItIsRecorded, ElectedCoordinator, "ME1", over_election(), 12, 36_622
+    ),
+    Planted(CountsTheBorrowerTwice, ElectedCoordinator, "ME1", over_election(), 12, 36_622),
+    Planted(
+        elected.TakesTheLockFromTheBorrower, ElectedCoordinator, "ME1", over_election(), 10, 10_823
+    ),
+    Planted(elected.LooksAtOldTerms, ElectedCoordinator, "ME1", over_election(), 10, 13_973),
+    Planted(GivesTheSameTokenTwice, ElectedCoordinator, "TOKEN", over_election(1), 14, 2_190),
+]
+
+# Only with --times 10 or more.
+LONG = [
+    Planted(elected.RecordsByAMinority, ElectedCoordinator, "ME1", over_election(), 12, 36_622),
+    Planted(
+        elected.AcknowledgesWithoutRecording, ElectedCoordinator, "ME1", over_election(), 16, 74_873
+    ),
+    Planted(AnswersWithoutItsLoan, ElectedCoordinator, "ME1", over_election(), 16, 59_730),
+    Planted(RecordsForOldTerms, ElectedCoordinator, "ME1", over_election(), 16, 77_805),
+    Planted(elected.CountsTokensAnew, ElectedCoordinator, "TOKEN", over_election(), 14, 141_208),
+    Planted(
+        elected.AsksNobody, ElectedCoordinator, "ME1", over_election(asking=(2, 3)), 14, 30_660
+    ),
+    Planted(
+        elected.GoesOnWithoutAnswers, ElectedCoordinatorPlain, "ME1", over_election(), 12, 23_858
+    ),
+    Planted(
+        elected.UsesItsBlockAfterARestart,
+        ElectedCoordinator,
+        "ME1",
+        over_election(1, faults=CRASH, **BLOCK),
+        18,
+        64_005,
+    ),
+    Planted(
+        elected.ForgetsRecords,
+        ElectedCoordinator,
+        "ME1",
+        over_election(faults=CRASH, search="numpy"),
+        18,
+        959_373,
+    ),
+    Planted(
+        ForgetsTheTerm,
+        ElectedCoordinator,
+        "ME1",
+        over_election(faults=CRASH, search="numpy"),
+        18,
+        1_084_883,
+    ),
+]
+
+
+def name_of(planted: Planted) -> str:
+    return planted.mutant.__name__
+
+
+@pytest.fixture(autouse=True)
+def _no_search_over_the_real_election(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A violation over the abstract election is enough here, since the healthy one has none."""
+    monkeypatch.setattr("habemus.runs.check.GUIDED_LIMIT", 0)
+
+
+@pytest.mark.parametrize("planted", QUICK, ids=map(name_of, QUICK))
+def test_found(planted: Planted) -> None:
+    assert_caught(planted)
+
+
+@pytest.mark.parametrize("planted", LONG, ids=map(name_of, LONG))
+def test_found_by_a_long_search(planted: Planted, times: int) -> None:
+    if times < 10:
+        pytest.skip("takes up to a minute; --times 10 makes it")
+    assert_caught(planted)
