@@ -167,7 +167,7 @@ class SimulatedBranch:
     def first_event(self, finding: Finding) -> int | None:
         if finding.name not in self._first:
             judge = self.execution.new_judge()
-            self._first[finding.name] = _first_event(self.events, finding, self.entry, judge)
+            self._first[finding.name] = first_event_of(self.events, finding, self.entry, judge)
         return self._first[finding.name]
 
     def pending(self, at: int | None) -> list[PossibleEvent]:
@@ -255,7 +255,7 @@ class RecordedBranch:
         return self._costs
 
     def first_event(self, finding: Finding) -> int | None:
-        return _first_event(self.events, finding, self.entry, self._judge())
+        return first_event_of(self.events, finding, self.entry, self._judge())
 
     def pending(self, at: int | None) -> list[PossibleEvent]:
         return []
@@ -314,7 +314,7 @@ def _receipts(events: Sequence[Event]) -> list[int]:
     return found
 
 
-def _first_event(events: Sequence[Event], finding: Finding, entry: Entry, judge: Any) -> int:
+def first_event_of(events: Sequence[Event], finding: Finding, entry: Entry, judge: Any) -> int:
     """Return the index of the event at which the judge first sees the violation.
 
     What should have happened is missing only at the end, so the last event shows it.

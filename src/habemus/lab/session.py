@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from habemus.catalog.entries import Entry, find
+from habemus.catalog.entries import Entry
 from habemus.core.events import Event
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan
 from habemus.core.properties import Finding, Verdict
-from habemus.lab import views
+from habemus.lab import counterexamples, views
 from habemus.lab.branches import QUIET, Branch, LabError, RecordedBranch, SimulatedBranch
 from habemus.lab.exports import exported
 from habemus.lab.links import VerifiedLink, difference, read_link
-from habemus.runs.commands import run_of
+from habemus.runs.commands import check_of, run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import is_counterexample, is_live
 from habemus.runs.states import DEFAULT, names_of
@@ -25,7 +25,7 @@ from habemus.scenarios import find as find_scenario
 from habemus.traces import Trace
 from habemus.traces.file import parsed
 
-OPENED = ("run", "scenario", "trace", "link")
+OPENED = ("run", "scenario", "trace", "check", "link")
 CHUNK = 2_000
 """Trace lines in one reply."""
 MOST_BRANCHES = 200
@@ -94,6 +94,8 @@ class Session:
         elif kinds[0] == "scenario":
             scenario = find_scenario(text)
             branch = SimulatedBranch(scenario.setup, scenario.title)
+        elif kinds[0] == "check":
+            branch = counterexamples.of_check(check_of(text))
         else:
             branch = _of_trace(text, is_trusted=is_trusted)
         opened = self._add(_Opened(branch))
@@ -102,10 +104,15 @@ class Session:
 
     def _open_link(self, link: VerifiedLink, is_trusted: bool) -> Iterator[Reply]:
         """Open a link as far as its run went, and compare the events."""
-        setup = run_of(link.command)
-        _refuse_untrusted(setup.plain(), is_trusted)
-        opened = self._add(_Opened(SimulatedBranch(setup)))
-        branch = opened.branch
+        if link.kind == "run":
+            setup = run_of(link.command)
+            _refuse_untrusted(setup.plain(), is_trusted)
+            branch: Branch = SimulatedBranch(setup)
+        else:
+            check = check_of(link.command)
+            _refuse_untrusted(check.plain(), is_trusted)
+            branch = counterexamples.of_steps(check, link.steps)
+        opened = self._add(_Opened(branch))
         if len(branch.events) < link.events:
             branch.advance(lambda _: len(branch.events) >= link.events)
         found = difference(link, branch.events)
@@ -422,19 +429,7 @@ def _of_trace(text: str, *, is_trusted: bool) -> Branch:
     trace = parsed(iter(text.encode().splitlines(keepends=True)))
     _refuse_untrusted(trace.run, is_trusted)
     if is_counterexample(trace.run):
-        from habemus.runs.check import Check
-        from habemus.runtimes.sim.network import Network
-        from habemus.schedules.counterexamples import system_of_counterexample
-
-        check = Check.from_plain(trace.run["check"])
-        entry, system = find(check.algorithm), system_of_counterexample(trace)
-        return RecordedBranch(
-            trace,
-            entry,
-            system,
-            costs={},
-            judge=lambda: entry.problem.judge(check.setup(), system, Network()),
-        )
+        return counterexamples.of_trace(trace)
     if is_live(trace.run):
         return _of_live(trace)
     return SimulatedBranch(Setup.from_plain(trace.run), trace.title)

@@ -39,6 +39,8 @@ from habemus.schedules.schedule import Step, asked, drawn, said
 
 REQUESTS_EACH = 8
 """Bits for the requests of one process, where causality is tracked."""
+MOST_CHOICES = 50
+"""Sequences of random values with which one step is listed."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,14 @@ class Diverged(Exception):
     """The algorithm, as it is now, cannot make a step."""
 
 
+class ChoiceNeeded(Diverged):
+    """A step draws a value, and nothing tells which."""
+
+    def __init__(self, options: Sequence[Any]) -> None:
+        super().__init__("something is drawn that the schedule does not say")
+        self.options = options
+
+
 class Parcel(NamedTuple):
     number: int
     sender: ProcessId
@@ -70,7 +80,7 @@ def played(
 ) -> Played:
     """Play the steps.  With `loop`, the steps after so many are one round of an endless loop."""
     entry = check.judged(entry or find(check.algorithm))
-    stage = _SchedulePlayer(check, entry)
+    stage = Stage(check, entry)
     starts, following = (
         [step for step in steps if (step.kind == "start") is is_start] for is_start in (True, False)
     )
@@ -103,7 +113,7 @@ def played(
 
 
 @dataclass
-class _SchedulePlayer:
+class Stage:
     """All processes, the messages in transit, and the observer."""
 
     check: Check
@@ -199,6 +209,70 @@ class _SchedulePlayer:
                 return self._return(me, step.kind == "amnesia")
         return list
 
+    # Possible steps.
+
+    def possible(self) -> list[Step]:
+        """Return the steps that can come next, without faults; random ones with each choice."""
+        found: dict[Step, None] = {}
+        for me in self.nodes:
+            is_up = me in self.up
+            for parcel in self._arriving(me):
+                text = said(type(parcel.message).__name__, parcel.message)
+                kind = "receive" if is_up else "vanish"
+                part = self._path(me, parcel.port)
+                found[Step(kind, me, text, parcel.sender, part)] = None
+            if not is_up:
+                continue
+            if me in self.visits:
+                for asking in self.uses[me].choices(self.visits[me]):
+                    text = asked(asking.name, plain_of(tuple(asking.arguments)))
+                    found[Step("request", me, text)] = None
+            for port, timer in sorted(self.timers[me]):
+                text = said(type(timer).__name__, timer)
+                found[Step("timer", me, text, part=self._path(me, port))] = None
+        return [each for step in found for each in self._with_choices(step)]
+
+    def _with_choices(self, step: Step) -> list[Step]:
+        """Return the step once for each sequence of values that it can draw."""
+        node = self.nodes[step.process]
+        before = node.capture()
+        pending: list[tuple[str, ...]] = [()]
+        found: list[Step] = []
+        while pending and len(found) < MOST_CHOICES:
+            choices = pending.pop(0)
+            self._script = list(choices)
+            try:
+                self._tried(step)
+                found.append(step._replace(choices=choices))
+            except ChoiceNeeded as needed:
+                pending += [(*choices, drawn(plain_of(option))) for option in needed.options]
+            finally:
+                node.restore(before)
+        return found
+
+    def _tried(self, step: Step) -> None:
+        """Let a process make a step without consequences."""
+        node = self.nodes[step.process]
+        match step.kind:
+            case "request":
+                asking = self._asking(step)
+                node.request(asking.name, *asking.arguments)
+            case "receive":
+                parcel = self._parcel(step)
+                node.deliver(parcel.port, parcel.sender, parcel.message)
+            case "timer":
+                node.fire(*self._timer(step))
+
+    def _arriving(self, process: ProcessId) -> list[Parcel]:
+        """Return the messages of which one can arrive next at a process."""
+        first_of: set[ProcessId] = set()
+        found = []
+        for parcel in self.under_way:
+            if parcel.to == process and not (self.bound.fifo and parcel.sender in first_of):
+                first_of.add(parcel.sender)
+                found.append(parcel)
+        return found
+
     def _asking(self, step: Step) -> PossibleRequest:
         possible = (
             self.uses[step.process].choices(self.visits[step.process])
@@ -228,12 +302,7 @@ class _SchedulePlayer:
         self._see(ExternalEvent("request", me, name, arguments or None, own, before))
 
     def _parcel(self, step: Step) -> Parcel:
-        first_of: set[ProcessId] = set()
-        possible = []
-        for parcel in self.under_way:
-            if parcel.to == step.process and not (self.bound.fifo and parcel.sender in first_of):
-                first_of.add(parcel.sender)
-                possible.append(parcel)
+        possible = self._arriving(step.process)
         for parcel in possible:
             text = said(type(parcel.message).__name__, parcel.message)
             if (parcel.sender, self._path(parcel.to, parcel.port), text) == (
@@ -314,7 +383,7 @@ class _SchedulePlayer:
 
     def _choose(self, options: Sequence[Any]) -> Any:
         if not self._script:
-            raise Diverged("something is drawn that the schedule does not say")
+            raise ChoiceNeeded(options)
         wanted = self._script.pop(0)
         for option in options:
             if drawn(plain_of(option)) == wanted:
@@ -447,7 +516,7 @@ def _may(possible: Any) -> str:
 class _LoopRound:
     """One round of a loop: its first state, and the obligations that stayed unfulfilled."""
 
-    def __init__(self, stage: _SchedulePlayer) -> None:
+    def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.first = stage.state()
         self.unfulfilled = set(stage.observer.unfulfilled(stage.knowledge))
@@ -476,4 +545,4 @@ class _LoopRound:
         }
 
 
-__all__ = ["Diverged", "Played", "played"]
+__all__ = ["Diverged", "Played", "Stage", "played"]

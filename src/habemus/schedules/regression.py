@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from textwrap import wrap
@@ -13,7 +14,7 @@ from typing import Any
 
 from habemus.runs.check import Check, CheckReport
 from habemus.runtimes.checker.counterexample import STEP_US
-from habemus.schedules.schedule import schedule_of
+from habemus.schedules.schedule import Step, schedule_of
 
 WIDTH = 88
 PLAYED = (
@@ -36,9 +37,30 @@ def regression_test(report: CheckReport, folder: Path | None = None) -> str:
     """Return the text of the test, for a file in that folder (default: the current one)."""
     name = report.explained[0]
     trace, story = report.traces[name], report.stories[name]
-    check = Check.from_plain(trace.run["check"])
-    loop = None if story.loop is None else story.loop // STEP_US - 1
-    steps = "\n".join(map(str, schedule_of(trace.events, story.steps)))
+    return schedule_test(
+        Check.from_plain(trace.run["check"]),
+        schedule_of(trace.events, story.steps),
+        name,
+        trace.findings[0].why,
+        found_by=report.check.command(),
+        loop=None if story.loop is None else story.loop // STEP_US - 1,
+        folder=folder,
+    )
+
+
+def schedule_test(
+    check: Check,
+    steps: Sequence[Step],
+    name: str,
+    why: str,
+    *,
+    found_by: str,
+    loop: int | None = None,
+    folder: Path | None = None,
+) -> str:
+    """Return a test that plays the steps, and fails as long as they violate the property."""
+    count = sum(step.kind != "start" for step in steps)
+    text = "\n".join(map(str, steps))
     arguments, imports = _algorithm(check.algorithm, folder or Path())
     words = ", ".join(
         [
@@ -50,15 +72,15 @@ def regression_test(report: CheckReport, folder: Path | None = None) -> str:
         ]
     )
     what = (
-        f"{name} is violated in {story.steps} steps"
+        f"{name} is violated in {count} steps"
         if loop is None
-        else f"after {loop} steps a loop of {story.steps - loop} violates {name}"
+        else f"after {loop} steps a loop of {count - loop} violates {name}"
     )
     return f'''"""Found by:
 
-    {report.check.command()}
+    {found_by}
 
-{_paragraph(f"{what[0].upper()}{what[1:]}: {trace.findings[0].why}.")}
+{_paragraph(f"{what[0].upper()}{what[1:]}: {why}.")}
 
 {_paragraph(_MEANING)}
 """
@@ -66,11 +88,11 @@ def regression_test(report: CheckReport, folder: Path | None = None) -> str:
 {imports}from habemus.testing import play
 
 STEPS = """
-{steps}
+{text}
 """
 
 
-def test_{_identifier(name)}_in_{story.steps}_steps() -> None:
+def test_{_identifier(name)}_in_{count}_steps() -> None:
 {_call(words)}
     assert "{name}" not in played.violated, played.violated["{name}"]
 '''
