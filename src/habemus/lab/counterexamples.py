@@ -147,9 +147,8 @@ class PlayedBranch:
         judge = self.entry.problem.judge(self.check.setup(), self.system, Network())
         return first_event_of(self.events, finding, self.entry, judge)
 
-    def pending(self) -> list[PossibleEvent]:
-        if self._planned:
-            return []
+    def pending(self, at: int | None) -> list[PossibleEvent]:
+        stage = self._up_to(at)._stage
         return [
             PossibleEvent(
                 str(step),
@@ -160,15 +159,19 @@ class PlayedBranch:
                 step.part,
                 None,
             )
-            for step in self._stage.possible()
+            for step in stage.possible()
         ]
 
-    def fork(self, at: int | None, what: str) -> tuple[PlayedBranch, int]:
+    def _up_to(self, at: int | None) -> PlayedBranch:
+        """Return a branch with the steps up to an event, or all that were made."""
         count = self._count if at is None else self.events[at].time // STEP_US
-        kept = self.made[: self._starts + count]
         original = count if self._by_hand is None else min(count, self._by_hand)
-        branch = PlayedBranch(self.check, kept, by_hand=original)
+        branch = PlayedBranch(self.check, self.made[: self._starts + count], by_hand=original)
         branch.advance(None)
+        return branch
+
+    def fork(self, at: int | None, what: str) -> tuple[PlayedBranch, int]:
+        branch = self._up_to(at)
         shared = len(branch.events)
         branch._make(parsed(what))
         return branch, shared
