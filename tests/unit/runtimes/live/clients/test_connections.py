@@ -248,6 +248,22 @@ def test_who_has_not_shown_who_it_is_goes_first(
     virtual.run(main())
 
 
+def test_nothing_is_written_to_a_connection_that_is_closing(cluster: Any) -> None:
+    """The event loop would log each such write."""
+
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            connection, transport = connected(made.nodes[1])
+            connection.send("news", 1, {})
+            assert transport.lines.pop() == ["news", 1, {}]
+            transport.close()
+            connection.send("news", 1, {})
+            assert not transport.lines
+            connection.connection_lost(None)
+
+    virtual.run(main())
+
+
 def test_a_log_of_refusals_is_never_silent_for_good(caplog: pytest.LogCaptureFixture) -> None:
     class Loop:
         action: Any = None
