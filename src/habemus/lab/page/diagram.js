@@ -445,7 +445,8 @@ export class Diagram {
   /** Lines only, at most one for each pair of processes and pixel. @param {Branch} branch @param {number[]} seen */
   #drawDense(branch, seen) {
     const { context } = this;
-    const drawn = new Set();
+    const lanes = branch.processes.length;
+    const drawn = new Int32Array(lanes * lanes).fill(-1e6); // the last pixel of each pair of processes
     /** @type {Map<string, Path2D>} */
     const paths = new Map();
     for (const index of seen) {
@@ -453,11 +454,11 @@ export class Diagram {
       const start = flight.sent >= 0 ? flight.sent : flight.ended;
       const stop = flight.ended >= 0 ? flight.ended : start;
       const a = Math.round(this.along(branch.atSlot[start]));
-      const key = `${flight.from} ${flight.to} ${a >> 1}`;
-      if (drawn.has(key)) continue;
-      drawn.add(key);
+      const pair = (branch.lane.get(flight.from) ?? 0) * lanes + (branch.lane.get(flight.to) ?? 0);
+      if (a - drawn[pair] < 2) continue;
+      drawn[pair] = a;
       const [x, y] = this.point(branch.atSlot[start], flight.from);
-      let [x2, y2] = this.point(branch.atSlot[stop], flight.to);
+      const [x2, y2] = this.point(branch.atSlot[stop], flight.to);
       const line = branch.lines[start];
       const colour = flight.lost ? colours.danger : colourOf(line.name || "");
       const style = `${colour} ${start > this.cursor ? 0.18 : 0.6}`;

@@ -146,6 +146,7 @@ export class Lab {
       } else if (reply.is === "events") this.#received(reply, true);
     });
     if (!done || !opened) return;
+    this.marks.arrived = performance.now();
     this.lastOpen = fields;
     const { mismatch } = /** @type {Branch} */ (opened).opened;
     if (mismatch) this.notice(mismatch.message, "error");

@@ -151,7 +151,7 @@ export function drawLamps(lab, list, costs) {
       el("span", { class: `dot ${state}`, "aria-hidden": true }), el("b", {}, lamp.property), el("span", { class: "word" }, t(state))));
   }));
   fill(costs, ...branch.costs.filter((/** @type {any} */ each) => each.expected !== null && each.expected !== undefined || COSTS.includes(each.name)).map((/** @type {any} */ each) =>
-    el("div", {}, el("dt", {}, each.name.replaceAll("_", " ")), el("dd", {}, plainText(each.measured), each.expected !== null && each.expected !== undefined ? el("span", { class: "formula", title: t("formula") }, ` / ${plainText(each.expected)}`) : null))));
+    el("div", {}, el("dt", {}, each.name.replaceAll("_", " ")), el("dd", {}, plainText(each.measured), each.expected !== null && each.expected !== undefined ? el("span", { class: "formula", title: `${t("formula")}: ${each.formula || ""}` }, ` / ${plainText(each.expected)}`) : null))));
 }
 
 const COSTS = ["entries", "messages", "messages_per_entry", "turnaround"];
