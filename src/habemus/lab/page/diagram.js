@@ -321,11 +321,19 @@ export class Diagram {
   #drawPeriods(branch, visible) {
     const { context } = this;
     const right = this.left + visible;
+    /** @type {Map<string, number>} */
+    const narrow = new Map(); // the last pixel of periods that are too short to see
     for (const period of branch.periods) {
       if (period.first > this.cursor && !this.ghosts) continue;
       const begin = branch.atSlot[period.first];
       const stop = period.last < 0 ? branch.slots + 0.6 : branch.atSlot[period.last];
       if (begin > right + 1 || stop < this.left - 1) continue;
+      if ((stop - begin) * this.zoom < 2) {
+        const pixel = Math.round(this.along(begin));
+        const key = `${period.kind} ${period.p}`;
+        if (pixel - (narrow.get(key) ?? -1e6) < 2) continue;
+        narrow.set(key, pixel);
+      }
       const isOpen = period.first <= this.cursor && (period.last < 0 || period.last > this.cursor);
       const now = this.cursor >= 0 && this.cursor < branch.length ? Math.max(branch.atSlot[this.cursor], begin + 0.12) : begin;
       const parts = isOpen ? [[begin, Math.min(now, stop), 1], [Math.min(now, stop), stop, 0.25]] : [[begin, stop, period.first > this.cursor ? 0.25 : 1]];
@@ -807,21 +815,20 @@ export class Diagram {
       const now = standing.get(id) || new Set();
       const [x, y] = this.vertical ? [lane, 15] : [16, lane];
       if (!this.vertical && (y < HEAD || y > this.height)) continue;
-      context.beginPath();
-      const dot = now.has("down") ? colours.down : now.has("inside") ? colours.inside : now.has("leader") ? colours.leader : now.has("waiting") ? colours.waiting : colours.line;
-      context.fillStyle = dot;
-      const dx = this.vertical ? x - Math.min(26, context.measureText(label).width / 2 + 12) : x;
-      context.arc(dx, y, now.has("waiting") ? 3.5 : 4.5, 0, 7);
-      context.fill();
       context.font = `600 13px ${FONT}`;
       context.fillStyle = now.has("down") ? colours.muted : colours.text;
       context.textAlign = this.vertical ? "center" : "left";
       context.textBaseline = "middle";
-      const room = this.vertical ? this.lane - 20 : this.gutter - 34;
+      const room = this.vertical ? this.lane - 24 : this.gutter - 34;
       let text = label;
       while (text.length > 1 && context.measureText(text).width > room) text = text.slice(0, -1);
       if (text !== label) text = `${text.slice(0, -1)}…`;
       context.fillText(text, this.vertical ? x + 4 : x + 12, y + 0.5);
+      const dot = now.has("down") ? colours.down : now.has("inside") ? colours.inside : now.has("leader") ? colours.leader : now.has("waiting") ? colours.waiting : colours.line;
+      context.fillStyle = dot;
+      context.beginPath();
+      context.arc(this.vertical ? x - context.measureText(text).width / 2 - 5 : x, y, now.has("waiting") ? 3.5 : 4.5, 0, 7);
+      context.fill();
       if (now.has("down")) this.#segment(this.vertical ? x - 8 : x + 12, y, this.vertical ? x + 16 : x + 12 + context.measureText(text).width, y);
       this.hits.push({ kind: "process", process: id, x: this.vertical ? x : x + 16, y });
     }
