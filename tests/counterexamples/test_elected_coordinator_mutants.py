@@ -122,9 +122,10 @@ class UsesItsBlockAfterARestart(ElectedCoordinator):
     """Takes the loan that it has recorded for one that it still has."""
 
     def on_recover(self) -> None:
+        loan = self.loan
         super().on_recover()
-        if self.loan is not None and self.loan.borrower == self.me:
-            self.number, self.token = self.loan.number, self.loan.token
+        if loan is not None and loan.borrower == self.me:
+            self.number, self.token = loan.number, loan.token
             self.kept = True
 
 

@@ -134,19 +134,19 @@ GALLERY: list[tuple[type[Terms] | type[ElectedCoordinator], int, str]] = [
     (ForgetsEverything, 6, "TOKEN"),
     (AcknowledgesWithoutRecording, 16, "ME1"),
     (RemembersOnlyWhatItLent, 16, "ME1"),
-    (AsksNobody, 16, "ME1"),
+    (AsksNobody, 68, "ME1"),
     (TakesTheLockFromTheBorrower, 16, "ME1"),
     (GrantsBeforeItIsRecorded, 66, "ME1"),
     (RecordsByAMinority, 66, "ME1"),
     (LooksAtOldTerms, 66, "ME1"),
     (GoesOnWithoutAnswers, 26, "TOKEN"),
-    (CountsTokensAnew, 0, "TOKEN"),
+    (CountsTokensAnew, 2, "TOKEN"),
     (RestartsWithItsBlock, 0, "TOKEN"),
     (KeepsWhatIsRecalled, 2, "ME2-deadlock"),
-    (EndsTheLeaseAtAThird, 1, "ME1"),
+    (EndsTheLeaseAtAThird, 2, "ME1"),
     (RenewsWithoutRecording, 2, "ME1"),
     (NeverRunsOut, 24, "ME1"),
-    (NumbersRequestsAnewWhenReplaced, 101, "ME2-deadlock"),
+    (NumbersRequestsAnewWhenReplaced, 176, "ME2-deadlock"),
 ]
 """The mutant, the first seed from 0 on that sees it, and what it violates then."""
 

@@ -169,9 +169,11 @@ def troubled_runs(algorithm: str, seeds: int) -> Iterator[Run]:
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 10])
 def test_a_recorded_entry_costs_three_messages_and_a_majority(size: int) -> None:
-    """The borrower is one of the majority, and its record costs no message."""
+    """The borrower is one of the majority, and its record costs no message.  Each of the others is
+    asked to record the loan, and told that it is over.
+    """
     report = execute(Setup(RECORDED, size, asks=("2@50ms", f"{size}@150ms")))
-    assert report.costs["messages_per_entry"] == 3 + 2 * (size // 2 - 1)
+    assert report.costs["messages_per_entry"] == 3 + 3 * (size // 2 - 1)
     assert report.costs["client_delay"] == (2 if size <= 3 else 4)
 
 
@@ -206,7 +208,7 @@ def test_the_borrower_is_among_those_who_record(size: int) -> None:
 
 
 def test_the_coordinator_itself_pays_for_the_records_only() -> None:
-    assert execute(Setup(RECORDED, 5, asks=("1@50ms",))).costs["messages_per_entry"] == 4
+    assert execute(Setup(RECORDED, 5, asks=("1@50ms",))).costs["messages_per_entry"] == 6
     assert execute(Setup(PLAIN, 5, asks=("1@50ms",))).costs["messages_per_entry"] == 0
 
 

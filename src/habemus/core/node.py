@@ -350,6 +350,11 @@ class PureNode:
             process.on_recover()
         return self._stepped()
 
+    def wake(self) -> list[Effect]:
+        for process in reversed(self.parts):
+            process.on_woken()
+        return self._stepped()
+
     def deliver(self, port: int, sender: ProcessId, message: Message) -> list[Effect]:
         process = self.parts[port]
         handler = self._handlers[port].get(type(message))

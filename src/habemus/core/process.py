@@ -654,6 +654,18 @@ class Process(metaclass=ProcessType):
         """
         raise NotImplementedError
 
+    def absorb(self, idle: Self) -> bool:
+        """Take in what an idle process of another instance on the same node must remember, so that
+        this process stands for both.  Return whether that is possible; if not, change nothing.
+
+        Where an algorithm defines this, a live node keeps one process for all its idle instances.
+        An instance that is used again begins as a copy of it.
+        """
+        raise NotImplementedError
+
+    def on_woken(self) -> None:
+        """Act when an idle instance is used again, as a copy of the process that stood for it."""
+
     def over(self, links: Process) -> Self:
         """Return a copy of this plan whose messages the given links carry."""
         copy = self.copied()

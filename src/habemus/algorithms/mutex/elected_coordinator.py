@@ -8,6 +8,11 @@ by one process fewer, and then sends the grant.  A new coordinator asks a majori
 majorities share a process, it learns the newest loan that any process can still have.  It lends
 the lock to no other process before the borrower itself has ended the loan.
 
+A lock that no process has or wants is idle.  Then the coordinator tells the processes that have
+recorded its loans that these are over, and all forget them.  What is left is the same for every
+idle lock, but for three numbers that only grow: so a node can keep one state for all its idle locks
+(`absorb`).
+
 Source   Lecture notes on coordination (the coordinator, and its election); Lamport: The part-time
          parliament, ACM TOCS 16(2), 1998 (what a new leader must learn from a majority); Ongaro,
          Ousterhout: USENIX ATC 2014 (terms).
@@ -15,22 +20,23 @@ Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, la
          processes crash, recover and pause.  ME2: an election that settles in the end, a majority
          that is up and connected, and a borrower that leaves.  If the node of the last borrower
          goes down, all wait until it has recovered, or an operator releases the lock.
-Cost     1 + 2*floor(N/2) messages per entry of a process that is not the coordinator, 2*floor(N/2)
-         of the coordinator itself, so (N-1)/N + 2*floor(N/2) when all N enter in turn.  With up to
-         3 processes these are request, grant and release: client delay 2 and synchronisation delay
-         2.  With more both are 4.  Client delay 2 for the coordinator itself.  A take-over costs
-         2(N-1), apart from the election.
+Cost     3*floor(N/2) messages per entry, of the coordinator and of others.  With up to 3 processes
+         these are request, grant and release: client delay 2 and synchronisation delay 2.  With
+         more both are 4.  Client delay 2 for the coordinator itself.  While others wait, a process
+         that has recorded a loan is not told that it is over, which saves up to floor(N/2).  A
+         take-over costs 2(N-1), apart from the election.
 Ensures  ME1, ME2, FENCE, TOKEN; ME1 under any timing, over an election by terms.  Entry in order of
          arrival (no ME3).
 Differs  The notes replace a coordinator without asking what it had granted.  Only a majority
          records: the borrower and the processes that answered last, and all others when these
-         are late.  The end of a loan is not recorded (that would cost as much again), so a
-         new coordinator asks the last borrower even if it has long left.  Over elections without
-         terms the term is always 0, and two coordinators may each have a majority.
+         are late.  The end of a loan is not recorded by a majority (that would cost as much
+         again), so a new coordinator may have to ask a borrower that has long left.  Over elections
+         without terms the term is always 0, two coordinators may each have a majority, and nothing
+         is forgotten.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from habemus.algorithms.election.bully import Bully
 from habemus.algorithms.election.bully_stable import BullyStable
@@ -42,6 +48,7 @@ from habemus.algorithms.mutex.elected_coordinator_participant import (
     Grant,
     Inquire,
     Loan,
+    Over,
     Participant,
     Queued,
     Recall,
@@ -122,8 +129,9 @@ class ElectedCoordinator(Participant):
     lent_at: int = 0  # the attempt that the loan answers
     recorders: set[ProcessId] = set()  # who has recorded it
     knows_of_others: bool = False  # the borrower knows whether others wait
-    spent: int = 0  # how many tokens of the loan may have been used
+    last: int = 0  # the count of the last token of this term that may have been used
     prompt: list[ProcessId] = []  # all processes, those that answered last first
+    have_records: set[ProcessId] = set()  # others that may have recorded a loan, and not its end
 
     # Taking over: what may the lock's former coordinators have done?
 
@@ -135,7 +143,8 @@ class ElectedCoordinator(Participant):
         self.queue = []
         self.knows_borrower = self.state == HELD
         self.settled = self.lapsed = self.lending = self.knows_of_others = False
-        self.spent = self.block
+        self.last = 0
+        self.have_records = set()
         self.broadcast(Inquire(self.term))
         self.set_timer(Remind(self.term), after=self.patience)
         if self.lease and self.recording == "none":
@@ -150,6 +159,8 @@ class ElectedCoordinator(Participant):
         if not self.is_for_coordinator(answer.term):
             return
         self.answers.add(sender)
+        if answer.loan is not None:
+            self.have_records.add(sender)
         if not self.settled:
             self.loan = newer(self.loan, answer.loan)
             self.knows_borrower = self.knows_borrower or answer.state == HELD
@@ -202,10 +213,17 @@ class ElectedCoordinator(Participant):
     def vacate(self, sender: ProcessId, release: Release) -> None:
         if self.is_for_coordinator(release.term):
             if (sender, release.number) == self.borrowing():
-                self.spent = release.used
+                self.take_back_unused(release.used)
             self.end_requests(sender, release.number)
             if self.lease and self.loan is not None and self.borrowing() is None:
                 self.cancel_timer(Overdue(self.term, self.loan.token))
+
+    def take_back_unused(self, used: int) -> None:
+        """Lend the tokens that the borrower has not used to the next one."""
+        assert self.loan is not None
+        term, count = self.loan.token
+        if term == self.term:
+            self.last = count + max(1, used) - 1
 
     def end_requests(self, sender: ProcessId, last: int) -> None:
         self.ended[sender] = max(last, self.ended.get(sender, 0))
@@ -236,7 +254,7 @@ class ElectedCoordinator(Participant):
             and not self.lending
             and self.loan is not None
         ):
-            self.send(Recall(self.term, self.loan.number), to=self.loan.borrower)
+            self.send_recall()
             self.end_requests(self.loan.borrower, self.loan.number)
 
     def borrowing(self) -> Claim | None:
@@ -268,7 +286,7 @@ class ElectedCoordinator(Participant):
             token = self.loan.token
         else:
             token = self.next_token()
-            self.spent = self.block
+            self.last = token[1] + self.block - 1
         self.queue.remove((process, number))
         self.loan = Loan(self.term, token, process, number)
         self.lent_at = self.attempts[process][1]
@@ -282,12 +300,14 @@ class ElectedCoordinator(Participant):
 
     def next_token(self) -> Token:
         """Return a token larger than any before it: by term, and counted within a term."""
-        if self.loan is None or self.loan.token[0] < self.term:
-            return (self.term, 1)
-        return (self.term, self.loan.token[1] + max(1, self.spent))
+        if self.loan is not None and self.loan.token > (self.term, self.last):
+            # lent by another coordinator of this term: the election has no terms
+            return (self.term, self.loan.token[1] + self.block)
+        return (self.term, self.last + 1)
 
     def have_recorded_by(self, processes: Sequence[ProcessId]) -> None:
         assert self.loan is not None
+        self.have_records.update(processes)
         for process in processes:
             self.send(Record(self.term, self.loan, self.lent_at), to=process)
 
@@ -310,6 +330,8 @@ class ElectedCoordinator(Participant):
         self.lending = self.lapsed = False
         self.prompt = self.everybody(first=self.recorders)
         others = self.knows_of_others = self.do_others_wait()
+        if others:
+            self.have_records.add(self.loan.borrower)
         self.send(
             Grant(self.term, self.loan.number, self.lent_at, self.loan.token, others),
             to=self.loan.borrower,
@@ -338,9 +360,68 @@ class ElectedCoordinator(Participant):
 
     @whenever(should_recall)
     def recall(self) -> None:
-        assert self.loan is not None
         self.knows_of_others = True
+        self.send_recall()
+
+    def send_recall(self) -> None:
+        assert self.loan is not None
+        self.have_records.add(self.loan.borrower)
         self.send(Recall(self.term, self.loan.number), to=self.loan.borrower)
+
+    # Forgetting.
+
+    def can_forget(self) -> bool:
+        """Return whether no process has the lock or waits for it, and there is something to forget.
+        Without terms a later coordinator must know the last token.
+        """
+        return (
+            self.coordinator == self.me
+            and self.settled
+            and not self.lending
+            and not self.queue
+            and self.borrowing() is None
+            and (self.loan is not None or bool(self.ended))
+            and self.term > 0
+        )
+
+    @whenever(can_forget)
+    def forget(self) -> None:
+        """Forget all but the term and the last token."""
+        for process in sorted(self.have_records - {self.me}):
+            self.send(Over(self.term, (self.term, self.last)), to=process)
+        self.cancel_timer(Remind(self.term))
+        if self.lease and self.recording == "none":
+            self.cancel_timer(WaitedOut(self.term))
+        if self.lease and self.loan is not None:
+            self.cancel_timer(Overdue(self.term, self.loan.token))
+        self.loan = None
+        self.ended, self.attempts = {}, {}
+        self.answers, self.recorders, self.have_records = set(), set(), set()
+        self.knows_borrower = self.knows_of_others = self.lapsed = False
+        self.lent_at = 0
+
+    def is_at_rest(self) -> bool:
+        """Return whether nothing is known of this lock that is not true of every idle one."""
+        if self.state != RELEASED or self.kept or self.loan is not None:
+            return False
+        return self.coordinator != self.me or (self.settled and not self.ended)
+
+    def on_woken(self) -> None:
+        if self.coordinator == self.me and not self.settled:
+            self.say_again(Remind(self.term))  # the answers to the others do not count for it
+
+    def absorb(self, idle: Self) -> bool:
+        """Each number only grows, as it would by requests and loans that have come and gone."""
+        if not (self.is_at_rest() and idle.is_at_rest()) or (self.term, self.coordinator) != (
+            idle.term,
+            idle.coordinator,
+        ):
+            return False
+        self.number = max(self.number, idle.number)
+        self.reserved = max(self.reserved, idle.reserved)
+        self.last = max(self.last, idle.last)
+        self.prompt = idle.prompt
+        return True
 
     # What every coordinator has to see to.
 
@@ -359,8 +440,8 @@ class ElectedCoordinator(Participant):
 
     @upon(Remind)
     def say_again(self, remind: Remind) -> None:
-        """Ask the processes that have not answered yet, and the borrower, whose release may have
-        been lost.  Recall the loan again.
+        """Ask the processes that have not answered yet, if their answers are needed, and the
+        borrower, whose release may have been lost.  Recall the loan again.
         """
         if not self.is_for_coordinator(remind.term):
             return
@@ -368,7 +449,8 @@ class ElectedCoordinator(Participant):
         self.set_timer(remind, after=self.patience)
         borrowing = self.borrowing()
         for peer in self.peers:
-            if peer not in self.answers or (borrowing is not None and peer == borrowing[0]):
+            is_borrower = borrowing is not None and peer == borrowing[0]
+            if is_borrower or not (self.settled or peer in self.answers):
                 self.send(Inquire(self.term), to=peer)
         if self.lending and self.recording == "majority":
             self.have_recorded_by([peer for peer in self.peers if peer not in self.recorders])
@@ -388,15 +470,16 @@ class ElectedCoordinator(Participant):
         return [borrowing[0]] if borrowing is not None and borrowing[0] != self.me else []
 
     def costs(self, size: int) -> MutexCosts:
-        """Return the costs when all enter in turn: one of them is the coordinator, and what it
-        tells itself is no message.
+        """Return the costs when all enter in turn, and the lock is idle in between: one of them is
+        the coordinator, and what it tells itself is no message.
         """
         if self.block > 1:
             return MutexCosts()  # it depends on how many entries a loan serves
         if self.recording == "none" or size == 1:
             return MutexCosts(messages=average(3 * (size - 1), size))
-        records = 2 * (size // 2)  # of others, if the coordinator enters; else of one fewer
-        return MutexCosts(messages=average((size - 1) * (1 + records) + records, size))
+        # Each of the others that record the loan gets two messages and sends one.  If one of them
+        # is the borrower, these are the grant, the request and the release.
+        return MutexCosts(messages=3 * (size // 2))
 
     @classmethod
     def system(cls, size: int, **options: Any) -> System:
@@ -453,10 +536,10 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
              hold as long as no process is paused and no clock is slower than another by more than a
              tenth.  ME2: an election that settles in the end, and a majority that is up and
              connected.
-    Cost     1 + 2*floor(N/2) messages per loan of a process that is not the coordinator, as without
-             a lease, and 2*floor(N/2) for each renewal, every third of a lease.  None, and no visit
-             to stable memory, for an entry by a loan that has stayed.  A recall costs 1, and none
-             if others waited already when the loan was granted.
+    Cost     3*floor(N/2) messages per loan, as without a lease, and 2*floor(N/2) for each renewal,
+             every third of a lease.  None, and no visit to stable memory, for an entry by a loan
+             that has stayed.  A recall costs 1, and none if others waited already when the loan was
+             granted.  A borrower that was told of others is told later that its loan is over.
     Ensures  FENCE, ME2; not ME1 (split-brain-fenced), no ME3, and no TOKEN: a process that enters
              by a loan that has stayed, and does not know that its lease has run out, shows a
              smaller token than the next borrower.  Once a recall has arrived, no local entry comes

@@ -12,6 +12,10 @@ unused when its renewal is due, or when the coordinator inquires, goes back as w
 block are counted in volatile memory: a process that recovers has no loan, and the coordinator
 lends no token of a block of which it has not heard how much was used.
 
+A record of a loan that is over serves nobody.  A borrower drops its own when it gives the loan
+back, unless others wait: they would wait for its visit to stable memory.  The others drop theirs
+when the coordinator says that the loan is over.
+
 A process that waits repeats its request periodically.  A process that holds the lock by a lease
 does the same, and the answer renews the lease.  Repetitions are numbered, and a lease counts from
 the moment at which the request was sent that the grant answers.  So it expires for the process
@@ -74,6 +78,13 @@ class Release(Message):
     term: int
     number: int  # this request is over, and so are all earlier ones
     used: int  # how many tokens of its block may have been used
+
+
+class Over(Message):
+    """All loans up to this token are over."""
+
+    term: int
+    token: Token
 
 
 class Inquire(Message):
@@ -159,6 +170,7 @@ class Participant(Mutex):
     def on_recover(self) -> None:
         """Drop the request and the lock of the earlier life; the coordinator will inquire."""
         self.number = self.reserved
+        self.drop_own_record()
 
     def on_replaced(self, others: Sequence[Self], life: int) -> None:
         """Adopt the newest term and loan of the others.  Requests get numbers that the lost memory
@@ -275,6 +287,8 @@ class Participant(Mutex):
         """End the request and the loan.  If the message is lost, the coordinator will inquire."""
         self.state = RELEASED
         self.kept = False
+        if not self.recalled:
+            self.drop_own_record()
         self.cancel_timer(Repeat(self.number))
         if self.lease:
             for attempt in range(self.run_out_at + 1, self.attempt + 1):
@@ -312,6 +326,26 @@ class Participant(Mutex):
 
     def keep_record(self, loan: Loan) -> None:
         self.loan = newer(self.loan, loan)
+
+    def drop_own_record(self) -> None:
+        """Forget a loan that this process had.  The coordinator itself still counts by it, and so
+        does everybody over an election without terms.
+        """
+        if (
+            self.loan is not None
+            and self.loan.borrower == self.me != self.coordinator
+            and self.term > 0
+        ):
+            self.loan = None
+
+    @upon(Over)
+    def drop_record(self, sender: ProcessId, over: Over) -> None:
+        if (
+            self.is_from_coordinator(sender, over.term)
+            and self.loan is not None
+            and self.loan.token <= over.token
+        ):
+            self.loan = None
 
     @upon(Inquire)
     def answer(self, sender: ProcessId, inquire: Inquire) -> None:

@@ -485,13 +485,21 @@ class LockQueues:
         self._local_locks[service, name] = lock
         return lock
 
-    def sweep(self) -> None:
+    def sweep(self) -> Iterator[None]:
         """Drop unused locks.  Called periodically, because most are used again soon."""
         for lock in list(self._local_locks.values()):
-            if not (lock.queue or lock.is_requested or lock.holder or lock.withdrawing):
-                del self._local_locks[lock.key]
+            if not (
+                lock.queue
+                or lock.is_requested
+                or lock.holder
+                or lock.withdrawing
+                or lock.reserved_for
+            ):
+                if self._local_locks.get(lock.key) is lock:
+                    del self._local_locks[lock.key]
                 self._timers.cancel(lock.reservation_end)
                 lock.leave_instance()
+            yield
 
     def _request_if_needed(self, lock: LocalLock) -> None:
         """Make the participant acquire the lock, if requests wait and none holds it."""

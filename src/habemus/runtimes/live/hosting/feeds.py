@@ -20,6 +20,7 @@ class Feeds:
     """The feeds of a node's services.
 
     instances: all instances of the node, by the index of the service and the name.
+    representatives: the instance of each service that stands for the idle ones (`idle`).
     """
 
     def __init__(
@@ -27,9 +28,11 @@ class Feeds:
         me: int,
         services: Sequence[Service],
         instances: Mapping[tuple[int, str], Instance],
+        representatives: Mapping[int, Instance],
     ) -> None:
         self._me = me
         self._instances = instances
+        self._representatives = representatives
         self._news: dict[int, Timer] = {}  # latest of each service with a feed
         self._steps: Steps
         self._slices: TimeSlicer
@@ -57,6 +60,8 @@ class Feeds:
         news = feed.news(indication) if process == self._me else None
         if news is not None:
             self._news[index] = news
+            if index in self._representatives:  # first, for the copies that are made meanwhile
+                self._tell(self._representatives[index], feed.part, news)
             affected = [
                 instance for instance in self._instances.values() if instance.service_index == index
             ]
@@ -64,6 +69,9 @@ class Feeds:
 
     def _tell_all(self, instances: list[Instance], part: str, news: Timer) -> Iterator[None]:
         for instance in instances:
-            for local_process in instance.processes.values():
-                self._steps.tell(local_process, part, news)
+            self._tell(instance, part, news)
             yield
+
+    def _tell(self, instance: Instance, part: str, news: Timer) -> None:
+        for local_process in instance.processes.values():
+            self._steps.tell(local_process, part, news)

@@ -83,6 +83,7 @@ class LocalProcess:
         "deferred_requests",
         "held",
         "instance",
+        "is_stored",
         "keeps",
         "key",
         "me",
@@ -106,6 +107,7 @@ class LocalProcess:
         self.keeps = stack.durable
         self.stable = service.stable[me]
         self.stored: tuple[Any, ...] = self.stable.taken(self.pure.parts)
+        self.is_stored = False  # under its own key
         self.held: deque[HeldStep] = deque()
         # None while the process is up; while it is down requests are deferred, messages are lost
         self.deferred_requests: list[tuple[str, tuple[Any, ...], OnDone]] | None = None
@@ -125,6 +127,7 @@ class Instance:
 
     __slots__ = (
         "after_delivery",
+        "besides",
         "failed",
         "is_used",
         "listeners",
@@ -145,6 +148,8 @@ class Instance:
         self.listeners: list[Listener] = []
         self.after_delivery: Callable[[], None] | None = None  # called after every message
         self.failed: str | None = None  # why it has stopped
+        # of the unnamed instance, which stands for those that are idle: the names of the others
+        self.besides: Callable[[], list[str]] | None = None
         self.is_used = True  # since the last sweep
         self.processes = {me: LocalProcess(self, me, choose) for me in service.at(node)}
 

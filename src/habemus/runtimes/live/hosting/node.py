@@ -33,7 +33,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -49,6 +49,7 @@ from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
 from habemus.runtimes.live.clients.watchers import LockWatchers
 from habemus.runtimes.live.hosting.failures import InstanceFailed, NodeStopped, TooMany
 from habemus.runtimes.live.hosting.feeds import Feeds
+from habemus.runtimes.live.hosting.idle import IdleInstances
 from habemus.runtimes.live.hosting.instance import Instance, Listener, LocalProcess, check_request
 from habemus.runtimes.live.hosting.joining import Joining
 from habemus.runtimes.live.hosting.observations import Observations
@@ -69,6 +70,7 @@ from habemus.runtimes.live.peers.codec import (
 )
 from habemus.runtimes.live.peers.frames import (
     Frame,
+    IdleMessageFrame,
     MessageFrame,
     OpenFrame,
     StatePageFrame,
@@ -91,6 +93,8 @@ RESIGNATION_SECONDS = 1.0
 HANDOVER_SECONDS = 0.2
 """How long it then stays up to answer the inquiries of the successor."""
 MOST_EARLY = 10_000
+FORGET_US = 500_000
+"""How often a node looks for idle instances of forgetful services."""
 CHECK_MEMORY_US = 1_000_000
 """How often a node checks that the file of its stable memory is still there."""
 
@@ -116,7 +120,8 @@ class Node:
         self._index = {service.name: index for index, service in enumerate(self.services)}
         self._draw = random_source(settings.seed)
         self._instances: dict[tuple[int, str], Instance] = {}
-        self._feeds = Feeds(self.me, self.services, self._instances)
+        self._idle = IdleInstances(self._instances)
+        self._feeds = Feeds(self.me, self.services, self._instances, self._idle.representatives)
         self._unswept: list[tuple[int, str]] = []
         self._observations = Observations(self.me)
         self._memory: StableMemory | None = None
@@ -200,6 +205,7 @@ class Node:
                 turn,
             )
             self._feeds.begin(self._steps, slices)
+            self._idle.begin(self._steps, slices)
             if self._membership.is_complete:
                 self._take_part()
         except BaseException:
@@ -208,6 +214,7 @@ class Node:
             raise
         await self._network.serve()
         self._timers.set(settings.idle_us, self._sweep)
+        self._timers.set(self._forget_us, self._forget_idle)
         self._service_checks.schedule()
         if self._memory is not None:
             self._check_memory(self._memory)
@@ -244,11 +251,18 @@ class Node:
     def _take_part(self) -> None:
         """Start all processes; those with entries in stable memory recover."""
         mentioned = list(self._instances.values())  # before this node took part
-        found = set() if self._memory is None else self._recover_all(self._memory)
+        stored = {} if self._memory is None else self._stored_in(self._memory)
+        for index, service in enumerate(self.services):
+            if service.is_forgetful and self._recorder is None:
+                representative = self._new_instance(index, "")
+                self._idle.add(representative)
+                self._recover(representative, stored.pop((index, ""), {}))
+        for (index, name), found in sorted(stored.items()):
+            self._recover(self._instances.get((index, name)) or self._new(index, name), found)
         for instance in mentioned:
-            if instance not in found:
+            if (instance.service_index, instance.name) not in stored:
                 for local_process in instance.processes.values():
-                    self._come_up(local_process, partial(self._steps.start, local_process))
+                    self._come_up(local_process, partial(self._begin, local_process))
         for index, name in self._feeds.sources:
             self.open(self.services[index].name, name)
         while self._early:
@@ -481,8 +495,11 @@ class Node:
 
     # Instances.
 
+    def _new_instance(self, index: int, name: str) -> Instance:
+        return Instance(self.services[index], index, name, self.me, self._draw.choice)
+
     def _new(self, index: int, name: str) -> Instance:
-        instance = Instance(self.services[index], index, name, self.me, self._draw.choice)
+        instance = self._new_instance(index, name)
         # subscribed before it starts: its first indications count too
         instance.listeners += self._feeds.sources.get((index, name), ())
         if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
@@ -502,11 +519,16 @@ class Node:
             for peer in self.settings.peers:
                 self._network.send(peer, notice)
         for local_process in instance.processes.values():
-            self._steps.start(local_process)
-            self._feeds.tell(local_process)
+            self._begin(local_process)
         return instance
 
-    def _recover_all(self, memory: StableMemory) -> set[Instance]:
+    def _begin(self, local_process: LocalProcess) -> None:
+        if not self._idle.wake(local_process):
+            self._steps.start(local_process)
+            self._feeds.tell(local_process)
+
+    def _stored_in(self, memory: StableMemory) -> dict[tuple[int, str], dict[ProcessId, bytes]]:
+        """Return the entries of the processes of each instance."""
         found: dict[tuple[int, str], dict[ProcessId, bytes]] = {}
         for key, value in memory.table.items():
             service, process, name = key.split("/", 2)
@@ -520,46 +542,53 @@ class Node:
                 )
                 continue
             found.setdefault((index, name), {})[int(process)] = value
-        for (index, name), stored in sorted(found.items()):
-            instance = self._instances.get((index, name)) or self._new(index, name)
-            for me, local_process in instance.processes.items():
-                try:
-                    begin: Callable[[], None] = partial(self._steps.start, local_process)
-                    if me in stored:
-                        plain = self._steps.restore(local_process, stored[me])
-                        begin = partial(self._steps.recover, local_process, plain)
-                        self._terms.note_stored(local_process.pure.parts)
-                    grace_us = (
-                        _shutdown_grace_us(instance.service)
-                        if me == self.me and not memory.was_vacant
-                        else 0
-                    )
-                    if grace_us:
-                        local_process.deferred_requests = local_process.deferred_requests or []
-                        self._timers.set(grace_us, partial(self._come_up, local_process, begin))
-                    else:
-                        self._come_up(local_process, begin)
-                except (msgspec.DecodeError, ValueError) as reason:
-                    raise CorruptStorage(
-                        f"stable memory of {instance.title} does not fit its algorithm and options;"
-                        f" restore the earlier configuration ({reason})"
-                    ) from None
+        return found
 
-        return {self._instances[key] for key in found}
+    def _recover(self, instance: Instance, stored: dict[ProcessId, bytes]) -> None:
+        """Bring up the processes of an instance, with the entries that were stored."""
+        for me, local_process in instance.processes.items():
+            try:
+                begin: Callable[[], None] = partial(self._steps.start, local_process)
+                if me in stored:
+                    plain = self._steps.restore(local_process, stored[me])
+                    begin = partial(self._steps.recover, local_process, plain)
+                    self._terms.note_stored(local_process.pure.parts)
+            except (msgspec.DecodeError, ValueError) as reason:
+                raise CorruptStorage(
+                    f"stable memory of {instance.title} does not fit its algorithm and options;"
+                    f" restore the earlier configuration ({reason})"
+                ) from None
+            come_up = partial(
+                self._come_up, local_process, partial(self._tell_after, begin, local_process)
+            )
+            grace_us = self._grace_us(instance) if me == self.me else 0
+            if grace_us:
+                local_process.deferred_requests = local_process.deferred_requests or []
+                self._timers.set(grace_us, come_up)
+            else:
+                come_up()
+
+    def _grace_us(self, instance: Instance) -> int:
+        """Time until no client of an earlier life can hold the lock: none where it was idle."""
+        if self._memory is None or self._memory.was_vacant or not instance.name:
+            return 0
+        return _shutdown_grace_us(instance.service)
 
     def _come_up(self, local_process: LocalProcess, begin: Callable[[], None]) -> None:
         asked, local_process.deferred_requests = local_process.deferred_requests, None
         begin()
-        self._feeds.tell(local_process)
         for each in asked or ():
             self._steps.request(local_process, *each)
+
+    def _tell_after(self, begin: Callable[[], None], local_process: LocalProcess) -> None:
+        begin()
+        self._feeds.tell(local_process)
 
     def _sweep(self) -> None:
         """Drop instances that are unused since the last sweep and in their initial state.  Handle a
         few at a time, to keep the loop responsive.
         """
         if not self._unswept:
-            self.lock_queues.sweep()
             self._unswept = list(self._instances)
         for key in self._unswept[-SWEEP_AT_ONCE:]:
             instance = self._instances.get(key)
@@ -568,13 +597,29 @@ class Node:
             if instance.is_used:
                 instance.is_used = False
             elif instance.can_be_forgotten():
-                del self._instances[key]
-                self.counts["forgotten"] += 1
                 for local_process in instance.processes.values():
                     self._steps.forget(local_process)
-                instance.break_cycles()
+                self._forget(key, instance)
         del self._unswept[-SWEEP_AT_ONCE:]
         self._timers.set(SWEEP_PAUSE_US if self._unswept else self.settings.idle_us, self._sweep)
+
+    @property
+    def _forget_us(self) -> int:
+        return min(FORGET_US, self.settings.idle_us)
+
+    def _forget_idle(self) -> None:
+        """Drop locks that no client uses, and instances that are idle."""
+        self._slices.run(self, self._forget_all())
+
+    def _forget_all(self) -> Iterator[None]:
+        yield from self.lock_queues.sweep()
+        yield from self._idle.sweep(self._forget)
+        self._timers.set(self._forget_us, self._forget_idle)
+
+    def _forget(self, key: tuple[int, str], instance: Instance) -> None:
+        del self._instances[key]
+        self.counts["forgotten"] += 1
+        instance.break_cycles()
 
     # Frames of peers.
 
@@ -587,17 +632,19 @@ class Node:
 
     def _received(self, peer: int, frame: Frame) -> Refused | None:
         if isinstance(frame, StateQueryFrame):
-            self.send(peer, self._membership.page_after(peer, frame, self._instances))
+            hosted = {(index, ""): each for index, each in self._idle.representatives.items()}
+            self.send(peer, self._membership.page_after(peer, frame, hosted | self._instances))
             return None
         if isinstance(frame, StatePageFrame):
             return None if self._joining is None else self._joining.take(peer, frame)
-        if not self._membership.is_complete and isinstance(frame, MessageFrame):
+        if not self._membership.is_complete and isinstance(frame, MessageFrame | IdleMessageFrame):
             self._early.append((peer, frame))  # as if it were still in transit
             return None
-        if not 0 <= frame.service < len(self.services) or not frame.instance:
+        is_named = not isinstance(frame, IdleMessageFrame)
+        if not 0 <= frame.service < len(self.services) or bool(frame.instance) != is_named:
             return Refused("frame for an unknown service or an unnamed instance")
         service = self.services[frame.service]
-        if isinstance(frame, MessageFrame):
+        if isinstance(frame, MessageFrame | IdleMessageFrame):
             to, sender, port = frame.to, frame.sender, frame.port
             if service.home.get(sender) != peer or service.home.get(to) != self.me:
                 return Refused(
@@ -610,6 +657,11 @@ class Node:
             message = codecs[port].decode(frame.kind, frame.fields, self._terms)
             if isinstance(message, Refused):
                 return message
+            if isinstance(frame, IdleMessageFrame):
+                self._idle.deliver(
+                    frame.service, to, sender, port, message, frame.besides, self._mentioned
+                )
+                return None
             instance = self._mentioned(frame.service, frame.instance)
             if instance is not None:
                 self._steps.deliver(instance.processes[to], sender, port, message, frame.number)

@@ -12,6 +12,9 @@ of state.  Then an instance in its initial state is indistinguishable from one t
 so it can be dropped, and created again by the first message.  An instance of any other service (one
 process creates the token, detectors send heartbeats) must start on every node and is never dropped:
 nodes announce it to each other.
+
+A service is *forgetful* if its processes can absorb each other when they are idle
+(`Process.absorb`).  Then one process of each node stands for all its idle instances (`idle`).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from habemus.core.node import PureNode, Stack
-from habemus.core.process import ProcessId
+from habemus.core.process import Process, ProcessId
 from habemus.core.stable import Stable
 from habemus.core.system import System
 from habemus.core.values import Indication, Timer
@@ -89,6 +92,15 @@ class Service:
         return all(self._starts_silently(process) for process in self.system.plans)
 
     @cached_property
+    def is_forgetful(self) -> bool:
+        """Whether each node has one process of an instance, and that can absorb idle ones."""
+        return (
+            self.is_silent
+            and len(self.home) == len(self.nodes)
+            and all(_can_absorb(stack) for stack in self.stacks.values())
+        )
+
+    @cached_property
     def is_urgent(self) -> bool:
         """Whether its messages and timers are handled first: heartbeats must be on time."""
         return isinstance(next(iter(self.system.plans.values())), Election | Detector)
@@ -120,6 +132,12 @@ class Service:
         ]
         fed = None if self.feed is None else list(self.feed[:3])
         return [self.name, sorted(self.run.items(), key=repr), neighbours, parts, fed]
+
+
+def _can_absorb(stack: Stack) -> bool:
+    """Return whether the process on top defines `absorb`, and its components have no state."""
+    top, *components = (type(part.plan) for part in stack.parts)
+    return top.absorb is not Process.absorb and not any(each.__state_names__ for each in components)
 
 
 def _homes(system: System, nodes: Sequence[int]) -> dict[ProcessId, int]:

@@ -41,7 +41,7 @@ from habemus.runtimes.live.hosting.record import NodeRecorder
 from habemus.runtimes.live.hosting.timers import Timers, now_us
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.peers.codec import encoded
-from habemus.runtimes.live.peers.frames import MessageFrame, Unsendable
+from habemus.runtimes.live.peers.frames import IdleMessageFrame, MessageFrame, Unsendable
 from habemus.runtimes.live.storage.commit import GroupCommit
 from habemus.runtimes.live.storage.log import StableMemory, StorageFailed
 
@@ -109,6 +109,7 @@ class Steps:
         plain = msgspec.msgpack.decode(stored)
         local_process.pure.restore(local_process.stable.state(plain))
         local_process.stored = local_process.stable.taken(local_process.pure.parts)
+        local_process.is_stored = True
         return plain
 
     def recover(self, local_process: LocalProcess, plain: Any) -> None:
@@ -158,8 +159,54 @@ class Steps:
             self.deliver(*self._local.popleft())
 
     def forget(self, local_process: LocalProcess) -> None:
-        if local_process.keeps and self._commit is not None:
+        if local_process.is_stored and self._commit is not None:
             self._commit.add((local_process.key, None))
+
+    # Idle instances.
+
+    def wake(self, local_process: LocalProcess, representative: LocalProcess) -> None:
+        """Make a new process a copy of the representative (`idle`)."""
+        local_process.pure.restore(representative.pure.capture())
+        local_process.stored = representative.stored
+        for (port, timer), alarm in representative.timers.items():
+            self._set_timer(local_process, SetTimer(port, timer, self._timers.left(alarm)))
+        if representative.held:
+            self._hold(local_process, representative.held[-1].batch, ("wake", (), 0))
+        self._step(local_process, local_process.pure.wake, ("wake", (), 0))
+
+    def absorb(self, representative: LocalProcess, idle: LocalProcess) -> bool:
+        """Let the representative stand for a process from now on, if possible."""
+        if (
+            idle.held
+            or idle.timers
+            or idle.deferred_requests is not None
+            or representative.timers
+            or representative.deferred_requests is not None
+            or any(step.outputs for step in representative.held)
+            or self._local
+            or self._closed
+            or not representative.pure.parts[0].absorb(idle.pure.parts[0])
+        ):
+            return False
+        if self._commit is not None and representative.keeps:
+            entry = self._changed(representative, stores=False)
+            if entry is not None:
+                batch = self._commit.add((representative.key, entry))
+                self._hold(representative, batch, ("absorb", (), 0))
+        self.forget(idle)
+        return True
+
+    def _hold(
+        self,
+        local_process: LocalProcess,
+        batch: int,
+        cause: Cause,
+        outputs: list[Effect] | None = None,
+        on_done: OnDone = None,
+    ) -> None:
+        """Hold outputs, and all later ones of the process, until a batch is stored."""
+        local_process.held.append(HeldStep(batch, cause, outputs or [], on_done))
+        self._waiting[batch].append(local_process)
 
     # Steps.
 
@@ -203,9 +250,9 @@ class Steps:
             self._fail(local_process, cause, reason)
             return
         if commit is not None and entry is not None:
+            local_process.is_stored = True
             batch = commit.add((local_process.key, entry))
-            local_process.held.append(HeldStep(batch, cause, outputs, on_done))
-            self._waiting[batch].append(local_process)
+            self._hold(local_process, batch, cause, outputs, on_done)
         elif local_process.held:
             local_process.held.append(
                 HeldStep(local_process.held[-1].batch, cause, outputs, on_done)
@@ -302,17 +349,11 @@ class Steps:
             return
         try:
             kind, fields = instance.service.codecs[to][port].encode(message)
+            index, me = instance.service_index, local_process.me
             frame = encoded(
-                MessageFrame(
-                    instance.service_index,
-                    instance.name,
-                    to,
-                    local_process.me,
-                    port,
-                    kind,
-                    fields,
-                    number,
-                )
+                MessageFrame(index, instance.name, to, me, port, kind, fields, number)
+                if instance.besides is None
+                else IdleMessageFrame(index, "", to, me, port, kind, fields, instance.besides())
             )
         except Unsendable as reason:
             self._counts["lost"] += 1

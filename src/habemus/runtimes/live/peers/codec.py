@@ -34,6 +34,7 @@ from habemus.runtimes.live.peers.frames import (
     Frame,
     Greeting,
     Hello,
+    IdleMessageFrame,
     LockStatusFrame,
     MessageFrame,
     OpenFrame,
@@ -71,9 +72,13 @@ class Refused(NamedTuple):
     reason: str
 
 
+def is_name(name: str) -> bool:
+    return 0 < len(name) <= NAME_LIMIT and name.isprintable()
+
+
 def check_name(name: str) -> None:
     """Raise `ValueError` if it is not a valid name of an instance, and so of a lock."""
-    if not 0 < len(name) <= NAME_LIMIT or not name.isprintable():
+    if not is_name(name):
         raise ValueError(
             f"name {name[:20]!r} is not valid; use 1 to {NAME_LIMIT} printable characters"
         )
@@ -161,6 +166,7 @@ class Deframer:
 _ENCODER = msgspec.msgpack.Encoder()
 _FRAMES = msgspec.msgpack.Decoder(
     MessageFrame
+    | IdleMessageFrame
     | OpenFrame
     | WatchFrame
     | LockStatusFrame
@@ -198,6 +204,8 @@ def frame_of(body: bytes, terms: TermBound = OF_NEW_NODE) -> Frame | Refused:
         return Refused(f"malformed frame: {reason}")
     if len(frame.instance) > NAME_LIMIT or not frame.instance.isprintable():
         return Refused(f"name of an instance is not printable or exceeds {NAME_LIMIT} characters")
+    if isinstance(frame, IdleMessageFrame) and not all(map(is_name, frame.besides)):
+        return Refused("message for idle instances with the name of one that is not valid")
     if (
         isinstance(frame, LockStatusFrame)
         and frame.token is not None

@@ -25,6 +25,24 @@ class MessageFrame(
     number: int = 0  # of the message in the sender's record; 0 where nothing is recorded
 
 
+class IdleMessageFrame(
+    msgspec.Struct, array_like=True, tag=8, forbid_unknown_fields=True, frozen=True
+):
+    """A message between the processes that stand for the idle instances of a service at two nodes.
+
+    It does not speak for the instances in `besides`, which are in use at the sender.
+    """
+
+    service: int
+    instance: str  # empty
+    to: int
+    sender: int
+    port: int
+    kind: int
+    fields: list[Any]
+    besides: list[str]
+
+
 class OpenFrame(msgspec.Struct, array_like=True, tag=2, forbid_unknown_fields=True, frozen=True):
     """Announces an instance, which the receiver starts too."""
 
@@ -88,6 +106,7 @@ class StatePageFrame(
 
 Frame: TypeAlias = (
     MessageFrame
+    | IdleMessageFrame
     | OpenFrame
     | WatchFrame
     | LockStatusFrame

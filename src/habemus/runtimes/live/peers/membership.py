@@ -47,6 +47,8 @@ from habemus.runtimes.live.storage.log import COST, REPLACES, Entry, StableMemor
 
 log = logging.getLogger("habemus.live")
 
+IDLE = ""
+"""Name of the instance that stands for all idle ones of a service (`hosting.idle`)."""
 PAGE_ENTRIES = 500
 PAGE_BYTES = 256 << 10
 BEFORE_ALL = (-1, "")
@@ -136,7 +138,9 @@ class Membership:
         lives = 1 if found is None else found.lives
         entries: list[tuple[int, str, int, bytes]] = []
         size = 0
-        for key in sorted(key for key in instances if key > (asked.service, asked.instance)):
+        after = _page_order((asked.service, asked.instance))
+        later = (key for key in instances if _page_order(key) > after)
+        for key in sorted(later, key=_page_order):
             if size > PAGE_BYTES or len(entries) >= PAGE_ENTRIES:
                 return StatePageFrame(
                     asked.service, asked.instance, self.is_complete, lives, entries, is_last=False
@@ -151,6 +155,14 @@ class Membership:
         return StatePageFrame(
             asked.service, asked.instance, self.is_complete, lives, entries, is_last=True
         )
+
+
+def _page_order(key: tuple[int, str]) -> tuple[int, bool, str]:
+    """Put the idle instances of a service last: one that was in use, and is not any more when its
+    turn has come, is among them then.
+    """
+    service, name = key
+    return service, name == IDLE, name
 
 
 class StateRecovery:
@@ -208,11 +220,12 @@ class StateRecovery:
         found: list[Entry] = []
         for (index, name), stored in sorted(self._stored.items()):
             service = self._services[index]
+            idle = self._stored.get((index, IDLE), {})  # of the nodes that do not use the instance
             for me in service.at(self._node):
                 if service.stacks[me].durable:
                     others = [
                         _restored(service, process, each)
-                        for process, each in sorted(stored.items())
+                        for process, each in sorted((idle | stored).items())
                     ]
                     mine = _replaced(service, me, others, self._life)
                     found.append(

@@ -194,10 +194,10 @@ def test_what_nobody_uses_is_forgotten() -> None:
     ) -> None:
         acquire(lock_queues, connection, session, 1)
         node.listener(1, GrantedWithToken((1, 1)))
-        lock_queues.sweep()
+        list(lock_queues.sweep())
         assert len(lock_queues._local_locks) == 1
         lock_queues.release(session, 1)
-        lock_queues.sweep()
+        list(lock_queues.sweep())
         assert lock_queues._local_locks == {}
 
     run(check)
