@@ -18,6 +18,7 @@ from habemus.algorithms.mutex.elected_coordinator import (
 from habemus.algorithms.mutex.elected_coordinator_participant import (
     Grant,
     Loan,
+    Over,
     Record,
     Repeat,
     Request,
@@ -134,6 +135,40 @@ class IgnoresRecalls(ElectedCoordinator):
 
     def return_unused(self) -> None:
         pass
+
+
+# Forgetting.
+
+
+class ForgetsWhatIsLent(ElectedCoordinator):
+    """Takes a loan that it has granted for one that is over, as soon as nobody else waits."""
+
+    def can_forget(self) -> bool:
+        is_free = self.settled and not self.lending and not self.queue
+        is_clean = self.loan is None and not self.ended
+        return self.coordinator == self.me and self.term > 0 and is_free and not is_clean
+
+
+class ForgetsTheLastToken(ElectedCoordinator):
+    def forget(self) -> None:
+        super().forget()
+        self.last = 0
+
+
+class ForgetsItsNumbers(ElectedCoordinator):
+    """What it has reserved is in volatile memory."""
+
+    reserved: int = 0
+
+
+class SaysTooEarlyThatItIsOver(ElectedCoordinator):
+    """Those that have recorded a loan forget it when it is granted."""
+
+    def grant(self) -> None:
+        super().grant()
+        assert self.loan is not None
+        for process in sorted(self.have_records - {self.me}):
+            self.send(Over(self.term, self.loan.token), to=process)
 
 
 # Leases.
@@ -278,6 +313,8 @@ CASES: list[tuple[type[ElectedCoordinator], type[ElectedCoordinator], Setup, str
     (GoesOnWithoutAnswers, ElectedCoordinatorPlain, SIDES, "ME1"),
     (LooksAtOldTerms, ElectedCoordinator, LATE, "ME1"),
     (CountsTokensAnew, ElectedCoordinator, SIDES, "tokens"),
+    (ForgetsWhatIsLent, ElectedCoordinator, SIDES, "ME1"),
+    (SaysTooEarlyThatItIsOver, ElectedCoordinator, SIDES, "ME1"),
     (TakesBackTooEarly, ElectedCoordinatorLeased, LONG_STAY, "ME1"),
     (DoesNotWaitAfterTakingOver, ElectedCoordinatorUnrecorded, UNREACHABLE, "ME1"),
     (CountsTheLeaseFromTheGrant, ElectedCoordinatorLeased, LATE_GRANT, "ME1"),

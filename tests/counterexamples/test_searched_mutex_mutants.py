@@ -275,7 +275,7 @@ GALLERY = [
         302,
     ),
     Planted(
-        LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 15, 4_302
+        LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 15, 5_323
     ),
     Planted(
         LendsUnsettled,
@@ -283,15 +283,15 @@ GALLERY = [
         "ME1",
         within(2, network="fifo", timeouts=1, options=NO_PREVOTE),
         13,
-        9_376,
+        9_006,
     ),
     Planted(
         elected.IgnoresRecalls,
         ElectedCoordinator,
         "ME1",
         within(2, entries=2, network="fifo", timeouts=1, options=(*NO_PREVOTE, "block=2")),
-        20,
-        28_514,
+        21,
+        42_161,
     ),
     Planted(
         elected.TakesTheLockFromTheBorrower,
@@ -299,7 +299,23 @@ GALLERY = [
         "ME1",
         within(2, network="fifo", timeouts=1, options=NO_PREVOTE),
         17,
-        10_796,
+        13_351,
+    ),
+    Planted(
+        elected.ForgetsWhatIsLent,
+        ElectedCoordinator,
+        "ME1",
+        within(2, network="fifo", timeouts=1),
+        15,
+        5_293,
+    ),
+    Planted(
+        elected.ForgetsTheLastToken,
+        ElectedCoordinator,
+        "TOKEN",
+        within(2, network="fifo", timeouts=1),
+        19,
+        12_649,
     ),
 ]
 

@@ -12,7 +12,7 @@ unused when its renewal is due, or when the coordinator inquires, goes back as w
 block are counted in volatile memory: a process that recovers has no loan, and the coordinator
 lends no token of a block of which it has not heard how much was used.
 
-A record of a loan that is over serves nobody.  A borrower drops its own when it gives the loan
+A record of a loan that is over is of no use.  A borrower drops its own when it gives the loan
 back, unless others wait: they would wait for its visit to stable memory.  The others drop theirs
 when the coordinator says that the loan is over.
 
@@ -328,8 +328,8 @@ class Participant(Mutex):
         self.loan = newer(self.loan, loan)
 
     def drop_own_record(self) -> None:
-        """Forget a loan that this process had.  The coordinator itself still counts by it, and so
-        does everybody over an election without terms.
+        """Forget a loan that this process had.  The coordinator itself still counts by it, and
+        without terms so does every later coordinator.
         """
         if (
             self.loan is not None
