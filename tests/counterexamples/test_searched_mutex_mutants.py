@@ -275,7 +275,7 @@ GALLERY = [
         302,
     ),
     Planted(
-        LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 15, 5_323
+        LendsWhatIsLent, ElectedCoordinator, "ME1", within(2, network="fifo", timeouts=1), 15, 5_263
     ),
     Planted(
         LendsUnsettled,
@@ -283,7 +283,7 @@ GALLERY = [
         "ME1",
         within(2, network="fifo", timeouts=1, options=NO_PREVOTE),
         13,
-        9_006,
+        8_831,
     ),
     Planted(
         elected.IgnoresRecalls,
@@ -291,7 +291,7 @@ GALLERY = [
         "ME1",
         within(2, entries=2, network="fifo", timeouts=1, options=(*NO_PREVOTE, "block=2")),
         21,
-        42_161,
+        39_807,
     ),
     Planted(
         elected.TakesTheLockFromTheBorrower,
@@ -299,7 +299,7 @@ GALLERY = [
         "ME1",
         within(2, network="fifo", timeouts=1, options=NO_PREVOTE),
         17,
-        13_351,
+        12_387,
     ),
     Planted(
         elected.ForgetsWhatIsLent,
@@ -307,7 +307,7 @@ GALLERY = [
         "ME1",
         within(2, network="fifo", timeouts=1),
         15,
-        5_293,
+        5_222,
     ),
     Planted(
         elected.ForgetsTheLastToken,
@@ -315,7 +315,7 @@ GALLERY = [
         "TOKEN",
         within(2, network="fifo", timeouts=1),
         19,
-        12_649,
+        11_951,
     ),
 ]
 

@@ -425,7 +425,7 @@ LONG = [
         25,
         faults=faults(crash=1, recover=1),
     ),
-    row("elected-coordinator", 2, "ME1 FENCE TOKEN", "", 126_307, 37, timeouts=2, network="fifo"),
+    row("elected-coordinator", 2, "ME1 FENCE TOKEN", "", 116_101, 37, timeouts=2, network="fifo"),
     row("chang-roberts", 5, "E1 E2 E3 E4", "", 147_906, 60),
     row("yo-yo", 4, "E1 E2 E3 E4", "", 103_869, 31),
     row("terms", 3, "E1 E4", "", 260_146, 21, timeouts=2),

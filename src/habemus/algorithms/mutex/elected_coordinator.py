@@ -22,8 +22,8 @@ Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, la
          goes down, all wait until it has recovered, or an operator releases the lock.
 Cost     3*floor(N/2) messages per entry, of the coordinator and of others.  With up to 3 processes
          these are request, grant and release: client delay 2 and synchronisation delay 2.  With
-         more both are 4.  Client delay 2 for the coordinator itself.  While others wait, a process
-         that has recorded a loan is not told that it is over, which saves up to floor(N/2).  A
+         more both are 4.  Client delay 2 for the coordinator itself.  While others wait, the end of
+         a loan is not sent to the processes that have recorded it, which saves up to floor(N/2).  A
          take-over costs 2(N-1), apart from the election.
 Ensures  ME1, ME2, FENCE, TOKEN; ME1 under any timing, over an election by terms.  Entry in order of
          arrival (no ME3).
@@ -539,7 +539,7 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
     Cost     3*floor(N/2) messages per loan, as without a lease, and 2*floor(N/2) for each renewal,
              every third of a lease.  None, and no visit to stable memory, for an entry by a loan
              that has stayed.  A recall costs 1, and none if others waited already when the loan was
-             granted.  A borrower that was told of others is told later that its loan is over.
+             granted.  After a recall the coordinator also sends the end of the loan, later.
     Ensures  FENCE, ME2; not ME1 (split-brain-fenced), no ME3, and no TOKEN: a process that enters
              by a loan that has stayed, and does not know that its lease has run out, shows a
              smaller token than the next borrower.  Once a recall has arrived, no local entry comes

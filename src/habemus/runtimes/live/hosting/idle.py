@@ -52,7 +52,7 @@ class IdleInstances:
     def __init__(self, instances: dict[Key, Instance]) -> None:
         self._instances = instances
         self.representatives: dict[int, Instance] = {}
-        """By the index of the service."""
+        """The representative of each service, by the index of the service."""
         # messages to representatives that wait until the instances they name are awake
         self._waiting: Counter[int] = Counter()
         self._steps: Steps
