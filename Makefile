@@ -1,4 +1,4 @@
-# Two commands set everything up from nothing: `make demo` and `make test`.
+# Each of these sets everything up from nothing: `make install`, `make demo` and `make test`.
 # Each makes its own virtual environment; nothing is installed outside this folder, except what `postgresql` and `chromium` below say.
 
 PYTHON ?= python3
@@ -7,6 +7,10 @@ BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
 .PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines postgresql chromium lint bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
+
+# The program habemus in .venv/bin, with pictures and live clusters.
+.PHONY: install
+install: $(VENV)/.demo-ready
 
 demo: $(VENV)/.demo-ready
 	@rm -rf build/demo && mkdir -p build/demo

@@ -217,3 +217,24 @@ def test_the_readme_imports_only_the_public_package() -> None:
         if re.match(r"\s*(import|from)\s", line)
     ]
     assert imports and set(imports) == {"import habemus"}
+
+
+def test_three_commands_of_the_readme_lead_from_a_clone_to_a_picture() -> None:
+    """The third one is run above; the first one would take a minute and a network."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = text.partition("## From a clone to the first picture")[2].partition("```console\n")[2]
+    install, path, picture = (
+        line.removeprefix("$ ").partition("  #")[0].strip()
+        for line in block.split("```")[0].splitlines()
+    )
+    assert path == 'export PATH="$PWD/.venv/bin:$PATH"'
+    assert picture.startswith("habemus ") and "--diagram" in picture
+    planned = subprocess.run(
+        [*install.split(), "--dry-run", "--always-make"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "-m venv .venv" in planned
+    assert ".venv/bin/python -m pip install" in planned

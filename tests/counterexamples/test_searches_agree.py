@@ -26,6 +26,8 @@ TOO_LARGE = {
     "itai-rodeh",
     "probabilistic",
     "quorum",
+    "quorum-any-release",
+    "quorum-unnumbered",
     "quorum-durable",
     "quorum-retry",
     "quorum-yield",

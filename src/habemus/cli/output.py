@@ -126,8 +126,8 @@ def say_events(table: str, trace: Trace) -> None:
     """Print a table of events, with those that violate a property in colour."""
     marked = {
         (f"{finding.time / 1000:.3f}", trace.label(finding.processes[-1]))
-        for finding in trace.findings
-        if finding.verdict is Verdict.VIOLATED and finding.time is not None and finding.processes
+        for finding in trace.violations
+        if finding.time is not None and finding.processes
     }
     lines = table.splitlines()
     last = {}  # the last line of a process at a moment, which is the event itself

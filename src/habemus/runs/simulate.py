@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from habemus.catalog.entries import Entry
@@ -32,6 +32,15 @@ class Report:
     trace: Trace | None
     awaits: dict[ProcessId, list[ProcessId]] = field(default_factory=dict)
     missed_faults: list[str] = field(default_factory=list)  # each with the reason
+
+    def __post_init__(self) -> None:
+        unclaimed = [
+            each.name
+            for each in self.findings
+            if each.verdict is Verdict.VIOLATED and each.name not in self.violated
+        ]
+        if unclaimed and self.trace is not None:
+            self.trace = replace(self.trace, not_claimed=tuple(unclaimed))
 
     @property
     def counted(self) -> list[Finding]:

@@ -181,6 +181,21 @@ SCENARIOS = (
         source="lecture notes on coordination, on the choice of the timer",
     ),
     Scenario(
+        "bully-replaced",
+        "A crashed process is replaced by one with the same id: two leaders",
+        "3 is dead, 2 has asked it, and its timer is about to expire.  A new process with the id 3"
+        " starts: it is the largest, announces itself at once, and so does 2 a moment later.  The"
+        " bully has one leader at a time only if no process is replaced during an election.",
+        Setup(
+            "bully",
+            3,
+            asks=("2@1ms",),
+            faults=(("crash", "3@500us"), ("amnesia", "3@20500us")),
+        ),
+        violates=("E1", "E4"),
+        source="lecture notes on coordination and agreement, E1 of the bully; Coulouris, 15.3",
+    ),
+    Scenario(
         "bully-flapping",
         "The strongest comes and goes, and takes over each time",
         "5 leads, crashes, and 4 is elected.  5 recovers and takes over although 4 leads well,"
@@ -233,6 +248,28 @@ SCENARIOS = (
         source="lecture notes on leader election, algorithm 5.3",
     ),
     Scenario(
+        "omega-unheard",
+        "The heartbeats of a process that is up too short never arrive",
+        "The links are perfect: they send again until there is an answer.  But 1 crashes before its"
+        " first heartbeat is out, and in its second life while the network loses what it sends.  A"
+        " message arrives for certain only if both ends stay up, so no process hears of 1, and 2"
+        " leads.",
+        Setup(
+            "omega-recovery",
+            3,
+            over="perfect",
+            faults=(
+                ("crash", "1@send#1"),
+                ("cut", "1|2,3@29ms"),
+                ("recover", "1@30ms"),
+                ("crash", "1@32ms"),
+                ("heal", "all@33ms"),
+            ),
+            until="70ms",
+        ),
+        source="lecture notes on leader election, the last remark on algorithm 5.3",
+    ),
+    Scenario(
         "gst-omega",
         "Wild delays, then bounded ones: many leaders, then one",
         "Until 300 ms messages take up to seconds; detectors suspect everybody, and processes lead"
@@ -249,6 +286,22 @@ SCENARIOS = (
         " 1 carry an old term and are dropped, and 1 and 2 follow the new leader.",
         Setup("terms", 5, asks=("1@1ms",), faults=(("cut", "1,2|3,4,5@300ms"), ("heal", "all@1s"))),
         source="Ongaro, Ousterhout 2014",
+    ),
+    Scenario(
+        "terms-weights",
+        "Weights against split brain: one process outweighs two",
+        "1 has weight 3 and leads; 2 and 3 have weight 1 each and are cut off from it.  They are"
+        " more, but have 2 of 5: they elect no leader, and 1 goes on.  With equal weights they"
+        " would have elected a leader of their own, as in terms-partition.",
+        Setup(
+            "terms",
+            3,
+            options=("weights=[3,1,1]",),
+            asks=("1@1ms",),
+            faults=(("cut", "1|2,3@300ms"), ("heal", "all@800ms")),
+            until="1200ms",
+        ),
+        source="lecture notes on coordination, on split brain; Gifford 1979",
     ),
     Scenario(
         "terms-rejoin",

@@ -31,6 +31,35 @@ SCENARIOS = (
         source="lecture notes on coordination, on links that fail in one direction",
     ),
     Scenario(
+        "ra-one-way",
+        "One direction is cut: a reply is lost, and two wait for each other",
+        "The link from 2 to 1 loses everything.  1 asks and never gets the reply of 2.  Then 2"
+        " asks: its request does not reach 1 either, and without the reply of 1 it waits too,"
+        " although no process is inside.",
+        Setup(
+            "ricart-agrawala",
+            3,
+            asks=("1@1ms+2ms", "2@6ms+2ms"),
+            faults=(("cut", "2>1@0"),),
+        ),
+        violates=("ME2-deadlock",),
+        source="lecture notes on coordination and agreement, on asymmetric connections",
+    ),
+    Scenario(
+        "ring-one-way",
+        "One direction is cut: the token is lost with the link",
+        "The ring needs each link in one direction only, and this one is cut: 2 passes the token on"
+        " to 3, and it is gone.",
+        Setup(
+            "token-ring",
+            3,
+            asks=("2@500us+1ms", "3@1500us+2ms"),
+            faults=(("cut", "2>3@0"),),
+        ),
+        violates=("ME2-deadlock",),
+        source="lecture notes on coordination and agreement, on asymmetric connections",
+    ),
+    Scenario(
         "central-holder-crash",
         "The holder crashes, and the timeout frees the lock",
         "2 crashes inside.  The coordinator takes its grant back after 10 ms and admits 3: the"

@@ -67,6 +67,25 @@ CYCLE = Setup(
 
 NOTES = "lecture notes on coordination, the section on quorums"
 
+OVERTAKEN = Setup(
+    "quorum-any-release",
+    3,
+    asks=("1@1ms+3ms", "2@1200us+3ms", "3@1300us+3ms"),
+    faults=(*slow(1, (3,), "1500us"), *slow(2, (1,), "2ms")),
+)
+
+LATE_GRANT = Setup(
+    "quorum-unnumbered",
+    2,
+    asks=("1@1ms+1ms", "2@4500us+4ms", "1@5ms+3ms"),
+    faults=(
+        ("slow", "103>1@0=5ms"),
+        ("slow", "103>1@4ms=1ms"),
+        ("slow", "1>102@4500us=3ms"),
+        *slow(2, (1,), "3ms"),
+    ),
+)
+
 SCENARIOS = (
     Scenario(
         "quorum-success",
@@ -97,6 +116,43 @@ SCENARIOS = (
         RESTART_OF_SEVEN,
         violates=("ME1",),
         source=f"{NOTES}, the same with n = 7 and m = 4",
+    ),
+    Scenario(
+        "quorum-any-release",
+        "Any release frees a coordinator, and two enter",
+        "1 enters with the grants of c1 and c2; c3 has granted 2.  1 leaves and releases at all"
+        " three.  c3 takes that for the end of its grant, and grants 3, while 2 still counts on"
+        " it.  c1 grants 3 and c2 grants 2: both have two grants, and both enter.",
+        OVERTAKEN,
+        violates=("ME1",),
+        shows="none",
+        source="older lecture notes on coordination, the coordinator of a quorum",
+    ),
+    Scenario(
+        "quorum-own-release",
+        "Only the release of the process that was granted frees a coordinator",
+        "The same requests at the same moments.  c3 ignores the release of 1, which it has not"
+        " granted, and 3 waits until 2 has left.",
+        replace(OVERTAKEN, algorithm="quorum"),
+        source=f"{NOTES}, the release rule",
+    ),
+    Scenario(
+        "quorum-unnumbered",
+        "Requests without numbers: a late grant is taken for a new one",
+        "1 enters with c1 and c2 and leaves before the grant of c3 arrives.  c3 hears of the"
+        " release and grants 2 next, which enters with c2 and c3.  1 asks again, the old grant"
+        " of c3 arrives, and with that of c1 it has two.",
+        LATE_GRANT,
+        violates=("ME1",),
+        shows="none",
+        source=f"{NOTES}, its footnote on numbers of requests",
+    ),
+    Scenario(
+        "quorum-numbered",
+        "The same late grant carries the number of an old request",
+        "1 sees that the grant of c3 answers its first request, and waits until 2 has left.",
+        replace(LATE_GRANT, algorithm="quorum"),
+        source=f"{NOTES}, its footnote on numbers of requests",
     ),
     Scenario(
         "quorum-durable-3",

@@ -33,11 +33,20 @@ SCENARIOS = (
         source="Itai and Rodeh, 1990",
     ),
     Scenario(
+        "ring-list-two",
+        "A ring that collects ids: two lists go round, and both say the same",
+        "2 and 3 call at once.  Each list grows by one id at each hop; when it is back with its"
+        " first process it has all of them, and the smallest leads.  The notes stop there: here the"
+        " choice goes round once more, so that all know it.",
+        Setup("ring-list", 4, asks=("2@1ms", "3@1ms")),
+        source="lecture notes on coordination, second ring algorithm",
+    ),
+    Scenario(
         "chang-roberts-worst",
         "Ids that decrease in the direction of travel, and all start",
         "Every id k gets as far as to the largest, which drops it: k messages.  Together that makes"
-        " n(n+1)/2, here 5050, and 100 more to announce the outcome.",
-        Setup("chang-roberts", 100, options=("order=decreasing",), workload="burst"),
+        " n(n+1)/2, here 55, and 10 more to announce the outcome.",
+        Setup("chang-roberts", 10, options=("order=decreasing",), workload="burst"),
         source="Chang and Roberts, 1979, the worst case",
     ),
     Scenario(

@@ -167,6 +167,20 @@ SCENARIOS = (
         shows="lossy",
     ),
     Scenario(
+        "elected-one-way",
+        "One direction is cut: the lease ends, and the lock moves on",
+        "The link from the coordinator 1 to 2 loses everything, so 2 never hears of its grant, as"
+        " in central-one-way.  But the grant is a lease: it ends, and 3 enters.  When the link is"
+        " whole again, 2 enters too.",
+        Setup(
+            "elected-coordinator-leased",
+            3,
+            asks=("2@300ms+5ms", "3@310ms+5ms"),
+            faults=(("cut", "1>2@250ms"), ("heal", "1>2@700ms")),
+        ),
+        source="lecture notes on coordination and agreement, on asymmetric connections",
+    ),
+    Scenario(
         "coordinator-crash-recorded",
         "The coordinator crashes while one is inside and another waits",
         "1 leads, 2 is inside, 3 waits, and 1 crashes.  The new leader learns from the records of a"

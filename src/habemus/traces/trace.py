@@ -30,6 +30,7 @@ class Trace:
     events: tuple[Event, ...]
     findings: tuple[Finding, ...] = ()
     title: str = ""
+    not_claimed: tuple[str, ...] = ()  # properties whose violation does not count
 
     def __post_init__(self) -> None:
         known = frozenset(self.processes)
@@ -72,7 +73,12 @@ class Trace:
 
     @property
     def violations(self) -> tuple[Finding, ...]:
-        return tuple(finding for finding in self.findings if finding.verdict is Verdict.VIOLATED)
+        """The violations that count: pictures mark them."""
+        return tuple(
+            finding
+            for finding in self.findings
+            if finding.verdict is Verdict.VIOLATED and finding.name not in self.not_claimed
+        )
 
 
 def mistake_in(event: Event, processes: Collection[ProcessId]) -> str:

@@ -91,6 +91,7 @@ ENGLISH: Words = {
     "verdict with probability one": "with probability one",
     "verdict violated": "violated",
     "verdict undecided": "undecided",
+    "verdict not claimed": "violated, but not claimed",
     "at": "at {time}",
     "nothing": "{time} in which nothing happens",
     "folded": "{time} in which {events} events repeat earlier ones",

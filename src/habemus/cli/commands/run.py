@@ -194,17 +194,21 @@ def run(
         )
     save_diagrams(report, diagrams, stages, showing)
     if as_json:
-        say_json(report.plain())
+        say_json(report.plain() | {"verdict": verdict_of(report).value})
     else:
         say_report(report, table, showing)
     return exit_of(report)
 
 
-def exit_of(report: Report) -> Exit:
-    """Return the exit code: a run that lacks one of its faults has shown nothing of that fault."""
+def verdict_of(report: Report) -> Verdict:
+    """Return the verdict: a run that lacks one of its faults has shown nothing of that fault."""
     if report.verdict is Verdict.HOLDS and report.missed_faults:
-        return Exit.UNDECIDED
-    return EXIT_OF[report.verdict]
+        return Verdict.UNDECIDED
+    return report.verdict
+
+
+def exit_of(report: Report) -> Exit:
+    return EXIT_OF[verdict_of(report)]
 
 
 def setup_of(given: Mapping[str, Any]) -> Setup:
@@ -262,7 +266,8 @@ def say_report(report: Report, table: bool | None, showing: Showing) -> None:
         arguments = showing.arguments(report.trace, lambda: report.system)
         _say_table(report.trace, table, arguments)
     click.echo(
-        f"{report.setup.algorithm}, {report.setup.n} participants: {verdict_text(report.verdict)}"
+        f"{report.setup.algorithm}, {report.setup.n} participants:"
+        f" {verdict_text(verdict_of(report))}"
     )
     for missed in report.missed_faults:
         click.echo(click.style(f"  WARNING: {missed}", fg="yellow", bold=True))

@@ -16,6 +16,8 @@ from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period
 SIZE = 10.0
 LONGEST = 160.0
 """Largest width of the tag with the name of a property."""
+BELOW_NAMES = -10.0
+"""Where a tag does not cover the names of the processes, which are above the picture."""
 
 
 def draw_lines(sheet: Sheet) -> None:
@@ -221,7 +223,11 @@ def _tag(sheet: Sheet, finding: Finding, x: float, y: float, *, begins: bool = F
         max(x + half if begins else x, sheet.columns.left + half + 3),
         sheet.columns.width - half - 4,
     )
-    places = [LabelBox(x, y - 8.5 - lift, half + 1, 8) for lift in (0, 16, -16, 32, 48)]
+    places = [
+        LabelBox(x, y - 8.5 - lift, half + 1, 8)
+        for lift in (0, 16, -16, 32, 48, -24)
+        if y - 8.5 - lift > BELOW_NAMES
+    ]
     box = next(filter(sheet.is_free, places), places[0])
     sheet.layout.add(box)
     shape = ink.rectangle(box.x - half, box.y - 7.5, 2 * half, 15, ink.VIOLATION, corner=3)

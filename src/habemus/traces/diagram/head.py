@@ -91,6 +91,10 @@ def _others(trace: Trace, words: Words) -> str:
         names = [finding.name for finding in trace.findings if finding.verdict is verdict]
         if names:
             parts.append(f"{words[f'verdict {verdict.value}']}: {', '.join(names)}")
+    broken = [finding.name for finding in trace.findings if finding.verdict is Verdict.VIOLATED]
+    unclaimed = [name for name in broken if name in trace.not_claimed]
+    if unclaimed:
+        parts.append(f"{words['verdict not claimed']}: {', '.join(unclaimed)}")
     return " · ".join(parts)
 
 
