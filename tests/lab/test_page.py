@@ -377,6 +377,14 @@ def test_a_trace_and_a_counterexample_are_opened(lab: LabPage, tmp_path: Path) -
         lab.page.get_by_role("button", name="Drop a trace").click()
     chooser.value.set_files(saved)
     until(lambda: lab.js("lab.branch.digest") == digest, "the same events")
+    lab.press("o")
+    lab.page.get_by_role("dialog").get_by_label("Counterexample", exact=True).fill("maekawa -n 3")
+    lab.press("Enter")
+    until(lambda: lab.js("lab.branch.header.run.property") == "ME2-deadlock", "it is searched")
+    lab.press("v", "t")
+    until(lambda: lab.page.locator(".row.now").count() == 1, "the violation is shown")
+    assert "step" in lab.page.locator(".row.now").inner_text()
+    assert "violated" in lab.page.locator("#lamp-list").inner_text()
 
 
 @pytest.mark.parametrize(("width", "kind"), [(1280, "light"), (400, "dark")])

@@ -26,7 +26,9 @@ TRACE_BYTES = 60_000_000
     context_settings={"ignore_unknown_options": True},
     epilog="Example: habemus lab ricart-agrawala -n 3 --seed 7",
 )
-@click.argument("what", nargs=-1, type=click.UNPROCESSED, metavar="[RUN...|TRACE|SCENARIO|LINK]")
+@click.argument(
+    "what", nargs=-1, type=click.UNPROCESSED, metavar="[RUN...|check CHECK...|TRACE|SCENARIO|LINK]"
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
@@ -60,9 +62,9 @@ def lab(
 ) -> int:
     """Open the lab: watch a run in the browser, step it, break it, fork it.
 
-    RUN is an algorithm with the options of `habemus run`.  TRACE is a saved trace or a
-    counterexample, SCENARIO the name of a scenario, LINK what the page exported.  Without any of
-    them the page asks.
+    RUN is an algorithm with the options of `habemus run`, CHECK one with those of `habemus check`,
+    whose counterexample opens.  TRACE is a saved trace, SCENARIO the name of a scenario, LINK what
+    the page exported.  Without any of them the page asks.
 
     The server listens on this machine only, until Ctrl-C.  The address contains a secret.
     """
@@ -108,6 +110,9 @@ def opening(what: tuple[str, ...]) -> dict[str, Any] | None:
             return {"scenario": what[0]}
     from habemus.catalog.entries import find
 
+    if what[0] == "check" and len(what) > 1:
+        find(what[1])
+        return {"check": shlex.join(what[1:])}
     find(what[0])  # an unknown algorithm is refused here, in one line
     return {"run": shlex.join(what)}
 

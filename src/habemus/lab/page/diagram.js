@@ -2,7 +2,7 @@
 // The space-time diagram on a canvas.  Time runs rightwards, or downwards on a narrow page.
 
 import { FONT, MONO, colourOf, colours } from "./theme.js";
-import { moment, t, whatOf } from "./texts.js";
+import { t, whatOf } from "./texts.js";
 
 /** @typedef {import("./model.js").Branch} Branch */
 /** @typedef {{kind: string, event?: number, flight?: number, process?: number, x: number, y: number}} Hit */
@@ -218,7 +218,6 @@ export class Diagram {
   /** @param {Branch} branch @param {number} first @param {number} last */
   #drawAxis(branch, first, last) {
     const { context } = this;
-    const steps = branch.header?.run?.steps !== undefined || branch.opened.steps === true;
     context.font = `11px ${FONT}`;
     context.textBaseline = "middle";
     context.textAlign = this.vertical ? "right" : "center";
@@ -228,7 +227,7 @@ export class Diagram {
       if (branch.hidden[index]) continue;
       const along = this.along(branch.atSlot[index]);
       if (along - free < (this.vertical ? 26 : 74) || along < this.origin + (this.vertical ? 4 : 24)) continue;
-      const text = moment(branch.lines[index].t, steps);
+      const text = branch.moment(branch.lines[index].t);
       if (text === labelled) continue;
       labelled = text;
       free = along;

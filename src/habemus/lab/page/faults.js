@@ -3,7 +3,7 @@
 
 import { el } from "./dom.js";
 import { dialog } from "./overlay.js";
-import { moment, plainText, t } from "./texts.js";
+import { plainText, t } from "./texts.js";
 
 /** @typedef {import("./main.js").Lab} Lab */
 
@@ -122,7 +122,7 @@ export function flightItems(lab, index) {
     { label: t("duplicate"), act: () => lab.intervene(`${what} from ${from} to ${to} is duplicated${which}`, at) },
     { label: t("delay"), act: () => spanDialog(lab, t("delay"), (span) => lab.intervene(`${what} from ${from} to ${to} is delayed by ${span}${which}`, at), "5ms") },
     "-",
-    { label: `${t("go here")}: ${moment(branch.lines[Math.max(flight.sent, 0)].t)}`, act: () => lab.go(branch.endOfStep(Math.max(flight.sent, 0))) },
+    { label: `${t("go here")}: ${branch.moment(branch.lines[Math.max(flight.sent, 0)].t)}`, act: () => lab.go(branch.endOfStep(Math.max(flight.sent, 0))) },
   ];
   return items;
 }

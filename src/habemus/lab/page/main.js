@@ -121,7 +121,8 @@ export class Lab {
   #reopen(message, what, fields) {
     this.branches.clear();
     this.tree = [];
-    const again = this.branch?.command ? { run: this.branch.command } : this.lastOpen;
+    const command = this.branch?.command || "";
+    const again = command.startsWith("habemus run ") ? { run: command } : this.lastOpen;
     const at = this.cursor;
     this.notice(message, "error");
     if (!again || (what === "open" && JSON.stringify(again) === JSON.stringify(fields))) return;
@@ -323,6 +324,7 @@ export class Lab {
     this.selected = -1;
     this.process = -1;
     this.#clearCone();
+    this.#details();
     this.draw("cursor");
   }
 

@@ -2,6 +2,8 @@
 // A branch as pictures need it: steps, flights of messages, periods, folding, positions.
 // Nothing here decides what processes do; it only arranges recorded events.
 
+import { moment } from "./texts.js";
+
 /** @typedef {{t: number, p: number, e: string, peer?: number, id?: number, name?: string, v?: Record<string, any>, part?: string, w?: string}} Line */
 /** @typedef {{from: number, to: number, sent: number, ended: number, lost: boolean, swallowed: boolean, copy: boolean}} Flight */
 /** @typedef {{p: number, kind: string, first: number, last: number, text: string}} Period */
@@ -64,6 +66,11 @@ export class Branch {
     this.shows = () => true;
     this.filtered = false;
     this.arrange();
+  }
+
+  /** A time of this branch in words. @param {number} time */
+  moment(time) {
+    return moment(time, this.header.run?.check !== undefined);
   }
 
   get length() {

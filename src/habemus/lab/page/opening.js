@@ -12,7 +12,7 @@ const MOST_BYTES = 60_000_000;
 /** @param {Lab} lab */
 export function openDialog(lab) {
   const algorithms = lab.catalog.algorithms || [];
-  const command = (lab.branch?.command || "").replace(/^habemus run /, "");
+  const command = /^habemus run (.*)$/s.exec(lab.branch?.command || "")?.[1];
   const run = el("input", { type: "text", name: "run", spellcheck: false, autocomplete: "off", value: command || "ricart-agrawala -n 3", autofocus: true, "aria-label": t("open run"), "aria-describedby": "run-hint" });
   const check = el("input", { type: "text", name: "check", spellcheck: false, autocomplete: "off", placeholder: "maekawa -n 3", "aria-label": t("open check") });
   const link = el("input", { type: "text", name: "link", spellcheck: false, autocomplete: "off", "aria-label": t("open link") });

@@ -2,7 +2,7 @@
 // The panels at the side: the selected event, what can happen next, the graph, the branches.
 
 import { el, fill, icon } from "./dom.js";
-import { inWords, moment, plainText, t } from "./texts.js";
+import { inWords, plainText, t } from "./texts.js";
 
 /** @typedef {import("./main.js").Lab} Lab */
 
@@ -22,7 +22,7 @@ export function drawEvent(lab, box) {
   fill(box,
     el("div", { class: "event-head" },
       el("p", { class: "event-title" }, el("b", {}, branch.label(line.p)), ` ${words}`),
-      el("p", { class: "event-sub" }, `#${index + 1} · ${moment(line.t)}`, line.part ? ` · ${line.part}` : "", count ? ` · ${t("repeats", { count })}` : ""),
+      el("p", { class: "event-sub" }, `#${index + 1} · ${branch.moment(line.t)}`, line.part ? ` · ${line.part}` : "", count ? ` · ${t("repeats", { count })}` : ""),
       flight && flight.sent >= 0 ? el("p", { class: "event-sub" }, flightWords(branch, flight)) : null,
       el("div", { class: "buttons" },
         el("button", { onclick: () => lab.toggleCone(), "aria-pressed": lab.cone !== null }, icon("eye"), t("causes")),
@@ -37,9 +37,9 @@ export function drawEvent(lab, box) {
 
 /** @param {import("./model.js").Branch} branch @param {import("./model.js").Flight} flight */
 function flightWords(branch, flight) {
-  const parts = [t("sent", { time: moment(branch.lines[flight.sent].t) })];
+  const parts = [t("sent", { time: branch.moment(branch.lines[flight.sent].t) })];
   if (flight.lost) parts.push(t("lost line"));
-  else if (flight.ended >= 0) parts.push(t("arrives", { time: moment(branch.lines[flight.ended].t) }));
+  else if (flight.ended >= 0) parts.push(t("arrives", { time: branch.moment(branch.lines[flight.ended].t) }));
   else parts.push(t("under way"));
   return parts.join(", ");
 }
@@ -112,7 +112,7 @@ function choiceItem(lab, each, index) {
       icon(/** @type {any} */ (ICONS)[each.kind] || "step"),
       el("span", { class: "hidden" }, t(`kind ${each.kind}`)),
       el("span", { class: "text" }, el("b", {}, who), ` ${each.text}`),
-      each.time !== undefined && each.time !== null ? el("span", { class: "when" }, moment(each.time)) : null,
+      each.time !== undefined && each.time !== null ? el("span", { class: "when" }, branch.moment(each.time)) : null,
       index < 9 ? el("kbd", {}, String(index + 1)) : null),
     flight >= 0 ? el("button", { class: "quiet", "aria-label": `${t("faults")}: ${each.text}`, onclick: (/** @type {any} */ event) => { const at = event.currentTarget.getBoundingClientRect(); lab.menuOfFlight(flight, at.left, at.bottom); } }, icon("menu")) : null);
 }

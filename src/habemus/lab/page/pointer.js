@@ -2,7 +2,7 @@
 // Pointer and wheel on the diagram and the overview strip.
 
 import { byId, fill, el } from "./dom.js";
-import { inWords, moment, t, whatOf } from "./texts.js";
+import { inWords, t, whatOf } from "./texts.js";
 
 /** @param {import("./main.js").Lab} lab */
 export function bindPointer(lab) {
@@ -118,7 +118,7 @@ function hover(lab, x, y) {
   const line = branch.lines[index];
   const rows = Object.entries(line.v || {}).slice(0, 12);
   fill(tip, el("b", {}, flight ? `${whatOf(line)}: ${branch.label(flight.from)} → ${branch.label(flight.to)}` : `${branch.label(line.p)} ${inWords(line, (process) => branch.label(process))}`),
-    el("span", {}, flight && flight.ended >= 0 && flight.sent >= 0 ? `${moment(branch.lines[flight.sent].t)} – ${moment(branch.lines[flight.ended].t)}${flight.lost ? `, ${t("lost line")}` : ""}` : moment(line.t)),
+    el("span", {}, flight && flight.ended >= 0 && flight.sent >= 0 ? `${branch.moment(branch.lines[flight.sent].t)} – ${branch.moment(branch.lines[flight.ended].t)}${flight.lost ? `, ${t("lost line")}` : ""}` : branch.moment(line.t)),
     ...rows.map(([name, value]) => el("span", { class: "field" }, `${name}: ${JSON.stringify(value)}`)));
   tip.hidden = false;
   const box = tip.getBoundingClientRect();

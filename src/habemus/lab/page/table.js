@@ -2,7 +2,7 @@
 // The table of events: only the rows in sight exist.
 
 import { el, fill } from "./dom.js";
-import { inWords, moment, t } from "./texts.js";
+import { inWords, t } from "./texts.js";
 
 const ROW = 26;
 
@@ -85,7 +85,7 @@ export class EventTable {
         onclick: () => this.choose(index),
       },
         el("span", { role: "gridcell" }, String(index + 1)),
-        el("span", { role: "gridcell", class: "number" }, moment(line.t)),
+        el("span", { role: "gridcell", class: "number" }, branch.moment(line.t)),
         el("span", { role: "gridcell", class: "who" }, branch.label(line.p)),
         el("span", { role: "gridcell", class: `what ${network ? "network" : line.e}` }, words, count ? ` ×${count}` : ""));
       made1.style.transform = `translateY(${row * ROW}px)`;

@@ -4,7 +4,7 @@
 /** @type {Record<string, Record<string, string>>} */
 export const TEXTS = {
   en: {
-    skip: "Skip to the diagram", lamps: "Properties", costs: "Costs", diagram: "Space-time diagram", details: "Details",
+    "step number": "step {number}", skip: "Skip to the diagram", lamps: "Properties", costs: "Costs", diagram: "Space-time diagram", details: "Details",
     events: "Events", open: "Open…", export: "Export", help: "Keys", language: "Português", theme: "Theme",
     first: "To the beginning", back: "Back", step: "Step", play: "Play", pause: "Pause", last: "To the end",
     event: "Event", pending: "Next", graph: "Graph", tree: "Branches", speed: "Speed", violation: "To the violation",
@@ -61,7 +61,7 @@ export const TEXTS = {
     "n cut": "cut {links}", "n heal": "healed {links}", "n slow": "slow {links}",
   },
   pt: {
-    skip: "Ir para o diagrama", lamps: "Propriedades", costs: "Custos", diagram: "Diagrama espaço-tempo", details: "Detalhes",
+    "step number": "passo {number}", skip: "Ir para o diagrama", lamps: "Propriedades", costs: "Custos", diagram: "Diagrama espaço-tempo", details: "Detalhes",
     events: "Eventos", open: "Abrir…", export: "Exportar", help: "Teclas", language: "English", theme: "Tema",
     first: "Ao início", back: "Voltar", step: "Passo", play: "Executar", pause: "Parar", last: "Ao fim",
     event: "Evento", pending: "Próximo", graph: "Grafo", tree: "Ramos", speed: "Velocidade", violation: "À violação",
@@ -140,9 +140,9 @@ export function t(key, values = {}) {
 /** @param {string} key */
 export const has = (key) => key in TEXTS.en;
 
-/** @param {number} time in microseconds */
+/** @param {number} time in microseconds; a counterexample has a step in each millisecond @param {boolean} [steps] */
 export function moment(time, steps = false) {
-  if (steps) return String(time);
+  if (steps) return t("step number", { number: time / 1000 });
   const digits = (time / 1000).toFixed(3).replace(/\.?0+$/, "");
   return `${digits} ms`;
 }

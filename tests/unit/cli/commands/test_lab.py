@@ -20,6 +20,7 @@ def test_what_the_page_opens_first(tmp_path: Path) -> None:
         "run": "central -n 3 --then '5: 1 crashes'"
     }
     assert opening((str(trace),)) == {"trace": "{}\n", "name": "run.json"}
+    assert opening(("check", "maekawa", "-n", "3")) == {"check": "maekawa -n 3"}
     link = "http://127.0.0.1:7490/#run=central%20-n%203&events=3&digest=0&marks="
     assert opening((link,)) == {"link": link}
 
