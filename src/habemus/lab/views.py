@@ -37,8 +37,7 @@ STEPS = frozenset(("start", "receive", "timer", "request", "recover"))
 def trace_lines(events: Iterable[Event]) -> list[dict[str, Any]]:
     """Return events as the JSON objects of a trace file."""
     found = []
-    value: Any = None
-    fields: Mapping[str, Any] = {}
+    fields_of: dict[int, Mapping[str, Any]] = {}  # the copies of a message are one object
     for event in events:
         line: dict[str, Any] = {"t": event.time, "p": event.process, "e": event.kind}
         if event.peer is not None:
@@ -48,8 +47,9 @@ def trace_lines(events: Iterable[Event]) -> list[dict[str, Any]]:
         if event.name:
             line["name"] = event.name
         if event.value is not None:
-            if event.value is not value:
-                value, fields = event.value, event.fields()
+            fields = fields_of.get(id(event.value))
+            if fields is None:
+                fields = fields_of[id(event.value)] = event.fields()
             if fields:
                 line["v"] = fields
         if event.part:
@@ -62,7 +62,17 @@ def trace_lines(events: Iterable[Event]) -> list[dict[str, Any]]:
 
 def texts(events: Iterable[Event]) -> list[str]:
     """Return the value of each event as a person writes it: `Request(6)`."""
-    return [event.described() for event in events]
+    known: dict[int, str] = {}  # the copies of a message are one object
+    found = []
+    for event in events:
+        if event.value is None:
+            found.append(event.name)
+            continue
+        text = known.get(id(event.value))
+        if text is None:
+            text = known[id(event.value)] = event.described()
+        found.append(text)
+    return found
 
 
 class StateHistory:
