@@ -19,6 +19,7 @@ from habemus.core.system import System
 from habemus.runs.execution import KEEP_LIMIT, Execution
 from habemus.runs.interventions import what as parsed_intervention
 from habemus.runs.interventions import written
+from habemus.runs.past import Past
 from habemus.runs.setup import Setup
 from habemus.runtimes.sim.faults import Crash, Recover
 from habemus.runtimes.sim.interventions import Duplicate, Lose, Pending
@@ -112,8 +113,9 @@ class SimulatedBranch:
 
     playable = True
 
-    def __init__(self, setup: Setup, title: str = "") -> None:
-        self.execution = Execution(setup)
+    def __init__(self, setup: Setup, title: str = "", past: Past | None = None) -> None:
+        self.past = past
+        self.execution = Execution(setup, past=past)
         self.entry = self.execution.entry
         self.system = self.execution.system
         self.setup = self.execution.setup
@@ -135,11 +137,11 @@ class SimulatedBranch:
 
     @property
     def run(self) -> Mapping[str, Any]:
-        return self.setup.plain()
+        return self.setup.plain() if self.past is None else self.past.run
 
     @property
     def command(self) -> str:
-        return self.setup.command()
+        return self.setup.command() if self.past is None else ""
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -178,7 +180,8 @@ class SimulatedBranch:
                 return []
         else:
             kept = self.setup.then[: len(self._interventions_before(at))]
-            execution = SimulatedBranch(replace(self.setup, then=kept), self.title).execution
+            setup = replace(self.setup, then=kept)
+            execution = SimulatedBranch(setup, self.title, self.past).execution
             execution.advance(anchor)
         return [_possible(each) for each in execution.simulation.pending()]
 
@@ -192,6 +195,8 @@ class SimulatedBranch:
         return self.setup.then
 
     def fork(self, at: int | None, what: str) -> tuple[SimulatedBranch, int]:
+        if self.past is not None and at is not None and at < len(self.past.events) - 1:
+            return continued(self.past.up_to(at), self.setup, what, self.title)
         execution = self.execution
         anchor = execution.simulation.delivered if at is None else self.deliveries[at]
         before = self._interventions_before(at)
@@ -199,7 +204,7 @@ class SimulatedBranch:
         dropped = execution.intervened[len(before) : len(before) + 1]
         shared = min([bisect_right(self.deliveries, anchor), *dropped])
         then = (*kept, f"{anchor}: {written(parsed_intervention(what))}")
-        fork = SimulatedBranch(replace(self.setup, then=then), self.title)
+        fork = SimulatedBranch(replace(self.setup, then=then), self.title, self.past)
         fork.execution.advance(anchor)
         missed = dict(fork.execution.missed_interventions()).get(then[-1])
         if missed:
@@ -207,10 +212,19 @@ class SimulatedBranch:
         return fork, shared
 
 
-class RecordedBranch:
-    """A trace that was recorded elsewhere, and is only shown."""
+def continued(past: Past, setup: Setup, what: str, title: str) -> tuple[SimulatedBranch, int]:
+    """Continue a recorded trace in the simulator, with an intervention at once."""
+    then = (f"0: {written(parsed_intervention(what))}",)
+    branch = SimulatedBranch(replace(setup, then=then), title, past)
+    for _, reason in branch.execution.missed_interventions():
+        raise LabError(f"{what}: {reason}")
+    return branch, len(past.events)
 
-    playable = False
+
+class RecordedBranch:
+    """A trace of live nodes: it is shown, and continued in the simulator by a fork."""
+
+    playable = True
     ended: str | None = "recorded"
     interventions: tuple[str, ...] = ()
     faults: tuple[str, ...] = ("none",)
@@ -218,6 +232,7 @@ class RecordedBranch:
     def __init__(
         self,
         trace: Trace,
+        setup: Setup,
         entry: Entry,
         system: System,
         *,
@@ -225,6 +240,7 @@ class RecordedBranch:
         judge: Callable[[], Any],
     ) -> None:
         self.trace = trace
+        self.setup = setup
         self.entry = entry
         self.system = system
         self.events: Sequence[Event] = trace.events
@@ -261,7 +277,9 @@ class RecordedBranch:
         return []
 
     def fork(self, at: int | None, what: str) -> tuple[Branch, int]:
-        raise LabError("this trace is a record and cannot be continued")
+        past = Past(self.trace.run, self.system, tuple(self.events))
+        index = len(self.events) - 1 if at is None else at
+        return continued(past.up_to(index), self.setup, what, self.title)
 
 
 def fault_models(setup: Setup, entry: Entry) -> tuple[str, ...]:

@@ -443,6 +443,7 @@ def _of_live(trace: Trace) -> Branch:
     assert report.trace is not None
     return RecordedBranch(
         report.trace,
+        report.setup,
         report.entry,
         report.system,
         costs=report.costs,

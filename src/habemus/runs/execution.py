@@ -7,15 +7,18 @@ from typing import Any
 
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.problems import Judge
+from habemus.core.application import Workload
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
+from habemus.problems.election import Calls
 from habemus.problems.mutex_properties import ME4
 from habemus.runs import notation
 from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.interventions import parsed
 from habemus.runs.limits import planned_end
 from habemus.runs.names import by_number
+from habemus.runs.past import Past
 from habemus.runs.setup import WORKLOADS, BadSetup, Setup
 from habemus.runs.systems import system_of
 from habemus.runtimes.sim.faults import Fault
@@ -26,6 +29,9 @@ from habemus.traces import Digest, Trace
 KEEP_LIMIT = 200_000
 """Largest number of events that are kept for a picture or a file; longer runs have no trace."""
 
+CONTINUED_FOR = 2_000_000
+"""Virtual time for which a recorded trace is continued."""
+
 CLOCKS_UP_TO = 64
 """Largest number of processes for which events carry vector clocks."""
 
@@ -33,11 +39,22 @@ CLOCKS_UP_TO = 64
 class Execution:
     """A run, executed as far as wanted.  However it is divided, it is the same run."""
 
-    def __init__(self, setup: Setup, *, keep: bool = True, entry: Entry | None = None) -> None:
-        """Prepare the run; with `keep`, its events are kept, unless there are too many."""
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        keep: bool = True,
+        entry: Entry | None = None,
+        past: Past | None = None,
+    ) -> None:
+        """Prepare the run; with `keep`, its events are kept, unless there are too many.
+
+        past: a recorded trace that the run continues.
+        """
         self.entry = entry or find(setup.algorithm)
         _check(setup, self.entry)
-        self.system = system_of(setup, self.entry)
+        self.past = past
+        self.system = system_of(setup, self.entry) if past is None else past.system
         self.setup = by_number(setup, self.system.labels)
         self.events: list[Event] = []
         self.deliveries: list[int] = []
@@ -47,15 +64,15 @@ class Execution:
         self._faults = faults_of(self.setup)
         self._interventions = [parsed(text) for text in self.setup.then]
         self._network = network = _network_of(self.setup, self.entry)
-        problem = self.entry.problem
         self.simulation = Simulation(
             self.system,
-            workload=problem.workload(self.setup, self.system),
+            workload=self._workload(),
             network=network,
             faults=self._faults,
             seed=setup.seed,
             processing=notation.time(setup.processing),
             interventions=self._interventions,
+            situation=None if past is None else past.situation(),
             guarded=keep and not self.entry.algorithm.__module__.startswith("habemus."),
             record=(
                 Record.CLOCKS
@@ -72,6 +89,21 @@ class Execution:
         if keep:
             self.simulation.observers.append(self._keep)
         self._begun = False
+        for event in () if past is None else past.events:
+            for observe in self.simulation.observers:
+                observe(event)
+
+    def _workload(self) -> Workload:
+        if self.past is not None:
+            return self.past.workload() if self.entry.problem.name == "mutex" else Calls()
+        return self.entry.problem.workload(self.setup, self.system)
+
+    def _end(self) -> int | None:
+        """Return the planned end, which a past moves: its clock has been running for long."""
+        if self.past is None:
+            return planned_end(self.setup, self.entry.algorithm)
+        last = max((event.time for event in self.past.events), default=0)
+        return last + (getattr(self.entry.algorithm, "duration", None) or CONTINUED_FOR)
 
     def new_judge(self) -> Judge:
         """Return a judge of this run that has seen nothing yet."""
@@ -91,7 +123,7 @@ class Execution:
         with attribute_to_algorithm():
             if not self._begun:
                 self._begun = True
-                self.simulation.begin(planned_end(self.setup, self.entry.algorithm))
+                self.simulation.begin(self._end())
             left = self.setup.events - self.simulation.delivered
             count = left if events is None else min(left, events)
             self.ended = self.simulation.advance(count, progress)

@@ -8,7 +8,7 @@ the trace was changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from habemus.core.events import Event
@@ -29,6 +29,8 @@ class Replay:
 
     def __init__(self, system: System) -> None:
         self.system = system
+        self.observer: Callable[[Event, Sequence[Effect]], None] | None = None
+        """Called with each step and its effects, in the order of the trace."""
         self._stacks = {process: Stack(plan) for process, plan in system.plans.items()}
         self._choices: dict[ProcessId, list[Any]] = {process: [] for process in system.plans}
         self.nodes = {process: self._node(process) for process in system.plans}
@@ -61,6 +63,8 @@ class Replay:
             effects = self.step(event, following)
             if effects is None:
                 continue
+            if self.observer is not None:
+                self.observer(event, effects)
             done = [text for effect in effects for text in self._described(event.process, effect)]
             recorded = [_recorded(each) for each in following if each.kind in ("send", "indicate")]
             if not _agree(done, recorded, is_torn=is_torn):
@@ -88,11 +92,11 @@ class Replay:
                 return node.start()
             case "receive":
                 assert event.peer is not None
-                message = self._value(process, event)
+                message = self.value(process, event)
                 assert isinstance(message, Message)
                 return node.deliver(port, event.peer, message)
             case "timer":
-                timer = self._value(process, event)
+                timer = self.value(process, event)
                 assert isinstance(timer, Timer)
                 return node.fire(port, timer)
             case "request":
@@ -115,7 +119,12 @@ class Replay:
             return Stable(stack).state(said["stored"])
         return stack.forget(self.nodes[process].capture())
 
-    def _value(self, process: ProcessId, event: Event) -> Value:
+    def port(self, path: str) -> int:
+        """Return the port of a component."""
+        return self._ports[path]
+
+    def value(self, process: ProcessId, event: Event) -> Value:
+        """Return the message or timer of an event, as the process handles it."""
         if isinstance(event.value, Value):
             return event.value
         return from_plain(

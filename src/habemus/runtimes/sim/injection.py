@@ -208,6 +208,13 @@ class FaultInjector:
         self._application.crashed(process)
         return True
 
+    def put_down(self, process: ProcessId, state: State) -> None:
+        """Let a process be down from the beginning; `state` is what it recovers with."""
+        stepper = self._stepper
+        stepper.down[process] = state
+        for port, part in enumerate(stepper.processes[process]):
+            stepper.targets[stepper.address(process, port)] = (_DROP, part)
+
     def _recover(self, process: ProcessId, amnesia: bool) -> bool:
         stepper = self._stepper
         if process not in stepper.down:

@@ -8,7 +8,7 @@ messages, decides whether each was received or lost, and computes the vector clo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from habemus.core.events import Event
@@ -66,6 +66,25 @@ class RunRecorder:
         )
         self._clocks = {process: [0] * len(processes) for process in processes} if clocks else {}
         self._stamps: dict[int, tuple[int, ...]] = {}  # vector clock at the sending of each message
+
+    def adopt(self, entry: Queued, number: int, stamp: tuple[int, ...] | None) -> None:
+        """Know a message that was sent before the record begins."""
+        self._under_way[id(entry)] = number
+        if self._position is not None:
+            self._stamps[number] = stamp or (0,) * len(self._position)
+
+    def continue_from(
+        self,
+        number: int,
+        down: Iterable[ProcessId],
+        clocks: Mapping[ProcessId, tuple[int, ...]],
+    ) -> None:
+        """Continue a record after the message of that number."""
+        self._number = number
+        self._down.update(down)
+        for process, clock in clocks.items():
+            if self._position is not None:
+                self._clocks[process] = list(clock)
 
     def events(self, log: Iterable[Any]) -> Iterator[Event]:
         for entry in log:

@@ -144,6 +144,12 @@ class MessageTransport:
             self._last_arrivals[link] = arrival
         return arrival
 
+    def resend(self, sender: ProcessId, to: ProcessId, address: int, message: Message) -> Queued:
+        """Put a message on its way that was sent before the run began."""
+        event = (self.calendar.bits(TIE), address, sender, message)
+        self._enter(self._arrival(self.default_sampler, (sender, address)), event)
+        return event
+
     def send_to_itself(self, address: int, sender: ProcessId, message: Message) -> None:
         calendar = self.calendar
         event = (calendar.bits(TIE), address, sender, message)

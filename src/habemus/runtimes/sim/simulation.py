@@ -41,6 +41,7 @@ from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.processing import Arrive, Handled, ProcessingQueues
 from habemus.runtimes.sim.recorder import RunRecorder
 from habemus.runtimes.sim.sending import MessageTransport
+from habemus.runtimes.sim.situation import Situation
 from habemus.runtimes.sim.stepping import Fire, Stepper
 
 CHUNK = 50_000
@@ -94,11 +95,13 @@ class Simulation:
         guarded: bool = False,
         processing: int = 0,
         interventions: Sequence[tuple[int, Intervention]] = (),
+        situation: Situation | None = None,
     ) -> None:
         """Assemble a run.
 
         processing: the time that a process needs for a message.
         interventions: each with the number of deliveries after which it takes place.
+        situation: where the run begins, instead of at the start of its processes.
         """
         self.system = system
         self.network = network or Network()
@@ -108,6 +111,7 @@ class Simulation:
         self._processing = processing
         self._guarded = guarded  # refuse wrong effects and types at the step that has them
         _check_faults(self.faults, system)
+        self._situation = situation
         self.interventions = tuple(interventions)
         _check_interventions(self.interventions, system)
         self.log: list[Any] = []
@@ -144,7 +148,8 @@ class Simulation:
             self.log,
             records=messages,
             enter=None if self._queues is None else self._queues.enter,
-            is_changed_later=any(isinstance(each, Cut | Slow) for _, each in self.interventions),
+            is_changed_later=self._situation is not None
+            or any(isinstance(each, Cut | Slow) for _, each in self.interventions),
         )
         self._application = Application(self.workload, tuple(stacks), self._calendar, self.network)
         skews = {
@@ -367,11 +372,32 @@ class Simulation:
         return reason == "done" and bool(self._calendar.instants)
 
     def _begin(self) -> None:
+        if self._situation is not None:
+            self._begin_in(self._situation)
+            return
         self._injector.schedule()
         for process in self._stepper.stacks:
             if self._stepper.records:
                 self.log.append(Event(self._calendar.now, process, "start"))
             self._stepper.begin(process, "on_start")
+        self._application.begin(self.system.clients)
+
+    def _begin_in(self, situation: Situation) -> None:
+        calendar, stepper, recorder = self._calendar, self._stepper, self._recorder
+        calendar.now = situation.time
+        recorder.continue_from(situation.last_number, situation.down, situation.clocks)
+        for process, state in situation.states.items():
+            for part, values in zip(self.processes[process], state, strict=True):
+                type(part).__restore__(part, values)
+            if process in situation.down:
+                self._injector.put_down(process, state)
+        for number, sender, to, port, message, clock in situation.messages:
+            event = self._transport.resend(sender, to, stepper.address(to, port), message)
+            recorder.adopt(event, number, clock)
+        for process, port, timer, after in situation.timers:
+            address = stepper.address(process, port)
+            due = calendar.draw(after)
+            stepper.timers[address, timer] = calendar.schedule(due, Fire(address, timer))
         self._application.begin(self.system.clients)
 
     def _stop(self, _: None, __: int, control: Stop) -> None:
