@@ -102,6 +102,17 @@ def text_width(most: int = 100) -> int:
     return min(columns(), most)
 
 
+def folded(text: str, indent: str = "") -> str:
+    """Return a text folded to the terminal, further lines indented; a pipe gets it as it is."""
+    if not sys.stdout.isatty():
+        return text
+    lines = [
+        wrap(line, columns(), subsequent_indent=indent, break_long_words=False) or [""]
+        for line in text.split("\n")
+    ]
+    return "\n".join(line for each in lines for line in each)
+
+
 def verdict_text(verdict: Verdict) -> str:
     return click.style(verdict.value, fg=COLOURS[verdict], bold=True)
 

@@ -10,7 +10,7 @@ import click
 from habemus.analysis.cards.table import Card, cards
 from habemus.catalog.entries import SECTIONS, Entry, entries, find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import COLOURS, json_option, say_json
+from habemus.cli.output import COLOURS, columns, folded, json_option, say_json, text_width
 
 
 @click.command(
@@ -90,14 +90,18 @@ def _say_list(listed: list[Entry]) -> None:
     click.echo(click.style(listed[0].problem.title, bold=True))
     width = max(len(entry.name) for entry in listed)
     for entry in listed:
-        unsafe = click.style("  unsafe", fg="red") if entry.unsafe else ""
-        click.echo(f"  {entry.name:{width}}  {entry.box.title.rstrip('.')}{unsafe}")
+        unsafe = "  unsafe" if entry.unsafe else ""
+        line = f"  {entry.name:{width}}  {entry.box.title.rstrip('.')}{unsafe}"
+        shown = folded(line, " " * (width + 4))
+        if unsafe:
+            shown = shown.removesuffix("unsafe") + click.style("unsafe", fg="red")
+        click.echo(shown)
 
 
 def _say_card(entry: Entry) -> None:
     click.echo(click.style(entry.name, bold=True) + f"  {entry.box.title}")
     for paragraph in filter(None, entry.box.idea.split("\n\n")):
-        click.echo("\n" + textwrap.fill(paragraph, 100))
+        click.echo("\n" + textwrap.fill(paragraph, text_width()))
     click.echo()
     sections = {
         section: entry.box.sections[section]
@@ -111,7 +115,9 @@ def _say_card(entry: Entry) -> None:
             f"{option}={default}" for option, default in entry.options.items()
         )
     for section, text in sections.items():
-        wrapped = textwrap.fill(text, 100, initial_indent=f"{section:9}", subsequent_indent=" " * 9)
+        wrapped = textwrap.fill(
+            text, text_width(), initial_indent=f"{section:9}", subsequent_indent=" " * 9
+        )
         click.echo(click.style(wrapped[:9], bold=True) + wrapped[9:])
 
 
@@ -134,7 +140,11 @@ def _say_guarantees(card: Card) -> None:
                     bounds.setdefault(card.bound(cell), []).append(verdict)
             heads = [model, *[""] * len(bounds)]
             for head, (bound, verdicts) in zip(heads, bounds.items(), strict=False):
-                click.echo(
-                    f"  {head:{width}}  {'  '.join(verdicts)}{f'   {bound}' if bound else ''}"
-                )
+                line = f"  {head:{width}}  {'  '.join(verdicts)}"
+                if bound and len(click.unstyle(line)) + 3 + len(bound) > columns():
+                    indent = " " * (width + 4)
+                    click.echo(line)
+                    click.echo(folded(f"{indent}{bound}", indent))
+                else:
+                    click.echo(f"{line}   {bound}" if bound else line)
     click.echo("  ✔ holds  ✘ violated  ? undecided  n/a not applicable")

@@ -27,7 +27,15 @@ from habemus.analysis.cards.table import cards as stored_cards
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import entries, find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import COLOURS, Exit, json_option, options_option, progress, say_json
+from habemus.cli.output import (
+    COLOURS,
+    Exit,
+    folded,
+    json_option,
+    options_option,
+    progress,
+    say_json,
+)
 from habemus.cli.output import columns as terminal_columns
 from habemus.cli.tables import blocks
 from habemus.runs.options import check_options
@@ -156,15 +164,16 @@ def shown_by_scenarios(names: Iterable[str]) -> list[Shown]:
 def _say(made: list[Card]) -> None:
     for problem, of_it in problems_of(made).items():
         for name, says in properties_of(problem, of_it).items():
-            click.echo(click.style(f"{name}: {says}", bold=True))
+            click.echo(click.style(folded(f"{name}: {says}"), bold=True))
             _say_matrix(rows_of(of_it, name), name)
             click.echo()
     click.echo("✔ holds in every state within the bound; n is the number of participants.")
     click.echo("✘ violated by a known run.  ? undecided.  n/a: a search cannot ask.")
-    click.echo(
+    claimed = (
         "* claimed by the algorithm under its assumptions.  Pauses and delays are not faults: every"
         " cell includes them."
     )
+    click.echo(folded(claimed))
     if len(made) > EVIDENCE_OF:
         click.echo("To see the evidence of each cell, name the algorithms.")
         return
@@ -205,5 +214,6 @@ def _say_evidence(card: Card) -> None:
     click.echo(f"\n{click.style(card.algorithm, bold=True)}")
     for ground in grounds(card):
         click.echo(f"  {ground.faults}: {'; '.join(ground.verdicts)}")
-        click.echo(f"    {ground.bound}" if ground.bound else "", nl=bool(ground.bound))
+        bound = folded(f"    {ground.bound}", "      ") if ground.bound else ""
+        click.echo(bound, nl=bool(bound))
         click.echo(f"    {ground.command}" if ground.command else "", nl=bool(ground.command))

@@ -19,7 +19,7 @@ from habemus.analysis.numbers.compare import (
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import Exit, json_option, options_option, progress, say_json
+from habemus.cli.output import Exit, folded, json_option, options_option, progress, say_json
 from habemus.cli.tables import say_table
 from habemus.runs.setup import Setup
 
@@ -170,13 +170,11 @@ def _say(comparison: Comparison, rows: Sequence[ComparisonRow], found: Sequence[
         if comparison.is_election
         else "one entry without contention"
     )
-    click.echo(
-        click.style(
-            "\nUnit of delays: message times.  Throughput: entries per message time.  Busiest"
-            f" receives: messages per entry.  Formulas: {what}.{_repeats(comparison)}",
-            dim=True,
-        )
+    units = (
+        "\nUnit of delays: message times.  Throughput: entries per message time.  Busiest receives:"
+        f" messages per entry.  Formulas: {what}.{_repeats(comparison)}"
     )
+    click.echo(click.style(folded(units), dim=True))
 
 
 def _repeats(comparison: Comparison) -> str:

@@ -18,7 +18,7 @@ from habemus.analysis.numbers.detectors import (
     save_plot,
 )
 from habemus.analysis.sweeps.workers import cores
-from habemus.cli.output import Exit, json_option, progress, say_json
+from habemus.cli.output import Exit, folded, json_option, progress, say_json
 from habemus.cli.tables import say_table
 
 
@@ -124,14 +124,11 @@ def _say(points: Sequence[DetectorQuality]) -> None:
                 f" {point.undetected + len(point.detections)} did not detect the crash"
             )
     hours = points[0].watched / 3_600_000_000
-    click.echo(
-        click.style(
-            "\nA mistake is a false suspicion.  Rates are per hour of one process monitoring"
-            " another;"
-            f" {hours:.2f} such hours were simulated for each setting.",
-            dim=True,
-        )
+    rates = (
+        "\nA mistake is a false suspicion.  Rates are per hour of one process monitoring another;"
+        f" {hours:.2f} such hours were simulated for each setting."
     )
+    click.echo(click.style(folded(rates), dim=True))
 
 
 def _ms(time: float | None) -> str:

@@ -21,7 +21,7 @@ from habemus.analysis.cards.crashes import (
 )
 from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import Exit, json_option, options_option, progress, say_json
+from habemus.cli.output import Exit, folded, json_option, options_option, progress, say_json
 from habemus.runs.options import check_options, options_for
 
 _COLOURS = {GO_ON: "green", SOME_WAIT: "yellow", BLOCKED: "yellow", TWO_INSIDE: "red"}
@@ -126,7 +126,7 @@ def _say(table: dict[str, dict[str, CrashCell]], every: list[CrashCell]) -> None
         click.echo(
             "  " + ", ".join(f"{name} {verdict}" for name, verdict in cell.properties.items())
         )
-        click.echo(f"  {cell.why}")
+        click.echo(folded(f"  {cell.why}", "    "))
         click.echo(f"  {cell.command}")
 
 

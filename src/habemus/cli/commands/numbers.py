@@ -19,7 +19,7 @@ from habemus.analysis.sweeps.workers import cores, jobs_for
 from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import Exit, json_option, progress, say_json
+from habemus.cli.output import Exit, json_option, progress, say_json, text_width
 from habemus.cli.tables import say_table
 
 plot_option = click.option(
@@ -176,7 +176,7 @@ def _say_chances(cells: Sequence[ViolationQuery]) -> None:
     ]
     say_table(heads, rows, left=0)
     if len(cells) == 1:
-        click.echo("\n" + textwrap.fill(_difference(cells[0]), 110))
+        click.echo("\n" + textwrap.fill(_difference(cells[0]), text_width(110)))
 
 
 def _difference(cell: ViolationQuery) -> str:
