@@ -327,15 +327,12 @@ def test_records_are_merged_judged_drawn_and_replayed_from_the_command_line(
 
 def test_a_node_without_memory_says_what_that_means(tmp_path: Path) -> None:
     cluster_file(tmp_path, reserved_ports(1)[0])
-    node = habemus("node", "--config", "cluster.toml", "--id", "1", cwd=tmp_path)
-    assert node.stderr is not None
-    assert "listens on" in node.stderr.readline()
-    assert (
-        'memory = "none": this node loses its votes and grants when it stops'
-        in node.stderr.readline()
-    )
-    node.terminate()
-    node.communicate(timeout=60)
+    with habemus("node", "--config", "cluster.toml", "--id", "1", cwd=tmp_path) as node:
+        assert node.stderr is not None
+        assert "listens on" in node.stderr.readline()
+        node.terminate()
+        rest = node.stderr.read()
+    assert 'memory = "none": this node loses its votes and grants when it stops' in rest
 
 
 @pytest.mark.parametrize("what", ["node-1", "node-1/memory"])

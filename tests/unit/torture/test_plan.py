@@ -22,6 +22,14 @@ def test_one_word_stands_for_several_kinds() -> None:
         "cut",
         "cut-client",
     )
+    assert kinds_of(["kill-all", "disk"]) == (
+        "kill-majority",
+        "kill-all",
+        "disk-full",
+        "disk-cut",
+        "disk-garble",
+        "disk-lost",
+    )
 
 
 def test_a_fault_that_there_is_not() -> None:
