@@ -34,12 +34,15 @@ class Attempts:
         *,
         names_holder: bool = True,
         shortest: float = TRY_SECONDS,
+        deadline: float | None = None,
     ) -> None:
         self._request = request
         self.names_holder = names_holder
         """Whether to ask who holds the lock when the timeout is over, for the message."""
         self._timeout = None if timeout is None else max(timeout, shortest)
-        self._deadline = None if self._timeout is None else boottime.seconds() + self._timeout
+        self._deadline = deadline
+        if deadline is None and self._timeout is not None:
+            self._deadline = boottime.seconds() + self._timeout
         self._pause = 0.0
         self._reason: HabemusError | str = ""
 

@@ -32,15 +32,17 @@ class LockGone(Exception):
     """The engine does not hold the lock for this client any more."""
 
 
+_WAKING = threading.Lock()  # of all requests; it is held for a moment only
+
+
 class Wait:
     """The time that a request may take; it can be withdrawn from another thread."""
 
     def __init__(self, timeout: float | None, *, is_plain: bool = True) -> None:
         self.is_plain = is_plain
         """Whether the request will not be withdrawn: its own thread may wait in the kernel."""
-        self._deadline = None if timeout is None else boottime.seconds() + timeout
+        self.deadline = None if timeout is None else boottime.seconds() + timeout
         self._is_withdrawn = False
-        self._lock = threading.Lock()
         self._wakes: list[Callable[[], None]] = []
 
     def left(self) -> float | None:
@@ -49,7 +51,7 @@ class Wait:
         """
         if self._is_withdrawn:
             raise WaitOver
-        return None if self._deadline is None else max(0.0, self._deadline - boottime.seconds())
+        return None if self.deadline is None else max(0.0, self.deadline - boottime.seconds())
 
     def longest(self, seconds: float) -> float:
         """Return how long to wait now, at most so many seconds; raise `WaitOver` at the end."""
@@ -62,7 +64,7 @@ class Wait:
 
     def withdraw(self) -> None:
         """Withdraw the request: wake the thread that waits."""
-        with self._lock:
+        with _WAKING:
             self._is_withdrawn = True
             wakes = list(self._wakes)
         for wake in wakes:
@@ -71,13 +73,13 @@ class Wait:
     @contextmanager
     def waking(self, wake: Callable[[], None]) -> Iterator[None]:
         """Call `wake`, from another thread, if the request is withdrawn inside."""
-        with self._lock:
+        with _WAKING:
             self._wakes.append(wake)
         try:
             self.left()
             yield
         finally:
-            with self._lock:
+            with _WAKING:
                 self._wakes.remove(wake)
 
 

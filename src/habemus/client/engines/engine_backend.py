@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Generator
 from contextlib import suppress
+from functools import lru_cache
 from itertools import count
 from time import sleep
 from typing import Any
@@ -50,12 +51,13 @@ class EngineBackend:
     def _start_empty(self) -> None:
         self._held: dict[Lease, EngineGrant] = {}
         self._queueing: set[EngineGrant] = set()  # first in the queue of a semaphore
+        self._own_label = own_label()
         self._wanted = threading.Event()  # set while there may be something to renew
         self._threads: list[threading.Thread] = []
 
     @property
     def label(self) -> str:
-        return self._label or own_label()
+        return self._label or self._own_label
 
     def connect(self) -> None:
         """Connect to the engine."""
@@ -87,22 +89,26 @@ class EngineBackend:
         wait: Wait | None = None,
     ) -> Lease:
         """Wait for the lock; connect again if the connection is lost."""
-        attempts = Attempts(timeout, request, shortest=0.0)
         wait = wait or Wait(timeout)
         key = _key(request.service, request.name)
+        attempts = None
         while True:
             try:
                 grant = self._granted(key, request, wait)
-            except Unreachable as reason:
+            except (Unreachable, WaitOver) as reason:
+                attempts = attempts or Attempts(
+                    timeout, request, shortest=0.0, deadline=wait.deadline
+                )
+                if isinstance(reason, WaitOver):
+                    news = self._news(key) if names_holder else None
+                    raise attempts.timed_out(news) from None
                 attempts.failed(reason, is_known=self._is_known)
-            except WaitOver:
-                raise attempts.timed_out(self._news(key) if names_holder else None) from None
+                sleep(attempts.pause())
             else:
                 self._is_known = True
                 lease = self._hold(request.service, grant)
                 if not lease.lost:
                     return lease
-            sleep(attempts.pause())
 
     def _granted(self, key: str, request: AcquireRequest, wait: Wait) -> EngineGrant:
         if isinstance(request, SemaphoreRequest):
@@ -192,7 +198,11 @@ class EngineBackend:
     def look(self, lease: Lease) -> None:
         """Lose the lease if its lock is known to be lost."""
         grant = self._held.get(lease)
-        if grant is not None and self.engine.is_gone(grant):
+        if (
+            grant is not None
+            and self.engine.is_gone(grant)
+            and self._held.get(lease) is grant  # else it was released meanwhile
+        ):
             lease._lose(f"{self.engine.shown} has given it up")
 
     def forget(self, lease: Lease) -> None:
@@ -320,6 +330,7 @@ class EngineBackend:
         self.engine.abandon()
 
 
+@lru_cache(1_000)
 def _key(service: str, name: str) -> str:
     """Return the key of a lock; `ValueError` if it is too long, or no name."""
     key = f"{service}/{name}"

@@ -24,10 +24,11 @@ import fcntl
 import os
 import struct
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
 from hashlib import sha256
-from time import time
+from time import time_ns
 from urllib.parse import quote, unquote, urlsplit
 
 from habemus import boottime
@@ -107,14 +108,17 @@ def _set_lock(file: int, command: int, kind: int, start: int, length: int) -> No
     fcntl.fcntl(file, command, FLOCK.pack(kind, os.SEEK_SET, start, length, 0))
 
 
-@contextmanager
-def _exclusive(file: int) -> Iterator[None]:
-    """Hold the first byte of a file, for the moment in which its content changes."""
-    _set_lock(file, fcntl.F_OFD_SETLKW, fcntl.F_WRLCK, 0, 1)
-    try:
-        yield
-    finally:
-        _set_lock(file, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, 0, 1)
+class _Exclusive:
+    """The first byte of a file, held for the moment in which its content changes."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        _set_lock(self._file, fcntl.F_OFD_SETLKW, fcntl.F_WRLCK, 0, 1)
+
+    def __exit__(self, *_: object) -> None:
+        _set_lock(self._file, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, 0, 1)
 
 
 def _locked_byte(file: int, start: int, end: int) -> int | None:
@@ -236,10 +240,7 @@ class LocalEngine(Engine):
         self._is_checked = True
 
     def _path(self, key: str) -> str:
-        name = quote(key, safe="")
-        if len(name) > NAME_LIMIT:
-            name = f"{name[:100]}~{sha256(key.encode()).hexdigest()}"
-        return f"{self._folder}/{name}{ENDING}"
+        return f"{self._folder}/{_file_name(key)}"
 
     def acquire(self, key: str, label: str, lease: float | None, wait: Wait) -> EngineGrant:
         if not self._is_checked:
@@ -265,19 +266,20 @@ class LocalEngine(Engine):
     def _queue(self, file: int, path: str, key: str, label: str, wait: Wait) -> EngineGrant:
         grant = EngineGrant(key, 0, boottime.microseconds(), None, (file, path))
         left = wait.left()
-        with _exclusive(file):
+        with _Exclusive(file):
             last, size = self._head(file, path, key)
             before = _locked_byte(file, 1, last)
             if before is not None and left == 0:
                 raise WaitOver
             ticket = grant.token = last + 1
-            if not ticket % (1 << STARTS) or not self._boot:
-                self._write_head(file, ticket, size, synced=True)
-            else:
-                self._write_head(file, ticket, size)
             _set_lock(file, fcntl.F_OFD_SETLK, fcntl.F_WRLCK, ticket, 1)
+            head = HEAD.pack(MAGIC, ticket, size, self._boot)
             if before is None:
-                self._note_holder(file, ticket, label)
+                head = head.ljust(HOLDER_AT, b"\0") + _holder(ticket, label)
+            os.pwrite(file, head, 0)
+            if not ticket % (1 << STARTS) or not self._boot:
+                os.fsync(file)
+            if before is None:
                 return grant
         before = ticket - 1  # mostly the last in the queue
         while before is not None:
@@ -286,7 +288,7 @@ class LocalEngine(Engine):
             else:
                 _wait_for(path, [before], wait)
             before = _locked_byte(file, 1, ticket - 1)
-        self._note_holder(file, ticket, label)
+        os.pwrite(file, _holder(ticket, label), HOLDER_AT)
         return grant
 
     def _head(self, file: int, path: str, key: str) -> tuple[int, int]:
@@ -317,22 +319,20 @@ class LocalEngine(Engine):
         finally:
             os.close(folder)
 
-    @staticmethod
-    def _note_holder(file: int, ticket: int, label: str) -> None:
-        shown = label.encode()[:LABEL_LIMIT]
-        content = HOLDER.pack(ticket, int(time() * 1_000_000), os.getpid(), len(shown))
-        os.pwrite(file, content + shown, HOLDER_AT)
-
     def renew(self, grant: EngineGrant) -> None:
-        if self.is_gone(grant):
-            raise LockGone(f"{grant.handle[1]} was deleted or replaced")
-
-    def is_gone(self, grant: EngineGrant) -> bool:
-        """Return whether the file of a lock is not in its folder any more."""
         file, path = grant.handle
         try:
-            return not os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(file))  # noqa: PTH116
+            is_there = os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(file))  # noqa: PTH116
         except OSError:
+            is_there = False
+        if not is_there:
+            raise LockGone(f"{path} was deleted or replaced")
+
+    def is_gone(self, grant: EngineGrant) -> bool:
+        """Return whether the file of a lock was deleted or replaced."""
+        try:
+            return os.fstat(grant.handle[0]).st_nlink == 0
+        except OSError:  # it was released by another thread
             return True
 
     def release(self, grant: EngineGrant) -> None:
@@ -366,7 +366,7 @@ class LocalEngine(Engine):
         path = self._path(key)
         file = _opened(path, os.O_CREAT)
         try:
-            with _exclusive(file):
+            with _Exclusive(file):
                 last, stored = self._head(file, path, key)
                 if not stored and size is not None:
                     stored = size
@@ -439,6 +439,20 @@ class LocalEngine(Engine):
 
     def abandon(self) -> None:
         """Do nothing: the descriptors are closed already."""
+
+
+@lru_cache(1_000)
+def _file_name(key: str) -> str:
+    name = quote(key, safe="")
+    if len(name) > NAME_LIMIT:
+        name = f"{name[:100]}~{sha256(key.encode()).hexdigest()}"
+    return name + ENDING
+
+
+def _holder(ticket: int, label: str) -> bytes:
+    """Return what the file says about the holder."""
+    shown = label.encode()[:LABEL_LIMIT]
+    return HOLDER.pack(ticket, time_ns() // 1_000, os.getpid(), len(shown)) + shown
 
 
 def _locked_bytes(file: int, start: int, end: int) -> list[int]:
