@@ -257,3 +257,21 @@ def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (2, ""), done.stderr
         assert reason in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr
+
+
+def test_locks_of_the_kernel_stand_kills_and_pauses(tmp_path: Path) -> None:
+    code, report = torture(
+        tmp_path / "run", "--engine", "local", "--minutes", "0.07", "--seed", "1"
+    )
+    assert report["failures"] == []
+    assert report["engine"] == "local"
+    assert report["violated"] == [], report["why"]
+    assert report["grants"] > 0
+    assert code in (0, 1)
+
+
+def test_an_algorithm_or_an_engine_is_tortured() -> None:
+    for words in ([], ["central", "--engine", "local"], ["--engine", "oracle"]):
+        command = [sys.executable, "-m", "habemus", "torture", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)

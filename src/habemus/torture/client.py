@@ -3,8 +3,8 @@ lock, in a loop.
 
     python -m habemus.torture.client ORDERS
 
-ORDERS is JSON: name, cluster (where it is), service, locks, referee (its socket), record (the file
-to write), seed.
+ORDERS is JSON: name, cluster (where it is), service, locks, lease (seconds or null), referee (its
+socket), record (the file to write), seed.
 
 Each event is recorded in one call before the client acts, so the record is complete when the
 process is killed (`habemus.torture.history`).
@@ -51,6 +51,7 @@ class TortureClient:
         self._name: str = orders["name"]
         self._service: str = orders["service"]
         self._locks: list[str] = orders["locks"]
+        self._lease: float | None = orders["lease"]
         self._draw = Random(orders["seed"])
         self._record = os.open(orders["record"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._referee = socket.socket(socket.AF_UNIX)
@@ -75,6 +76,7 @@ class TortureClient:
         lock = self._cluster.lock(
             name,
             timeout,
+            self._lease,
             on_lost=lambda _: self.note("lost", "notified", stay=stay),
             service=self._service,
         )

@@ -89,6 +89,7 @@ class Plan:
     over: str
     locks: int
     claim: TortureClaim
+    engine: str = ""  # whose servers take the place of nodes
 
     @property
     def lease_s(self) -> float:
@@ -107,7 +108,8 @@ class Plan:
 
     def plain(self) -> dict[str, object]:
         return {
-            "algorithm": self.algorithm,
+            "algorithm": None if self.engine else self.algorithm,
+            "engine": self.engine or None,
             "nodes": self.nodes,
             "clients": self.clients,
             "locks": self.locks,

@@ -206,6 +206,7 @@ class ClientProcess(Child):
             "cluster": cluster,
             "service": LOCKS,
             "locks": plan.names,
+            "lease": (plan.lease_s or None) if plan.engine else None,
             "referee": "referee.sock",
             "record": self.record.name,
             "seed": f"{plan.seed}/{self.name}",

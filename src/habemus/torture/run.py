@@ -91,12 +91,17 @@ def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> T
     """Run a torture to its end, or until SIGINT or SIGTERM.  The folder gets the records and
     `report.json`.
     """
+    kind = Torture
+    if plan.engine:
+        from habemus.torture.engines import EngineTorture
+
+        kind = EngineTorture
     try:
         import uvloop
     except ModuleNotFoundError:
-        history, failures = asyncio.run(Torture(plan, folder, progress).run())
+        history, failures = asyncio.run(kind(plan, folder, progress).run())
     else:
-        history, failures = uvloop.run(Torture(plan, folder, progress).run())
+        history, failures = uvloop.run(kind(plan, folder, progress).run())
     report = TortureReport(plan, judge(history, plan.claim), folder, failures)
     (folder / "report.json").write_text(
         json.dumps(report.plain(), indent=2) + "\n", encoding="utf-8"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,13 +33,19 @@ if TYPE_CHECKING:
         " --seed 7"
     )
 )
-@click.argument("algorithm", shell_complete=complete_algorithm)
+@click.argument("algorithm", shell_complete=complete_algorithm, required=False)
+@click.option(
+    "--engine",
+    metavar="ENGINE",
+    help=(
+        "In the place of ALGORITHM: local, or real servers of postgresql, redis, redis-volatile,"
+        " etcd or zookeeper."
+    ),
+)
 @click.option(
     "--nodes",
     type=click.IntRange(1, 100),
-    default=5,
-    show_default=True,
-    help="Number of node processes.",
+    help="Number of node processes.  [default: 5; 1 with --engine]",
 )
 @click.option(
     "--clients",
@@ -99,8 +105,9 @@ if TYPE_CHECKING:
 )
 @json_option
 def torture(
-    algorithm: str,
-    nodes: int,
+    algorithm: str | None,
+    engine: str | None,
+    nodes: int | None,
     clients: int,
     locks: int,
     minutes: float,
@@ -124,19 +131,24 @@ def torture(
         from habemus.torture.processes import DidNotStart
         from habemus.torture.run import perform
 
-        words = [word.strip() for word in faults.split(",") if word.strip()]
-        plan = plan_of(
-            algorithm,
-            nodes=nodes,
-            clients=clients,
-            seconds=minutes * 60,
-            seed=seed,
-            faults=words,
-            options=options,
-            over=over,
-            locks=locks,
-            is_fenced=not no_fencing,
-        )
+        common: dict[str, Any] = {
+            "clients": clients,
+            "seconds": minutes * 60,
+            "seed": seed,
+            "faults": [word.strip() for word in faults.split(",") if word.strip()],
+            "locks": locks,
+            "is_fenced": not no_fencing,
+        }
+        if (algorithm is None) == (engine is None):
+            raise click.UsageError("give the name of an algorithm, or --engine; not both")
+        if algorithm is not None:
+            plan = plan_of(algorithm, nodes=nodes or 5, options=options, over=over, **common)
+        elif engine is not None:
+            from habemus.torture.engines import engine_plan
+
+            if options or over:
+                raise click.UsageError("an engine has no options, and no links under it")
+            plan = engine_plan(engine, nodes=nodes, **common)
     for warning in plan.warnings():
         click.echo(f"habemus: {warning}", err=True)
     if folder is not None:

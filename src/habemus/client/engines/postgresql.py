@@ -119,7 +119,7 @@ class PostgreSQLEngine(Engine):
         """Turn errors of the server into those of a client."""
         try:
             yield
-        except psycopg.OperationalError as reason:
+        except (psycopg.OperationalError, psycopg.InterfaceError) as reason:
             state, text = reason.sqlstate or "", " ".join(str(reason).split())
             refused = ("password", "authentication", "no pg_hba", "does not exist", "SSL")
             if state[:2] in ("28", "3D") or (not state and any(w in text for w in refused)):
@@ -207,7 +207,8 @@ class PostgreSQLEngine(Engine):
                 if session.lease_ms is not None and (
                     boottime.microseconds() - began > session.lease_ms * 250
                 ):
-                    self._beat(grant)  # the server counts from the last statement
+                    with self._errors():
+                        self._beat(grant)  # the server counts from the last statement
         except WaitOver:
             self._put_back(session)
             raise
