@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import http.server
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -140,21 +142,39 @@ def test_an_algorithm_that_hangs_or_takes_all_memory_ends_with_a_line(
             server.wait(30)
 
 
+class _Evil(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<p>another origin</p>")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def test_a_page_of_another_origin_gets_no_session(browser: Browser, lab_url: str) -> None:
-    """A foreign page opens a WebSocket to the lab: the handshake is refused."""
-    port = urlsplit(lab_url).port
+    """A page of another server of this machine opens a WebSocket: the handshake is refused."""
     context = browser.new_context()
     page = context.new_page()
-    page.route("http://evil.test/**", lambda route: route.fulfill(body="<p>evil</p>"))
-    page.goto("http://evil.test/")
-    happened = page.evaluate(
-        f"""new Promise((resolve) => {{
-            const socket = new WebSocket("ws://127.0.0.1:{port}/session");
-            socket.onopen = () => resolve("open");
-            socket.onerror = () => resolve("refused");
-        }})"""
-    )
-    assert happened == "refused"
+
+    def handshake() -> object:
+        return page.evaluate(
+            f"""new Promise((resolve) => {{
+                const socket = new WebSocket("ws://127.0.0.1:{urlsplit(lab_url).port}/session");
+                socket.onopen = () => resolve("open");
+                socket.onerror = () => resolve("refused");
+            }})"""
+        )
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Evil) as evil:
+        threading.Thread(target=evil.serve_forever).start()
+        try:
+            page.goto(f"http://127.0.0.1:{evil.server_port}/")
+            assert handshake() == "refused"
+        finally:
+            evil.shutdown()
+    page.goto(lab_url.partition("#")[0])
+    assert handshake() == "open"
     context.close()
 
 

@@ -147,11 +147,20 @@ export function drawLamps(lab, list, costs) {
   if (!branch) return;
   fill(list, ...branch.lamps.map((/** @type {any} */ lamp) => {
     const state = lab.lampState(lamp);
+    const card = cardVerdict(lab, lamp);
     return el("li", {}, el("button", { class: `lamp ${state}${lamp.claimed ? "" : " unclaimed"}`, onclick: (/** @type {any} */ event) => lab.showLamp(lamp, event.currentTarget), title: lamp.why },
-      el("span", { class: `dot ${state}`, "aria-hidden": true }), el("b", {}, lamp.property), el("span", { class: "word" }, t(state))));
+      el("span", { class: `dot ${state}`, "aria-hidden": true }), el("b", {}, lamp.property), el("span", { class: "word" }, t(state)),
+      card ? el("span", { class: `card ${card}`, title: `${t("lamp card")}: ${lamp.card || t(card)}` }, card === "holds" ? "∀" : card === "violated" ? "∃" : "?") : null));
   }));
   fill(costs, ...branch.costs.filter((/** @type {any} */ each) => each.expected !== null && each.expected !== undefined || COSTS.includes(each.name)).map((/** @type {any} */ each) =>
     el("div", {}, el("dt", {}, each.name.replaceAll("_", " ")), el("dd", {}, plainText(each.measured), each.expected !== null && each.expected !== undefined ? el("span", { class: "formula", title: `${t("formula")}: ${each.formula || ""}` }, ` / ${plainText(each.expected)}`) : null))));
+}
+
+/** What a search of all states found without faults: the second level of a lamp. @param {Lab} lab @param {any} lamp */
+function cardVerdict(lab, lamp) {
+  const cells = (lab.branch.opened.card?.cells || []).filter((/** @type {any} */ each) => each.property === lamp.property && each.faults === "none");
+  if (!cells.length) return "";
+  return ["violated", "undecided", "holds"].find((verdict) => cells.some((/** @type {any} */ each) => each.verdict === verdict)) || "";
 }
 
 const COSTS = ["entries", "messages", "messages_per_entry", "turnaround"];
