@@ -89,6 +89,21 @@ def test_names_are_forgotten_and_their_tokens_grow(cluster: Any, services: Any) 
     virtual.run(main())
 
 
+def test_processes_that_only_recorded_a_loan_forget_it(cluster: Any) -> None:
+    """Among five, one process besides the coordinator and the borrower records it."""
+
+    async def main() -> None:
+        async with cluster(LOCKS, size=5) as made:
+            recorded = set()
+            for number in made.nodes:
+                await visit(made, number, f"of-{number}")
+                recorded |= {each for node in made.nodes.values() for each in on_disk(node)}
+            assert recorded > {""}
+            await cluster.until(lambda: is_forgotten(made))
+
+    virtual.run(main())
+
+
 def test_no_timer_is_left_of_a_forgotten_lock(cluster: Any) -> None:
     async def main() -> None:
         async with cluster(LOCKS) as made:
