@@ -8,8 +8,9 @@ Each of two clusters of three nodes with data folders gets the same requests at 
 client: one with a few names, one with a new name for each.  Then a client at a follower holds 100
 locks, the leader is killed, and the next client asks for a new name; in the end all nodes are
 killed and started again.  The figures are those of the nodes: memory at the end of the requests,
-data on disk, locks in use; the waits of the clients; the time from the kill of the leader to the
-next grant, and from the start of all nodes to the first one, which includes the start of Python.
+data on disk, locks and elections in use, terms since the start; the waits of the clients; the time
+from the kill of the leader to the next grant, and from the start of all nodes to the first one,
+which includes the start of Python.
 The exit code is 1 if a request failed or a token was not larger than the one before.
 """
 
@@ -131,6 +132,7 @@ async def measured(
                 "memory_mb": nodes.memory_mb(),
                 "disk_mb": nodes.disk_mb(),
                 "instances": status["instances"],
+                "terms": status["leaders"][0]["term"],
             }
         leader = status["leaders"][0]["leader"]
         follower = next(number for number in addresses if number != leader)

@@ -614,7 +614,8 @@ class Node:
     def _forget_all(self) -> Iterator[None]:
         yield from self.lock_queues.sweep()
         yield from self._idle.sweep(self._forget)
-        self._timers.set(self._forget_us, self._forget_idle)
+        if not self._stopped:
+            self._timers.set(self._forget_us, self._forget_idle)
 
     def _forget(self, key: tuple[int, str], instance: Instance) -> None:
         del self._instances[key]

@@ -175,6 +175,33 @@ def test_a_lock_that_wakes_before_the_answers_are_there_asks_for_itself(cluster:
     virtual.run(main())
 
 
+def test_a_replaced_node_knows_what_is_lent_and_what_is_idle(cluster: Any, tmp_path: Any) -> None:
+    """It asks nodes that have an entry for some locks, and one for all that are idle."""
+
+    async def main() -> None:
+        async with cluster(UNLEASED) as made:
+            await visit(made, 1, "first")
+            leader = representative(made.nodes[1]).coordinator
+            one, other = (number for number in (1, 2, 3) if number != leader)
+            holder = made.client(one, "locks", "held")
+            holder.ask("acquire")
+            await holder.hear()
+            await cluster.until(lambda: in_use(made.nodes[other]) == [])
+            await made.stop(other)
+            for path in (tmp_path / f"{other}").iterdir():
+                path.unlink()
+            await made.start(other, replace=True)
+            await cluster.until(lambda: made.nodes[other].is_member)
+            term = representative(made.nodes[one]).term
+            assert representative(made.nodes[other]).term >= term >= 1
+            assert in_use(made.nodes[other]) == ["held"]
+            known = made.nodes[other].open("locks", "held").processes[other].pure.parts[0]
+            assert known.loan is not None and known.loan.borrower == one
+            assert known.term >= term
+
+    virtual.run(main())
+
+
 # A process of which little can be said but that it absorbs.
 
 
