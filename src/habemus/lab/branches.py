@@ -173,6 +173,9 @@ class SimulatedBranch:
         return self._first[finding.name]
 
     def pending(self, at: int | None) -> list[PossibleEvent]:
+        if self.past is not None and at is not None and at < len(self.past.events) - 1:
+            past = self.past.up_to(at)
+            return SimulatedBranch(replace(self.setup, then=()), self.title, past).pending(None)
         anchor = None if at is None else self.deliveries[at]
         if anchor is None or anchor == self.execution.simulation.delivered:
             execution = self.execution
@@ -274,12 +277,15 @@ class RecordedBranch:
         return first_event_of(self.events, finding, self.entry, self._judge())
 
     def pending(self, at: int | None) -> list[PossibleEvent]:
-        return []
+        past = self._past(at)
+        return SimulatedBranch(self.setup, self.title, past).pending(None)
+
+    def _past(self, at: int | None) -> Past:
+        past = Past(self.trace.run, self.system, tuple(self.events))
+        return past.up_to(len(self.events) - 1 if at is None else at)
 
     def fork(self, at: int | None, what: str) -> tuple[Branch, int]:
-        past = Past(self.trace.run, self.system, tuple(self.events))
-        index = len(self.events) - 1 if at is None else at
-        return continued(past.up_to(index), self.setup, what, self.title)
+        return continued(self._past(at), self.setup, what, self.title)
 
 
 def fault_models(setup: Setup, entry: Entry) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -255,3 +257,26 @@ def test_an_impossible_intervention_makes_no_branch(message: dict[str, Any], sai
     assert said in reply["message"]
     [tree] = ask(session, do="tree")
     assert len(tree["branches"]) == 1
+
+
+def test_a_session_needs_only_the_standard_library() -> None:
+    code = """
+import sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("click", "rich", "numpy", "starlette", "uvicorn", "msgspec"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Nothing())
+from habemus.lab.session import Session
+session = Session()
+list(session.answer({"id": 1, "do": "open", "run": "central -n 2"}))
+list(session.answer({"id": 2, "do": "intervene", "branch": 0, "at": 5, "what": "1 crashes"}))
+for form in ("svg", "link", "pytest", "perfetto"):
+    [reply] = session.answer({"id": 3, "do": "export", "branch": 1, "as": form})
+    assert reply["is"] == "export", reply
+list(session.answer({"id": 4, "do": "open", "check": "maekawa -n 3"}))
+[tree] = session.answer({"id": 5, "do": "tree"})
+assert len(tree["branches"]) == 3, tree
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -87,6 +87,8 @@ def test_a_fork_of_a_live_trace_finishes_what_was_begun() -> None:
     assert (lamps["ME1"], lamps["ME2-deadlock"]) == ("holds", "holds")
     assert fork["ended"] == "done"
     assert next(line["name"] for line in fork["lines"] if line["e"] == "request") == "release"
+    [pending] = ask(do="pending", branch=0, at=at)
+    assert "release" in [each["text"] for each in pending["pending"]]
     holder = events["lines"][at]["p"]
     branched, fork = ask(do="intervene", branch=0, at=at, what=f"{holder} crashes")
     assert (fork["lines"][0]["e"], fork["lines"][0]["p"]) == ("crash", holder)
