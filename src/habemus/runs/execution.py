@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from habemus.catalog.entries import Entry, find
@@ -56,6 +57,8 @@ class Execution:
         self.past = past
         self.system = system_of(setup, self.entry) if past is None else past.system
         self.setup = by_number(setup, self.system.labels)
+        if past is not None:
+            self.setup = replace(self.setup, until=f"{self._end()}us")
         self.events: list[Event] = []
         self.deliveries: list[int] = []
         """Number of deliveries up to and including each event."""

@@ -134,10 +134,12 @@ class _SituationReader:
     def situation(self) -> Situation:
         events = self._past.events
         now = max((event.time for event in events), default=0)
+        begun = {event.process for event in events if event.kind in ("start", "recover")}
         return Situation(
             now,
             {me: node.capture() for me, node in self._replay.nodes.items()},
             tuple(self._down),
+            tuple(me for me in self._replay.nodes if me not in begun),
             tuple(self._sent.values()),
             tuple(
                 TimerSet(me, port, timer, _left(since, after, now))

@@ -18,8 +18,6 @@ from habemus.runtimes.replay import Replay
 from habemus.traces import Trace
 from habemus.traces.file import written
 
-SAFE = ("ME1", "E1")
-
 
 def recorded(setup: Setup) -> Trace:
     trace = execute(setup).trace
@@ -111,3 +109,12 @@ def test_a_process_that_is_down_can_recover() -> None:
     assert run.events[crash + 1].kind == "recover"
     [me1] = [each for each in run.findings() if each.name == "ME1"]
     assert me1.verdict is not Verdict.VIOLATED
+
+
+def test_a_process_that_has_not_started_starts() -> None:
+    setup = Setup("bully", 3)
+    trace = recorded(setup)
+    past = Past({}, execute(setup).system, trace.events[:1])
+    run = Execution(setup, past=past)
+    run.advance()
+    assert [event.process for event in run.events if event.kind == "start"] == [1, 2, 3]

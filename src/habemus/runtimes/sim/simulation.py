@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop
@@ -376,11 +376,14 @@ class Simulation:
             self._begin_in(self._situation)
             return
         self._injector.schedule()
-        for process in self._stepper.stacks:
+        self._start(self._stepper.stacks)
+        self._application.begin(self.system.clients)
+
+    def _start(self, processes: Iterable[ProcessId]) -> None:
+        for process in processes:
             if self._stepper.records:
                 self.log.append(Event(self._calendar.now, process, "start"))
             self._stepper.begin(process, "on_start")
-        self._application.begin(self.system.clients)
 
     def _begin_in(self, situation: Situation) -> None:
         calendar, stepper, recorder = self._calendar, self._stepper, self._recorder
@@ -398,6 +401,7 @@ class Simulation:
             address = stepper.address(process, port)
             due = calendar.draw(after)
             stepper.timers[address, timer] = calendar.schedule(due, Fire(address, timer))
+        self._start(situation.unstarted)
         self._application.begin(self.system.clients)
 
     def _stop(self, _: None, __: int, control: Stop) -> None:

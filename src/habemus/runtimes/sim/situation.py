@@ -32,6 +32,7 @@ class Situation(NamedTuple):
     time: int
     states: Mapping[ProcessId, State]
     down: tuple[ProcessId, ...]
+    unstarted: tuple[ProcessId, ...]  # processes that start now
     messages: Sequence[MessageUnderWay]
     timers: Sequence[TimerSet]
     clocks: Mapping[ProcessId, tuple[int, ...]]
