@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
+from math import sqrt
 from typing import NamedTuple
 
 from habemus.analysis.sweeps.grid_files import BadResults
@@ -64,10 +65,20 @@ class Mean:
 
     total: float = 0
     count: int = 0
+    squares: float = 0
 
     def add(self, value: float) -> None:
         self.total += value
+        self.squares += value * value
         self.count += 1
+
+    @property
+    def margin(self) -> float:
+        """Half the width of the interval that has the true mean in 95 of 100 cases."""
+        if self.count < 2:
+            return 0.0
+        spread = max(0.0, self.squares - self.total * self.total / self.count)
+        return 1.96 * sqrt(spread / (self.count - 1) / self.count)
 
     @property
     def value(self) -> float | None:

@@ -236,7 +236,8 @@ def _costs(survey: Survey, pictures: Mapping[str, str]) -> str:
     return (
         "<section>\n<h2>What it costs</h2>\n<p>Means over the runs that hold, one axis at a time,"
         " over everything else in the grid. Where a line is missing, no run held, or none could"
-        f" show it.{dashed}</p>\n{''.join(drawn)}\n</section>"
+        f" show it. Bars: the mean lies there in 95 of 100 cases.{dashed}</p>\n{''.join(drawn)}"
+        "\n</section>"
     )
 
 

@@ -125,6 +125,7 @@ def _draw(
             alpha=1 if measured else 0.4,
         )
         panel.plot(places, heights, mark, color=colour, ms=4, label=_text(name))
+        _draw_margins(panel, survey, name, axis, values, places, quantity.name, colour)
         if quantity.formula is not None and axis == "n":
             formula = [_mean(survey, name, axis, value, quantity.formula) for value in values]
             panel.plot(places, formula, "--", color=colour, lw=0.9, alpha=0.75)
@@ -150,6 +151,24 @@ def _draw(
     panel.set_axisbelow(True)
     panel.tick_params(length=0, labelleft=True)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_margins(
+    panel: Any,
+    survey: Survey,
+    name: str,
+    axis: str,
+    values: Sequence[str],
+    places: Sequence[float],
+    column: str,
+    colour: str,
+) -> None:
+    """Draw the 95 % interval of each mean, where runs differ."""
+    for place, value in zip(places, values, strict=True):
+        mean = survey.costs.get((name, axis, value, column))
+        if mean is not None and mean.value is not None and mean.margin > 0:
+            low, high = mean.value - mean.margin, mean.value + mean.margin
+            panel.vlines(place, max(0.0, low), high, color=colour, lw=2.2, alpha=0.35)
 
 
 def _mean(survey: Survey, name: str, axis: str, value: str, column: str) -> float:

@@ -12,7 +12,7 @@ from habemus.analysis.sweeps import report_plots
 from habemus.analysis.sweeps.grid import grid_of
 from habemus.analysis.sweeps.grid_files import BadResults
 from habemus.analysis.sweeps.grid_rows import GridRow, RunBatches, rows_of
-from habemus.analysis.sweeps.report import KINDS, Survey, in_order, survey
+from habemus.analysis.sweeps.report import KINDS, Mean, Survey, in_order, survey
 from habemus.analysis.sweeps.report_page import page
 from habemus.analysis.sweeps.report_plots import pictures
 
@@ -253,3 +253,19 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'habemus\[plot\]'"):
         report_plots.check()
+
+
+def test_the_margin_of_a_mean_shrinks_with_the_runs_and_is_nothing_without_noise() -> None:
+    few, many, same = Mean(), Mean(), Mean()
+    for turn in range(400):
+        value = 10.0 + (turn % 2)
+        if turn < 4:
+            few.add(value)
+        many.add(value)
+        same.add(7.0)
+    assert few.value == many.value == 10.5
+    # The standard deviation is a half: 1.96 * 0.5 / sqrt(400), nearly.
+    assert many.margin == pytest.approx(0.049, rel=0.01)
+    assert few.margin > 10 * many.margin
+    assert same.margin == 0
+    assert Mean(5.0, 1, 25.0).margin == 0
