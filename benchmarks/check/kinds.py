@@ -23,7 +23,8 @@ KINDS = tuple(kind for kind in SEARCHES if kind != "auto")
 CHECKS = {
     "ricart-agrawala-4": "ricart-agrawala -n 4 -o tick=0 --network fifo",
     "chang-roberts-7": "chang-roberts -n 7",
-    "quorum-3": "quorum -n 3 -o coordinators=3",
+    "quorum-2": "quorum -n 2 --every",
+    "quorum-3": "quorum -n 3 -o coordinators=3 --every",
     "central-5": "central -n 5",
     "terms-3": "terms -n 3 --timeouts 2",
     "bully-3-in-time": "bully -n 3 --timing synchronous",

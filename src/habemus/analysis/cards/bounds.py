@@ -80,7 +80,10 @@ def bounds_in(package: str) -> dict[str, Bounds]:
     """Return the bounds listed in the file of a package, by algorithm."""
     file = resources.files(package).joinpath(FILE)
     tables = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return {name: _bounds(tables[table.get("same_as", name)]) for name, table in tables.items()}
+    return {
+        name: _bounds({**tables.get(table.pop("same_as", ""), {}), **table})
+        for name, table in tables.items()
+    }
 
 
 def _bounds(table: dict[str, Any]) -> Bounds:
