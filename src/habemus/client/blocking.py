@@ -534,8 +534,9 @@ def connect(
 ) -> Cluster:
     """Return a client of a cluster, to be used by `with` or `async with`, or closed by `close`.
 
-    cluster: addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`.  The
-        default is HABEMUS_CLUSTER, then the cluster that `habemus up` started.
+    cluster: addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`; or "local",
+        or the URL of an engine.  The default is HABEMUS_CLUSTER, then the cluster that `habemus up`
+        started.
     name: the name of this client that others see.  The default is its host and process.
     secret or secret_file, ca, certificate, key: credentials, if the cluster requires them.  The
         defaults are HABEMUS_SECRET_FILE, HABEMUS_CA, HABEMUS_CERTIFICATE and HABEMUS_KEY.

@@ -1,0 +1,84 @@
+"""Locks by the kernel: the folder, the files and the tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import habemus
+from habemus.client.engines import local
+from habemus.fencing.tokens import token_text
+
+
+def token(folder: Path, name: str = "report") -> int:
+    with habemus.connect(f"local://{folder}") as cluster, cluster.lock(name) as lease:
+        assert lease.token is not None
+        return lease.token
+
+
+def test_tokens_grow_across_starts_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for start in (b"a" * 16, b"a" * 16, b"b" * 16, b"a" * 16):
+        monkeypatch.setattr(local, "_boot", lambda start=start: start)
+        found.append(token_text(token(tmp_path / "locks")))
+    assert found == ["1.1", "1.2", "2.1", "3.1"]
+
+
+def test_every_token_is_synced_if_starts_cannot_be_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(local, "_boot", lambda: b"")
+    monkeypatch.setattr("os.fsync", synced.append)
+    first = token(tmp_path / "locks")
+    synced.clear()
+    assert token(tmp_path / "locks") == first + 1
+    assert len(synced) == 1
+
+
+def test_the_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
+    token(tmp_path / "state" / "locks")
+    assert (tmp_path / "state" / "locks").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_others_can_change_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "link").symlink_to(tmp_path)
+    for name, why in (("open", "writable by other users"), ("link", "symbolic link")):
+        with pytest.raises(habemus.RefusedByNode, match=why):
+            token(tmp_path / name)
+
+
+def test_a_file_that_is_not_that_of_a_lock_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "locks"
+    token(folder)
+    (file,) = folder.iterdir()
+    file.write_bytes(b"something else, and long enough to be a head")
+    with pytest.raises(habemus.RefusedByNode, match="damaged"):
+        token(folder)
+    file.unlink()
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(habemus.RefusedByNode):
+        token(folder)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["a/b", "../up", "%2F", "ü" * 300, "x" * 900, " "])
+def test_any_name_will_do(tmp_path: Path, name: str) -> None:
+    with habemus.connect(f"local://{tmp_path}/locks") as cluster, cluster.lock(name) as lease:
+        assert lease.name == name
+        assert [each["name"] for each in cluster.status()["locks"]] == [name]
+    assert [each.name for each in tmp_path.iterdir()] == ["locks"]
+
+
+def test_names_that_are_too_long_are_refused(tmp_path: Path) -> None:
+    for name in ("x" * 1_001, "a\0b"):
+        with (
+            habemus.connect(f"local://{tmp_path}/locks") as cluster,
+            pytest.raises(ValueError, match="lock"),
+        ):
+            cluster.lock(name).acquire()
