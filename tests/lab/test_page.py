@@ -51,6 +51,7 @@ def test_a_run_is_drawn_and_stepped(new_page: NewPage, width: int) -> None:
     assert lab.cursor == first + 1
     lab.press("End")
     assert lab.cursor == 35
+    lab.idle()
     lamps = lab.page.locator("#lamp-list").inner_text().split()
     assert {"ME1", "ME2-deadlock", "ME3", "holds"} <= set(lamps)
     assert "messages per entry 4 / 4" in " ".join(lab.page.locator("#costs").inner_text().split())
@@ -117,7 +118,8 @@ def test_play_halts_at_the_violation_and_goes_on(lab: LabPage) -> None:
     assert lab.cursor == at, "a run with a violation is opened there"
     lab.page.select_option("#speed", "40")
     lab.press("Home")
-    assert "violated" not in lab.page.locator("#lamp-list").inner_text()
+    lamps = lab.page.locator("#lamp-list")
+    until(lambda: "violated" not in lamps.inner_text(), "nothing is violated at the beginning")
     lab.press("Space")
     until(lambda: lab.notice_kind == "violation", "play halts")
     assert lab.cursor == at
