@@ -251,11 +251,13 @@ export class Lab {
   }
 
   back() {
+    this.pause();
     if (this.branch) this.go(this.branch.stepBefore(this.cursor));
   }
 
   /** @param {number} by */
   event(by) {
+    this.pause();
     if (!this.branch) return;
     let to = this.focus + by;
     while (to > 0 && to < this.branch.length - 1 && this.branch.hidden[to]) to += by;
@@ -264,11 +266,13 @@ export class Lab {
   }
 
   first() {
+    this.pause();
     this.go(this.branch?.starts.length ? this.branch.starts[0] - 1 : -1);
     if (this.branch) this.diagram.left = -0.8;
   }
 
   async last() {
+    this.pause();
     if (!this.branch) return;
     if (!this.branch.ended && this.branch.playable)
       await this.ask("advance", { branch: this.branch.id, until: "end" }, (reply) => this.#received(reply, true)).then(() => this.#finish(this.branch));
@@ -276,6 +280,7 @@ export class Lab {
   }
 
   toViolation() {
+    this.pause();
     const events = (this.branch?.lamps || []).filter((/** @type {any} */ each) => each.run === "violated" && each.event !== null).map((/** @type {any} */ each) => each.event).sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
     const next = events.find((/** @type {number} */ each) => this.branch.endOfStep(each) > this.cursor) ?? events[0];
     if (next !== undefined) this.go(this.branch.endOfStep(next));
@@ -309,6 +314,7 @@ export class Lab {
 
   /** @param {number} event @param {boolean} [reveal] */
   select(event, reveal = false) {
+    this.pause();
     this.selected = event;
     this.process = this.branch.lines[event].p;
     if (event > this.cursor) this.cursor = this.branch.endOfStep(event);
