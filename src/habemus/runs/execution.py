@@ -90,7 +90,7 @@ class Execution:
         self._digest = Digest()
         self.simulation.observers += [self._digest.add, self.judge.observe]
         if keep:
-            self.simulation.observers.append(self._keep)
+            self.simulation.observers.append(self._keeper())
         self._begun = False
         for event in () if past is None else past.events:
             for observe in self.simulation.observers:
@@ -112,12 +112,18 @@ class Execution:
         """Return a judge of this run that has seen nothing yet."""
         return self.entry.problem.judge(self.setup, self.system, self._network)
 
-    def _keep(self, event: Event) -> None:
-        if len(self.events) < KEEP_LIMIT:
-            self.events.append(event)
-            self.deliveries.append(self.simulation.recorded_deliveries)
-        else:
-            self.overflowed = True
+    def _keeper(self) -> Callable[[Event], None]:
+        """Return the observer that keeps the events."""
+        events, deliveries, recorder = self.events, self.deliveries, self.simulation.recorder
+
+        def keep(event: Event) -> None:
+            if len(events) < KEEP_LIMIT:
+                events.append(event)
+                deliveries.append(recorder.delivered)
+            else:
+                self.overflowed = True
+
+        return keep
 
     def advance(
         self, events: int | None = None, progress: Callable[[int, int], None] | None = None

@@ -57,7 +57,7 @@ def test_a_stepped_run_is_the_whole_run(name: str) -> None:
     setup = replace(small(name), then=("5: 2 pauses for 3ms", "20: luck 3"))
     whole, stepped = executed(setup), Execution(setup)
     while stepped.advance(1) is None:
-        assert stepped.simulation.recorded_deliveries == stepped.simulation.delivered
+        assert stepped.simulation.recorder.delivered == stepped.simulation.delivered
     assert stepped.digest == whole.digest
     assert stepped.deliveries == whole.deliveries
     assert stepped.ending == whole.ending

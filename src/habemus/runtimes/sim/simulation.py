@@ -128,7 +128,7 @@ class Simulation:
         self._paths = [
             part.path for part in max(stacks.values(), key=lambda stack: len(stack.parts)).parts
         ]
-        self._recorder = self._new_recorder()
+        self.recorder = self._new_recorder()
         self._assemble(stacks)
 
     def _assemble(self, stacks: dict[ProcessId, Stack]) -> None:
@@ -253,11 +253,6 @@ class Simulation:
         """Number of events processed so far: messages, timers, requests and faults."""
         return self._delivered
 
-    @property
-    def recorded_deliveries(self) -> int:
-        """Number of events that were processed when the last observed event was recorded."""
-        return self._recorder.delivered
-
     def is_up(self, process: ProcessId) -> bool:
         return process not in self._stepper.down
 
@@ -270,7 +265,7 @@ class Simulation:
         self._delivered = 0
         self.log.clear()
         if self._transport.records:
-            self._recorder = self._new_recorder()
+            self.recorder = self._new_recorder()
         self._calendar.clear()
         self._transport.reset()
         self._application.reset()
@@ -386,7 +381,7 @@ class Simulation:
             self._stepper.begin(process, "on_start")
 
     def _begin_in(self, situation: Situation) -> None:
-        calendar, stepper, recorder = self._calendar, self._stepper, self._recorder
+        calendar, stepper, recorder = self._calendar, self._stepper, self.recorder
         calendar.now = situation.time
         recorder.continue_from(situation.last_number, situation.down, situation.clocks)
         for process, state in situation.states.items():
@@ -469,7 +464,7 @@ class Simulation:
     def drained(self) -> Iterator[Event]:
         """Return the events since the last call, and empty the raw log."""
         log, self.log[:] = list(self.log), []
-        return self._recorder.events(log)
+        return self.recorder.events(log)
 
     def _drain_to_observers(self) -> None:
         if self.observers:
