@@ -9,15 +9,13 @@ import pytest
 from tests.counterexamples.searching import verdict_of, within
 
 from habemus.algorithms.election.bully import Bully, Unfinished
+from habemus.algorithms.election.itai_rodeh import ACTIVE, ItaiRodeh, Token
 from habemus.algorithms.election.omega_recovery import Interval, OmegaRecovery
 from habemus.algorithms.election.terms import Beat, Patience, Terms
-from habemus.algorithms.mutex.elected_coordinator import (
-    ElectedCoordinator,
-    ElectedCoordinatorLeased,
-    Remind,
-)
+from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator
 from habemus.algorithms.mutex.elected_coordinator_participant import Repeat
 from habemus.algorithms.mutex.quorum import GiveUp, QuorumRetry
+from habemus.algorithms.mutex.token_ring_repair import Inquiry, NotTaken, TokenRingRepair
 from habemus.catalog.entries import entry_of
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
@@ -59,14 +57,14 @@ class AsksOnce(ElectedCoordinator):
         """Rely on the first request."""
 
 
-class RemindsNobody(ElectedCoordinator):
-    def say_again(self, remind: Remind) -> None:
-        """Rely on the first inquiry."""
+class NeverMakesAToken(TokenRingRepair):
+    def make_token(self, inquiry: Inquiry) -> None:
+        """Let the inquiry end."""
 
 
-class NeverRecalls(ElectedCoordinatorLeased):
-    def do_others_wait(self) -> bool:
-        return False
+class SkipsNobody(TokenRingRepair):
+    def skip_with_token(self, missed: NotTaken) -> None:
+        """Wait for the process that does not answer."""
 
 
 class NeverGivesUp(QuorumRetry):
@@ -105,6 +103,22 @@ PLANTED = [
         "ME2-deadlock",
         within(2, network="fifo", timeouts=1, **EVENTUAL),
     ),
+    *(
+        PlantedLiveness(
+            mutant,
+            TokenRingRepair,
+            "ME2-deadlock",
+            within(
+                2,
+                timeouts=1,
+                receipts=(("Token", 2),),
+                faults=(("crash", 1),),
+                timing="synchronous",
+                limit=12_000,
+            ),
+        )
+        for mutant in (NeverMakesAToken, SkipsNobody)
+    ),
     PlantedLiveness(
         NeverGivesUp,
         QuorumRetry,
@@ -125,8 +139,37 @@ def test_a_bug_of_liveness_is_caught(planted: PlantedLiveness) -> None:
 
 def test_leaders_that_change_for_ever_in_ever_new_terms_are_undecided() -> None:
     """The states have no end, so that no run returns to one of them."""
-    check = within(3, timeouts=0, entries=0, limit=4_000, **EVENTUAL)
+    check = within(3, timeouts=0, entries=0, limit=1_000, **EVENTUAL)
     report = perform(check, entry=entry_of(BeatsOnce))
     assert verdict_of(report, "E2") is Verdict.UNDECIDED
     assert verdict_of(report, "E3") is Verdict.UNDECIDED
-    assert "the limit of 4,000 states" in report.findings[-2].why
+    assert "the limit of 1,000 states" in report.findings[-2].why
+
+
+class DrawsTheSame(ItaiRodeh):
+    def draw(self) -> None:
+        self.standing = ACTIVE
+        self.round += 1
+        self.id = self.choose(range(1, 2))
+        self.send(Token(self.round, self.id, hops=1, alone=True), to=self.right)
+
+
+def test_draws_that_are_always_the_same_elect_no_leader() -> None:
+    """Of two that draw the same for ever, each counts the rounds of the other."""
+    check = within(2, draws=4)
+    healthy = perform(check, entry=entry_of(ItaiRodeh))
+    assert {each.name: each.verdict for each in healthy.findings} == {
+        "E1": Verdict.HOLDS,
+        "E2": Verdict.ALMOST_SURELY,
+        "E3": Verdict.ALMOST_SURELY,
+        "E4": Verdict.HOLDS,
+    }
+    assert healthy.verdict is Verdict.ALMOST_SURELY
+    caught = perform(check, entry=entry_of(DrawsTheSame))
+    assert verdict_of(caught, "E2") is Verdict.VIOLATED
+    assert "with ever larger numbers" in caught.findings[1].why
+
+
+def test_too_few_draws_decide_nothing() -> None:
+    report = perform(within(3, draws=1), entry=entry_of(DrawsTheSame))
+    assert verdict_of(report, "E2") is not Verdict.VIOLATED

@@ -18,7 +18,7 @@ from habemus.core.node import Stack
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Verdict, worst
 from habemus.core.system import System
-from habemus.core.values import Timer
+from habemus.core.values import Message, Timer, Value
 from habemus.problems.mutex import Mutex
 from habemus.problems.mutex_observer import MutexObserver
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION, ME3
@@ -32,7 +32,9 @@ from habemus.runtimes.checker.assume_recovery import AssumeRecovery
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
 from habemus.runtimes.checker.inevitability import Inevitable
 from habemus.runtimes.checker.process_model import (
+    DRAW,
     FAULTS,
+    RECEIPT_OF,
     TIMEOUT,
     TIMEOUT_OF,
     Bound,
@@ -96,6 +98,8 @@ class Check(Description):
     faults: tuple[tuple[str, int], ...] = ()  # how many of each, at most
     timeouts: int | None = None  # how many timers may run out; None: as many as are set
     timers: tuple[tuple[str, int], ...] = ()  # how many of each name may run out
+    receipts: tuple[tuple[str, int], ...] = ()  # how many messages of each name are received
+    draws: int | None = None  # how many steps may draw at random; None: any number
     timing: str = "asynchronous"
     merging: bool = False
     order: bool = False
@@ -110,10 +114,10 @@ class Check(Description):
             raise BadSetup(f"unknown network {self.network}; use one of {', '.join(NETWORKS)}")
         if self.timing not in TIMINGS:
             raise BadSetup(f"unknown timing {self.timing}; use one of {', '.join(TIMINGS)}")
-        if self.timing == EVENTUAL and self.search not in KEEPING:
+        if self.has_second_phase and self.search not in KEEPING:
             raise BadSetup(
-                f"--timing {EVENTUAL} needs all states at the end, which --search {self.search}"
-                f" does not keep; use one of {', '.join(KEEPING)}"
+                f"the second phase needs all states of the first, which --search {self.search} does"
+                f" not keep; use one of {', '.join(KEEPING)}"
             )
         if self.search not in SEARCHES:
             raise BadSetup(f"unknown search {self.search}; use one of {', '.join(SEARCHES)}")
@@ -148,6 +152,11 @@ class Check(Description):
         for name, count in self.timers:
             if not 0 <= count <= 99:
                 raise BadSetup(f"{name}={count}: a check has from 0 to 99 timeouts of a timer")
+        for name, count in self.receipts:
+            if not 0 <= count <= 99:
+                raise BadSetup(f"{name}={count}: a check has from 0 to 99 receipts of a message")
+        if self.draws is not None and not 0 <= self.draws <= 99:
+            raise BadSetup(f"--draws {self.draws}: a check has from 0 to 99 random draws")
 
     def setup(self) -> Setup:
         return Setup(
@@ -184,6 +193,9 @@ class Check(Description):
         timeouts = [] if self.timeouts is None else [str(self.timeouts)]
         timeouts += [f"{name}={count}" for name, count in self.timers]
         words += ["--timeouts", ",".join(timeouts)] if timeouts else []
+        receipts = ",".join(f"{name}={count}" for name, count in self.receipts)
+        words += ["--receipts", receipts] if receipts else []
+        words += ["--draws", str(self.draws)] if self.draws is not None else []
         words += ["--timing", self.timing] if self.timing != "asynchronous" else []
         words += ["--merging"] if self.merging else []
         words += ["--order", *([OUTSIDE] if self.outside else [])] if self.order else []
@@ -200,6 +212,9 @@ class Check(Description):
         if self.timeouts is not None:
             budgets[TIMEOUT] = self.timeouts
         budgets |= {TIMEOUT_OF + name: count for name, count in self.timers}
+        budgets |= {RECEIPT_OF + name: count for name, count in self.receipts}
+        if self.draws is not None:
+            budgets[DRAW] = self.draws
         return Bound(
             fifo=network == "fifo",
             lossy=network == "lossy",
@@ -208,9 +223,7 @@ class Check(Description):
             order=self.tracks_order,
             budgets=tuple(
                 sorted(
-                    (kind, count)
-                    for kind, count in budgets.items()
-                    if count or kind.startswith(TIMEOUT)
+                    (kind, count) for kind, count in budgets.items() if count or kind not in FAULTS
                 )
             ),
         )
@@ -229,7 +242,10 @@ class Check(Description):
         words += [f"at most {count} {_in_words(kind)}" for kind, count in bound.budgets]
         words += ["equal messages under way are one"] if bound.merging else []
         words += ["messages faster than timers"] if bound.synchronous else []
-        words += ["then messages and applications faster than timers"] * self.has_second_phase
+        words += ["then messages and applications faster than timers"] * (
+            self.has_second_phase and has_timers(self.system(entry))
+        )
+        words += [f"and {self.draws} more draws"] if self.draws is not None else []
         words += ["every crashed process recovers"] if self.returning else []
         words += ["applications tell each other of their requests"] if self.outside else []
         words += [f"over {abstraction.description(self.abstract)}"] if self.abstract else []
@@ -238,8 +254,12 @@ class Check(Description):
     @property
     def has_second_phase(self) -> bool:
         """Whether liveness is judged by a second phase, in which timers run on."""
-        is_bounded = self.timeouts is not None or bool(self.timers)
-        return self.timing == EVENTUAL or (self.timing == "synchronous" and is_bounded)
+        is_bounded = self.timeouts is not None or bool(self.timers) or bool(self.receipts)
+        return (
+            self.timing == EVENTUAL
+            or (self.timing == "synchronous" and is_bounded)
+            or self.draws is not None
+        )
 
     def system(self, entry: Entry) -> System:
         """Return the system that is searched."""
@@ -277,23 +297,39 @@ class Check(Description):
             uses = {me: (uses if me in self.asking else silent)[me] for me in system.plans}
         return uses, AssumeRecovery(observer) if self.returning else observer
 
-    def refuse_unknown_timers(self, system: System) -> None:
-        known = {
-            kind.__name__
-            for plan in system.plans.values()
-            for part in Stack(plan).parts
-            for kind, _ in type(part.plan).__behaviour__.upon
-            if issubclass(kind, Timer)
-        }
-        for name, _ in self.timers:
-            if name not in known:
-                near = nearest(name, known)
-                hint = (
-                    f"did you mean {near[0]}?"
-                    if near
-                    else f"there are {', '.join(sorted(known)) or 'none'}"
-                )
-                raise BadSetup(f"--timeouts {name}: {self.algorithm} has no timer {name}; {hint}")
+    def refuse_unknown_names(self, system: System) -> None:
+        """Refuse a bound of timers or messages that the algorithm does not have."""
+        for flag, what, base, bounds in (
+            ("timeouts", "timer", Timer, self.timers),
+            ("receipts", "message", Message, self.receipts),
+        ):
+            known = handled(system, base)
+            for name, _ in bounds:
+                if name not in known:
+                    near = nearest(name, known)
+                    hint = (
+                        f"did you mean {near[0]}?"
+                        if near
+                        else f"there are {', '.join(sorted(known)) or 'none'}"
+                    )
+                    raise BadSetup(
+                        f"--{flag} {name}: {self.algorithm} has no {what} {name}; {hint}"
+                    )
+
+
+def handled(system: System, base: type[Value]) -> set[str]:
+    """Return the names of the timers, or messages, that processes handle."""
+    return {
+        kind.__name__
+        for plan in system.plans.values()
+        for part in Stack(plan).parts
+        for kind, _ in type(part.plan).__behaviour__.upon
+        if issubclass(kind, base)
+    }
+
+
+def has_timers(system: System) -> bool:
+    return bool(handled(system, Timer))
 
 
 _IN_WORDS = {
@@ -303,10 +339,13 @@ _IN_WORDS = {
     "lose": "messages lost",
     "copy": "messages twice",
     TIMEOUT: "timeouts",
+    DRAW: "random draws",
 }
 
 
 def _in_words(kind: str) -> str:
+    if kind.startswith(RECEIPT_OF):
+        return f"receipts of {kind.removeprefix(RECEIPT_OF)}"
     return _IN_WORDS.get(kind) or f"timeouts of {kind.removeprefix(TIMEOUT_OF)}"
 
 
@@ -409,7 +448,7 @@ def perform(
     entry = check.judged(entry or find(check.algorithm))
     system = check.system(entry)
     uses, observer = check.model(entry, system)
-    check.refuse_unknown_timers(system)
+    check.refuse_unknown_names(system)
     bound = check.bound(entry)
     # An abstract component need not do anything in the first phase.
     watched = SafetyOnly(observer) if check.abstract else observer
@@ -618,11 +657,12 @@ def _judge(
             Verdict.UNDECIDED,
             f"no dead end in {extent.states:,} states, but loops were not looked for",
         )
-    if kind is Kind.EVENTUALLY and search.bound.timeouts_are_bounded:
+    if kind is Kind.EVENTUALLY and search.bound.ends_early:
         return Finding(
             name,
             Verdict.UNDECIDED,
-            f"no dead end in {extent.states:,} states, but timers run out only so many times",
+            f"no dead end in {extent.states:,} states, but {search.bound.ends_early}; use --timing"
+            f" {EVENTUAL}",
         )
     return Finding(name, Verdict.HOLDS, f"in all {extent.states:,} states")
 
@@ -699,10 +739,11 @@ def _judged_in_second_phase(
     since = f"in the second phase, which begins after step {len(path) - 1}, "
     processes = () if found.process is None else (found.process,)
     if told.loop is None:
-        why = f"{since}nothing happens any more"
+        why = f"{since}{found.why}"
     else:
         who = "" if found.process is None else report.system.label(found.process)
         why = f"{since}the run can repeat for ever from step {told.loop // STEP_US} on"
+        why += f", {found.why}" if found.why else ""
         why += f", and {who} lacks what it waits for" if who else ""
     finding = _explained(name, told, "", why, report, processes)
     if not report.check.abstract:

@@ -14,11 +14,16 @@ from habemus.core.properties import Kind, Verdict
 from habemus.problems.election_judgement import E3, E4
 from habemus.runs import abstraction
 from habemus.runtimes.checker.inevitability import BADNESS, Inevitable, judge
-from habemus.runtimes.checker.search import Search
-from habemus.runtimes.checker.second_phase import SecondPhase
+from habemus.runtimes.checker.search import INTERRUPTED, Search
+from habemus.runtimes.checker.second_phase import DRAWS_GO_ON, SecondPhase
 
 if TYPE_CHECKING:
     from habemus.runs.check import Check
+
+EARLY = 10_000
+"""States after which a violation is looked for, before the others are followed: where numbers grow
+without end, that is all there is to find.
+"""
 
 Model = tuple[Mapping[ProcessId, ClientModel], Observer]
 
@@ -64,8 +69,11 @@ def liveness(
     result = Liveness()
     for phase in _phases(check, search, uses, observer, bool(ends)):
         phase.begin_at(search.visited())
-        phase.run(check.limit, progress)
-        found = judge(phase, eventually, [name for name in ends if name != E4.name])
+        for limit in (min(EARLY, check.limit), check.limit):
+            phase.run(max(limit, 2 * len(phase.origins)), progress)
+            found = judge(phase, eventually, [name for name in ends if name != E4.name])
+            if phase.complete or phase.stopped in (INTERRUPTED, DRAWS_GO_ON) or _is_violated(found):
+                break
         if E4.name in ends:
             found[E4.name] = _without_changes(found.get(E3.name))
         result.add(phase, found)
@@ -86,7 +94,15 @@ def _phases(
     asking = check.entries is None
     if not check.abstract:
         return [
-            SecondPhase(search, search.system, uses, observer, everything=everything, asking=asking)
+            SecondPhase(
+                search,
+                search.system,
+                uses,
+                observer,
+                everything=everything,
+                asking=asking,
+                draws=check.draws,
+            )
         ]
     phases = []
     for leader in search.system.plans:
@@ -101,9 +117,14 @@ def _phases(
                 asking=asking,
                 replant=replant,
                 up=leader,
+                draws=check.draws,
             )
         )
     return phases
+
+
+def _is_violated(found: Mapping[str, Inevitable]) -> bool:
+    return any(each.verdict is Verdict.VIOLATED for each in found.values())
 
 
 def _without_changes(agreement: Inevitable | None) -> Inevitable:

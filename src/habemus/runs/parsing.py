@@ -92,6 +92,19 @@ def timeouts(text: str) -> tuple[int | None, tuple[tuple[str, int], ...]]:
     return in_all, tuple(sorted(by_name.items()))
 
 
+def receipts(text: str) -> tuple[tuple[str, int], ...]:
+    """Parse bounds of receipts by the names of messages: `Token=3`."""
+    found: dict[str, int] = {}
+    for part in filter(None, text.replace(" ", "").split(",")):
+        name, _, count = part.partition("=")
+        if not name or not re.fullmatch(r"[0-9]{1,9}", count) or name in found:
+            raise BadNotation(
+                f"{part!r} is not a bound of receipts; write for example Token=3, each message once"
+            )
+        found[name] = int(count)
+    return tuple(sorted(found.items()))
+
+
 def option(text: str) -> tuple[str, Any]:
     """Parse an option: `notices` means true; `timeout=5ms` is a span; other values are JSON or a
     word.  Lists become tuples, because options never change.

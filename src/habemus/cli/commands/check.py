@@ -24,6 +24,7 @@ from habemus.core.properties import Verdict
 from habemus.runs import abstraction
 from habemus.runs.check import NETWORKS, SEARCHES, STATE_LIMIT, TIMINGS, Check, CheckReport, perform
 from habemus.runs.commands import entries_of, faults_of_check, processes_of
+from habemus.runs.parsing import receipts as bounds_of_receipts
 from habemus.runs.parsing import timeouts as bounds_of_timeouts
 from habemus.runs.setup import MESSAGES, ORDERS, OUTSIDE
 from habemus.runtimes.checker.search import Extent
@@ -57,6 +58,21 @@ from habemus.runtimes.checker.search import Extent
     help=(
         "Upper bound for the number of timeouts in all, or of the timers of one name."
         "  [default: unbounded]"
+    ),
+)
+@click.option(
+    "--receipts",
+    default="",
+    metavar="MESSAGE=K,...",
+    help="Upper bound for the receipts of messages of one name.  [default: unbounded]",
+)
+@click.option(
+    "--draws",
+    type=int,
+    metavar="K",
+    help=(
+        "Upper bound for the number of steps that draw at random.  Then termination with"
+        " probability one is judged by K more."
     ),
 )
 @click.option(
@@ -151,6 +167,8 @@ def check(
     network: str | None,
     faults: str,
     timeouts: str,
+    receipts: str,
+    draws: int | None,
     asking: str,
     timing: str,
     merging: bool,
@@ -186,6 +204,8 @@ def check(
         faults=faults_of_check(faults),
         timeouts=in_all,
         timers=timers,
+        receipts=bounds_of_receipts(receipts),
+        draws=draws,
         asking=processes_of(asking),
         timing=timing,
         merging=merging,

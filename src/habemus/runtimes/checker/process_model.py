@@ -42,8 +42,14 @@ FAULTS = ("crash", "recover", "amnesia", "lose", "copy")
 TIMEOUT = "timeout"
 TIMEOUT_OF = "timeout of "
 """Beginning of the budget for timers of one name."""
+RECEIPT_OF = "receipt of "
+"""Beginning of the budget for messages of one name."""
+DRAW = "draw"
+"""Budget of steps that draw at random."""
 BUDGETS = (*FAULTS, TIMEOUT)
-"""Events that may happen a bounded number of times in a search, apart from timers by name."""
+"""Events that may happen a bounded number of times in a search, apart from timers and messages by
+name, and from random draws.
+"""
 
 
 def spent(
@@ -76,13 +82,27 @@ class Bound:
         return tuple(kind for kind, _ in self.budgets if kind.startswith(TIMEOUT_OF))
 
     @property
-    def timeouts_are_bounded(self) -> bool:
-        return TIMEOUT in dict(self.budgets) or bool(self.timers_by_name)
+    def ends_early(self) -> str:
+        """Why runs of the search end although the algorithm could go on; empty: they do not."""
+        if self.receipts_by_name:
+            return "messages are received only so many times"
+        is_bounded = TIMEOUT in dict(self.budgets) or bool(self.timers_by_name)
+        return "timers run out only so many times" if is_bounded else ""
+
+    @cached_property
+    def receipts_by_name(self) -> tuple[str, ...]:
+        """Names of the budgets for the messages of one name."""
+        return tuple(kind for kind, _ in self.budgets if kind.startswith(RECEIPT_OF))
+
+    @cached_property
+    def draws_are_bounded(self) -> bool:
+        return DRAW in dict(self.budgets)
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """All kinds of budgets, in the order in which a state keeps what is left of them."""
-        return (*BUDGETS, *self.timers_by_name)
+        draws = [DRAW] if self.draws_are_bounded else []
+        return (*BUDGETS, *self.timers_by_name, *self.receipts_by_name, *draws)
 
     @cached_property
     def costs(self) -> tuple[str, ...]:
@@ -90,8 +110,14 @@ class Bound:
 
         A crash that cuts the step on a timer short costs one crash and one timeout.
         """
-        timeouts = [TIMEOUT, *map(self._timeout_cost, self.timers_by_name)]
-        return (*FAULTS, *timeouts, *(f"crash+{each}" for each in timeouts))
+        steps = [TIMEOUT, *map(self._timeout_cost, self.timers_by_name), *self.receipts_by_name]
+        if self.draws_are_bounded:
+            steps += [DRAW, *(f"{each}+{DRAW}" for each in steps)]
+        return (
+            *FAULTS,
+            *steps,
+            *(f"{fault}+{each}" for fault in ("crash", "copy") for each in steps),
+        )
 
     def _timeout_cost(self, by_name: str) -> str:
         return f"{TIMEOUT}+{by_name}" if TIMEOUT in dict(self.budgets) else by_name
@@ -102,6 +128,18 @@ class Bound:
         if by_name in self.timers_by_name:
             return self._timeout_cost(by_name)
         return TIMEOUT if TIMEOUT in dict(self.budgets) else ""
+
+    def cost_of_step(self, move: Move) -> str:
+        """Return the cost of a move, with those of the message that it receives and of its draws;
+        empty: nothing.
+        """
+        costs = [move.cost] if move.cost else []
+        if self.receipts_by_name and move.label.kind in ("receive", "copy"):
+            by_name = RECEIPT_OF + type(move.label.what.message).__name__
+            costs += [by_name] if by_name in self.receipts_by_name else []
+        if self.draws_are_bounded and move.label.choices:
+            costs.append(DRAW)
+        return "+".join(costs)
 
     @property
     def can_return(self) -> bool:
@@ -385,6 +423,8 @@ class ProcessModel:
         steps = self._receipts(component, self._asks(component) if self._is_client else [])
         if component.timers:  # the number of no timers is 0
             steps += self._timeouts(component)
+        if self.bound.receipts_by_name or self.bound.draws_are_bounded:
+            steps = [move._replace(cost=self.bound.cost_of_step(move)) for move in steps]
         if self.bound.budgets or self.bound.lossy:
             return [*steps, *self._crashes(component, steps), *self._losses(component)]
         return steps
@@ -551,7 +591,7 @@ class ProcessModel:
         # In the middle of a step: durable variables are stored, and only the first messages are
         # sent.
         for move in steps:
-            if move.cost and move.label.kind != "timer":
+            if move.label.kind == "copy":
                 continue
             cost = f"crash+{move.cost}" if move.cost else "crash"
             after = self.components.values[move.target]
@@ -830,7 +870,9 @@ def process_models(
 
 __all__ = [
     "BUDGETS",
+    "DRAW",
     "FAULTS",
+    "RECEIPT_OF",
     "TIMEOUT",
     "TIMEOUT_OF",
     "Bound",

@@ -14,6 +14,7 @@ end of a run, every state is followed.
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import NamedTuple
@@ -31,13 +32,15 @@ from habemus.runtimes.checker.process_model import (
     PendingTimer,
     process_models,
 )
-from habemus.runtimes.checker.search import GlobalStep, Search
+from habemus.runtimes.checker.search import INTERRUPTED, GlobalStep, Search
 
 BITS = 24
 """Width of one field of a packed state."""
 MASK = (1 << BITS) - 1
 AT_ONCE = 5_000
 """States between two reports of progress."""
+
+DRAWS_GO_ON = "random draws can go on"
 
 Obligation = tuple[str, ProcessId]
 Replant = Callable[[ProcessId, tuple[PendingTimer, ...]], tuple[PendingTimer, ...]]
@@ -67,10 +70,12 @@ class SecondPhase:
         asking: bool = False,
         replant: Replant | None = None,
         up: ProcessId | None = None,
+        draws: int | None = None,
     ) -> None:
         """`everything`: follow states without pending obligations too.  `asking`: applications make
         new requests in the second phase, because they ask without end.  `up`: a process that is up
-        when the second phase begins.
+        when the second phase begins.  `draws`: states are followed until so many steps have drawn
+        at random; None: for ever.
         """
         self.first = first
         self.system = system
@@ -83,6 +88,7 @@ class SecondPhase:
         self.asking = asking
         self.replant = replant
         self.up = up
+        self.draws = draws
         self.states: list[int] = []
         self.origins: dict[int, int] = {}  # of states in which it begins, those of the first phase
         self.complete = False
@@ -90,15 +96,22 @@ class SecondPhase:
         self.seconds = 0.0
         self._size = len(self.models)
         self._positions: dict[int, int] = {}
-        self._expanded = 0  # states that are expanded
-        self._edges = array("L")  # targets, of all states one after the other
-        self._from = array("L", [0])  # where the edges of each state begin
+        self._frontier: deque[int] = deque()  # states to expand
+        self._after_a_draw: deque[int] = deque()  # states to expand when these are done
+        self._drawn = 0  # draws that lead to the frontier
+        self._expanded = 0  # how many states are
+        self._edges = array("q")  # targets, of all expanded states one after the other
+        self._first_edge = array("q")  # by state; -1: it is not expanded
+        self._last_edge = array("q")
         self._fields: list[dict[int, _Fields]] = [{} for _ in self.models]
         self._bundled: list[dict[tuple[int, int], int]] = [{} for _ in self.models]
         self._observed: dict[tuple[int, int], int] = {}
         self._sight_of: dict[tuple[ExternalEvent, ...], int] = {}
         self._unfulfilled: list[frozenset[Obligation]] = []
-        self.quiet = not has_endless_messages(first)
+        bound = first.bound
+        self.quiet = not (
+            bound.receipts_by_name or bound.draws_are_bounded or has_endless_messages(first)
+        )
         self._begun: list[dict[int, int | None]] = [{} for _ in self.models]
 
     # The beginning.
@@ -127,8 +140,9 @@ class SecondPhase:
                     translated = known[knowledge] = self._known(self.observer.pending(value))
                 if self.everything or self._unfulfilled[translated]:
                     packed = self._packed(begun, translated)
-                    self.origins.setdefault(packed, state)
-                    self._number(packed)
+                    if packed not in self.origins:
+                        self.origins[packed] = state
+                        self._frontier.append(self._number(packed))
 
     def _component(self, place: int, number: int) -> int | None:
         """Return the component of the second phase for one of the first; None if it does not begin
@@ -177,6 +191,8 @@ class SecondPhase:
         if position is None:
             position = self._positions[state] = len(self.states)
             self.states.append(state)
+            self._first_edge.append(-1)
+            self._last_edge.append(-1)
         return position
 
     def _known(self, knowledge: Knowledge) -> int:
@@ -204,13 +220,18 @@ class SecondPhase:
         }
 
     def following(self, position: int) -> Sequence[int]:
-        return self._edges[self._from[position] : self._from[position + 1]]
+        return self._edges[self._first_edge[position] : self._last_edge[position]]
 
     def position_of(self, state: int) -> int:
         return self._positions[state]
 
     def is_expanded(self, position: int) -> bool:
-        return position < self._expanded
+        return self._first_edge[position] >= 0
+
+    @property
+    def beginnings(self) -> list[int]:
+        """Positions of the states in which the phase begins."""
+        return [self._positions[state] for state in self.origins]
 
     def has_timers(self, position: int) -> bool:
         """Return whether a timer is set in a state."""
@@ -296,35 +317,57 @@ class SecondPhase:
     # The search.
 
     def run(self, limit: int, progress: Callable[[int, int], None] | None = None) -> None:
-        """Follow all states, or as many as the limit allows."""
-        began = monotonic()
+        """Follow all states, or as many as the limits allow; call it again to go on."""
+        began = monotonic() - self.seconds
+        self.stopped = ""
         try:
-            while self._expanded < len(self.states):
-                if self._expanded % AT_ONCE == 0:
-                    self.seconds = monotonic() - began
-                    if progress is not None:
-                        progress(self._expanded, len(self.states))
-                    if len(self.states) > limit:
-                        self.stopped = f"the limit of {limit:,} states was reached"
-                        return
-                self._expand(self.states[self._expanded])
-            self.complete = True
+            while self._frontier and (self.draws is None or self._drawn <= self.draws):
+                self._follow(limit, progress)
+                if self.stopped:
+                    return
+                self._frontier, self._after_a_draw = self._after_a_draw, deque()
+                self._drawn += 1
+            self.complete = all(map(self.is_expanded, self._frontier))
+            self.stopped = "" if self.complete else DRAWS_GO_ON
         except KeyboardInterrupt:
-            self.stopped = "it was interrupted"
+            self.stopped = INTERRUPTED
         finally:
             self.seconds = monotonic() - began
 
-    def _expand(self, state: int) -> None:
+    def _follow(self, limit: int, progress: Callable[[int, int], None] | None) -> None:
+        """Follow the states that no further draw leads to."""
+        while self._frontier:
+            if self._expanded % AT_ONCE == 0 and progress is not None:
+                progress(self._expanded, len(self.states))
+            if len(self.states) > limit:
+                self.stopped = f"the limit of {limit:,} states was reached"
+                return
+            position = self._frontier.popleft()
+            if not self.is_expanded(position):
+                self._expand(position)
+
+    def _expand(self, position: int) -> None:
+        """Expand a state.  States after a draw are followed later than others."""
+        state = self.states[position]
+        self._first_edge[position] = len(self._edges)
+        found: dict[int, None] = {}
         if self.everything or self._unfulfilled[state >> BITS * self._size]:
-            found = {self._number(step.target): None for step in self.steps(state)}
+            for step in self.steps(state):
+                known = len(self.states)
+                target = self._number(step.target)
+                found[target] = None
+                if self.draws is not None and step.label.choices:
+                    self._after_a_draw.append(target)
+                elif target == known or (self.draws is not None and not self.is_expanded(target)):
+                    self._frontier.append(target)
             self._edges.extend(found)
-        self._from.append(len(self._edges))
+        self._last_edge[position] = len(self._edges)
         self._expanded += 1
 
     def path_to(self, position: int) -> list[int]:
         """Return the states from a beginning of the phase to this one."""
         came = array("L", [0]) * len(self.states)
-        beginnings = [self._positions[state] for state in self.origins]
+        beginnings = self.beginnings
         reached = bytearray(len(self.states))
         for each in beginnings:
             reached[each] = 1
@@ -348,4 +391,4 @@ def step_key(step: GlobalStep) -> Hashable:
     return (step.place, step.label.kind, step.label.what)
 
 
-__all__ = ["Obligation", "Replant", "SecondPhase", "step_key"]
+__all__ = ["DRAWS_GO_ON", "Obligation", "Replant", "SecondPhase", "step_key"]
