@@ -121,6 +121,7 @@ def check(
     `faults` says how many of each kind may strike, at every point: {"crash": 1, "recover": 1}.
     `order` judges ME3; "outside": as if applications also told each other of their requests.
     `timeouts` is the number of timeouts in all, or by the names of timers: "Repeat=1,Remind=0".
+    `receipts` is the number of receipts by the names of messages, `draws` that of random draws.
 
     >>> check("maekawa", n=3).violated
     ['ME2-deadlock']

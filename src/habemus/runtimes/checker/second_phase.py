@@ -230,7 +230,7 @@ class SecondPhase:
 
     @property
     def beginnings(self) -> list[int]:
-        """Positions of the states in which the phase begins."""
+        """The positions of the states in which the phase begins."""
         return [self._positions[state] for state in self.origins]
 
     def has_timers(self, position: int) -> bool:
