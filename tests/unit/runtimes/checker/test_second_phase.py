@@ -54,7 +54,7 @@ class Retrying(Mutex):
     holder: ProcessId | None = None
     wanted: bool = False
     inside: bool = False
-    over: set[ProcessId] = set()  # those that have entered once and left
+    finished: set[ProcessId] = set()  # those that have entered once and left
     tries: int = 0
 
     def acquire(self) -> None:
@@ -75,7 +75,7 @@ class Retrying(Mutex):
 
     @upon(Ask)
     def grant(self, sender: ProcessId, _: Ask) -> None:
-        if self.holder in (None, sender) and sender not in self.over:
+        if self.holder in (None, sender) and sender not in self.finished:
             self.holder = sender
             self.send(Yes(), to=sender)
 
@@ -90,7 +90,7 @@ class Retrying(Mutex):
 
     @upon(Done)
     def free(self, sender: ProcessId, _: Done) -> None:
-        self.over.add(sender)
+        self.finished.add(sender)
         if self.holder == sender:
             self.holder = None
         self.send(Freed(), to=sender)
