@@ -353,15 +353,15 @@ def _about_the_end(entry: Entry) -> tuple[str, ...]:
 
 
 def inherit(cells: dict[Place, Cell]) -> None:
-    """Decide cells that were not, or not completely, searched. Faults that may happen need not: a
-    violation without faults is one with any.
+    """Decide cells by others. Faults that may happen need not: a violation without faults is one
+    with any, also where the search with faults had a smaller bound and found none.
     """
     models = dict.fromkeys(model for _, model, _ in cells)
     for timing, name in dict.fromkeys((timing, name) for timing, _, name in cells):
         known = cells.get((timing, "none", name))
         for model in models:
             cell = cells.setdefault((timing, model, name), Cell(Verdict.UNDECIDED, why=SKIPPED))
-            if cell.verdict is Verdict.UNDECIDED and known and known.verdict is Verdict.VIOLATED:
+            if cell.verdict is not Verdict.VIOLATED and known and known.verdict is Verdict.VIOLATED:
                 cells[timing, model, name] = known
 
 

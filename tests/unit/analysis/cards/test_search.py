@@ -223,6 +223,7 @@ def test_a_violation_without_faults_is_one_with_any() -> None:
     cells: dict[Place, Cell] = {
         ("", "none", "ME3"): known,
         ("", "crash", "ME3"): open_,
+        ("", "lossy", "ME3"): Cell(Verdict.HOLDS, 3),
         ("", "none", "ME1"): open_,
         ("", "crash", "ME1"): Cell(Verdict.VIOLATED, 2, 7),
         ("", "lossy", "ME1"): Cell(Verdict.HOLDS, 3),
