@@ -94,6 +94,7 @@ LONG = [
     Planted(
         elected.GoesOnWithoutAnswers, ElectedCoordinatorPlain, "ME1", over_election(), 12, None
     ),
+    Planted(elected.SaysTooEarlyThatItIsOver, ElectedCoordinator, "ME1", over_election(), 17, None),
     Planted(
         elected.UsesItsBlockAfterARestart,
         ElectedCoordinator,

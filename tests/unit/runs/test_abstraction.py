@@ -38,7 +38,7 @@ def test_the_elected_coordinator_over_the_abstract_election() -> None:
         "elected-coordinator", 2, abstract="election", network="fifo", timeouts="2,Doubt=0"
     )
     assert verdicts(result) == dict.fromkeys(("ME1", "FENCE", "TOKEN"), "holds")
-    assert result.states == 13_282
+    assert result.states == 22_118
     assert "over an abstract election (terms 2)" in result.bound
 
 
