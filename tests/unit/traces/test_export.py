@@ -46,7 +46,10 @@ def test_an_unknown_ending_is_refused_and_nothing_is_written(
     for refuse in (partial(check_ending, tmp_path / name), partial(save, trace, tmp_path / name)):
         with pytest.raises(
             ValueError,
-            match=r"the name must end in \.svg, \.png, \.md, \.mmd, \.json, \.jsonl, \.shiviz$",
+            match=(
+                r"the name must end in \.svg, \.png, \.md, \.mmd, \.json, \.jsonl, \.shiviz,"
+                r" \.perfetto, \.perfetto\.json$"
+            ),
         ) as raised:
             refuse()
         assert len(str(raised.value).splitlines()) == 1
