@@ -277,7 +277,10 @@ def test_a_malformed_file_is_refused_with_one_line(text: str, complaint: str) ->
 @pytest.mark.parametrize(
     ("finding", "complaint"),
     [
-        ({"verdict": "perhaps"}, "a verdict is holds, violated, undecided, not 'perhaps'"),
+        (
+            {"verdict": "perhaps"},
+            "a verdict is holds, with probability one, violated, undecided, not 'perhaps'",
+        ),
         ({"processes": [7]}, "a finding names 7, which is not a process of the trace"),
         ({"time": "now"}, "'time' of a finding must be an integer or null, found 'now'"),
         ({"why": None}, "'why' of a finding must be a string, found None"),
