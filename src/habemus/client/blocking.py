@@ -315,12 +315,13 @@ class Lock:
 
     def acquire(self) -> Lease:
         """Wait for the lock.  Release it by `release`, or use `with`."""
+        if not self._reentrant:
+            return self._cluster._acquire(self._request, self._timeout, self._on_lost)
         own, key = self._cluster._reentrant, self._key()
-        lease = own.again(key) if self._reentrant else None
+        lease = own.again(key)
         if lease is None:
             lease = self._cluster._acquire(self._request, self._timeout, self._on_lost)
-            if self._reentrant:
-                own.add(key, lease)
+            own.add(key, lease)
         return lease
 
     def release(self, lease: Lease) -> None:

@@ -60,7 +60,7 @@ class NodeConnection:
         self._lines = LineBuffer(address)
         self._patience = patience
         self._ending = threading.RLock()  # a signal handler may close what its thread is entering
-        self._inside = 0  # calls that use the descriptor now
+        self._inside: list[None] = []  # one for each call that uses the descriptor now
         self._is_closed = False
         self._nothing_yet: tuple[type[Exception], ...] = (BlockingIOError, TimeoutError)
         self._is_tls = bool(credentials.authority and not address.path)
@@ -75,9 +75,9 @@ class NodeConnection:
         except OSError as reason:
             raise Unreachable(f"{address}: {reason.strerror or reason}") from None
         # Linux wakes a thread in recv(2) of a local socket also when the other end has read
-        # something; it does not wake one in poll(2).
+        # something; it does not wake one in poll(2).  What OpenSSL has read, poll(2) cannot see.
         self._arrival = None
-        if address.path:
+        if not self._is_tls:
             self._arrival = select.poll()
             self._arrival.register(self._socket, select.POLLIN)
         try:
@@ -122,11 +122,15 @@ class NodeConnection:
 
     def send(self, line: bytes) -> None:
         """Send a line that is encoded already."""
-        self._enter()
+        self._inside.append(None)  # first: `close` looks there after it has set `_is_closed`
         try:
+            if self._is_closed:
+                raise self._closed()
             self._socket.sendall(line)
         finally:
-            self._leave()
+            self._inside.pop()
+            if self._is_closed:
+                self._close_unused()
 
     def say(self, *line: object) -> None:
         """Send a line."""
@@ -136,50 +140,55 @@ class NodeConnection:
         """Return the next line; `TimeoutError` if none arrives in time, `ConnectionClosed` if the
         connection has ended.
         """
-        while (line := self._lines.next_line()) is None:
-            data = self._received(timeout)
-            if not data:
-                raise ConnectionClosed(f"{self.address} has closed the connection")
-            self._lines.feed(data)
-        return decode(line, self.address)
-
-    def _received(self, timeout: float | None) -> bytes:
-        self._enter()
-        try:
-            return self._received_inside(timeout)
-        finally:
-            self._leave()
-
-    def _received_inside(self, timeout: float | None) -> bytes:
-        if timeout == 0 and not self._is_tls and self._socket.gettimeout() is None:
-            return self._socket.recv(CHUNK, socket.MSG_DONTWAIT)
-        if self._arrival is None:
-            if timeout != self._socket.gettimeout():
-                self._socket.settimeout(timeout)
-            return self._socket.recv(CHUNK)
-        if not self._arrival.poll(None if timeout is None else timeout * 1_000):
+        line = self._next_line(timeout)
+        if line is None:
             raise TimeoutError
-        return self._socket.recv(CHUNK)
+        return line
 
     def heard(self) -> list[list[Any]]:
         """Return the lines that have arrived, without waiting; `ConnectionClosed` at the end."""
         lines = []
         try:
-            while True:
-                lines.append(self.hear(0.0))
+            while (line := self._next_line(0.0)) is not None:
+                lines.append(line)
         except self._nothing_yet:
-            return lines
+            pass
+        return lines
 
-    def _enter(self) -> None:
-        with self._ending:
+    def _next_line(self, timeout: float | None) -> list[Any] | None:
+        line = self._lines.next_line()
+        while line is None:
+            data = self._received(timeout)
+            if data is None:
+                return None
+            if not data:
+                raise ConnectionClosed(f"{self.address} has closed the connection")
+            line = self._lines.next_line(data)
+        return decode(line, self.address)
+
+    def _received(self, timeout: float | None) -> bytes | None:
+        """Return what arrives; None, or an exception with TLS, if nothing does in time."""
+        self._inside.append(None)
+        try:
             if self._is_closed:
-                raise ConnectionClosed(f"the connection to {self.address} is closed")
-            self._inside += 1
+                raise self._closed()
+            if self._arrival is not None:
+                if not self._arrival.poll(None if timeout is None else timeout * 1_000):
+                    return None
+            elif timeout != self._socket.gettimeout():
+                self._socket.settimeout(timeout)
+            return self._socket.recv(CHUNK)
+        finally:
+            self._inside.pop()
+            if self._is_closed:
+                self._close_unused()
 
-    def _leave(self) -> None:
-        with self._ending:
-            self._inside -= 1
-            if self._is_closed and not self._inside:
+    def _closed(self) -> ConnectionClosed:
+        return ConnectionClosed(f"the connection to {self.address} is closed")
+
+    def _close_unused(self) -> None:
+        with self._ending:  # not while `close` shuts the same descriptor down
+            if not self._inside:
                 self._socket.close()
 
     def close(self) -> None:

@@ -122,7 +122,9 @@ class NodeBackend:
         attempts = Attempts(timeout, request, names_holder=names_holder)
         while True:
             try:
-                session = self.connected(attempts.left())
+                session = self._session
+                if session is None or not session.is_open:
+                    session = self.connected(attempts.left())
             except Unreachable as reason:
                 attempts.failed(reason, is_known=self._left.is_known)
             else:
@@ -164,7 +166,7 @@ class NodeBackend:
                 session.close(f"lost the connection to node {session.node}: {reason}")
             return None
         if isinstance(answer, Lease):
-            return None if answer.lost else answer
+            return None if answer._why else answer
         if line[1] is None:  # the node refuses everything on this connection
             connection.close()
             session.protocol.forget(id)

@@ -84,8 +84,15 @@ class LineBuffer:
         """Add what was received."""
         self._bytes += data
 
-    def next_line(self) -> bytes | None:
-        """Return the next line without its newline; None if it is not complete yet."""
+    def next_line(self, data: bytes = b"") -> bytes | None:
+        """Return the next line without its newline; None if it is not complete yet.
+
+        data: what was received; added first.
+        """
+        if data:
+            if not self._bytes and data.find(b"\n") == len(data) - 1:
+                return data[:-1]  # as most lines arrive
+            self._bytes += data
         end = self._bytes.find(b"\n", self._scanned)
         if end < 0:
             self._scanned = len(self._bytes)
@@ -101,24 +108,19 @@ class LineBuffer:
 
 
 _NONE = type(None)
-_INT, _TEXT, _TABLE = (int,), (str,), (dict,)
-_SHAPES: dict[str, tuple[tuple[type, ...], ...]] = {
-    "challenge": (_TEXT, _TEXT, _INT, _TEXT, _TEXT),
-    "welcome": (
-        _TEXT,
-        _TABLE,
-    ),
-    "granted": (_TEXT, _INT, (int, _NONE), (int, _NONE), _INT, _TEXT),
-    "wanted": (
-        _TEXT,
-        _INT,
-    ),
-    "lost": (_TEXT, _INT, _TEXT),
-    "alive": (_TEXT, _INT, (list,)),
-    "news": (_TEXT, _INT, _TABLE),
-    "status": (_TEXT, _INT, _TABLE),
-    "done": (_TEXT, _INT, _TABLE),
-    "refused": (_TEXT, (int, _NONE), _TEXT, _TEXT),
+_SHAPES: dict[str, set[tuple[type, ...]]] = {
+    "challenge": {(str, str, int, str, str)},
+    "welcome": {(str, dict)},
+    "granted": {
+        (str, int, token, left, int, str) for token in (int, _NONE) for left in (int, _NONE)
+    },
+    "wanted": {(str, int)},
+    "lost": {(str, int, str)},
+    "alive": {(str, int, list)},
+    "news": {(str, int, dict)},
+    "status": {(str, int, dict)},
+    "done": {(str, int, dict)},
+    "refused": {(str, int, str, str), (str, _NONE, str, str)},
 }
 """Types of the values in a line, by its first word."""
 _WELCOME = {"cluster": str, "node": int, "session": str, "nodes": dict, "services": dict}
@@ -177,14 +179,11 @@ def _is_well_formed(line: object) -> bool:
     if type(line) is not list or len(line) < 2 or type(line[0]) is not str:
         return False
     word = line[0]
-    shape = _SHAPES.get(word)
-    if shape is None:
+    shapes = _SHAPES.get(word)
+    if shapes is None:
         return True  # a later version may send more; clients ignore it
-    if len(line) != len(shape):
+    if tuple(map(type, line)) not in shapes:
         return False
-    for each, kinds in zip(line, shape, strict=True):  # a loop: every grant comes here
-        if type(each) not in kinds:
-            return False
     if word == "alive":
         return all(type(each) is list and len(each) == 2 and _is_time(*each) for each in line[2])
     return _is_welcome(line[1]) if word == "welcome" else True
@@ -475,14 +474,13 @@ class SessionProtocol:
         self, request: AcquireRequest, timeout_ms: int | None, offered_ms: int | None, now_us: int
     ) -> tuple[int, bytes]:
         """Begin a request; return its id and the line to send."""
-        id, lease_ms = self.next_id(), request.lease_ms(offered_ms)
+        lease_ms = offered_ms if request.lease is None else request.lease_ms(offered_ms)
+        id = self.next_id()
         line = request.line(id, timeout_ms, lease_ms, now_us)
         self._pending[id] = request.service
-        if lease_ms is not None:
-            beat_us = lease_ms * 1_000 // self._beats
-            if beat_us < self.beat_us:
-                with self._lock:
-                    self.beat_us = min(self.beat_us, beat_us)
+        if lease_ms is not None and lease_ms * 1_000 < self.beat_us * self._beats:
+            with self._lock:
+                self.beat_us = min(self.beat_us, lease_ms * 1_000 // self._beats)
         return id, line
 
     def forget(self, id: int) -> None:
@@ -501,7 +499,8 @@ class SessionProtocol:
         """
         word = line[0]
         if word == "granted":
-            return self._receive_grant(line, now_us)
+            lease = self.receive_grant(line, now_us)
+            return [] if lease is None else [LeaseGranted(lease)]
         if word == "alive":
             return self._receive_alive(line[1], dict(line[2]), now_us)
         if word == "refused" and line[1] in self._pending:
@@ -513,16 +512,17 @@ class SessionProtocol:
             return [LeaseWanted(line[1])]
         return []
 
-    def _receive_grant(self, line: list[Any], now_us: int) -> list[LeaseEvent]:
+    def receive_grant(self, line: list[Any], now_us: int) -> LeaseState | None:
+        """Return the lease that a grant means; None if its request was forgotten."""
         _, id, token, left_ms, at_us, name = line
         if not 0 < id <= self._issued:
             raise ProtocolError(f"the node grants request {id}, which was never sent")
         _check_echo(at_us, now_us)
         service = self._pending.pop(id, None)
         if service is None:
-            return []
+            return None
         lease = self._leases[id] = LeaseState(id, service, name, token, at_us, left_ms)
-        return [LeaseGranted(lease)]
+        return lease
 
     def _receive_alive(
         self, at_us: int, left_ms: dict[int, int | None], now_us: int

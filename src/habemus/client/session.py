@@ -36,8 +36,8 @@ from habemus.client.protocol import (
     TOO_LATE,
     AcquireRequest,
     LeaseEvent,
-    LeaseGranted,
     LeaseLost,
+    LeaseState,
     LeaseWanted,
     RequestRefused,
     SessionProtocol,
@@ -71,6 +71,7 @@ class NodeSession:
         self.key: str = first.welcome["session"]
         self.node: int = first.welcome["node"]
         self.protocol = SessionProtocol(BEATS)
+        self.is_open = True  # whether requests can be made here
         self.over = ""  # the reason why the session has ended
         self.leaving = ""  # the reason why nothing more is requested here
         self.left: Callable[[], None] = lambda: None  # wakes requests that no thread waits for
@@ -111,17 +112,13 @@ class NodeSession:
         if self.over:  # checked last: the thread that ended the session may have closed the others
             self._close_idle()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether requests can be made here."""
-        return not (self.over or self.leaving)
-
     def leave(self, why: str) -> None:
         """Request nothing more here.  Waiting requests move to another node; leases stay until they
         are released or lost.
         """
         if self.is_open:
             self.leaving = why
+            self.is_open = False
             for connection in list(self._waiting.values()):
                 if connection is not None:
                     connection.close()
@@ -131,6 +128,7 @@ class NodeSession:
     def close(self, why: str = "the client has closed its connection") -> None:
         """End the session and lose its leases."""
         self.over = self.over or why
+        self.is_open = False
         for lease in list(self._leases.values()):
             lease._lose(why)
         for connection in self._used_connections():
@@ -184,9 +182,12 @@ class NodeSession:
         A lease that arrives after it has expired is lost at once.  `connection` is that of a
         blocking client, on which the lease is released later.
         """
-        for event in self.protocol.receive(line, boottime.microseconds()):
-            if isinstance(event, LeaseGranted):
-                return self._hold(event, connection)
+        now_us = boottime.microseconds()
+        if line[0] == "granted":
+            state = self.protocol.receive_grant(line, now_us)
+            if state is not None:
+                return self._hold(state, connection, now_us)
+        for event in self.protocol.receive(line, now_us):
             if isinstance(event, RequestRefused):
                 return event
         if line[0] != "refused":
@@ -198,11 +199,11 @@ class NodeSession:
         for event in self.protocol.receive(line, boottime.microseconds()):
             self._apply(event)
 
-    def _hold(self, event: LeaseGranted, connection: NodeConnection | None) -> Lease:
-        lease = self._leases[event.id] = Lease(self, event.lease)
+    def _hold(self, state: LeaseState, connection: NodeConnection | None, now_us: int) -> Lease:
+        lease = self._leases[state.id] = Lease(self, state)
         if connection is not None:
-            self._connections[event.id] = connection
-        if self.over or lease.lost:  # this process was suspended while it waited
+            self._connections[state.id] = connection
+        if self.over or state.has_expired(now_us):  # this process was suspended while it waited
             lease._lose(self.over or TOO_LATE)
         return lease
 
@@ -359,6 +360,7 @@ class NodeSession:
     def abandon(self) -> None:
         """Give up connections and leases in the child of a fork: they belong to the parent."""
         self.over = "it belongs to the process that forked"
+        self.is_open = False
         for lease in list(self._leases.values()):
             lease._end()
         for connection in [*self._used_connections(), *self._idle]:
