@@ -213,11 +213,12 @@ def settle_together(
 
     It passes indications up and applies the rules of all parts until neither is left.
     """
-    tables = [type(part.plan).__behaviour__.upon for part in stack.parts]
-    settles = [
-        (type(part.plan).__behaviour__.settle, parts[part.port])
-        for part in stack.parts
-        if type(part.plan).__behaviour__.rules
+    behaviours = [type(part.plan).__behaviour__ for part in stack.parts]
+    tables = [behaviour.upon for behaviour in behaviours]
+    ruled = [
+        ([rule.guard for rule in behaviour.rules], behaviour.settle, process)
+        for behaviour, process in zip(behaviours, parts, strict=True)
+        if behaviour.rules
     ]
 
     def hand_up(port: int, indication: Indication) -> None:
@@ -244,10 +245,14 @@ def settle_together(
             while raised:
                 hand_up(*raised.popleft())
             applied = False
-            for apply_rules, process in settles:
-                applied = apply_rules(process) or applied
+            for guards, apply_rules, process in ruled:
+                for guard in guards:  # mostly none holds
+                    if guard(process):
+                        apply_rules(process)
+                        applied = True
+                        break
             # The only part that has rules has applied them all.
-            if not raised and (not applied or len(settles) == 1):
+            if not raised and (not applied or len(ruled) == 1):
                 return
         raise MistakeInAlgorithm(
             f"{type(parts[0]).__name__} and its components do not come to rest after one event"

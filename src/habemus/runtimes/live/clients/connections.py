@@ -269,7 +269,8 @@ class ClientConnection(asyncio.Protocol):
                 self.abort()  # its lines are not read any more
                 raise
             self._lines.popleft()
-            yield
+            if self._lines:
+                yield
         if self._transport is None:
             self._lines.clear()
         elif not self._transport.is_reading():
@@ -292,10 +293,12 @@ class ClientConnection(asyncio.Protocol):
             )
         elif session is None:
             self._greet(line)
-        elif isinstance(line, RequestLine | LeadLine | SemaphoreLine):
-            self._request(session, line)
         elif isinstance(line, ReleaseLine):
             self._lock_queues.release(session, line.id)
+        elif isinstance(line, RequestLine):
+            self._request(session, line, line.keeps)
+        elif isinstance(line, LeadLine | SemaphoreLine):
+            self._request(session, line)
         elif isinstance(line, AliveLine):
             self._lock_queues.alive(self, session, line.at)
         elif isinstance(line, StatusLine):
@@ -314,7 +317,10 @@ class ClientConnection(asyncio.Protocol):
         self.send("status", id, self._clients.status(locks))
 
     def _request(
-        self, session: ClientSession, line: RequestLine | LeadLine | SemaphoreLine
+        self,
+        session: ClientSession,
+        line: RequestLine | LeadLine | SemaphoreLine,
+        keeps: bool = False,
     ) -> None:
         try:
             _check_times(line.timeout_ms, line.lease_ms)
@@ -331,7 +337,7 @@ class ClientConnection(asyncio.Protocol):
             None if line.timeout_ms is None else line.timeout_ms * 1_000,
             None if line.lease_ms is None else line.lease_ms * 1_000,
             line.at,
-            isinstance(line, RequestLine) and line.keeps,
+            keeps,
         )
 
     def _names_in(self, line: RequestLine | LeadLine | SemaphoreLine) -> list[str]:

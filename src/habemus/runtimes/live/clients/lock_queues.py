@@ -127,24 +127,36 @@ class ClientSession:
     heartbeat_connection: LineSender | None = None  # where its last heartbeat arrived
 
 
-@dataclass(eq=False)
 class ClientRequest:
-    """A request of a client for one of several locks, from its arrival to its release."""
+    """A request of a client for one of several locks, from its arrival to its release.
 
-    session: ClientSession
-    connection: LineSender
-    id: int
-    service: str
-    names: tuple[str, ...]
-    lease_us: int | None
-    keeps: bool = False  # the client caches the lease, and gives it back when another waits
-    is_wanted_sent: bool = False  # the client was notified that another waits
-    queued_locks: list[LocalLock] = field(default_factory=list)  # where it waits
-    is_over: bool = False
-    held_lock: LocalLock | None = None
-    token: int | None = None
-    since_us: int = 0
-    time_out: Alarm | None = None  # while it waits
+    keeps: the client caches the lease, and gives it back when another waits.
+    """
+
+    def __init__(  # not that of a dataclass, which is never compiled
+        self,
+        session: ClientSession,
+        connection: LineSender,
+        id: int,
+        service: str,
+        names: tuple[str, ...],
+        lease_us: int | None,
+        keeps: bool,
+    ) -> None:
+        self.session = session
+        self.connection = connection
+        self.id = id
+        self.service = service
+        self.names = names
+        self.lease_us = lease_us
+        self.keeps = keeps
+        self.is_wanted_sent = False  # the client was notified that another waits
+        self.queued_locks: list[LocalLock] = []  # where it waits
+        self.is_over = False
+        self.held_lock: LocalLock | None = None
+        self.token: int | None = None
+        self.since_us = 0
+        self.time_out: Alarm | None = None  # while it waits
 
     @property
     def is_waiting(self) -> bool:

@@ -78,12 +78,13 @@ node that restarts waits twice as long before it ends the leases of its earlier 
 
 def lock_name(name: str) -> str:
     """Return the name; raise `ValueError` if it is reserved for elections or semaphores."""
-    for prefix, what in ((ELECTIONS, "elections"), (SEMAPHORES, "semaphores")):
-        if name.startswith(prefix):
-            raise ValueError(
-                f"{name!r} is not a name for a lock: {prefix!r} is the prefix of {what}; choose"
-                " another name"
-            )
+    if name.startswith((ELECTIONS, SEMAPHORES)):
+        is_election = name.startswith(ELECTIONS)
+        prefix, what = (ELECTIONS, "elections") if is_election else (SEMAPHORES, "semaphores")
+        raise ValueError(
+            f"{name!r} is not a name for a lock: {prefix!r} is the prefix of {what}; choose"
+            " another name"
+        )
     return name
 
 
