@@ -311,10 +311,8 @@ class AcquireRequest:
         timeout = b"null" if timeout_ms is None else b"%d" % timeout_ms
         lease = b"null" if lease_ms is None else b"%d" % lease_ms
         keep = b",true" if self.keep else b""
-        return b'["%b",%d,%b,%b,%b,%d%b]\n' % (
-            *(self._word, id, self._what),
-            *(timeout, lease, now_us, keep),
-        )
+        numbers = (self._word, id, self._what, timeout, lease, now_us, keep)
+        return b'["%b",%d,%b,%b,%b,%d%b]\n' % numbers
 
     def watch_line(self, id: int) -> bytes | None:
         """Return the line that asks the node who holds the lock; None where several may."""
@@ -362,6 +360,11 @@ class SemaphoreRequest(AcquireRequest):
 
 class LeaseState:
     """A granted lock, and until when the node has promised it."""
+
+    __slots__ = (
+        *("id", "service", "name", "token"),
+        *("since_us", "renewed_us", "left_ms", "until_us"),
+    )
 
     def __init__(
         self, id: int, service: str, name: str, token: int | None, at_us: int, left_ms: int | None

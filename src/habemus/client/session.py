@@ -68,6 +68,9 @@ class NodeSession:
         first = first_of(cluster, credentials, label, left, within)
         self.address: NodeAddress = first.address
         self.welcome = first.welcome
+        self._offered_ms = {
+            service: lease_ms_in(first.welcome, service) for service in first.welcome["services"]
+        }
         self.key: str = first.welcome["session"]
         self.node: int = first.welcome["node"]
         self.protocol = SessionProtocol(BEATS)
@@ -151,7 +154,7 @@ class NodeSession:
     def request(self, request: AcquireRequest, timeout: float | None) -> tuple[int, bytes]:
         """Begin a request; return its id and the line to send."""
         timeout_ms = None if timeout is None else round(timeout * 1_000)
-        offered_ms = lease_ms_in(self.welcome, request.service)
+        offered_ms = self._offered_ms.get(request.service)
         return self.protocol.request(request, timeout_ms, offered_ms, boottime.microseconds())
 
     def begin_waiting(self, id: int, connection: NodeConnection | None = None) -> None:
