@@ -122,6 +122,27 @@ def test_a_connection_that_nobody_uses_is_closed_at_once(session: NodeSession) -
         connection.say("alive", 0)
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_connection_that_is_closed_while_a_thread_enters_it_is_not_used(
+    session: NodeSession, is_first: bool
+) -> None:
+    """By another thread or by a signal handler, just before or just after the thread is counted."""
+    (connection,) = session._idle
+
+    class Entering(list[None]):
+        def append(self, each: None) -> None:
+            if is_first:
+                connection.close()
+            super().append(each)
+            connection.close()
+
+    connection._inside = Entering()
+    with pytest.raises(ConnectionClosed, match="is closed"):
+        connection.say("alive", 0)
+    assert connection.fileno() == -1
+    assert not connection._inside
+
+
 def test_what_is_put_back_after_the_end_is_closed(session: NodeSession) -> None:
     connection = session.connection()
     session.close()
