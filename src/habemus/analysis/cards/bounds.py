@@ -36,6 +36,10 @@ class Bounds(NamedTuple):
     """How many timers expire, where they do so at any moment."""
     timers: tuple[tuple[str, int], ...] = ()
     """How many timers of each name expire."""
+    receipts: tuple[tuple[str, int], ...] = ()
+    """How many messages of each name are received, where messages go round for ever."""
+    draws: int | None = None
+    """How many steps draw at random, and how many more for liveness."""
     asking: tuple[int, ...] = ()
     """Participants that make requests; empty: all."""
     abstract: str = ""
@@ -98,7 +102,7 @@ def _fields(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name == "timers":
+    if name in ("timers", "receipts"):
         return tuple(value.items())
     if isinstance(value, list):
         return tuple(value)

@@ -185,6 +185,8 @@ def _tasks(
         "abstract": bounds.abstract,
         "timeouts": bounds.timeouts,
         "timers": bounds.timers,
+        "receipts": bounds.receipts,
+        "draws": bounds.draws,
         "merging": bounds.merging,
         "limit": bounds.limit,
         "every": True,
@@ -527,7 +529,9 @@ The evidence for every cell is a search through *all* possible runs within a bou
 - **✔ holds**: in every state within the bound, and the case that the property is about did occur.
   That does not prove it for every number of participants. Each cell has its number (n=3), and the
   evidence has the whole bound: how often participants enter or call an election, which of them,
-  how often timers expire, and which component below is an abstract one.
+  how often timers expire, messages that go round are received and lots are drawn, and which
+  component below is an abstract one.
+- **≈ with probability one**: as *holds*, unless random draws fail for ever.
 - **✘ violated**: a run is known that violates it. The first number is the length of a shortest one
   in steps, and the evidence has the command that shows it. Most algorithms do not claim to tolerate
   most faults: a ✘ is not a mistake where the algorithm does not claim the property, or assumes that

@@ -38,6 +38,7 @@ from habemus.cli.output import (
 )
 from habemus.cli.output import columns as terminal_columns
 from habemus.cli.tables import blocks
+from habemus.core.properties import Verdict
 from habemus.runs.options import check_options
 
 EVIDENCE_OF = 3
@@ -169,6 +170,8 @@ def _say(made: list[Card]) -> None:
             click.echo()
     click.echo("✔ holds in every state within the bound; n is the number of participants.")
     click.echo("✘ violated by a known run.  ? undecided.  n/a: a search cannot ask.")
+    if any(cell.verdict is Verdict.ALMOST_SURELY for card in made for cell in card.cells.values()):
+        click.echo("≈ holds unless random draws fail for ever.")
     claimed = (
         "* claimed by the algorithm under its assumptions.  Pauses and delays are not faults: every"
         " cell includes them."
@@ -185,7 +188,9 @@ def _say_matrix(rows: list[CardRow], name: str) -> None:
     models = [model.name for model in MODELS if any(model.name in row.cells for row in rows)]
     labels = [_label(row, name) for row in rows]
     width = max(len("algorithm"), *map(len, labels))
-    columns = {model: max(len(model), len("n/a not applicable")) for model in models}
+    words = {model: [_word(row.card, row.cells.get(model)) for row in rows] for model in models}
+    usual = len("n/a not applicable")
+    columns = {model: max(len(model), usual, *map(len, words[model])) for model in models}
     for block in blocks([width + 2, *columns.values()], terminal_columns()):
         shown = [models[column - 1] for column in block[1:]]
         heads = ["algorithm".ljust(width), *(model.ljust(columns[model]) for model in shown)]
@@ -203,11 +208,13 @@ def _label(row: CardRow, name: str) -> str:
 
 
 def _in_colour(card: Card, cell: Cell | None, width: int) -> str:
-    if cell is None:
-        return "-".ljust(width)
-    word = " ".join(filter(None, [cell.mark, cell.word, card.size(cell)]))
-    colour = None if cell.verdict is None else COLOURS[cell.verdict]
-    return click.style(word, fg=colour) + " " * (width - len(word))
+    word = _word(card, cell)
+    colour = None if cell is None or cell.verdict is None else COLOURS[cell.verdict]
+    return (click.style(word, fg=colour) if cell else word) + " " * (width - len(word))
+
+
+def _word(card: Card, cell: Cell | None) -> str:
+    return " ".join(filter(None, [cell.mark, cell.word, card.size(cell)])) if cell else "-"
 
 
 def _say_evidence(card: Card) -> None:
