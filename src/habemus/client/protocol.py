@@ -89,10 +89,12 @@ class LineBuffer:
 
         data: what was received; added first.
         """
-        if data:
-            if not self._bytes and data.find(b"\n") == len(data) - 1:
+        if not self._bytes:
+            if not data:
+                return None
+            if data.find(b"\n") == len(data) - 1:
                 return data[:-1]  # as most lines arrive
-            self._bytes += data
+        self._bytes += data
         end = self._bytes.find(b"\n", self._scanned)
         if end < 0:
             self._scanned = len(self._bytes)

@@ -11,19 +11,23 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
+from time import monotonic_ns
 from typing import TypeAlias
 
-from habemus.runtimes.live.hosting.timers import SLICE_US, now_us
+from habemus.runtimes.live.hosting.timers import SLICE_US
 from habemus.runtimes.live.hosting.turn import Turn
 
 Work: TypeAlias = Iterator[None]
 
 
 class TimeSlicer:
-    """Schedules the work of all owners on one event loop."""
+    """Schedules the work of all owners on one event loop.
+
+    clock: returns nanoseconds.
+    """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, turn: Turn, clock: Callable[[], int] = now_us
+        self, loop: asyncio.AbstractEventLoop, turn: Turn, clock: Callable[[], int] = monotonic_ns
     ) -> None:
         self._loop = loop
         self._turn = turn
@@ -53,12 +57,12 @@ class TimeSlicer:
     def _is_done(self, work: Work) -> bool:
         """Run one slice of the work.  Return whether all of it is done."""
         is_outermost = not self._turn.is_open
-        until_us = self._clock() + SLICE_US
+        until_ns = self._clock() + SLICE_US * 1_000
         if is_outermost:
             self._turn.open()
         try:
             for _ in work:  # noqa: SIM110  # a loop is compiled without a generator
-                if self._clock() >= until_us:
+                if self._clock() >= until_ns:
                     return False
             return True
         finally:

@@ -87,12 +87,12 @@ def test_a_status_of_many_locks_and_waiters_is_made_in_slices(cluster: Any) -> N
                 )
             await cluster.until(lambda: len(transport.lines) == 501)
             transport.lines.clear()
-            time_us = iter(range(0, 1_000_000_000, 1_000))  # each piece of work takes 1 ms
-            node._slices._clock = partial(next, time_us)
+            time_ns = iter(range(0, 10**12, 10**6))  # each piece of work takes 1 ms
+            node._slices._clock = partial(next, time_ns)
             connection.data_received(b'["status",1]\n["alive",2]\n')
             assert transport.lines == []
             await cluster.until(lambda: len(transport.lines) == 2)
-            assert next(time_us) > 500_000
+            assert next(time_ns) > 500 * 10**6
             status, alive = transport.lines
             assert (status[0], alive[0]) == ("status", "alive")
             locks = {each["name"]: len(each["waiting"]) for each in status[2]["locks"]}

@@ -216,7 +216,7 @@ def test_who_is_silent_loses_each_lock_when_its_own_lease_is_over() -> None:
         lock_queues = LockQueues(
             node,
             Timers(loop, random_source(1), loop.now_us),
-            TimeSlicer(loop, Turn(loop), loop.now_us),
+            TimeSlicer(loop, Turn(loop), lambda: loop.now_us() * 1_000),
         )
         session = lock_queues.join(connection, "client", None)
         assert session is not None
@@ -358,7 +358,9 @@ def test_a_claim_on_many_locks_is_made_in_slices_and_passes_over_what_it_no_long
         node, connection = Slow(), Said()
         loop = asyncio.get_running_loop()
         lock_queues = LockQueues(
-            node, Timers(loop, random_source(1)), TimeSlicer(loop, Turn(loop), lambda: node.now)
+            node,
+            Timers(loop, random_source(1)),
+            TimeSlicer(loop, Turn(loop), lambda: node.now * 1_000),
         )
         session = lock_queues.join(connection, "client", None)
         assert session is not None

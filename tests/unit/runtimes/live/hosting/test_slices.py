@@ -27,7 +27,7 @@ class Loop:
 def made() -> tuple[Loop, TimeSlicer, list[str]]:
     loop = Loop()
     each = cast(asyncio.AbstractEventLoop, loop)
-    return loop, TimeSlicer(each, Turn(each), lambda: loop.now), []
+    return loop, TimeSlicer(each, Turn(each), lambda: loop.now * 1_000), []
 
 
 def work(loop: Loop, done: list[str], name: str, pieces: int) -> Iterator[None]:
