@@ -77,7 +77,7 @@ class NodeConnection:
         # Linux wakes a thread in recv(2) of a local socket also when the other end has read
         # something; it does not wake one in poll(2).  What OpenSSL has read, poll(2) cannot see.
         self._arrival = None
-        if not self._is_tls:
+        if not self._is_tls and hasattr(select, "poll"):  # Windows has none
             self._arrival = select.poll()
             self._arrival.register(self._socket, select.POLLIN)
         try:

@@ -180,3 +180,15 @@ def test_a_connection_is_not_handed_on_while_a_thread_listens_to_it(
     releasing.join(PATIENCE)
     assert session_of(lease)._idle == [connection]
     cluster.close()
+
+
+def test_the_network_can_be_used_where_the_system_has_no_poll(
+    fake_node: Callable[..., FakeNode], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("select.poll")
+    with (
+        habemus.connect(fake_node(grants).place) as cluster,
+        cluster.lock("x", timeout=PATIENCE) as lease,
+    ):
+        lease.check()
+        assert session_of(lease)._connections[lease._id]._arrival is None
