@@ -108,6 +108,19 @@ def test_no_cell_contradicts_what_the_algorithm_claims(name: str) -> None:
     assert not [(place, card.command(cell)) for place, cell in contradictions(card)]
 
 
+@pytest.mark.parametrize("name", list(cards()))
+def test_every_claim_under_assumed_faults_is_decided(name: str) -> None:
+    card, entry = cards()[name], find(name)
+    undecided = [
+        place
+        for place, cell in card.cells.items()
+        if cell.verdict is Verdict.UNDECIDED
+        and claims(entry, place[2])
+        and assumed(entry, place, 3 if cell.search is None else card.searches[cell.search].check.n)
+    ]
+    assert not undecided
+
+
 def test_a_contradiction_is_seen() -> None:
     card = cards()["central"]
     broken = replace(card.cells["", "none", "ME1"], verdict=Verdict.VIOLATED, steps=3)
@@ -268,14 +281,14 @@ def test_bounds_differ_by_timing_and_fault_model() -> None:
 def test_bounds_of_receipts_and_draws_are_those_of_the_searches_and_are_shown() -> None:
     [receipts] = {check.receipts for check in checks_of("token-ring-repair", "crash")}
     assert receipts == (("Token", 2),)
-    assert {check.draws for check in checks_of("itai-rodeh", "none")} == {4}
+    assert {check.draws for check in checks_of("itai-rodeh", "duplicating")} == {4}
     assert {check.draws for check in checks_of("bully", "none")} == {None}
     ring, lots = cards()["token-ring-repair"], cards()["itai-rodeh"]
     decided = ring.cells[SYNCHRONOUS, "crash", "ME2-starvation"]
     assert decided.verdict is Verdict.HOLDS
     assert "at most 2 receipts of Token" in ring.bound(decided)
     assert "--receipts Token=2" in ring.command(decided)
-    decided = lots.cells["", "none", "E2"]
+    decided = lots.cells["", "duplicating", "E2"]
     assert decided.verdict is Verdict.ALMOST_SURELY
     assert "at most 4 random draws" in lots.bound(decided)
     assert "--draws 4" in lots.command(decided)
