@@ -709,9 +709,7 @@ def test_nodes_are_elected_and_lead_and_a_client_that_waits_calls_an_election(
     """The bully, called by `up` at first, by a client whose node has lost the leader, and by a
     command after the strongest node is back, which then takes over.
     """
-    cluster = up(
-        tmp_path, "--algorithm", "bully", "--restart", "-o", "timeout=2s", "-o", "patience=6s"
-    )
+    cluster = up(tmp_path, "--algorithm", "bully", "-o", "timeout=2s", "-o", "patience=6s")
     assert cluster.well()["leader"] == 3
     told = cluster.run("watch", "all", "--changes", "1")
     assert told.stdout == "all: led by node 3\n"
@@ -731,6 +729,7 @@ def test_nodes_are_elected_and_lead_and_a_client_that_waits_calls_an_election(
     assert second.stdout is not None and second.stdout.readline() == "in\n"
     assert watching.stdout.readline() == "all: led by node 2\n"
 
+    again = back(cluster, 3)
     while not cluster.survey_says_up(3):
         assert cluster.process.poll() is None
     called = cluster.run("elect", "--node", "3", "--timeout", "50", "--json")
@@ -741,6 +740,8 @@ def test_nodes_are_elected_and_lead_and_a_client_that_waits_calls_an_election(
     assert "node 3 leads now" in errors
     watching.terminate()
     ended(watching)
+    again.terminate()
+    assert ended(again)[0] == 0
     refused = cluster.run("elect", "--node", "9")
     assert (refused.returncode, refused.stderr) == (2, "habemus: no node 9; nodes are 1, 2, 3\n")
 
