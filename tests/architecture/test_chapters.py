@@ -25,7 +25,7 @@ def blocks(chapter: str) -> list[tuple[str, str]]:
 def plain(text: str) -> list[str]:
     """The lines without the time that it took, which is never the same."""
     return [
-        re.sub(r" in \d+\.\d+ ?s\b", "", line).rstrip()
+        re.sub(r",? in \d+\.\d+ ?s\b", "", line).rstrip()
         for line in text.splitlines()
         if line.strip()
     ]

@@ -222,6 +222,8 @@ QUICK = [
         faults=faults(amnesia=1, crash=1),
         outside="stable memory is lost",
     ),
+    row("quorum-any-release", 2, "ME1 ME2", "", 7_792, 20),
+    row("quorum-unnumbered", 2, "ME1 ME2", "", 9_382, 22),
     row("quorum-retry", 2, "ME1", "", 37_255, 22, options=("coordinators=2",), timeouts=2),
     row("quorum-yield", 2, "ME1 ME2", "", 94_449, 27),
     row(
