@@ -6,7 +6,9 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.live.conftest import PATIENCE, until
 from tests.ports import reserved_ports
@@ -42,7 +44,12 @@ LAPSING = leased("3s")
 
 class Nodes:
     def __init__(
-        self, folder: Path, services: str = DEFAULT, size: int = 3, head: str = ""
+        self,
+        folder: Path,
+        services: str = DEFAULT,
+        size: int = 3,
+        head: str = "",
+        flags: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.file = folder / "cluster.toml"
@@ -55,10 +62,12 @@ class Nodes:
             f' "{{id}}.sock"\n{head}\n[nodes]\n{addresses}\n{services}{SEMAPHORES}'
         )
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.started: dict[int, dict[str, Any]] = {}  # as the nodes report themselves
+        self.flags = flags
         for number in range(1, size + 1):
             self.start(number, wait=False)
-        for process in self.processes.values():
-            _wait_until_up(process)
+        for number, process in self.processes.items():
+            self.started[number] = _wait_until_up(process)
         for number in self.processes:
             self._wait_until_member(number)
 
@@ -86,6 +95,7 @@ class Nodes:
                 "--id",
                 str(number),
                 "--json",
+                *self.flags,
                 *flags,
             ]
             # With an input that ends with the test, however that ends.
@@ -96,7 +106,7 @@ class Nodes:
                 stderr=log,
             )
         if wait:
-            _wait_until_up(self.processes[number])
+            self.started[number] = _wait_until_up(self.processes[number])
 
     def signal(self, number: int, which: signal.Signals) -> None:
         self.processes[number].send_signal(which)
@@ -111,7 +121,9 @@ class Nodes:
             self.kill(number)
 
 
-def _wait_until_up(process: subprocess.Popen[bytes]) -> None:
+def _wait_until_up(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     assert process.stdout is not None
     said = b"".join(iter(process.stdout.readline, b"}\n"))
-    assert json.loads(said + b"}")["pid"] == process.pid
+    started: dict[str, Any] = json.loads(said + b"}")
+    assert started["pid"] == process.pid
+    return started

@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,11 @@ from habemus.cli.output import Exit, FiniteRange, json_option, say_json
 if TYPE_CHECKING:
     from habemus.runtimes.live.hosting.node import Node
     from habemus.runtimes.live.hosting.service import Service
+    from habemus.runtimes.live.monitoring.logs import LogFormatter
+    from habemus.runtimes.live.peers.tls import TlsContexts
     from habemus.runtimes.live.settings import Settings
 
+log = logging.getLogger("habemus.live")
 
 FORGETFUL = (
     'memory = "none": this node loses its votes and grants when it stops; after a restart of one'
@@ -37,9 +41,12 @@ def live() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as missing:
-        extra = {"msgspec": "live", "uvloop": "live", "cryptography": "certs"}.get(
-            missing.name or ""
-        )
+        extra = {
+            "msgspec": "live",
+            "uvloop": "live",
+            "cryptography": "certs",
+            "prometheus_client": "metrics",
+        }.get(missing.name or "")
         if extra is None:
             raise
         raise click.ClickException(
@@ -91,6 +98,11 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
     "--bind", metavar="HOST:PORT", help="Listen here.  [default: the address in the cluster.toml]"
 )
 @click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Serve /metrics for Prometheus and the probes /livez and /readyz here.",
+)
+@click.option(
     "--insecure",
     is_flag=True,
     default=None,
@@ -109,7 +121,15 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
     is_flag=True,
     help="Stop when standard input is closed, that is when the parent process ends.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log connections as well.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    envvar="HABEMUS_LOG_FORMAT",
+    help="Lines of text or of JSON on stderr.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Log connections of clients as well.")
 @json_option
 def node(
     file: Path,
@@ -117,6 +137,7 @@ def node(
     grace: float,
     replace: bool,
     with_stdin: bool,
+    log_format: str,
     verbose: bool,
     as_json: bool,
     **flags: Any,
@@ -124,15 +145,15 @@ def node(
     """Run one node of a cluster until SIGTERM or Ctrl-C.
 
     A stopping node accepts no new requests, redirects waiting clients to other nodes, and waits for
-    clients that hold a lock (--grace).  A second signal stops it at once.  SIGHUP is ignored: there
-    is nothing to reload.
+    clients that hold a lock (--grace).  A second signal stops it at once.  SIGHUP makes it read its
+    certificates again, for new connections.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a node outlives its terminal
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="habemus: %(message)s"
-    )
     with live():
         from habemus.deployment.services import all_services
+        from habemus.runtimes.live.monitoring.logs import configure
+
+        formatter = configure(log_format, number, logging.DEBUG if verbose else logging.INFO)
         from habemus.runtimes.live.config import load
 
         given = {
@@ -146,7 +167,10 @@ def node(
         config = load(file, os.environ, given)
         services = all_services(config)
         settings = dataclasses.replace(config.settings(number), replace=replace)
-    return runner()(_run(settings, services, as_json, with_stdin, grace))
+        if settings.metrics is not None:
+            import habemus.runtimes.live.monitoring.metrics  # noqa: F401  # is it installed?
+    with_papers = partial(config.contexts_of, number)
+    return runner()(_run(settings, services, as_json, with_stdin, grace, formatter, with_papers))
 
 
 async def _run(
@@ -155,12 +179,16 @@ async def _run(
     as_json: bool,
     with_stdin: bool = False,
     grace: float = GRACE_SECONDS,
+    formatter: LogFormatter | None = None,
+    read_certificates: Callable[[], TlsContexts | None] = lambda: None,
 ) -> int:
     from habemus.runtimes.live.hosting.garbage import without_full_collections
     from habemus.runtimes.live.hosting.node import Node
     from habemus.runtimes.live.storage.log import StorageFailed
 
     here = Node(settings, services)
+    if formatter is not None:
+        formatter.term = here.term
     try:
         await here.start()
     except StorageFailed as reason:
@@ -171,16 +199,49 @@ async def _run(
             f"cannot use {reason.filename}"
             if reason.filename
             else f"cannot listen on {settings.bind}"
+            + (f" and {settings.metrics}" if settings.metrics else "")
         )
         raise click.ClickException(f"{place}: {what}") from None
+    _reload_on_signal(here, read_certificates)
     with without_full_collections():
         return await _serve(here, as_json, with_stdin, grace)
+
+
+def _reload_on_signal(here: Node, read_certificates: Callable[[], TlsContexts | None]) -> None:
+    """Read the certificates again when SIGHUP arrives; keep the old ones if that fails."""
+    from habemus.runtimes.live.monitoring.service_manager import ServiceManager
+
+    manager = ServiceManager(os.environ)
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def reload() -> None:
+        manager.reloading()
+        try:
+            tls = read_certificates()
+        except (OSError, ValueError) as reason:
+            log.error("kept the old certificates: %s", reason)  # noqa: TRY400  # one line
+        else:
+            if tls is None:
+                log.info("nothing to reload: this cluster has no certificates")
+            else:
+                await here.use_certificates(tls)
+                log.info("read the certificates again; new connections use them")
+        manager.notify(READY=1)
+
+    def begin() -> None:
+        task = loop.create_task(reload())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, begin)
 
 
 async def _serve(here: Node, as_json: bool, with_stdin: bool, grace: float) -> int:
     """Run a node that has started, until a signal, the end of the parent or a failure."""
     from habemus.runtimes.compiled import is_compiled
     from habemus.runtimes.live.hosting.garbage import collect_while_few
+    from habemus.runtimes.live.monitoring.service_manager import ServiceManager
 
     settings = here.settings
     stopping = asyncio.Event()
@@ -209,18 +270,24 @@ async def _serve(here: Node, as_json: bool, with_stdin: bool, grace: float) -> i
                 "address": str(here.address),
                 "pid": os.getpid(),
                 "compiled": is_compiled(),
+                **({"metrics": str(here.metrics_address)} if here.metrics_address else {}),
             }
         )
     else:
         click.echo(f"node {here.me} of {settings.cluster} listens on {here.address}", err=True)
     if settings.folder is None:
         click.echo(f"habemus: {FORGETFUL}", err=True)
+    manager = ServiceManager(os.environ)
+    manager.notify(READY=1, STATUS=f"node {here.me} listens on {here.address}")
+    watchdog = loop.create_task(manager.feed_watchdog())
     ending = loop.create_task(stopping.wait())
     await asyncio.wait((ending, here.failure), return_when=asyncio.FIRST_COMPLETED)
+    manager.notify(STOPPING=1)
     ending.cancel()
     collecting.cancel()
     failed = here.failure.exception() if here.failure.done() else None
     await here.stop(grace)
+    watchdog.cancel()
     if failed is not None:
         click.echo(f"habemus: {failed}", err=True)
         return Exit.FAILED

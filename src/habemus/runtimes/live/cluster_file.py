@@ -125,18 +125,14 @@ class ClusterFile:
 
     def address(self, at: tuple[str, ...], found: object) -> Address:
         """Return the address that a value is."""
-        matched = (
-            re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/]+)):(\d{1,5})", found)
-            if isinstance(found, str)
-            else None
-        )
-        if matched is None or int(matched[3]) > 65_535:
+        parsed = parsed_address(found) if isinstance(found, str) else None
+        if parsed is None:
             self.refuse(
                 at,
                 f'{found!r} is not an address; write "127.0.0.1:7401", "host.example:7400" or'
                 ' "[::1]:7401"',
             )
-        return Address(matched[1] or matched[2], int(matched[3]))
+        return parsed
 
     def typed(self, at: tuple[str, ...], found: object, kind: type[T]) -> T:
         """Return a value if it is of this type."""
@@ -148,6 +144,14 @@ class ClusterFile:
         """Raise `BadConfig` with the line of the file."""
         line = _line_of(self._text, at)
         raise BadConfig(f"{self.path}{f', line {line}' if line else ''}: {reason}")
+
+
+def parsed_address(text: str) -> Address | None:
+    """Return the address that a text is; None if it is none."""
+    matched = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:\[\]/]+)):(\d{1,5})", text)
+    if matched is None or int(matched[3]) > 65_535:
+        return None
+    return Address(matched[1] or matched[2], int(matched[3]))
 
 
 def secret_in(path: str) -> bytes:

@@ -6,6 +6,7 @@
     secret_file = "secret"              # at least 16 bytes; the same on all nodes
     socket = "run/node-{id}.sock"       # for clients of the same user and machine, without secret
     record = "records"                  # folder of the records of the nodes; default: no records
+    metrics = "127.0.0.1:940{id}"       # metrics and probes of each node; default: none
 
     [nodes]                             # numbered from 1
     1 = "10.0.0.1:7400"
@@ -27,7 +28,8 @@
     printers = 3
 
 Paths are relative to the file.  The environment (HABEMUS_DATA, HABEMUS_SECRET_FILE, HABEMUS_RECORD,
-HABEMUS_BIND and HABEMUS_INSECURE) overrides the file, and the command line overrides both.
+HABEMUS_BIND, HABEMUS_METRICS and HABEMUS_INSECURE) overrides the file, and the command line
+overrides both.
 
 An address that other machines can reach needs certificates and a secret, or `insecure = true`.
 Unknown keys are refused, because a misspelt setting would otherwise be ignored.
@@ -46,7 +48,13 @@ from typing import Any, NamedTuple
 
 from habemus.runtimes.live import cluster_file
 from habemus.runtimes.live.clients.protocol import NAMES_LIMIT
-from habemus.runtimes.live.cluster_file import Address, BadConfig, ClusterFile, shown
+from habemus.runtimes.live.cluster_file import (
+    Address,
+    BadConfig,
+    ClusterFile,
+    parsed_address,
+    shown,
+)
 from habemus.runtimes.live.peers.handshake import SECRET_AT_LEAST
 from habemus.runtimes.live.peers.tls import TlsContexts, contexts
 from habemus.runtimes.live.settings import Settings
@@ -54,7 +62,7 @@ from habemus.runtimes.live.sockets import is_loopback
 
 log = logging.getLogger("habemus.live")
 
-OVERRIDES = ("data", "secret_file", "record", "bind", "insecure")
+OVERRIDES = ("data", "secret_file", "record", "bind", "metrics", "insecure")
 """Settings that the environment and the command line override."""
 NO_MEMORY = "none"
 MEMORY = (
@@ -99,6 +107,7 @@ class Config:
     secret_file: Path | None = None
     record: Path | None = None
     bind: Address | None = None
+    metrics: str = ""  # an address with {id} for the node; empty: neither metrics nor probes
     insecure: bool = False
     tls: TlsFiles | None = None
     socket: str = ""  # with {id} for the node
@@ -116,8 +125,9 @@ class Config:
             )
         self.check_memory()
         bind = self.bind or self.nodes[node]
+        metrics = self.metrics_of(node)
         secret = None if self.secret_file is None else secret_in(self.secret_file)
-        self.check_exposure([bind, *self.nodes.values()])
+        self.check_exposure([bind, *self.nodes.values(), *([metrics] if metrics else [])])
         return Settings(
             cluster=self.cluster,
             node=node,
@@ -126,14 +136,19 @@ class Config:
             socket=self.socket_of(node),
             folder=None if self.data is None else _folder_in(self.data, node),
             secret=secret,
-            tls=None if self.tls is None else self._contexts(self.tls, node),
+            tls=self.contexts_of(node),
             record=self.record,
+            metrics=metrics,
             semaphores=self.semaphores,
             insecure=self.insecure,
         )
 
     def socket_of(self, node: int) -> Path | None:
         return self.folder / self.socket.replace("{id}", str(node)) if self.socket else None
+
+    def metrics_of(self, node: int) -> Address | None:
+        """Return the address of the metrics and probes of a node; None if it has none."""
+        return parsed_address(self.metrics.replace("{id}", str(node))) if self.metrics else None
 
     def check_memory(self) -> None:
         if self.has_memory and self.data is None:
@@ -151,6 +166,10 @@ class Config:
                 f"{open_to_others[0]} can be reached by other machines, so the cluster needs"
                 f" {lacking}; or write insecure = true (--insecure) on a network that you trust"
             )
+
+    def contexts_of(self, node: int) -> TlsContexts | None:
+        """Read the certificates of a node; None if the cluster has none."""
+        return None if self.tls is None else self._contexts(self.tls, node)
 
     def _contexts(self, tls: TlsFiles, node: int) -> TlsContexts:
         certificate, key = self.certificate_files(tls, node)
@@ -242,20 +261,28 @@ class _NodeFile(ClusterFile):
             for name in ("data", "secret_file", "record")
         }
         bind = None if chosen["bind"] is None else self.address(("bind",), chosen["bind"])
+        nodes = self.nodes()
+        metrics = chosen["metrics"] or ""
+        shown_at = [
+            self.address(("metrics",), metrics.replace("{id}", str(node)))
+            for node in nodes
+            if metrics
+        ]
         config = Config(
             cluster,
-            self.nodes(),
+            nodes,
             self._services(),
             Path(self.path),
             **paths,
             has_memory="memory" not in found or paths["data"] is not None,
             bind=bind,
+            metrics=metrics,
             insecure=bool(chosen["insecure"]),
             tls=self._tls(),
             socket=self.socket(),
             semaphores=self._semaphores(),
         )
-        config.check_exposure([*config.nodes.values(), *([bind] if bind else [])])
+        config.check_exposure([*config.nodes.values(), *([bind] if bind else []), *shown_at])
         return config
 
     def _services(self) -> Mapping[str, ServiceConfig]:

@@ -1,6 +1,6 @@
-"""A rate limit for warnings about the behaviour of peers and clients.
+"""A rate limit for log records about the behaviour of peers and clients.
 
-In each period the first warnings are logged.  The others are counted, and the count is logged at
+In each period the first records are logged.  The others are counted, and the count is logged at
 the end of the period.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 log = logging.getLogger("habemus.live")
 
@@ -16,7 +17,7 @@ MOST_IN_PERIOD = 20
 
 
 class RateLimitedLog:
-    """Logs at most `MOST_IN_PERIOD` warnings per period."""
+    """Logs at most `MOST_IN_PERIOD` records per period."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -24,12 +25,20 @@ class RateLimitedLog:
         self._suppressed = 0
         self._end: asyncio.TimerHandle | None = None
 
-    def warning(self, text: str, *arguments: object) -> None:
+    def warning(self, text: str, *arguments: object, **more: Any) -> None:
+        self._log(logging.WARNING, text, arguments, more)
+
+    def info(self, text: str, *arguments: object, **more: Any) -> None:
+        self._log(logging.INFO, text, arguments, more)
+
+    def _log(
+        self, level: int, text: str, arguments: tuple[object, ...], more: dict[str, Any]
+    ) -> None:
         if self._end is None:
             self._end = self._loop.call_later(PERIOD_SECONDS, self._end_period)
         if self._logged < MOST_IN_PERIOD:
             self._logged += 1
-            log.warning(text, *arguments)
+            log.log(level, text, *arguments, **more)
         else:
             self._suppressed += 1
 

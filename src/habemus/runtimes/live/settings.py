@@ -28,6 +28,7 @@ class Settings:
     secret: bytes | None = None
     tls: TlsContexts | None = None
     record: Path | None = None  # folder of records
+    metrics: Address | None = None  # of metrics and probes; None: neither
     seed: int | None = None  # of random numbers, for tests
     semaphores: Mapping[str, int] = field(default_factory=dict)  # their sizes
     insecure: bool = False  # allow remote access without certificates and secret

@@ -108,6 +108,7 @@ KEYS = (
     "record",
     "bind",
     "insecure",
+    "metrics",
 )
 SHAPES = (
     *(
@@ -236,6 +237,17 @@ def test_other_machines_need_certificates_and_a_secret_or_the_word(tmp_path: Pat
         + '[tls]\nca = "ca.pem"\ncertificate = "node-{id}.pem"\nkey = "node-{id}.key"\n'
     )
     assert read(tmp_path, protected).tls is not None
+
+
+def test_metrics_have_an_address_for_each_node_and_the_same_rule(tmp_path: Path) -> None:
+    config = read(tmp_path, 'metrics = "127.0.0.1:940{id}"\n' + GOOD)
+    assert config.metrics_of(3) == Address("127.0.0.1", 9403)
+    assert read(tmp_path, GOOD).metrics_of(3) is None
+    assert read(tmp_path, GOOD, metrics="[::1]:9400").metrics_of(1) == Address("::1", 9400)
+    assert "is not an address" in complaint(tmp_path, 'metrics = "127.0.0.1:9999{id}"\n' + GOOD)
+    exposed = 'metrics = "0.0.0.0:9400"\n' + GOOD
+    assert complaint(tmp_path, exposed).startswith("0.0.0.0:9400 can be reached by other machines")
+    assert read(tmp_path, "insecure = true\n" + exposed).metrics_of(1)
 
 
 def test_settings_of_a_node(tmp_path: Path) -> None:

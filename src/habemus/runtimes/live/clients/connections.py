@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.metadata import version
+from time import time_ns
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -49,12 +52,15 @@ from habemus.runtimes.live.clients.protocol import (
 from habemus.runtimes.live.clients.watchers import LockWatchers
 from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.log_limits import RateLimitedLog
+from habemus.runtimes.live.monitoring.logs import details
 from habemus.runtimes.live.peers.codec import check_name
 from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, origin, tune
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.hosting.node import Node
+
+log = logging.getLogger("habemus.live")
 
 MOST_CLIENTS = 10_000
 UNREAD_LIMIT = 4 << 20
@@ -103,6 +109,7 @@ class ClientConnections:
         self.connections: set[ClientConnection] = set()
         self.welcomed = 0
         self.is_compiled = is_compiled()
+        self.version = version("habemus")
         self.is_closed = False
 
     def connection(
@@ -137,7 +144,9 @@ class ClientConnections:
             "cluster": node.settings.cluster,
             "node": node.me,
             "pid": os.getpid(),
+            "version": self.version,
             "compiled": self.is_compiled,
+            "now_ms": time_ns() // 1_000_000,
             "address": str(node.address),
             "configuration": node.configuration,
             "reaches": node.reaches(),
@@ -163,6 +172,7 @@ class ClientConnection(asyncio.Protocol):
     ) -> None:
         self._clients = clients
         self._lock_queues = clients.lock_queues
+        self._meter = clients.lock_queues.meter
         self._unauthenticated = unauthenticated
         self._needs_proof = unauthenticated is not None and clients.node.settings.secret is not None
         self._transport: asyncio.Transport | None = None
@@ -201,6 +211,7 @@ class ClientConnection(asyncio.Protocol):
         if self._session is not None:
             session, self._session = self._session, None
             self._clients.welcomed -= 1
+            log.debug("client %s has left", session.label)
             self._clients.slices.run(self, self._unwatch_all(session))
             self._lock_queues.leave(self, session)
 
@@ -240,6 +251,8 @@ class ClientConnection(asyncio.Protocol):
 
     def send(self, *line: object) -> None:
         transport = self._transport
+        if self._meter is not None and line[0] == "refused":
+            self._meter.refusals[cast(str, line[2])] += 1
         if transport is not None and not transport.is_closing():
             transport.write(_ENCODER.encode(line) + b"\n")
 
@@ -374,15 +387,33 @@ class ClientConnection(asyncio.Protocol):
         elif isinstance(line, TransferLine):
             self._lock_queues.transfer(session, line.id, line.label)
         elif isinstance(line, ForceLine):
-            try:
-                check_name(line.name)
-                self.send("done", line.id, self._lock_queues.force(line.service, line.name))
-            except (ValueError, RuntimeError) as reason:
-                self.send("refused", line.id, "bad_request", str(reason))
+            self._force(session, line)
         elif isinstance(line, ElectLine):
             self._elect(line)
         else:
             self._refuse("bad_request", "second hello on one connection")
+
+    def _force(self, session: ClientSession, line: ForceLine) -> None:
+        """Take a lock from its holder, with a line in the log that says who did it."""
+        try:
+            check_name(line.name)
+            done = self._lock_queues.force(line.service, line.name)
+        except (ValueError, RuntimeError) as reason:
+            self.send("refused", line.id, "bad_request", str(reason))
+            return
+        who, taken = session.label, done["taken"]
+        log.warning(
+            "audit: client %s%s forced the release of lock %r of service %s: %s",
+            who,
+            origin(self._transport),
+            line.name,
+            line.service,
+            f"taken from {taken}" if taken else "not held by a client of this node",
+            extra=details("forced", client=who, lock=line.name, service=line.service, taken=taken),
+        )
+        if self._meter is not None:
+            self._meter.forced += 1
+        self.send("done", line.id, done)
 
     def _elect(self, line: ElectLine) -> None:
         if self._lock_queues.kind(line.service) != "election":
@@ -493,6 +524,7 @@ class ClientConnection(asyncio.Protocol):
             self._unauthenticated.remove(self)
         self._session = session
         self._clients.welcomed += 1
+        log.debug("client %s has joined%s", session.label, origin(self._transport))
         node = self._clients.node
         nodes = {
             str(each): str(address)

@@ -35,6 +35,7 @@ from habemus.runtimes.live.hosting.instance import Listener, LocalProcess
 from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.timers import Alarm, Timers
+from habemus.runtimes.live.monitoring.meter import Meter
 from habemus.runtimes.live.peers.codec import check_name
 
 TRANSFER_US = 2_000_000
@@ -155,7 +156,7 @@ class ClientRequest:
         self.is_over = False
         self.held_lock: LocalLock | None = None
         self.token: int | None = None
-        self.since_us = 0
+        self.since_us = session.heard_us  # when it arrived, then when it was granted
         self.time_out: Alarm | None = None  # while it waits
 
     @property
@@ -211,6 +212,8 @@ class LockQueues:
         }
         self.changed: Callable[[str, str], None] = _nothing
         self.transferred: Callable[[str, str, str], None] = _nothing
+        self.lost: Callable[[ClientRequest, str, str], None] = _nothing  # with cause and reason
+        self.meter: Meter | None = None
 
     # Sessions.
 
@@ -407,7 +410,7 @@ class LockQueues:
         lock = self._local_locks.get((service, name))
         if lock is not None and lock.holder is not None:
             holder = lock.holder
-            self._lose(holder, "released by an operator (habemus release --force)")
+            self._lose(holder, "forced", "released by an operator (habemus release --force)")
             self.changed(service, name)
             self._make_request(lock, "release")
             self._return_loan(lock)  # another node may make the coordinator reclaim it
@@ -470,6 +473,8 @@ class LockQueues:
     def _forget(self, request: ClientRequest) -> None:
         session = request.session
         request.is_over = True
+        if self.meter is not None and request.held_lock is not None:
+            self.meter.ended(request.service, self._timers.now_us() - request.since_us)
         del session.requests[request.id]
         session.holding.pop(request.id, None)
         session.locks -= len(request.names)
@@ -542,7 +547,7 @@ class LockQueues:
             return
         lock.leave_instance()
         if lock.holder is not None:
-            self._lose(lock.holder, why)
+            self._lose(lock.holder, "failed", why)
         while lock.queue:
             request = lock.queue.popitem(last=False)[0]
             if request.is_waiting:
@@ -578,7 +583,9 @@ class LockQueues:
             holder = lock.holder
             if holder is not None and holder.token == number_of(indication.token):
                 self._lose(
-                    holder, "lease expired: the node could not renew it with the coordinator"
+                    holder,
+                    "not_renewed",
+                    "lease expired: the node could not renew it with the coordinator",
                 )
                 self.changed(lock.service, lock.name)
                 self._request_if_needed(lock)
@@ -598,7 +605,10 @@ class LockQueues:
                 self._request_if_needed(lock)
             return
         lock.holder, lock.reserved_for = request, ""
-        request.held_lock, request.token, request.since_us = lock, token, self._timers.now_us()
+        now_us = self._timers.now_us()
+        if self.meter is not None:
+            self.meter.granted(lock.service, now_us - request.since_us)
+        request.held_lock, request.token, request.since_us = lock, token, now_us
         request.session.holding[request.id] = request
         if len(request.names) > 1:
             self._keep_one(request, lock)
@@ -696,17 +706,19 @@ class LockQueues:
             if until_us <= now:
                 self._lose(
                     request,
+                    "no_heartbeat",
                     f"lease expired: no heartbeat from the client for {request.lease_us / 1e6:g} s",
                 )
                 self._leave(lock)
             else:
                 self._schedule_expiry(session, until_us)
 
-    def _lose(self, request: ClientRequest, why: str) -> None:
+    def _lose(self, request: ClientRequest, cause: str, why: str) -> None:
         """End a lease, and notify its client."""
         assert request.held_lock is not None
         request.held_lock.holder = None
         self._forget(request)
+        self.lost(request, cause, why)
         for connection in {request.connection, request.session.heartbeat_connection} - {None}:
             connection.send("lost", request.id, why)  # type: ignore[union-attr]  # none of them is None
 
@@ -747,8 +759,11 @@ class LockQueues:
                 yield None
                 continue
             waiting: list[str] = []
+            waited_ms: list[int] = []
+            now_us = self._timers.now_us()
             for count, request in enumerate(list(lock.queue), 1):
                 waiting.append(request.session.label)
+                waited_ms.append((now_us - request.since_us) // 1_000)
                 if count % STATUS_PIECE == 0:
                     yield None
             holder = lock.holder
@@ -761,7 +776,18 @@ class LockQueues:
                     None if holder is None else (self._timers.now_us() - holder.since_us) // 1_000
                 ),
                 "waiting": waiting,
+                "waited_ms": waited_ms,
             }
+
+    def queue_lengths(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the service of each lock, its waiting requests, and the age of the oldest in us."""
+        for lock in list(self._local_locks.values()):
+            first = next(iter(lock.queue), None)
+            waited_us = 0 if first is None else self._timers.now_us() - first.since_us
+            yield lock.service, len(lock.queue), waited_us
+
+    def sessions(self) -> int:
+        return len(self._sessions)
 
     def lease_us(self, service: str) -> int | None:
         """Longest lease of a service; None if its grants do not expire."""

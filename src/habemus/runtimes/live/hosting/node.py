@@ -47,6 +47,7 @@ from habemus.runtimes.live.clients.connections import ClientConnections
 from habemus.runtimes.live.clients.lock_queues import LockQueues
 from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
 from habemus.runtimes.live.clients.watchers import LockWatchers
+from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.hosting.failures import InstanceFailed, NodeStopped, TooMany
 from habemus.runtimes.live.hosting.feeds import Feeds
 from habemus.runtimes.live.hosting.idle import IdleInstances
@@ -61,6 +62,7 @@ from habemus.runtimes.live.hosting.steps import Steps
 from habemus.runtimes.live.hosting.timers import Timers, now_us, random_source
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.log_limits import RateLimitedLog
+from habemus.runtimes.live.monitoring.monitor import Monitor
 from habemus.runtimes.live.peers.codec import (
     Refused,
     TermBound,
@@ -79,6 +81,7 @@ from habemus.runtimes.live.peers.frames import (
 from habemus.runtimes.live.peers.handshake import Identity
 from habemus.runtimes.live.peers.membership import Membership, irreplaceable
 from habemus.runtimes.live.peers.network import PeerNetwork
+from habemus.runtimes.live.peers.tls import TlsContexts
 from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.sockets import is_loopback
 from habemus.runtimes.live.storage.log import CorruptStorage, StableMemory, StorageFailed
@@ -162,11 +165,14 @@ class Node:
         slices, limited_log = TimeSlicer(loop, turn), RateLimitedLog(loop)
         self._slices = slices
         self.lock_queues = LockQueues(self, self._timers, slices)
+        self._monitor = Monitor(self, limited_log)
         self.watchers = LockWatchers(self, self.lock_queues, self._timers, slices)
         self._service_checks = ServiceChecks(
             self, self._observations, self.lock_queues, self._timers
         )
-        clients = ClientConnections(self, self.lock_queues, self.watchers, slices, limited_log)
+        clients = self._clients = ClientConnections(
+            self, self.lock_queues, self.watchers, slices, limited_log
+        )
         heard = (self._received, self._connected)
         self._network = PeerNetwork(
             identity,
@@ -206,9 +212,11 @@ class Node:
             )
             self._feeds.begin(self._steps, slices)
             self._idle.begin(self._steps, slices)
+            await self._monitor.start(self._steps)
             if self._membership.is_complete:
                 self._take_part()
         except BaseException:
+            await self._monitor.close()
             await self._network.close()
             self._close_files()
             raise
@@ -292,6 +300,7 @@ class Node:
                 self._memory.leave_vacant()
             except StorageFailed as reason:
                 log.warning("%s: the next start will wait although no client holds a lock", reason)
+        await self._monitor.close()
         await self._network.close()
         self._close_files()
         if not self.failure.done():
@@ -478,6 +487,36 @@ class Node:
     def suspects(self) -> dict[str, list[ProcessId]]:
         """Processes that each detector suspects."""
         return self._observations.suspects()
+
+    def term(self) -> int:
+        """Highest term of all elections, as known to this node; 0 if it knows none."""
+        return max((term for *_, term in self._observations.leaders()), default=0)
+
+    def leader_changes(self) -> Counter[str]:
+        """Count the changes of leaders that this node has seen, by service."""
+        return self._observations.changes
+
+    def clients(self) -> int:
+        """Number of connections of clients."""
+        return len(self._clients.connections)
+
+    def impediments(self) -> list[str]:
+        """Return why clients cannot get locks at this node; nothing if they can."""
+        if self._stopped or self._is_ending or self.failure.done():
+            return [f"node {self.me} is shutting down"]
+        if not self.is_member:
+            return [f"node {self.me} does not take part yet: every other node has to meet it once"]
+        return self._service_checks.impediments()
+
+    @property
+    def metrics_address(self) -> Address | None:
+        """Address of metrics and probes."""
+        return self._monitor.address
+
+    async def use_certificates(self, tls: TlsContexts) -> None:
+        """Use these certificates for new connections; those that are open stay."""
+        self._network.use(tls)
+        await self._monitor.use(tls)
 
     @property
     def is_member(self) -> bool:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
+
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
 from habemus.problems.detector import Restored, Suspected
 from habemus.problems.election import Leader
 from habemus.runtimes.live.hosting.instance import Instance
+from habemus.runtimes.live.monitoring.logs import details
+
+log = logging.getLogger("habemus.live")
 
 
 class Observations:
@@ -16,19 +22,48 @@ class Observations:
         self._me = me
         self._leaders: dict[tuple[str, str], tuple[ProcessId | None, int]] = {}
         self._suspects: dict[str, set[ProcessId]] = {}
+        self.changes: Counter[str] = Counter()  # of leaders, by service
 
     def note(self, instance: Instance, process: ProcessId, indication: Indication) -> None:
         if process != self._me:
             return
         if isinstance(indication, Leader):
-            self._leaders[instance.service.name, instance.name] = (
-                indication.process,
-                indication.term,
-            )
+            self._note_leader(instance, indication)
         elif isinstance(indication, Suspected):
             self._suspects.setdefault(instance.title, set()).add(indication.process)
+            log.info(
+                "%s suspects node %s",
+                instance.title,
+                indication.process,
+                extra=details("suspected", detector=instance.title, suspect=indication.process),
+            )
         elif isinstance(indication, Restored):
             self._suspects.setdefault(instance.title, set()).discard(indication.process)
+            log.info(
+                "%s trusts node %s again",
+                instance.title,
+                indication.process,
+                extra=details("restored", detector=instance.title, suspect=indication.process),
+            )
+
+    def _note_leader(self, instance: Instance, indication: Leader) -> None:
+        """Keep the leader and log a change: who leads, and who led before."""
+        key = (instance.service.name, instance.name)
+        before, after = self._leaders.get(key), (indication.process, indication.term)
+        self._leaders[key] = after
+        if after == before:
+            return
+        self.changes[instance.service.name] += 1
+        leader, term = after
+        led = f"; before: node {before[0]}, term {before[1]}" if before and before[0] else ""
+        log.info(
+            "%s: %s in term %d%s",
+            instance.title,
+            "no leader" if leader is None else f"node {leader} leads",
+            term,
+            led,
+            extra=details("election", election=instance.title, leader=leader, leader_term=term),
+        )
 
     def leader(self, service: str, name: str) -> ProcessId | None:
         """Return the leader of an election; None if none is known."""

@@ -54,6 +54,12 @@ class ServiceChecks:
             elif self._failed[service.name] >= FAILED_CHECKS:
                 self._lock_queues.close(service.name, why)
 
+    def impediments(self) -> list[str]:
+        """Return why locks cannot be granted here now; nothing if they can."""
+        feeds = (service.feed for service in self._node.services)
+        reasons = (self._impediment(feed) for feed in feeds if feed is not None)
+        return list(dict.fromkeys(reason for reason in reasons if reason))
+
     def _impediment(self, feed: Feed) -> str:
         """Return why no lock can be granted here; empty if locks can."""
         node = self._node

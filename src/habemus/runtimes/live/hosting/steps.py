@@ -40,6 +40,7 @@ from habemus.runtimes.live.hosting.instance import (
 from habemus.runtimes.live.hosting.record import NodeRecorder
 from habemus.runtimes.live.hosting.timers import Timers, now_us
 from habemus.runtimes.live.hosting.turn import Turn
+from habemus.runtimes.live.monitoring.meter import Meter
 from habemus.runtimes.live.peers.codec import encoded
 from habemus.runtimes.live.peers.frames import IdleMessageFrame, MessageFrame, Unsendable
 from habemus.runtimes.live.storage.commit import GroupCommit
@@ -83,6 +84,11 @@ class Steps:
         self._local: deque[tuple[LocalProcess, ProcessId, int, Message, int]] = deque()
         self._delivering = False
         self._closed = False
+
+    def measure(self, meter: Meter) -> None:
+        """Count the durations of fsync."""
+        if self._commit is not None:
+            self._commit.meter = meter
 
     @property
     def is_idle(self) -> bool:

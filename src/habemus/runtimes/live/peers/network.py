@@ -90,16 +90,15 @@ class PeerNetwork:
         The local path is for clients of the same user only, by the permissions of the socket file.
         """
         loop = asyncio.get_running_loop()
-        tls = self.tls
-        if tls is not None:
-            log_refusals(tls.answering, self.limited_log)
+        if self.tls is not None:
+            self.use(self.tls)
         place: dict[str, Any] = (
             {"sock": bind}
             if isinstance(bind, socket.socket)
             else {"host": bind.host, "port": bind.port}
         )
         server = await loop.create_server(
-            lambda: PeerConnection(self) if tls is None else TlsConnection(self, tls.answering),
+            self._answer,
             start_serving=False,
             **place,
         )
@@ -112,6 +111,15 @@ class PeerNetwork:
             cast(Any, server).sockets[0].getsockname()[:2]
         )  # asyncio has a tuple of sockets, uvloop a list
         return Address(host, port)
+
+    def _answer(self) -> asyncio.Protocol:
+        """Return the protocol of a connection that was accepted."""
+        return PeerConnection(self) if self.tls is None else TlsConnection(self, self.tls.answering)
+
+    def use(self, tls: TlsContexts) -> None:
+        """Use these certificates for new connections; those that are open stay."""
+        log_refusals(tls.answering, self.limited_log)
+        self.tls = tls
 
     async def serve(self) -> None:
         """Accept connections, and connect to every peer."""

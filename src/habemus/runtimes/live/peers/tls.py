@@ -10,22 +10,27 @@ from habemus.runtimes.live.log_limits import RateLimitedLog
 
 
 class TlsContexts(NamedTuple):
-    """TLS contexts of the two sides of a connection."""
+    """TLS contexts of the two sides of a connection, and of metrics and probes."""
 
     answering: ssl.SSLContext
     dialling: ssl.SSLContext
+    monitoring: ssl.SSLContext  # the other end may show a certificate, or none
 
 
 def contexts(authority: Path, certificate: Path, key: Path) -> TlsContexts:
     """Return contexts from PEM files; raise `ValueError` naming a file that is not usable."""
     made = []
-    for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
+    for purpose, verification in (
+        (ssl.Purpose.CLIENT_AUTH, ssl.CERT_REQUIRED),
+        (ssl.Purpose.SERVER_AUTH, ssl.CERT_REQUIRED),
+        (ssl.Purpose.CLIENT_AUTH, ssl.CERT_OPTIONAL),
+    ):
         try:
             context = ssl.create_default_context(purpose, cafile=str(authority))
         except (OSError, ssl.SSLError) as reason:
             raise ValueError(f"certificate authority {authority}: {reason}") from None
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_mode = verification
         try:
             context.load_cert_chain(str(certificate), str(key))
         except (OSError, ssl.SSLError) as reason:

@@ -21,6 +21,7 @@ from queue import SimpleQueue
 from time import monotonic_ns
 
 from habemus.runtimes.live.hosting.turn import Turn
+from habemus.runtimes.live.monitoring.meter import Meter
 from habemus.runtimes.live.storage.log import Entry, StableMemory, StorageFailed
 
 ALONE = 8
@@ -47,6 +48,7 @@ class GroupCommit:
         self._stored = stored
         self._failed = failed
         self._counts = counts
+        self.meter: Meter | None = None
         self._entries: list[Entry] = []  # of the next batch
         self._number = 1  # of that batch
         self._busy = False
@@ -99,6 +101,8 @@ class GroupCommit:
             return reason
         self._ended_ns = monotonic_ns()
         self._lasted_ns = self._ended_ns - began
+        if self.meter is not None:
+            self.meter.fsyncs.observe(self._lasted_ns // 1_000)
         return None
 
     def _store_all(self) -> None:

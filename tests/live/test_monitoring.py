@@ -1,0 +1,161 @@
+"""Metrics, probes, logs and new certificates of a real cluster with TLS and a secret."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.live.conftest import PATIENCE, until
+from tests.live.nodes import DEFAULT, Nodes
+
+import habemus
+
+TLS = """
+[tls]
+ca = "papers/ca.pem"
+certificate = "papers/node-{id}.pem"
+key = "papers/node-{id}.key"
+"""
+
+
+def certs(folder: Path, *flags: str) -> None:
+    command = [sys.executable, "-m", "habemus", "certs", "papers", "--cluster", "office"]
+    command += ["--nodes", "3", "--clients", "alice", *flags]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    certs(tmp_path, "--secret", "papers/secret")
+    head = 'secret_file = "papers/secret"\nmetrics = "0.0.0.0:0"'
+    made = Nodes(tmp_path, DEFAULT + TLS, head=head, flags=["--log-format", "json", "-v"])
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Monitoring:
+    """The pages of the nodes, as Prometheus and the probes of Kubernetes ask for them."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        papers = nodes.folder / "papers"
+        self.context = ssl.create_default_context(cafile=str(papers / "ca.pem"))
+        self.context.check_hostname = False
+        self.trusted = ssl.create_default_context(cafile=str(papers / "ca.pem"))
+        self.trusted.check_hostname = False
+        self.trusted.load_cert_chain(papers / "client-alice.pem", papers / "client-alice.key")
+
+    def get(self, node: int, path: str, *, trusted: bool = False) -> tuple[int, str]:
+        port = int(self.nodes.started[node]["metrics"].rpartition(":")[2])
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=PATIENCE, context=self.trusted if trusted else self.context
+        )
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def values(self, node: int) -> dict[str, float]:
+        status, text = self.get(node, "/metrics", trusted=True)
+        assert status == 200
+        return {
+            sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    def certificate(self, address: str) -> bytes:
+        """Return the certificate that a node shows at an address."""
+        host, _, port = address.rpartition(":")
+        with (
+            socket.create_connection((host.replace("0.0.0.0", "127.0.0.1"), int(port))) as plain,
+            self.trusted.wrap_socket(plain) as secured,
+        ):
+            shown = secured.getpeercert(binary_form=True)
+            assert shown is not None
+            return shown
+
+    def say(self, address: str, line: list[Any]) -> None:
+        """Send one line as a client."""
+        host, _, port = address.rpartition(":")
+        with (
+            socket.create_connection((host, int(port))) as plain,
+            self.trusted.wrap_socket(plain) as secured,
+        ):
+            secured.sendall(json.dumps(line).encode() + b"\n")
+            secured.recv(1_000)
+
+
+def logged(nodes: Nodes, number: int) -> list[dict[str, Any]]:
+    """Return the records of a node's log: every line is one JSON object."""
+    lines = (nodes.folder / f"{number}.log").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def has_logged(nodes: Nodes, number: int, text: str) -> bool:
+    return any(text in record["message"] for record in logged(nodes, number))
+
+
+def test_a_cluster_shows_what_happens_in_it(nodes: Nodes) -> None:
+    pages = Monitoring(nodes)
+    until(lambda: pages.get(1, "/readyz") == (200, "ok\n"))
+    assert pages.get(1, "/livez") == (200, "ok\n")
+    assert pages.get(1, "/metrics")[0] == 403  # without a certificate
+
+    with habemus.connect(nodes.socket(1)) as cluster:
+        with cluster.lock("x", timeout=PATIENCE):
+            assert pages.values(1)["habemus_held_locks locks"] == 1
+        until(lambda: pages.values(1)["habemus_held_locks locks"] == 0)
+        found = pages.values(1)
+        assert found["habemus_grants_total locks"] == found["habemus_wait_seconds_count locks"] == 1
+        assert found["habemus_ready"] == found["habemus_peer_up 2"] == 1
+
+        # new certificates: a lock that is held stays, and both ports show the new one
+        before = pages.certificate(nodes.address(1))
+        with cluster.lock("y", timeout=PATIENCE) as lease:
+            certs(nodes.folder, "--renew")
+            nodes.signal(1, signal.SIGHUP)
+            until(lambda: has_logged(nodes, 1, "read the certificates again"))
+            after = pages.certificate(nodes.address(1))
+            assert after != before
+            assert pages.certificate(nodes.started[1]["metrics"]) == after
+            lease.check()
+    assert pages.values(1)["habemus_lost_leases_total no_heartbeat"] == 0
+    (nodes.folder / "papers" / "node-1.pem").write_text("nonsense")
+    nodes.signal(1, signal.SIGHUP)
+    until(lambda: has_logged(nodes, 1, "kept the old certificates"))
+    assert pages.certificate(nodes.address(1)) == after
+
+    # refusals, forced releases and elections are in the log, the secret is not
+    pages.say(nodes.address(2), ["hello", 1, "mallory"])
+    until(lambda: pages.values(2)["habemus_refusals_total unauthenticated"] == 1)
+    refused = next(each for each in logged(nodes, 2) if "needs its secret" in each["message"])
+    assert "127.0.0.1" in refused["message"] and refused["level"] == "warning"
+    assert refused["node"] == 2 and refused["term"] >= 1
+    election = next(each for each in logged(nodes, 2) if each.get("event") == "election")
+    assert election["leader"] in (1, 2, 3) and election["leader_term"] >= 1
+    secret = (nodes.folder / "papers" / "secret").read_text().strip()
+    everything = "".join((nodes.folder / f"{number}.log").read_text() for number in (1, 2, 3))
+    assert secret not in everything
+
+    # without a majority a node is alive and not ready
+    nodes.kill(2)
+    nodes.kill(3)
+    until(lambda: pages.get(1, "/readyz")[0] == 503)
+    assert "no majority" in pages.get(1, "/readyz")[1]
+    assert pages.get(1, "/livez") == (200, "ok\n")
+    assert pages.values(1)["habemus_ready"] == 0
