@@ -11,7 +11,11 @@ class JudgementsDisagree(RuntimeError):
     """Two judgements of one property contradict each other, so neither can be trusted."""
 
     def __init__(self, name: str, one: str, other: str) -> None:
-        super().__init__(
+        super().__init__(name, one, other)  # these three, so that a worker can pass it on
+
+    def __str__(self) -> str:
+        name, one, other = self.args
+        return (
             f"{name}: {one}, but {other}; judgements of one property disagree, which is a defect of"
             " habemus: report it with the command line"
         )

@@ -375,7 +375,6 @@ class Stage:
         node.restore(node.stack.forget(node.capture()))
         self.up.discard(me)
         self.timers[me].clear()
-        self.known[me] = 0
         if me in self.visits:
             self.visits[me] = self.uses[me].crashed(self.visits[me])
         self._tell(Event(self._now, me, "crash"))

@@ -1,5 +1,6 @@
 """Two judgements of one property that disagree end the command."""
 
+import pickle
 from collections.abc import Sequence
 
 import pytest
@@ -59,3 +60,29 @@ def test_findings_that_agree_are_those_of_the_monitor() -> None:
     assert confirmed("ME1", "the search", [finding]) is finding
     with pytest.raises(JudgementsDisagree, match=r"ME3: .* the monitor does not judge it"):
         confirmed("ME3", "the search", [finding])
+
+
+def test_equal_messages_with_different_pasts_are_told_apart() -> None:
+    """The token arrives twice and is acknowledged twice, before and after a request.  Only the
+    second acknowledgement makes that request happen before the one of its receiver.
+    """
+    check = Check(
+        "token-ring-repair",
+        2,
+        faults=(("copy", 1),),
+        timeouts=0,
+        receipts=(("Token", 3),),
+        timing="synchronous",
+        order=True,
+        every=True,
+        search="breadth",
+    )
+    report = perform(check)
+    finding = next(each for each in report.findings if each.name == "ME3")
+    assert finding.verdict is Verdict.VIOLATED
+    assert "the request of 2 at 2 ms happened before that of 1 at 5 ms" in finding.why
+
+
+def test_a_disagreement_passes_from_a_worker_to_the_command() -> None:
+    error = JudgementsDisagree("ME1", "one finds it violated", "the other does not")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

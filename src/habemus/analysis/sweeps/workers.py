@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
@@ -39,7 +40,7 @@ def results(
     """Yield each task with its result, in the order in which they are finished.
 
     `work` is a function of a module. A caller that leaves the loop early, by an interrupt for
-    example, waits only for the tasks in progress.
+    example, waits only for the tasks in progress.  `ChildProcessError`: a worker was killed.
     """
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
@@ -61,6 +62,10 @@ def results(
                 return
             for done in wait(under_way, return_when=FIRST_COMPLETED).done:
                 yield under_way.pop(done), done.result()
+    except BrokenProcessPool as broken:
+        raise ChildProcessError(
+            "a worker process was killed, perhaps for lack of memory; use fewer with --jobs"
+        ) from broken
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

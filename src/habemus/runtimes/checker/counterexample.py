@@ -74,7 +74,8 @@ def story(
     last: Graph = search
     steps = 0
     for graph, states in ((search, path), *([then] if then else [])):
-        last = writer.graph = graph
+        writer.go_on_in(graph)
+        last = graph
         for state, target in pairwise(states):
             writer.step(state, step_between(graph, state, target))
         steps += len(states) - 1
@@ -120,7 +121,15 @@ class _EventWriter:
             zip(self.search.models, self.search.start_labels(state), strict=True)
         ):
             self._tell(Event(0, model.process, "start"))
-            self._carry_out(place, model.effects(None, label), None)
+            self._carry_out(place, model.effects(None, label), None, 0)
+
+    def go_on_in(self, graph: Graph) -> None:
+        """Take the following steps from this graph."""
+        self.graph = graph
+        if not graph.bound.order:  # its messages do not carry which requests happened before them
+            self._under_way = [
+                (number, to, pending._replace(known=0)) for number, to, pending in self._under_way
+            ]
 
     def step(self, state: int, step: GlobalStep) -> None:
         self._now += STEP_US
@@ -130,7 +139,8 @@ class _EventWriter:
         component = self.graph.unpacked(state)[step.place]
         label = step.label
         self._begin(model, label)
-        self._carry_out(step.place, model.effects(component, label), label.torn)
+        known = model.known_of(self.graph.unpacked(step.target)[step.place])
+        self._carry_out(step.place, model.effects(component, label), label.torn, known)
         if label.torn is not None:
             self._tell(Event(self._now, model.process, "crash"))
 
@@ -189,20 +199,21 @@ class _EventWriter:
             case "amnesia":
                 self._tell(Event(self._now, process, "recover", value=note("amnesia")))
 
-    def _carry_out(self, place: int, effects: Sequence[Effect], torn: int | None) -> None:
+    def _carry_out(
+        self, place: int, effects: Sequence[Effect], torn: int | None, known: int
+    ) -> None:
+        """Record the effects of a step.  `known`: the requests that happened before them."""
         model = self.graph.models[place]
         process, paths = model.process, model.paths()
         for effect in effects:
             match effect:
                 case Send(port, to, message):
-                    torn = self._send(
-                        process, to, PendingMessage(process, port, message), paths[port], torn
-                    )
+                    pending = PendingMessage(process, port, message, known)
+                    torn = self._send(process, to, pending, paths[port], torn)
                 case Broadcast(port, message):
                     for peer in model.peers:
-                        torn = self._send(
-                            process, peer, PendingMessage(process, port, message), paths[port], torn
-                        )
+                        pending = PendingMessage(process, port, message, known)
+                        torn = self._send(process, peer, pending, paths[port], torn)
                 case Chosen(port, value):
                     self._tell(
                         Event(self._now, process, "choose", value=note(value), part=paths[port])
@@ -237,7 +248,7 @@ class _EventWriter:
 
     def _find(self, process: ProcessId, pending: PendingMessage) -> int | None:
         for position, (_, to, each) in enumerate(self._under_way):
-            if to == process and each[:3] == pending[:3]:
+            if to == process and each == pending:
                 return position
         return None
 

@@ -812,6 +812,10 @@ class ProcessModel:
     def state_of(self, number: int) -> State:
         return self.states.values[self.components.values[number].node]
 
+    def known_of(self, number: int) -> int:
+        """Return the requests that happened before the present of the process."""
+        return self.components.values[number].known
+
     def use_of(self, number: int) -> ClientState:
         return self.uses.values[self.components.values[number].use]
 
