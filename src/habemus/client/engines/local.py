@@ -1,21 +1,23 @@
 """Locks between the processes of one machine, by the kernel's file locks, without any server.
 
-A lock is a file.  A request takes the next ticket, a number that the file counts, and locks the
-byte of that number.  It is granted when no byte of a smaller number is locked: first come, first
-served.  The kernel unlocks the byte when the process ends, however that happens.  The ticket is
-the fencing token.
+A lock is a file.  The holder has the kernel's lock on its byte HOLD.  A request that finds the byte
+locked, or other requests before it, takes the next ticket and locks the byte of that ticket.  Who
+has the smallest ticket waits for HOLD: first come, first served.  The kernel unlocks the bytes when
+the process ends, however that happens.
 
 The locks are those of open file descriptions (`F_OFD_SETLK`): two threads of one process exclude
-each other, and closing another descriptor of the file does not unlock it.  The child of a fork
-closes the descriptors that it has inherited.
+each other, and closing another descriptor of the file does not unlock it.  A descriptor is kept for
+the next request when its lock is released.  The child of a fork closes the descriptors that it has
+inherited.
 
-Tickets survive a crash of the machine, although they are not synced one by one.  The upper half of
-a ticket counts the starts of the machine: it is increased, and synced, before the first ticket
-after a start is given out.
+The token is a number in the file that the holder increments.  Tokens survive a crash of the
+machine, although they are not synced one by one.  The upper half of a token counts the starts of
+the machine: it is increased, and synced, before the first token after a start is given out.
 
-Waiting takes no polling: a thread waits in the kernel for the byte of the request before its own.
-A thread in there cannot be interrupted, so a request with a timeout leaves it to a thread that all
-requests of this process for the same byte share, and that ends when the byte is free.
+Waiting takes no polling: a thread waits in the kernel for HOLD, or for the byte of the request
+before its own.  A thread in there cannot be interrupted, so a request with a timeout leaves it to a
+thread that all requests of this process for the same byte share, and that ends when the byte is
+free.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
-from time import time_ns
+from time import sleep
 from urllib.parse import quote, unquote, urlsplit
 
 from habemus import boottime
@@ -38,19 +40,31 @@ from habemus.client.engines.engine import Engine, EngineGrant, LockGone, Wait, W
 from habemus.client.errors import RefusedByNode, Unreachable
 from habemus.runtimes.live.default_cluster import check_own, last_file
 
-MAGIC = b"habemus1"
-HEAD = struct.Struct("<8sQQ16s")
-"""The start of a file: magic, last ticket, size of the semaphore, start of the machine."""
+MAGIC = b"habemus2"
+QUEUE = struct.Struct("<8sQQ")
+"""The start of a file: magic, last ticket, size of the semaphore.  It is written under GATE."""
 HOLDER_AT = 64
-HOLDER = struct.Struct("<QQIH")
-"""The holder: ticket, time in microseconds, process, length of the label that follows."""
+HOLDER = struct.Struct("<QQ16sIH")
+"""The holder: token, last ticket that does not wait any more, start of the machine, process (0 if
+the lock was released), length of the label that follows.  It is written under HOLD."""
+BOTH = struct.Struct("<8sQQ40xQQ16sIH")
+"""Both of these."""
+PROCESS_AT = HOLDER_AT + 32
+FREE = bytes(4)
 LABEL_LIMIT = 300
 KEY_AT = 512
 KEY_LIMIT = 1_024
+GATE, HOLD, TICKETS = 0, 1, 2
+"""Bytes that are locked: to change the queue, to hold the lock, and from this one on by tickets."""
 FLOCK = struct.Struct("hhqqi4x")
 """`struct flock` of 64-bit Linux."""
 STARTS = 32
-"""Bits of a ticket that count within one start of the machine."""
+"""Bits of a token that count within one start of the machine."""
+TRIES, MOMENT = 100, 0.001
+"""Attempts of a request that does not wait, if only a thread that notices is in its way; seconds
+between two of them."""
+IDLE = 64
+"""Descriptors that are kept open for the next request."""
 NAME_LIMIT = 200
 ENDING = ".lock"
 BEAT_MS = 1_000
@@ -108,26 +122,53 @@ def _set_lock(file: int, command: int, kind: int, start: int, length: int) -> No
     fcntl.fcntl(file, command, FLOCK.pack(kind, os.SEEK_SET, start, length, 0))
 
 
+TAKE = FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, HOLD, 1, 0)
+LEAVE = FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, HOLD, 1, 0)
+
+
 class _Exclusive:
-    """The first byte of a file, held for the moment in which its content changes."""
+    """The gate of a file, held for the moment in which its queue changes."""
 
     def __init__(self, file: int) -> None:
         self._file = file
 
     def __enter__(self) -> None:
-        _set_lock(self._file, fcntl.F_OFD_SETLKW, fcntl.F_WRLCK, 0, 1)
+        _set_lock(self._file, fcntl.F_OFD_SETLKW, fcntl.F_WRLCK, GATE, 1)
 
     def __exit__(self, *_: object) -> None:
-        _set_lock(self._file, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, 0, 1)
+        _set_lock(self._file, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, GATE, 1)
 
 
-def _locked_byte(file: int, start: int, end: int) -> int | None:
+def _locked_ticket(file: int, start: int, end: int) -> int | None:
     """Return a ticket from start to end whose byte another descriptor has locked, or None."""
     if end < start:
         return None
-    probe = FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, start, end - start + 1, 0)
+    probe = FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, TICKETS + start, end - start + 1, 0)
     kind, _, found, _, _ = FLOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, probe))
-    return None if kind == fcntl.F_UNLCK else int(found)
+    return None if kind == fcntl.F_UNLCK else int(found) - TICKETS
+
+
+def _ticket_before(file: int, ticket: int) -> int | None:
+    """Return a smaller ticket that is still waiting, the next smaller one if it is; or None."""
+    before = _locked_ticket(file, ticket - 1, ticket - 1)
+    return _locked_ticket(file, 1, ticket - 2) if before is None else before
+
+
+def _lock_on_hold(file: int) -> int:
+    """Return the kind of lock that another descriptor has on HOLD: that of a holder (F_WRLCK), or
+    of a thread that notices that it is free (F_RDLCK).
+    """
+    kind: int = FLOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, TAKE))[0]
+    return kind
+
+
+def _takes_hold(file: int) -> bool:
+    """Lock HOLD if it is free; return whether it was."""
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, TAKE)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 # Waiting for a byte.
@@ -155,9 +196,9 @@ _WAITING = threading.Lock()
 _WAITERS: dict[tuple[str, int], _ByteWaiter] = {}
 
 
-def _wake_when_free(path: str, ticket: int, wake: threading.Event) -> None:
-    """Set the event when the byte of a ticket is free; it may be free already."""
-    key = (path, ticket)
+def _wake_when_free(path: str, byte: int, wake: threading.Event) -> None:
+    """Set the event when a byte is free; it may be free already."""
+    key = (path, byte)
     with _WAITING:
         waiter = _WAITERS.get(key)
         if waiter is not None:
@@ -180,28 +221,23 @@ def _forget_wake(wake: threading.Event) -> None:
                 waiter.wakes.remove(wake)
 
 
-def _wait_for(path: str, tickets: Sequence[int], wait: Wait) -> None:
-    """Wait until the byte of one of the tickets is free."""
+def _wait_for(file: int, path: str, byte: int, wait: Wait) -> None:
+    """Wait until a byte may be free.  HOLD is taken, unless the wait has an end."""
+    if wait.deadline is None and wait.is_plain:
+        kind = fcntl.F_WRLCK if byte == HOLD else fcntl.F_RDLCK
+        _set_lock(file, fcntl.F_OFD_SETLKW, kind, byte, 1)
+        if byte != HOLD:
+            _set_lock(file, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, byte, 1)
+        return
     wake = threading.Event()
     try:
         with wait.waking(wake.set):
-            for ticket in tickets:
-                _wake_when_free(path, ticket, wake)
+            _wake_when_free(path, byte, wake)
             while not wake.wait(wait.longest(boottime.LONGEST_WAIT)):
                 pass
     finally:
         _forget_wake(wake)
     wait.left()
-
-
-def _block_on(path: str, ticket: int) -> None:
-    """Wait in this thread until the byte of a ticket is free."""
-    with suppress(FileNotFoundError):
-        file = _opened(path, 0)
-        try:
-            _set_lock(file, fcntl.F_OFD_SETLKW, fcntl.F_RDLCK, ticket, 1)
-        finally:
-            _close(file)
 
 
 # The engine.
@@ -224,7 +260,9 @@ class LocalEngine(Engine):
         self._folder = unquote(parts.path) if parts.scheme and parts.path else own
         self.shown = f"local ({self._folder})"
         self._boot = _boot()
+        self._boot_id = self._boot.ljust(16, b"\0")
         self._is_checked = False
+        self._idle: dict[str, list[int]] = {}  # by path
 
     def connect(self) -> None:
         """Make the folder, and check that no other user can change it."""
@@ -242,75 +280,123 @@ class LocalEngine(Engine):
     def _path(self, key: str) -> str:
         return f"{self._folder}/{_file_name(key)}"
 
+    def _file(self, path: str) -> int:
+        """Return a descriptor of the file that no other request uses."""
+        with suppress(KeyError, IndexError):
+            return self._idle[path].pop()
+        while True:
+            try:
+                return _opened(path, os.O_CREAT)
+            except FileNotFoundError:  # the folder was deleted
+                self.connect()
+            except OSError as reason:
+                raise RefusedByNode(f"{path}: {reason.strerror}") from None
+
+    def _put_back(self, file: int, path: str) -> None:
+        if len(self._idle) >= IDLE and path not in self._idle:
+            self.close()
+        idle = self._idle.setdefault(path, [])
+        if idle:
+            _close(file)  # one for each lock is enough
+        else:
+            idle.append(file)
+
     def acquire(self, key: str, label: str, lease: float | None, wait: Wait) -> EngineGrant:
         if not self._is_checked:
             self.connect()
         path = self._path(key)
         while True:
+            file = self._file(path)
+            grant = EngineGrant(key, 0, 0, None, (file, path))
             try:
-                file = _opened(path, os.O_CREAT)
-            except FileNotFoundError:  # the folder was deleted
-                self.connect()
-                continue
-            except OSError as reason:
-                raise RefusedByNode(f"{path}: {reason.strerror}") from None
-            try:
-                grant = self._queue(file, path, key, label, wait)
-            except BaseException:
+                grant.token = self._granted(file, path, key, label, wait)
+            except BaseException as reason:
                 _close(file)
+                if isinstance(reason, OSError):
+                    raise RefusedByNode(f"{path}: {reason.strerror}") from None
                 raise
             if not self.is_gone(grant):
                 return grant
             _close(file)  # another process has deleted the file; those who come now use another
 
-    def _queue(self, file: int, path: str, key: str, label: str, wait: Wait) -> EngineGrant:
-        grant = EngineGrant(key, 0, boottime.microseconds(), None, (file, path))
-        left = wait.left()
+    def _granted(self, file: int, path: str, key: str, label: str, wait: Wait) -> int:
+        """Take the lock if nobody holds it or waits for it, else queue up; return the token."""
+        for _ in range(TRIES):
+            if _takes_hold(file):
+                token, ticket, done = self._head(file, path, key)
+                if ticket == done or _locked_ticket(file, done + 1, ticket) is None:
+                    return self._entered(file, token, ticket, label)
+                fcntl.fcntl(file, fcntl.F_OFD_SETLK, LEAVE)
+            if wait.left() != 0:
+                return self._queued(file, path, key, label, wait)
+            if self._is_taken(file):
+                break
+            sleep(MOMENT)
+        raise WaitOver
+
+    @staticmethod
+    def _is_taken(file: int) -> bool:
+        """Return whether the lock is held or waited for: not only noticed by a thread."""
+        if _lock_on_hold(file) == fcntl.F_WRLCK:
+            return True
+        found = os.pread(file, BOTH.size, 0)
+        if len(found) < BOTH.size:
+            return False
+        _, ticket, _, _, done, *_ = BOTH.unpack(found)
+        return _locked_ticket(file, done + 1, ticket) is not None
+
+    def _queued(self, file: int, path: str, key: str, label: str, wait: Wait) -> int:
         with _Exclusive(file):
-            last, size = self._head(file, path, key)
-            before = _locked_byte(file, 1, last)
-            if before is not None and left == 0:
-                raise WaitOver
-            ticket = grant.token = last + 1
-            _set_lock(file, fcntl.F_OFD_SETLK, fcntl.F_WRLCK, ticket, 1)
-            head = HEAD.pack(MAGIC, ticket, size, self._boot)
-            if before is None:
-                head = head.ljust(HOLDER_AT, b"\0") + _holder(ticket, label)
-            os.pwrite(file, head, 0)
-            if not ticket % (1 << STARTS) or not self._boot:
-                os.fsync(file)
-            if before is None:
-                return grant
-        before = ticket - 1  # mostly the last in the queue
-        while before is not None:
-            if left is None and wait.is_plain:
-                _block_on(path, before)
-            else:
-                _wait_for(path, [before], wait)
-            before = _locked_byte(file, 1, ticket - 1)
-        os.pwrite(file, _holder(ticket, label), HOLDER_AT)
-        return grant
+            self._prepare(file, path, key)
+            magic, ticket, size = QUEUE.unpack(os.pread(file, QUEUE.size, 0))
+            ticket += 1
+            _set_lock(file, fcntl.F_OFD_SETLK, fcntl.F_WRLCK, TICKETS + ticket, 1)
+            os.pwrite(file, QUEUE.pack(magic, ticket, size), 0)
+        while (before := _ticket_before(file, ticket)) is not None:
+            _wait_for(file, path, TICKETS + before, wait)
+        while not _takes_hold(file):
+            _wait_for(file, path, HOLD, wait)
+        token = self._head(file, path, key)[0]
+        token = self._entered(file, token, ticket, label)
+        _set_lock(file, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, TICKETS + ticket, 1)
+        return token
 
-    def _head(self, file: int, path: str, key: str) -> tuple[int, int]:
-        """Return the last ticket and the size; begin to count anew after a start of the machine."""
-        found = os.pread(file, HEAD.size, 0)
-        if not found:
-            os.pwrite(file, key.encode().ljust(KEY_LIMIT, b"\0"), KEY_AT)
-            last, size, boot = 0, 0, b"new"
-        else:
-            magic, last, size, boot = _unpacked(found)
-            if magic != MAGIC:
-                raise RefusedByNode(f"{path} is damaged, or not the file of a lock; see to it")
-        if boot != self._boot.ljust(16, b"\0"):
-            last = ((last >> STARTS) + 1) << STARTS
-            self._write_head(file, last, size, synced=True)
-            self._sync_folder()
-        return last, size
-
-    def _write_head(self, file: int, last: int, size: int, *, synced: bool = False) -> None:
-        os.pwrite(file, HEAD.pack(MAGIC, last, size, self._boot), 0)
-        if synced:
+    def _entered(self, file: int, token: int, done: int, label: str) -> int:
+        """Write the next token and who holds the lock; return the token."""
+        token += 1
+        os.pwrite(file, _holder(token, done, self._boot, label), HOLDER_AT)
+        if not self._boot or not token % (1 << STARTS):
             os.fsync(file)
+        return token
+
+    def _head(self, file: int, path: str, key: str) -> tuple[int, int, int]:
+        """Return the last token, the last ticket, and the last one that does not wait any more.
+
+        Begin to count anew after a start of the machine.
+        """
+        found = os.pread(file, BOTH.size, 0)
+        if len(found) < BOTH.size:
+            with _Exclusive(file):
+                self._prepare(file, path, key)
+            found = os.pread(file, BOTH.size, 0)
+        magic, ticket, _, token, done, boot, _, _ = BOTH.unpack(found)
+        if magic != MAGIC:
+            raise RefusedByNode(f"{path} is damaged, or not the file of a lock; see to it")
+        if boot != self._boot_id:
+            token = ((token >> STARTS) + 1) << STARTS
+            os.pwrite(file, HOLDER.pack(token, done, self._boot_id, 0, 0), HOLDER_AT)
+            os.fsync(file)
+            self._sync_folder()
+        return token, ticket, done
+
+    def _prepare(self, file: int, path: str, key: str) -> None:
+        """Write the parts of a new file, under GATE."""
+        found = os.pread(file, QUEUE.size, 0)
+        if not found:
+            head = BOTH.pack(MAGIC, 0, 0, 0, 0, b"", 0, 0).ljust(KEY_AT, b"\0")
+            os.pwrite(file, head + key.encode().ljust(KEY_LIMIT, b"\0"), 0)
+        elif not found.startswith(MAGIC):
+            raise RefusedByNode(f"{path} is damaged, or not the file of a lock; see to it")
 
     def _sync_folder(self) -> None:
         folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -336,10 +422,14 @@ class LocalEngine(Engine):
             return True
 
     def release(self, grant: EngineGrant) -> None:
-        is_gone = self.is_gone(grant)
-        self.drop(grant)
-        if is_gone:
-            raise LockGone(f"{grant.handle[1]} was deleted or replaced")
+        file, path = grant.handle
+        if file < 0:
+            return
+        grant.handle = (-1, path)
+        with suppress(OSError):  # the lock is free all the same
+            os.pwrite(file, FREE, PROCESS_AT)
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, LEAVE)
+        self._put_back(file, path)
 
     def drop(self, grant: EngineGrant) -> None:
         file, path = grant.handle
@@ -352,10 +442,9 @@ class LocalEngine(Engine):
         try:
             with wait.waking(wake.set):
                 for key in keys:
-                    holder = self._look(key)[0]
-                    if holder is None:
+                    if self.state(key).holder is None:
                         return
-                    _wake_when_free(self._path(key), holder, wake)
+                    _wake_when_free(self._path(key), HOLD, wake)
                 while not wake.wait(wait.longest(boottime.LONGEST_WAIT)):
                     pass
         finally:
@@ -367,43 +456,42 @@ class LocalEngine(Engine):
         file = _opened(path, os.O_CREAT)
         try:
             with _Exclusive(file):
-                last, stored = self._head(file, path, key)
+                self._prepare(file, path, key)
+                magic, ticket, stored = QUEUE.unpack(os.pread(file, QUEUE.size, 0))
                 if not stored and size is not None:
                     stored = size
-                    self._write_head(file, last, stored, synced=True)
+                    os.pwrite(file, QUEUE.pack(magic, ticket, stored), 0)
+                    os.fsync(file)
             return stored or None
         finally:
             _close(file)
 
     # Looking.
 
-    def _look(self, key: str) -> tuple[int | None, LockState, int]:
-        """Return the ticket of the holder, the state, and the process of the holder."""
+    def _look(self, key: str) -> tuple[LockState, int]:
+        """Return the state, and the process of the holder."""
         free = LockState(None, None, None, 0)
         try:
             file = _opened(self._path(key), 0)
         except OSError:
-            return None, free, 0
+            return free, 0
         try:
-            head = os.pread(file, HEAD.size, 0)
-            if len(head) < HEAD.size:
-                return None, free, 0
-            tickets = sorted(_locked_bytes(file, 1, _unpacked(head)[1]))
-            content = os.pread(file, HOLDER.size + LABEL_LIMIT, HOLDER_AT)
+            content = os.pread(file, BOTH.size + LABEL_LIMIT, 0)
+            if len(content) < BOTH.size:
+                return free, 0
+            _, ticket, _, token, done, _, process, length = BOTH.unpack_from(content)
+            waiting = len(_locked_tickets(file, done + 1, ticket))
+            if _lock_on_hold(file) != fcntl.F_WRLCK:
+                return free._replace(waiting=waiting), 0
         finally:
             _close(file)
-        if not tickets:
-            return None, free, 0
-        holder, process = "a process", 0
-        if len(content) >= HOLDER.size:
-            ticket, _, found, length = HOLDER.unpack_from(content)
-            if ticket == tickets[0]:
-                holder = content[HOLDER.size : HOLDER.size + length].decode(errors="replace")
-                process = found
-        return tickets[0], LockState(holder, None, tickets[0], len(tickets) - 1), process
+        if not process:  # it has just been locked
+            return LockState("a process", None, None, waiting), 0
+        label = content[BOTH.size : BOTH.size + length].decode(errors="replace")
+        return LockState(label, None, token, waiting), process
 
     def state(self, key: str) -> LockState:
-        return self._look(key)[1]
+        return self._look(key)[0]
 
     def held(self) -> dict[str, LockState]:
         self.connect()
@@ -423,7 +511,7 @@ class LocalEngine(Engine):
             return file.read(KEY_LIMIT).rstrip(b"\0").decode(errors="replace")
 
     def force(self, key: str) -> str | None:
-        _, state, process = self._look(key)
+        state, process = self._look(key)
         if state.holder is None:
             return None
         raise RefusedByNode(
@@ -432,13 +520,17 @@ class LocalEngine(Engine):
         )
 
     def close(self) -> None:
-        """Do nothing: every lock has a file of its own."""
+        """Close the descriptors that no request uses."""
+        for path in list(self._idle):
+            for file in self._idle.pop(path, []):
+                _close(file)
 
     def share_with_children(self) -> None:
         _SHARED.append(True)
 
     def abandon(self) -> None:
-        """Do nothing: the descriptors are closed already."""
+        """Forget the descriptors, which are closed already."""
+        self._idle = {}
 
 
 @lru_cache(1_000)
@@ -449,23 +541,23 @@ def _file_name(key: str) -> str:
     return name + ENDING
 
 
-def _holder(ticket: int, label: str) -> bytes:
+def _holder(token: int, done: int, boot: bytes, label: str) -> bytes:
     """Return what the file says about the holder."""
-    shown = label.encode()[:LABEL_LIMIT]
-    return HOLDER.pack(ticket, time_ns() // 1_000, os.getpid(), len(shown)) + shown
+    shown = _shown(label)
+    return HOLDER.pack(token, done, boot, os.getpid(), len(shown)) + shown
 
 
-def _locked_bytes(file: int, start: int, end: int) -> list[int]:
-    found = _locked_byte(file, start, end)
+@lru_cache(10)
+def _shown(label: str) -> bytes:
+    return label.encode()[:LABEL_LIMIT]
+
+
+def _locked_tickets(file: int, start: int, end: int) -> list[int]:
+    found = _locked_ticket(file, start, end)
     if found is None:
         return []
     return [
         found,
-        *_locked_bytes(file, start, found - 1),
-        *_locked_bytes(file, found + 1, end),
+        *_locked_tickets(file, start, found - 1),
+        *_locked_tickets(file, found + 1, end),
     ]
-
-
-def _unpacked(head: bytes) -> tuple[bytes, int, int, bytes]:
-    magic, last, size, boot = HEAD.unpack(head.ljust(HEAD.size, b"\0"))
-    return magic, last, size, boot
