@@ -20,6 +20,8 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from habemus import boottime
 from habemus.client.backend import LockState
@@ -139,6 +141,7 @@ class RedisEngine(Engine):
             socket_timeout=SOCKET_SECONDS,
             socket_connect_timeout=SOCKET_SECONDS,
             socket_keepalive=True,
+            retry=Retry(NoBackoff(), 1),  # a connection of the pool may have been closed
         )
         scripts = (ACQUIRE, RELEASE, WITHDRAW, RENEW, FORCE)
         self._acquire, self._release, self._withdraw, self._renew, self._force = map(
