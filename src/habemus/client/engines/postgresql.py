@@ -1,8 +1,12 @@
 """Locks in PostgreSQL: session-level advisory locks, with tokens in a table.
 
 Every lock that is held or waited for has a connection of its own, from a pool.  One statement waits
-for the advisory lock and increments the token of its row, so to acquire takes one round trip and
-waiting takes no polling.  PostgreSQL grants the lock in the order of requests.
+for the advisory lock and sets the token of its row, so to acquire takes one round trip and waiting
+takes no polling.  PostgreSQL grants the lock in the order of requests.
+
+A token is the time of the server in microseconds, or the last token plus one if that is larger.  So
+tokens also grow after a failover to a standby that lacks the last tokens, as long as the clocks of
+the servers do not go back.
 
 The lease is the server's `idle_session_timeout` (PostgreSQL 14 or newer): a session that is silent
 for that long is ended, and its lock is free.  Older servers keep the lock until they notice that
@@ -40,22 +44,22 @@ TABLE: LiteralString = """
 CREATE TABLE IF NOT EXISTS habemus_locks (
     name text PRIMARY KEY, token bigint NOT NULL, holder text, process integer, size integer)
 """
-ACQUIRE: LiteralString = """
+NOW: LiteralString = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_ENTER: LiteralString = f"""
+ON CONFLICT (name) DO UPDATE SET token = greatest(l.token + 1, {NOW}),
+    holder = excluded.holder, process = excluded.process
+RETURNING token
+"""
+ACQUIRE: LiteralString = f"""
 WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', %(patience)s, false) AS set),
      lock AS MATERIALIZED (SELECT pg_advisory_lock(%(number)s) FROM patience WHERE set IS NOT NULL)
 INSERT INTO habemus_locks AS l (name, token, holder, process)
-SELECT %(name)s, 1, %(holder)s, pg_backend_pid() FROM lock
-ON CONFLICT (name) DO UPDATE
-    SET token = l.token + 1, holder = excluded.holder, process = excluded.process
-RETURNING token
-"""
-TRY: LiteralString = """
+SELECT %(name)s, {NOW}, %(holder)s, pg_backend_pid() FROM lock
+{_ENTER}"""
+TRY: LiteralString = f"""
 INSERT INTO habemus_locks AS l (name, token, holder, process)
-SELECT %(name)s, 1, %(holder)s, pg_backend_pid() WHERE pg_try_advisory_lock(%(number)s)
-ON CONFLICT (name) DO UPDATE
-    SET token = l.token + 1, holder = excluded.holder, process = excluded.process
-RETURNING token
-"""
+SELECT %(name)s, {NOW}, %(holder)s, pg_backend_pid() WHERE pg_try_advisory_lock(%(number)s)
+{_ENTER}"""
 WAITING: LiteralString = """
 SELECT l.name, l.token, l.holder, p.granted, p.pid = l.process FROM habemus_locks l
 JOIN pg_locks p ON p.locktype = 'advisory' AND p.objsubid = 1
@@ -125,6 +129,8 @@ class PostgreSQLEngine(Engine):
             if state[:2] in ("28", "3D") or (not state and any(w in text for w in refused)):
                 raise RefusedByNode(f"{self.shown}: {text}") from None
             raise Unreachable(f"{self.shown}: {text}") from None
+        except psycopg.errors.ReadOnlySqlTransaction as reason:  # a standby
+            raise Unreachable(f"{self.shown}: {' '.join(str(reason).split())}") from None
         except psycopg.Error as reason:
             raise RefusedByNode(f"{self.shown}: {' '.join(str(reason).split())}") from None
 
