@@ -1,19 +1,19 @@
 """Torture of engines: real servers of PostgreSQL, Redis, etcd or ZooKeeper in the place of nodes.
 
-Servers are killed, paused and restarted as nodes are, and clients are killed, paused and cut off
-from them.  Links between the servers of one ensemble are not cut.  `local` has no server: only its
+Servers are killed, paused and restarted as nodes are, clients are killed, paused and cut off from
+them, and links between the servers of one ensemble are cut.  `local` has no server: only its
 clients are hit.
+
+Two servers of Redis or PostgreSQL are a primary and its replica (`habemus.torture.failover`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
@@ -21,8 +21,10 @@ from typing import NamedTuple
 from habemus.client.credentials import Credentials
 from habemus.client.engines import engine_at
 from habemus.client.errors import HabemusError
+from habemus.operations.engine_servers import PEER_PORTS, Servers
+from habemus.torture.failover import FAILOVERS, FailoverOperator, leader_of
 from habemus.torture.judge import TortureClaim
-from habemus.torture.links import ProxyLink
+from habemus.torture.links import ProxyLink, SharedListener, owner_of
 from habemus.torture.plan import BadPlan, Plan, kinds_of
 from habemus.torture.processes import READY_S, Child, DidNotStart, NodeProcess, free_ports
 from habemus.torture.run import Progress, Torture
@@ -32,9 +34,9 @@ LEASE_S = 3.0
 LOOK_S = 0.1
 CLIENT_KINDS = ("kill-client", "pause-client")
 SERVER_KINDS = ("kill-node", *MASS_KINDS, "pause-node", *CLIENT_KINDS, "cut-client")
-USUAL = ("kill-node", "kill-client", "pause-node", "pause-client", "cut-client")
-ZOOKEEPER_JAR = "/usr/share/java/zookeeper.jar"
-POSTGRESQL = Path("/usr/lib/postgresql")
+USUAL = ("kill-node", "kill-client", "pause-node", "pause-client", "cut", "cut-client")
+REPLICATED = 2
+"""Servers of an engine with a primary and its replica."""
 
 
 class EngineUnderTorture(NamedTuple):
@@ -49,8 +51,8 @@ class EngineUnderTorture(NamedTuple):
 
 ENGINES = {
     "local": EngineUnderTorture((1,), CLIENT_KINDS, (), 0.0),
-    "postgresql": EngineUnderTorture((1,), excuses=tuple(KINDS)),
-    "redis": EngineUnderTorture((1,)),
+    "postgresql": EngineUnderTorture((1, REPLICATED), excuses=tuple(KINDS)),
+    "redis": EngineUnderTorture((1, REPLICATED)),
     "redis-volatile": EngineUnderTorture((1,), excuses=tuple(KINDS)),
     "etcd": EngineUnderTorture((1, 3)),
     "zookeeper": EngineUnderTorture((1, 3)),
@@ -76,10 +78,10 @@ def engine_plan(
     if nodes not in about.sizes:
         raise BadPlan(f"{engine} runs with {' or '.join(map(str, about.sizes))} nodes, not {nodes}")
     wanted = kinds_of(faults) if faults else USUAL
-    # `cut` names the links of nodes as well, which an engine keeps.
-    kinds = tuple(kind for kind in wanted if kind in about.kinds)
+    possible = about.kinds if nodes == 1 else (*about.kinds, "cut")
+    kinds = tuple(kind for kind in wanted if kind in possible)
     if not kinds:
-        raise BadPlan(f"{engine} can be hit by {', '.join(about.kinds)}")
+        raise BadPlan(f"{engine} can be hit by {', '.join(possible)}")
     claim = TortureClaim(
         excludes=not about.lease_s,
         progresses=True,
@@ -87,7 +89,8 @@ def engine_plan(
         is_fenced=is_fenced,
         faults=kinds,
         lease_s=about.lease_s,
-        excuses=about.excuses,
+        # A replica may lack the lock that it is promoted for.
+        excuses=tuple(KINDS) if nodes == REPLICATED else about.excuses,
     )
     return Plan(engine, nodes, clients, seconds, seed, kinds, (), "", locks, claim, engine)
 
@@ -97,43 +100,115 @@ class EngineTorture(Torture):
 
     def __init__(self, plan: Plan, folder: Path, progress: Progress) -> None:
         super().__init__(plan, folder, progress)
-        self._peers = free_ports(2 * plan.nodes)
+        per_server = PEER_PORTS.get(plan.engine, 0)
+        ports = free_ports(per_server * plan.nodes)
+        self._peers = {
+            number: ports[per_server * place : per_server * (place + 1)]
+            for place, number in enumerate(self._ports)
+        }
         self._nodes = {}
-        self._place = Path(tempfile.mkdtemp(prefix="habemus-engine-"))
+        self._seen: dict[tuple[int, int], list[int]] = {}
+        self._gates: list[SharedListener] = []
+        self._servers = Servers(
+            plan.engine,
+            Path(tempfile.mkdtemp(prefix="habemus-engine-")),
+            self._ports,
+            self._peers,
+            lambda sender, receiver: self._seen[sender, receiver],
+        )
+        self._operator: FailoverOperator | None = None
+        self._operating: asyncio.Task[None] | None = None
 
     async def _begin(self) -> None:
-        plan = self._plan
-        if plan.engine != "local":
-            for number in self._ports:
-                command = _command(plan.engine, number, self._ports, self._peers, self._place)
-                url = self._url({number: self._ports[number]})
-                self._nodes[number] = ServerProcess(self._folder, number, command, url)
+        plan, servers = self._plan, self._servers
         await self._referee.start()
-        await asyncio.gather(*(node.start() for node in self._nodes.values()))
+        if plan.engine != "local":
+            await self._make_links()
+            for number in self._ports:
+                command = servers.command(number)
+                url = servers.url({number: self._ports[number]})
+                self._nodes[number] = ServerProcess(self._folder, number, command, url)
+            await self._start_servers()
         for number in range(1, plan.clients + 1):
-            ports: Mapping[int, int] = self._ports
-            if is_by_network(number) and self._nodes:
-                links = self._links_of[number] = {
-                    node: ProxyLink(port) for node, port in self._ports.items()
-                }
-                ports = {node: await link.listen() for node, link in links.items()}
-            self._clusters[number] = self._url(ports)
+            self._clusters[number] = servers.url(await self._ports_for(number))
             await self._start_client(number, 1)
 
-    async def _end(self) -> None:
-        await super()._end()
-        shutil.rmtree(self._place, ignore_errors=True)
+    async def _make_links(self) -> None:
+        """Make a link for each pair of servers."""
+        replicated = self._plan.engine in FAILOVERS
+        for receiver, client_port in self._ports.items():
+            ports = [client_port] if replicated else self._peers[receiver]
+            for sender in self._ports:
+                if sender != receiver and ports:
+                    link = self._links[sender, receiver] = ProxyLink(ports[0])
+                    self._seen[sender, receiver] = [await link.listen(port) for port in ports]
+            if self._plan.engine == "etcd":
+                self._seen[receiver, receiver] = [await self._gate(receiver)]
 
-    def _url(self, ports: Mapping[int, int]) -> str:
-        hosts = ",".join(f"127.0.0.1:{port}" for _, port in sorted(ports.items()))
-        return {
-            "local": f"local://{self._place}",
-            "postgresql": f"postgresql://habemus@{hosts}/postgres",
-            "redis": f"redis://{hosts}/0",
-            "redis-volatile": f"redis://{hosts}/0",
-            "etcd": f"etcd://{hosts}",
-            "zookeeper": f"zookeeper://{hosts}",
-        }[self._plan.engine]
+    async def _gate(self, receiver: int) -> int:
+        """Return the port of a server that all other servers know: etcd has only one for all."""
+        unknown = ProxyLink(self._peers[receiver][0])
+
+        def link_of(port: int) -> ProxyLink:
+            running = {number: node.pid for number, node in self._nodes.items() if node.is_up}
+            sender = owner_of(port, running)
+            return unknown if sender is None else self._links.get((sender, receiver), unknown)
+
+        gate = SharedListener(link_of)
+        self._gates.append(gate)
+        return await gate.listen()
+
+    async def _start_servers(self) -> None:
+        nodes = {
+            each.number: each for each in self._nodes.values() if isinstance(each, ServerProcess)
+        }
+        if self._plan.nodes == REPLICATED:
+            self._operator = FAILOVERS[self._plan.engine](
+                self._servers, nodes, self._switch, self._note
+            )
+            await self._operator.start()
+            self._operating = asyncio.create_task(self._operator.run())
+        else:
+            await asyncio.gather(*(node.start() for node in nodes.values()))
+
+    async def _ports_for(self, client: int) -> Mapping[int, int]:
+        """Return the ports at which a client reaches the servers."""
+        if not self._nodes or not (self._operator or is_by_network(client)):
+            return self._ports
+        known = [1] if self._operator else list(self._ports)
+        links = self._links_of[client] = {node: ProxyLink(self._ports[node]) for node in known}
+        return {node: await link.listen() for node, link in links.items()}
+
+    def _switch(self, primary: int) -> None:
+        """Send all clients to another server."""
+        for links in self._links_of.values():
+            for link in links.values():
+                link.port = self._ports[primary]
+                link.break_off()
+
+    async def _leader(self) -> int | None:
+        if self._operator is not None:
+            return self._operator.primary
+        return await asyncio.to_thread(leader_of, self._plan.engine, self._ports)
+
+    async def _watch(self, began: int) -> None:
+        operating = self._operating
+        if operating is not None:
+            operating.add_done_callback(self._hear_operator)
+        await super()._watch(began)
+
+    def _hear_operator(self, operating: asyncio.Task[None]) -> None:
+        if not operating.cancelled() and operating.exception() is not None:
+            self._give_up(f"the failover failed: {operating.exception()!r}")
+
+    async def _end(self) -> None:
+        if self._operating is not None:
+            self._operating.cancel()
+            await asyncio.wait([self._operating])
+        await super()._end()
+        for gate in self._gates:
+            gate.close()
+        shutil.rmtree(self._servers.folder, ignore_errors=True)
 
 
 class ServerProcess(NodeProcess):
@@ -144,20 +219,47 @@ class ServerProcess(NodeProcess):
         self.number = number
         self._command = list(command)
         self._url = url
+        self._kills = 0
+        self._changing = asyncio.Lock()  # an operator and a fault may restart it at a time
 
     async def start(self, *more: str, may_end: bool = False) -> None:
         """Start the server; return when it answers.  A server that was killed may have left
         processes behind that keep it from starting for a moment.
         """
+        async with self._changing:
+            await self._start(*more, may_end=may_end)
+
+    async def _start(self, *more: str, may_end: bool = False) -> None:
         deadline = monotonic() + READY_S
-        await super().start(*more, may_end=True)
-        while not await asyncio.to_thread(self._answers):
+        is_answering, kills = False, 0
+        while not is_answering:
             if monotonic() > deadline:
                 raise DidNotStart(f"{self._command[0]} did not start: {self.last_words()}")
             if not self.is_up:
                 await super().start(*more, may_end=True)
             await asyncio.sleep(LOOK_S)
-        self.may_be_down = may_end
+            kills = self._kills
+            is_answering = await asyncio.to_thread(self._answers)
+        self.may_be_down = may_end or kills != self._kills  # killed while it answered
+
+    async def kill(self) -> None:
+        self._kills += 1
+        await super().kill()
+
+    async def rebuild(self, make: Callable[[], None]) -> None:
+        """Kill the server, make its data anew, and start it."""
+        deadline = monotonic() + READY_S
+        async with self._changing:
+            await self.kill()
+            while True:
+                try:
+                    await asyncio.to_thread(make)
+                    break
+                except subprocess.SubprocessError as reason:  # the other server may be down
+                    if monotonic() > deadline:
+                        raise DidNotStart(f"no copy of the primary: {reason}") from None
+                    await asyncio.sleep(LOOK_S)
+            await self._start()
 
     def _answers(self) -> bool:
         engine = engine_at(self._url, Credentials())
@@ -168,85 +270,3 @@ class ServerProcess(NodeProcess):
         finally:
             engine.close()
         return True
-
-
-def _program(name: str, package: str) -> str:
-    places = [str(folder) for folder in sorted(POSTGRESQL.glob("*/bin"), reverse=True)]
-    path = os.pathsep.join([*places, os.environ.get("PATH", ""), "/usr/sbin"])
-    found = shutil.which(name, path=path)
-    if found is None:
-        raise BadPlan(f"{name} is not installed; on Debian: apt-get install {package}")
-    return found
-
-
-def _command(
-    engine: str, number: int, ports: Mapping[int, int], peers: Sequence[int], place: Path
-) -> list[str]:
-    """Return the command that starts a server."""
-    data = place / f"node-{number}"
-    data.mkdir(parents=True, exist_ok=True)
-    if engine == "postgresql":
-        return _postgresql(ports[number], place, data)
-    if engine == "zookeeper":
-        return _zookeeper(number, ports, peers, data)
-    if engine == "etcd":
-        return _etcd(number, ports, peers, data)
-    kept = ["no"] if engine == "redis-volatile" else ["yes", "--appendfsync", "always"]
-    settings = ["--port", str(ports[number]), "--bind", "127.0.0.1", "--dir", str(data)]
-    return [
-        _program("redis-server", "redis-server"),
-        *settings,
-        *("--save", "", "--appendonly", *kept),
-    ]
-
-
-def _postgresql(port: int, place: Path, data: Path) -> list[str]:
-    """Return the command of a server, which must not be run by root."""
-    change: list[str] = []
-    if not os.geteuid():
-        names = {user.pw_name: user for user in pwd.getpwall()}
-        user = names.get("postgres") or names["nobody"]
-        change = [_program("setpriv", "util-linux"), f"--reuid={user.pw_uid}"]
-        change += [f"--regid={user.pw_gid}", "--clear-groups"]
-        for folder in (place, data):
-            os.chown(folder, user.pw_uid, user.pw_gid)
-    initdb = [*change, _program("initdb", "postgresql"), "-D", str(data), "-U", "habemus"]
-    subprocess.run([*initdb, "-A", "trust", "--no-locale"], check=True, capture_output=True)
-    settings = [f"port={port}", "listen_addresses=127.0.0.1", "unix_socket_directories="]
-    options = [word for setting in settings for word in ("-c", setting)]
-    return [*change, _program("postgres", "postgresql"), "-D", str(data), *options]
-
-
-def _etcd(number: int, ports: Mapping[int, int], peers: Sequence[int], data: Path) -> list[str]:
-    own, here = f"http://127.0.0.1:{peers[number - 1]}", f"http://127.0.0.1:{ports[number]}"
-    members = ",".join(f"n{each}=http://127.0.0.1:{peers[each - 1]}" for each in sorted(ports))
-    return [
-        _program("etcd", "etcd-server"),
-        *("--name", f"n{number}", "--data-dir", str(data / "data"), "--log-level", "error"),
-        *("--listen-client-urls", here, "--advertise-client-urls", here),
-        *("--listen-peer-urls", own, "--initial-advertise-peer-urls", own),
-        *("--initial-cluster", members),
-    ]
-
-
-def _zookeeper(
-    number: int, ports: Mapping[int, int], peers: Sequence[int], data: Path
-) -> list[str]:
-    if not Path(ZOOKEEPER_JAR).exists():
-        raise BadPlan(f"there is no {ZOOKEEPER_JAR}; on Debian: apt-get install zookeeper")
-    lines = [f"dataDir={data}", "tickTime=500", "initLimit=20", "syncLimit=10"]
-    lines += [f"clientPort={ports[number]}", "clientPortAddress=127.0.0.1"]
-    if len(ports) > 1:
-        for each in sorted(ports):
-            pair = f"{peers[2 * each - 2]}:{peers[2 * each - 1]}"
-            lines.append(f"server.{each}=127.0.0.1:{pair}")
-        (data / "myid").write_text(f"{number}\n", encoding="ascii")
-    settings = data / "zoo.cfg"
-    settings.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    main = "QuorumPeerMain" if len(ports) > 1 else "ZooKeeperServerMain"
-    return [
-        *(_program("java", "default-jre-headless"), "-Xmx256m", "-cp", ZOOKEEPER_JAR),
-        "-Dzookeeper.admin.enableServer=false",
-        f"org.apache.zookeeper.server.{'quorum.' if len(ports) > 1 else ''}{main}",
-        str(settings),
-    ]

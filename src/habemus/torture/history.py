@@ -38,6 +38,9 @@ from typing import Any, NamedTuple
 
 from habemus.fencing.tokens import token_text
 
+LEADING = " (leader)"
+"""Ending of the words for a victim that led when the round began."""
+
 
 class Stay(NamedTuple):
     """One request for a lock, and its outcome."""

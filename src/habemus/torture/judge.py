@@ -36,7 +36,7 @@ from habemus.core.properties import Finding, Verdict, worst
 from habemus.fencing.tokens import token_text
 from habemus.problems.fencing import FENCE
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
-from habemus.torture.history import Access, History, Stay
+from habemus.torture.history import LEADING, Access, History, Stay
 from habemus.torture.linearise import (
     Counter,
     LockEntry,
@@ -101,6 +101,8 @@ class Judgement:
     update_order: OrderOutcome
     longest_outage_s: float
     first_grants_s: list[float]  # after each healing
+    after_holder_s: list[float]  # from the death of each holder to the next grant
+    after_leader_s: list[float]  # from the death of each leader to the next grant
     findings: list[Finding] = field(default_factory=list)
     uncounted: list[str] = field(default_factory=list)  # properties that are not claimed
 
@@ -144,11 +146,17 @@ class Judgement:
             "order_of_updates": self.update_order.verdict.value,
             "longest_outage_s": round(self.longest_outage_s, 3),
             "healings": len(self.first_grants_s),
-            "first_grant_after_healing_s": {
-                "median": round(median(self.first_grants_s), 3) if self.first_grants_s else None,
-                "longest": round(max(self.first_grants_s), 3) if self.first_grants_s else None,
-            },
+            "first_grant_after_healing_s": _spread(self.first_grants_s),
+            "grant_after_death_of_holder_s": _spread(self.after_holder_s),
+            "grant_after_death_of_leader_s": _spread(self.after_leader_s),
         }
+
+
+def _spread(times: Sequence[float]) -> dict[str, float | None]:
+    return {
+        "median": round(median(times), 3) if times else None,
+        "longest": round(max(times), 3) if times else None,
+    }
 
 
 def judge(history: History, claim: TortureClaim) -> Judgement:
@@ -179,6 +187,22 @@ def judge(history: History, claim: TortureClaim) -> Judgement:
         first_grants_s=[
             each / NS for each in first_grants(grants, history.healings, history.ended)
         ],
+        after_holder_s=_outages(
+            history,
+            [
+                _left(stay)
+                for stay in grants
+                if stay.ending == "killed" and _left(stay) < history.ended
+            ],
+        ),
+        after_leader_s=_outages(
+            history,
+            [
+                fault.began
+                for fault in history.faults
+                if fault.kind == "kill-node" and fault.whom.endswith(LEADING)
+            ],
+        ),
     )
     judgement.findings = [
         _me1(judgement, claim),
@@ -417,6 +441,10 @@ def first_grants(grants: Sequence[Stay], healings: Sequence[int], ended: int) ->
             index += 1
         found.append((let_in[index] if index < len(let_in) else ended) - healed)
     return found
+
+
+def _outages(history: History, deaths: Sequence[int]) -> list[float]:
+    return [each / NS for each in first_grants(history.grants, deaths, history.ended)]
 
 
 # Verdicts.

@@ -18,7 +18,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import cast
 
 BUFFER_LIMIT = 1 << 20
@@ -32,21 +34,22 @@ class ProxyLink:
         self.port = port  # of the receiver
         self.lag_s: Callable[[], float] | None = None
         self.connections: set[_ProxyConnection] = set()
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._holds = 0
         self._refusals = 0
 
-    async def listen(self) -> int:
-        """Listen on a free port and return it."""
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: _ProxyConnection(self).near, "127.0.0.1", 0
-        )
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+    async def listen(self, port: int | None = None) -> int:
+        """Listen on a free port and return it.
+
+        port: of the receiver, if it has more than one.
+        """
+        made = await _listening(lambda _: self, port)
+        self._servers.append(made)
+        return _port_of(made)
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         self.refuse()  # connections that are being made, too
 
     # Faults.  Two cuts may overlap: bytes pass again when both have ended.
@@ -78,6 +81,58 @@ class ProxyLink:
     @property
     def is_refused(self) -> bool:
         return self._refusals > 0
+
+
+class SharedListener:
+    """One listening socket for several links, chosen by the port from which a sender connects."""
+
+    def __init__(self, link_of: Callable[[int], ProxyLink]) -> None:
+        self._link_of = link_of
+        self._server: asyncio.Server | None = None
+
+    async def listen(self) -> int:
+        """Listen on a free port and return it."""
+        self._server = await _listening(self._link_of, None)
+        return _port_of(self._server)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+
+async def _listening(link_of: Callable[[int], ProxyLink], port: int | None) -> asyncio.Server:
+    return await asyncio.get_running_loop().create_server(
+        lambda: _ProxyConnection(link_of, port).near, "127.0.0.1", 0
+    )
+
+
+def _port_of(server: asyncio.Server) -> int:
+    port: int = server.sockets[0].getsockname()[1]
+    return port
+
+
+def owner_of(port: int, processes: Mapping[int, int]) -> int | None:
+    """Return the number of the process that has a TCP connection from this port, or None.
+
+    processes: process id by number.
+    """
+    for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+        fields = line.split()
+        if int(fields[1].rpartition(":")[2], 16) == port and fields[9] != "0":
+            name = f"socket:[{fields[9]}]"
+            for number, process in processes.items():
+                if name in _descriptors(process):
+                    return number
+    return None
+
+
+def _descriptors(process: int) -> list[str]:
+    found = []
+    with suppress(OSError):
+        for each in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):
+                found.append(str(each.readlink()))
+    return found
 
 
 class _End(asyncio.Protocol):
@@ -140,8 +195,10 @@ class _End(asyncio.Protocol):
 
 
 class _ProxyConnection:
-    def __init__(self, link: ProxyLink) -> None:
-        self._link = link
+    def __init__(self, link_of: Callable[[int], ProxyLink], port: int | None) -> None:
+        self._link_of = link_of
+        self._port = port  # of the receiver; None for that of the link
+        self._link: ProxyLink
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._dialling: asyncio.Task[None] | None = None
@@ -151,15 +208,19 @@ class _ProxyConnection:
     def made(self, end: _End) -> None:
         if end is self.far:
             self.flush()
-        elif self._link.is_refused:
+            return
+        assert end.transport is not None
+        self._link = self._link_of(end.transport.get_extra_info("peername")[1])
+        if self._link.is_refused:
             self.abort()
         else:
             self._link.connections.add(self)
             self._dialling = self._loop.create_task(self._dial())
 
     async def _dial(self) -> None:
+        port = self._port or self._link.port
         try:
-            await self._loop.create_connection(lambda: self.far, "127.0.0.1", self._link.port)
+            await self._loop.create_connection(lambda: self.far, "127.0.0.1", port)
         except OSError:
             self.abort()
         if self not in self._link.connections:  # it was broken off in the meantime

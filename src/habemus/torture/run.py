@@ -18,7 +18,7 @@ from typing import Any
 from habemus.core.properties import Verdict
 from habemus.runtimes.live.clients.protocol import VERSION
 from habemus.torture.damage import damage
-from habemus.torture.history import History, history_of
+from habemus.torture.history import LEADING, History, history_of
 from habemus.torture.judge import NS, PATIENCE_S, Judgement, judge
 from habemus.torture.links import ProxyLink
 from habemus.torture.plan import Plan
@@ -129,6 +129,7 @@ class Torture:
         self._faults = 0
         self._failures: list[str] = []
         self._is_hasty = False  # end without waiting
+        self._led_by: int | None = None  # the leader when the round began, if it was asked for
         self._hit: set[int] = set()  # clients to which something is being done
 
     async def run(self) -> tuple[History, list[str]]:
@@ -219,7 +220,8 @@ class Torture:
                 if self._over.is_set() or monotonic_ns() >= end:
                     break
                 before = self._faults
-                faults = drawn.aimed(await self._leader() if drawn.leader else None)
+                self._led_by = await self._leader() if drawn.leader else None
+                faults = drawn.aimed(self._led_by)
                 await _all(self._make(fault) for fault in faults)
                 if self._faults > before:
                     await self._until_let_in(self._note("healed"))
@@ -320,7 +322,10 @@ class Torture:
 
     def _began(self, fault: PlannedFault, whom: str = "") -> int:
         self._faults += 1
-        self._note("began", fault.kind, whom or fault.whom, self._faults)
+        whom = whom or fault.whom
+        if fault.nodes == (self._led_by,):
+            whom += LEADING
+        self._note("began", fault.kind, whom, self._faults)
         return self._faults
 
     def _victims(self, fault: PlannedFault) -> list[NodeProcess]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     metavar="ENGINE",
     help=(
         "In the place of ALGORITHM: local, or real servers of postgresql, redis, redis-volatile,"
-        " etcd or zookeeper."
+        " etcd or zookeeper.  With --nodes 2, postgresql and redis have a replica and fail over."
     ),
 )
 @click.option(
@@ -192,7 +192,11 @@ def _say(report: TortureReport) -> None:
         [(kind, f"{count:,}") for kind, count in found.faults.items()] or [("none", "0")],
     )
     plain = found.plain()
-    healing = plain["first_grant_after_healing_s"]
+    after = {
+        "first grant after healing": plain["first_grant_after_healing_s"],
+        "next grant after the death of a holder": plain["grant_after_death_of_holder_s"],
+        "next grant after the death of a leader": plain["grant_after_death_of_leader_s"],
+    }
     rows = [
         ("grants", f"{found.grants:,}"),
         ("grants per second", f"{plain['grants_per_second']:,}"),
@@ -219,13 +223,10 @@ def _say(report: TortureReport) -> None:
             f"{len(found.mismatches):,}" if plan.claim.has_tokens else "no tokens",
         ),
         ("longest outage", f"{found.longest_outage_s:.2f} s"),
-        (
-            "first grant after healing, median",
-            "-" if healing["median"] is None else f"{healing['median']:.3f} s",
-        ),
-        (
-            "first grant after healing, longest",
-            "-" if healing["longest"] is None else f"{healing['longest']:.3f} s",
+        *(
+            (f"{what}, {which}", "-" if times[which] is None else f"{times[which]:.3f} s")
+            for what, times in after.items()
+            for which in ("median", "longest")
         ),
     ]
     click.echo()
