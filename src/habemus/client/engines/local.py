@@ -320,7 +320,7 @@ class LocalEngine(Engine):
             _close(file)  # another process has deleted the file; those who come now use another
 
     def _granted(self, file: int, path: str, key: str, label: str, wait: Wait) -> int:
-        """Take the lock if nobody holds it or waits for it, else queue up; return the token."""
+        """Take the lock if it is free and no request waits, else queue up; return the token."""
         for _ in range(TRIES):
             if _takes_hold(file):
                 token, ticket, done = self._head(file, path, key)
