@@ -34,6 +34,8 @@ LINE_LIMIT = 64 << 20
 """Bytes of a line of a node; a status of many locks is long."""
 NUMBERS_LIMIT = 200
 """Bytes of a request beside its service and name."""
+ENCODED_LIMIT = 1_000
+"""Locks whose encoded names are kept."""
 SLOWEST_BEAT_US = 1_000_000
 """Time between two heartbeats while no lease expires: the node may have vanished."""
 
@@ -54,6 +56,18 @@ def encode(value: object) -> str:
     import json
 
     return json.dumps(value, separators=(",", ":"))
+
+
+_ENCODED: dict[tuple[str, str], bytes] = {}  # of the last locks; `functools` takes long to import
+
+
+def _encoded_lock(service: str, name: str) -> bytes:
+    found = _ENCODED.get((service, name))
+    if found is None:
+        if len(_ENCODED) >= ENCODED_LIMIT:
+            _ENCODED.clear()
+        found = _ENCODED[service, name] = f"{encode(service)},[{encode(name)}]".encode()
+    return found
 
 
 def encode_line(*line: object) -> bytes:
@@ -284,7 +298,7 @@ class AcquireRequest:
         self.keep = keep
         self.shown = f"lock {name!r}"
         self.name = name
-        self._start_line("request", [name])
+        self._word, self._what = b"request", _encoded_lock(service, name)
 
     def _start_line(self, word: str, *what: object) -> None:
         """Encode the part of the line that is always the same: what is requested."""
