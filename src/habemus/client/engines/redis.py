@@ -15,6 +15,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
+from hashlib import sha1
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -34,26 +37,30 @@ REFRESH_SECONDS = 1.0
 SILENCE_MS = 3_000
 """Time after which a waiting client that is silent loses its place in the queue."""
 SOCKET_SECONDS = 5.0
+IDLE_CONNECTIONS = 32
 POLL_SECONDS = 0.2
 """Time between two looks for a free place by the first client in the queue of a semaphore."""
 
 # KEYS: lock, token, queue, seen.  `seen` has the times until which clients keep their places.
 _FIRST = """
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local function first(me)
-    while true do
-        local found = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
-        if not found then return nil end
-        local seen = redis.call('HGET', KEYS[4], found)
-        if found == me or (seen and tonumber(seen) > now) then return found end
-        redis.call('ZREM', KEYS[3], found)
-        redis.call('HDEL', KEYS[4], found)
-    end
+local function clock()
+    local time = redis.call('TIME')
+    return time[1] * 1000000 + time[2]
 end
 local function leave(me)
     redis.call('ZREM', KEYS[3], me)
     redis.call('HDEL', KEYS[4], me)
+end
+local function first(me)
+    local now
+    while true do
+        local found = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+        if not found or found == me then return found end
+        local seen = redis.call('HGET', KEYS[4], found)
+        now = now or clock()
+        if seen and tonumber(seen) > now then return found end
+        leave(found)
+    end
 end
 local function wake()
     local found = first('')
@@ -67,14 +74,15 @@ ACQUIRE = (
     _FIRST
     + """
 local me, label, lease, patience = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-if redis.call('HGET', KEYS[1], 'owner') == me then
+local owner = redis.call('HGET', KEYS[1], 'owner')
+if owner == me then
     redis.call('PEXPIRE', KEYS[1], lease)
     return {redis.call('HGET', KEYS[1], 'token'), 0}
 end
-local before = first(me)
-if redis.call('EXISTS', KEYS[1]) == 0 and (not before or before == me) then
-    leave(me)
-    local token = math.max(now, tonumber(redis.call('GET', KEYS[2]) or '0') + 1)
+local before = not owner and first(me)
+if not owner and (not before or before == me) then
+    if before then leave(me) end
+    local token = math.max(clock(), tonumber(redis.call('GET', KEYS[2]) or '0') + 1)
     token = string.format('%.0f', token)
     redis.call('SET', KEYS[2], token)
     redis.call('HSET', KEYS[1], 'owner', me, 'label', label, 'token', token)
@@ -82,6 +90,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 and (not before or before == me) then
     return {token, 0}
 end
 if patience > 0 then
+    local now = clock()
     if not redis.call('ZSCORE', KEYS[3], me) then
         redis.call('ZADD', KEYS[3], string.format('%.0f', now), me)
     end
@@ -126,6 +135,68 @@ return label
 )
 
 
+class Scripts:
+    """Calls of scripts, on connections of their own.
+
+    The commands of redis-py take twice as long: they look at the connection, and wrap the call, for
+    cases that do not occur here.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.idle: list[Any] = []
+
+    def call(self, script: str, keys: Sequence[str], *arguments: str | int) -> Any:
+        """Return the answer of a script; raise an exception of redis-py."""
+        while True:
+            connection, is_new = self._connection()
+            try:
+                connection.send_command("EVALSHA", _digest(script), len(keys), *keys, *arguments)
+                answer = connection.read_response()
+            except redis.exceptions.NoScriptError:
+                self._put_back(connection)
+                self._client.script_load(script)
+            except redis.exceptions.ResponseError:
+                self._put_back(connection)
+                raise
+            except BaseException as reason:
+                connection.disconnect()
+                # An idle connection may have been closed: try another one.
+                if is_new or not isinstance(reason, redis.exceptions.ConnectionError):
+                    raise
+            else:
+                self._put_back(connection)
+                return answer
+
+    def _connection(self) -> tuple[Any, bool]:
+        with suppress(IndexError):
+            return self.idle.pop(), False
+        made = self._client.connection_pool.make_connection()
+        try:
+            made.connect()
+        except BaseException:
+            made.disconnect()
+            raise
+        return made, True
+
+    def _put_back(self, connection: Any) -> None:
+        if len(self.idle) < IDLE_CONNECTIONS:
+            self.idle.append(connection)
+        else:
+            connection.disconnect()
+
+    def close(self) -> None:
+        """Close idle connections."""
+        with suppress(IndexError):
+            while True:
+                self.idle.pop().disconnect()
+
+
+@lru_cache
+def _digest(script: str) -> str:
+    return sha1(script.encode(), usedforsecurity=False).hexdigest()
+
+
 class RedisEngine(Engine):
     """A Redis server."""
 
@@ -143,10 +214,9 @@ class RedisEngine(Engine):
             socket_keepalive=True,
             retry=Retry(NoBackoff(), 1),  # a connection of the pool may have been closed
         )
-        scripts = (ACQUIRE, RELEASE, WITHDRAW, RENEW, FORCE)
-        self._acquire, self._release, self._withdraw, self._renew, self._force = map(
-            self._client.register_script, scripts
-        )
+        self._scripts = Scripts(self._client)
+        self._requests = count(1)
+        self._name = uuid4().hex  # unique among all clients
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -171,7 +241,8 @@ class RedisEngine(Engine):
     # Locks.
 
     def acquire(self, key: str, label: str, lease: float | None, wait: Wait) -> EngineGrant:
-        me = uuid4().hex
+        me = f"{self._name}-{next(self._requests)}"
+        keys = _keys(key)
         lease_ms = LEASE_MS if lease is None else max(1, round(lease * 1_000))
         is_queued = False
         try:
@@ -180,7 +251,9 @@ class RedisEngine(Engine):
                 patience = 0 if left == 0 and not is_queued else SILENCE_MS
                 at_us = boottime.microseconds()
                 with self._errors():
-                    token, free_ms = self._acquire(_keys(key), [me, label, lease_ms, patience])
+                    token, free_ms = self._scripts.call(
+                        ACQUIRE, keys, me, label, lease_ms, patience
+                    )
                 if token:
                     return EngineGrant(key, int(token), at_us, lease_ms, me)
                 if patience == 0:
@@ -190,7 +263,7 @@ class RedisEngine(Engine):
         except BaseException:
             if is_queued:
                 with suppress(HabemusError), self._errors():
-                    self._withdraw(_keys(key), [me])
+                    self._scripts.call(WITHDRAW, keys, me)
             raise
         raise WaitOver
 
@@ -211,14 +284,16 @@ class RedisEngine(Engine):
     def renew(self, grant: EngineGrant) -> None:
         at_us = boottime.microseconds()
         with self._errors():
-            is_held = self._renew(_keys(grant.key), [grant.handle, grant.lease_ms])
+            is_held = self._scripts.call(
+                RENEW, _keys(grant.key), grant.handle, grant.lease_ms or LEASE_MS
+            )
         if not is_held:
             raise LockGone(f"{self.shown} does not hold it for this client any more")
         grant.at_us = at_us
 
     def release(self, grant: EngineGrant) -> None:
         with self._errors():
-            was_held = self._release(_keys(grant.key), [grant.handle])
+            was_held = self._scripts.call(RELEASE, _keys(grant.key), grant.handle)
         if not was_held:
             raise LockGone(f"{self.shown} does not hold it for this client any more")
 
@@ -257,17 +332,21 @@ class RedisEngine(Engine):
 
     def force(self, key: str) -> str | None:
         with self._errors():
-            label: str | None = self._force(_keys(key))
+            label: str | None = self._scripts.call(FORCE, _keys(key))
         return label
 
     def close(self) -> None:
+        self._scripts.close()
         self._client.close()
 
     def abandon(self) -> None:
-        """Do nothing: the pool of the library notices a fork."""
+        """Forget the connections of the parent; the pool of the library notices a fork itself."""
+        self._name = uuid4().hex
+        self._scripts.idle = []
 
 
-def _keys(key: str) -> list[str]:
+@lru_cache(1_000)
+def _keys(key: str) -> tuple[str, str, str, str]:
     """Return the keys of a lock, all in one slot of a Redis Cluster."""
     lock = f"habemus:{{{key}}}"
-    return [lock, f"{lock}:token", f"{lock}:queue", f"{lock}:seen"]
+    return lock, f"{lock}:token", f"{lock}:queue", f"{lock}:seen"
