@@ -4,7 +4,7 @@ lock, in a loop.
     python -m habemus.torture.client ORDERS
 
 ORDERS is JSON: name, cluster (where it is), service, locks, lease (seconds or null), referee (its
-socket), record (the file to write), seed.
+socket), record (the file to write), seed, think_s (the longest pause between two requests).
 
 Each event is recorded in one call before the client acts, so the record is complete when the
 process is killed (`habemus.torture.history`).
@@ -41,7 +41,6 @@ LONG_WORKS = 0.03
 ENDLESS_WORK_S = (0.3, 2.5)
 """Longer than an election or the restart of a node."""
 ENDLESS_WORKS = 0.004
-THINK_S = (0.0, 0.006)
 REST_S = 0.05
 """Pause after a failed request."""
 
@@ -53,6 +52,7 @@ class TortureClient:
         self._locks: list[str] = orders["locks"]
         self._lease: float | None = orders["lease"]
         self._draw = Random(orders["seed"])
+        self._think_s: float = orders["think_s"]
         self._record = os.open(orders["record"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._referee = socket.socket(socket.AF_UNIX)
         self._referee.connect(orders["referee"])
@@ -66,7 +66,7 @@ class TortureClient:
 
     def run(self) -> None:
         while True:
-            time.sleep(self._draw.uniform(*THINK_S))
+            time.sleep(self._draw.uniform(0.0, self._think_s))
             self._stay += 1
             self._visit(self._draw.choice(self._locks))
 

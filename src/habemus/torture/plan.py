@@ -26,6 +26,9 @@ from habemus.torture.schedule import (
 )
 
 LOCKS = "locks"
+SHORTEST_THINK_S = 0.006
+MOST_GRANTS = 400_000
+"""About how many grants a torture may have: the judge keeps all of them in memory."""
 RAW = "none"
 USUAL = ("kill", "pause", "cut")
 
@@ -94,6 +97,13 @@ class Plan:
     @property
     def lease_s(self) -> float:
         return self.claim.lease_s
+
+    @property
+    def think_s(self) -> float:
+        """Longest pause of a client between two requests: a long torture has slower clients, so
+        that its history fits in memory.
+        """
+        return max(SHORTEST_THINK_S, 2 * self.seconds * self.clients / MOST_GRANTS)
 
     @property
     def size(self) -> Size:

@@ -210,6 +210,7 @@ class ClientProcess(Child):
             "referee": "referee.sock",
             "record": self.record.name,
             "seed": f"{plan.seed}/{self.name}",
+            "think_s": plan.think_s,
         }
         command = ["habemus.torture.client", json.dumps(orders)]
         super().__init__(command, folder, folder / f"client-{number}.log", says_ready=False)

@@ -15,12 +15,13 @@ from random import Random
 from time import monotonic_ns
 from typing import Any
 
-from habemus.core.properties import Verdict
+from habemus.core.properties import Finding, Verdict
 from habemus.runtimes.live.clients.protocol import VERSION
 from habemus.torture.damage import damage
 from habemus.torture.history import LEADING, History, history_of
 from habemus.torture.judge import NS, PATIENCE_S, Judgement, judge
 from habemus.torture.links import ProxyLink
+from habemus.torture.page import page_of
 from habemus.torture.plan import Plan
 from habemus.torture.processes import (
     ClientProcess,
@@ -30,6 +31,13 @@ from habemus.torture.processes import (
     cluster_address,
     free_ports,
     write_config,
+)
+from habemus.torture.resources import (
+    LONG_LIFE_S,
+    RECORD,
+    judge_resources,
+    sample_of,
+    samples_in,
 )
 from habemus.torture.schedule import (
     CURRENT_HOLDER,
@@ -62,6 +70,10 @@ TORN_BYTES = 40
 INSIDE = ("granted", "read", "write", "wrote")
 TAIL_BYTES = 2_000
 JOURNAL = "faults.jsonl"
+PAGE = "report.html"
+SAMPLE_S = 1.0
+"""Time between two samples of the resources of the nodes."""
+MOST_SAMPLES = 2_000
 
 Progress = Callable[[float, str], None]
 
@@ -72,16 +84,25 @@ class TortureReport:
     judgement: Judgement
     folder: Path
     failures: list[str] = field(default_factory=list)  # processes that failed by themselves
+    resources: list[Finding] = field(default_factory=list)  # of long tortures
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [*self.judgement.findings, *self.resources]
 
     @property
     def verdict(self) -> Verdict:
-        return Verdict.VIOLATED if self.failures else self.judgement.verdict
+        if self.failures or Verdict.VIOLATED in (each.verdict for each in self.resources):
+            return Verdict.VIOLATED
+        return self.judgement.verdict
 
     def plain(self) -> dict[str, Any]:
         plain = {**self.plan.plain(), **self.judgement.plain()}
         return {
             **plain,
             "verdict": self.verdict.value,
+            "resources": {each.name: each.verdict.value for each in self.resources},
+            "resources_why": {each.name: each.why for each in self.resources},
             "failures": self.failures,
             "folder": str(self.folder),
         }
@@ -89,7 +110,7 @@ class TortureReport:
 
 def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> TortureReport:
     """Run a torture to its end, or until SIGINT or SIGTERM.  The folder gets the records and
-    `report.json`.
+    `report.json` and `report.html`.
     """
     kind = Torture
     if plan.engine:
@@ -102,7 +123,12 @@ def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> T
         history, failures = asyncio.run(kind(plan, folder, progress).run())
     else:
         history, failures = uvloop.run(kind(plan, folder, progress).run())
-    report = TortureReport(plan, judge(history, plan.claim), folder, failures)
+    samples = samples_in(folder)
+    is_long = plan.seconds >= LONG_LIFE_S
+    watched = judge_resources(samples) if is_long and not plan.engine else []
+    report = TortureReport(plan, judge(history, plan.claim), folder, failures, watched)
+    times = [stay.answered for stay in history.grants if stay.answered is not None]
+    (folder / PAGE).write_text(page_of(report, samples, history.faults, times), encoding="utf-8")
     (folder / "report.json").write_text(
         json.dumps(report.plain(), indent=2) + "\n", encoding="utf-8"
     )
@@ -211,7 +237,10 @@ class Torture:
     async def _execute_rounds(self) -> None:
         began = monotonic_ns()
         end = began + round(self._plan.seconds * NS)
-        tasks = [asyncio.create_task(self._watch(began)), asyncio.create_task(self._note_stalls())]
+        tasks = [
+            asyncio.create_task(work)
+            for work in (self._watch(began), self._note_stalls(), self._watch_resources())
+        ]
         timer = asyncio.get_running_loop().call_later(self._plan.seconds, self._over.set)
         try:
             await self._until_let_in(monotonic_ns())  # no fault before the first grant
@@ -274,6 +303,19 @@ class Torture:
                     )
                     await self._restart(node)
             self._progress((monotonic_ns() - began) / NS, f"{self._faults} faults")
+
+    async def _watch_resources(self) -> None:
+        """Record memory, descriptors and disk of the nodes; not of the servers of an engine."""
+        pause = max(SAMPLE_S, self._plan.seconds / MOST_SAMPLES)
+        with (self._folder / RECORD).open("a", encoding="utf-8", buffering=1) as file:
+            while True:
+                await asyncio.sleep(pause)
+                for node in [] if self._plan.engine else self._nodes.values():
+                    found = node.is_up and sample_of(
+                        monotonic_ns(), node.number, node.pid, node.memory.parent
+                    )
+                    if found:
+                        file.write(json.dumps(found) + "\n")
 
     async def _note_stalls(self) -> None:
         """Record stalls of the machine, which excuse overlaps."""

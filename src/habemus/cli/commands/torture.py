@@ -64,9 +64,12 @@ if TYPE_CHECKING:
 @click.option(
     "--minutes",
     type=FiniteRange(0, 10_000, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Duration.",
+    help="Duration.  [default: 1]",
+)
+@click.option(
+    "--hours",
+    type=FiniteRange(0, 1_000, min_open=True),
+    help="Duration of a soak: resources of the nodes are judged as well, from 10 minutes on.",
 )
 @click.option(
     "--faults",
@@ -110,7 +113,8 @@ def torture(
     nodes: int | None,
     clients: int,
     locks: int,
-    minutes: float,
+    minutes: float | None,
+    hours: float | None,
     faults: str,
     seed: int,
     options: tuple[str, ...],
@@ -126,6 +130,9 @@ def torture(
     """
     from habemus.cli.commands.node import live
 
+    if minutes is not None and hours is not None:
+        raise click.UsageError("give --minutes or --hours, not both")
+    seconds = 3_600 * hours if hours is not None else 60 * (1.0 if minutes is None else minutes)
     with live():
         from habemus.torture.plan import BadPlan, plan_of
         from habemus.torture.processes import DidNotStart
@@ -133,7 +140,7 @@ def torture(
 
         common: dict[str, Any] = {
             "clients": clients,
-            "seconds": minutes * 60,
+            "seconds": seconds,
             "seed": seed,
             "faults": [word.strip() for word in faults.split(",") if word.strip()],
             "locks": locks,
@@ -165,7 +172,7 @@ def torture(
         else Path(tempfile.mkdtemp(prefix="habemus-torture-"))
     )
     try:
-        with progress("torture", round(minutes * 60)) as update:
+        with progress("torture", round(seconds)) as update:
             report = perform(plan, place, lambda seconds, beside: update(round(seconds), beside))
     except DidNotStart as reason:
         raise click.ClickException(str(reason)) from None
@@ -232,7 +239,7 @@ def _say(report: TortureReport) -> None:
     click.echo()
     say_table(("observed", ""), rows)
     click.echo()
-    say_findings(found.findings, found.uncounted)
+    say_findings(report.findings, found.uncounted)
     for failure in report.failures:
         click.echo(f"  {failure}")
     click.echo(f"\n{verdict_text(report.verdict)}")
