@@ -10,8 +10,8 @@
     habemus.check("maekawa", n=3)                       # every interleaving
 
 `habemus.algorithm` has what the author of an algorithm imports, `habemus.faults` the faults of
-runs, `habemus.fencing` the guards of resources, `habemus.testing` the conformance suite.  Every
-other module is internal.
+runs, `habemus.fencing` the guards of resources, `habemus.redis` the locks of redis-py,
+`habemus.testing` the conformance suite.  Every other module is internal.
 
 Names are loaded when they are first used: a search needs no socket, and `habemus lock` has to start
 as fast as Python does.
@@ -24,12 +24,13 @@ TYPE_CHECKING = False  # importing `typing` would take as long as the rest of a 
 if TYPE_CHECKING:
     from typing import Any
 
-    from habemus.client.asynchronous import AsyncCluster
-    from habemus.client.blocking import Cluster, connect
+    from habemus.client.asynchronous import AsyncCluster, AsyncLock
+    from habemus.client.blocking import Cluster, Lock, connect
     from habemus.client.embedded import embedded
     from habemus.client.errors import (
         HabemusError,
         LockLost,
+        LockNotHeld,
         LockTimeout,
         RefusedByNode,
         Unreachable,
@@ -52,12 +53,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncCluster",
+    "AsyncLock",
     "CheckResult",
     "Cluster",
     "ComparisonResult",
     "HabemusError",
     "Lease",
+    "Lock",
     "LockLost",
+    "LockNotHeld",
     "LockTimeout",
     "Node",
     "RefusedByNode",
@@ -87,12 +91,13 @@ _MODULES = {
         "scenario",
         "simulate",
     ),
-    "habemus.client.asynchronous": ("AsyncCluster",),
-    "habemus.client.blocking": ("Cluster", "connect"),
+    "habemus.client.asynchronous": ("AsyncCluster", "AsyncLock"),
+    "habemus.client.blocking": ("Cluster", "Lock", "connect"),
     "habemus.client.embedded": ("embedded",),
     "habemus.client.errors": (
         "HabemusError",
         "LockLost",
+        "LockNotHeld",
         "LockTimeout",
         "RefusedByNode",
         "Unreachable",

@@ -11,7 +11,14 @@ import pytest
 
 import habemus
 
-PUBLIC = ("habemus", "habemus.algorithm", "habemus.faults", "habemus.fencing", "habemus.testing")
+PUBLIC = (
+    "habemus",
+    "habemus.algorithm",
+    "habemus.faults",
+    "habemus.fencing",
+    "habemus.redis",
+    "habemus.testing",
+)
 """The modules that users import from; docs/api.md lists what they have."""
 
 

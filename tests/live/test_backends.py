@@ -295,6 +295,110 @@ def test_the_lock_of_a_process_that_is_killed_is_free(system: System, cluster: C
         assert lease.token is not None and lease.token > token
 
 
+def test_lock_objects(cluster: Cluster, other: Cluster) -> None:
+    lock, theirs = cluster.lock("object"), other.lock("object", timeout=0)
+    assert not lock.locked() and not lock.owned() and lock.lease is None
+    lease = lock.acquire(timeout=PATIENCE)
+    assert lease and lock.lease is lease
+    assert lock.locked() and lock.owned() and theirs.locked() and not theirs.owned()
+    assert theirs.acquire(blocking=False) is None
+    assert theirs.acquire(timeout=0.1) is None
+    with pytest.raises(habemus.LockTimeout):
+        theirs.acquire()
+    with pytest.raises(habemus.LockNotHeld, match="lock 'object' is not held by this thread"):
+        theirs.release()
+    lock.release()
+    with pytest.raises(habemus.LockNotHeld):
+        lock.release()
+    with lock as lease:
+        assert lock.lease is lease and lock.owned()
+        with pytest.raises(habemus.LockNotHeld):
+            lock.release()  # `with` releases it
+    assert not lock.locked()
+
+
+def test_each_thread_releases_its_own_lease(cluster: Cluster, other: Cluster) -> None:
+    lock = cluster.lock("own-lease")
+    lease = lock.acquire()
+    told: list[object] = []
+
+    def release() -> None:
+        told.append(lock.owned())
+        with pytest.raises(habemus.LockNotHeld):
+            lock.release()
+        assert other.try_lock("own-lease") is None
+        lock.release(lease)  # one that it is given
+
+    thread = threading.Thread(target=release)
+    thread.start()
+    thread.join(PATIENCE)
+    assert told == [False]
+    with other.lock("own-lease", timeout=PATIENCE):
+        assert not lock.owned()
+        with pytest.raises(habemus.LockNotHeld):
+            lock.release()
+
+
+def test_the_release_of_a_lost_lock_says_so(
+    system: System, cluster: Cluster, other: Cluster
+) -> None:
+    lock = cluster.lock("lost-object")
+    lease = lock.acquire()
+    system.take_away(other, "lost-object")
+    until(lambda: lease.lost)
+    assert not lock.owned()
+    with pytest.raises(habemus.LockLost):
+        lock.release()
+    with pytest.raises(habemus.LockNotHeld):
+        lock.release()
+
+
+def test_locks_decorate_functions(system: System, cluster: Cluster, other: Cluster) -> None:
+    @cluster.lock("decorated")
+    def is_free(by: Cluster) -> bool:
+        """Try the lock."""
+        return by.try_lock("decorated") is not None
+
+    @cluster.lock("decorated", timeout=PATIENCE)
+    async def is_free_later(by: Cluster) -> bool:
+        return await asyncio.to_thread(by.try_lock, "decorated") is not None
+
+    assert is_free.__doc__ == "Try the lock."
+    assert not is_free(other)
+    assert not asyncio.run(is_free_later(other))
+    assert is_free.__wrapped__(other)  # type: ignore[attr-defined]
+
+
+def test_asynchronous_lock_objects(system: System, other: Cluster) -> None:
+    async def scenario() -> None:
+        async with habemus.connect(system.url) as cluster:
+            lock = cluster.lock("async-object")
+            assert not await lock.locked() and not await lock.owned()
+            lease = await lock.acquire(timeout=PATIENCE)
+            assert lease and lock.lease is lease and await lock.owned() and await lock.locked()
+            assert await lock.acquire(blocking=False) is None
+
+            async def release() -> None:
+                assert not await lock.owned()
+                with pytest.raises(habemus.LockNotHeld, match="by this task"):
+                    lock.release()
+
+            await asyncio.create_task(release())
+            lock.release()
+            with pytest.raises(habemus.LockNotHeld):
+                lock.release()
+
+            @lock
+            async def is_free() -> bool:
+                assert lock.lease is not None
+                return await asyncio.to_thread(other.try_lock, "async-object") is not None
+
+            assert not await is_free()
+            assert lock.lease is None
+
+    asyncio.run(scenario())
+
+
 def habemus_command(system: System, *words: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "HABEMUS_CLUSTER": system.url}
     return subprocess.Popen(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -324,7 +324,7 @@ class AsyncNodeBackend:
         session = lease._session
         return self._lines.get(session) if isinstance(session, NodeSession) else None
 
-    async def watch(self, service: str, name: str) -> AsyncIterator[LockState]:
+    async def watch(self, service: str, name: str) -> AsyncGenerator[LockState, None]:
         """Yield the holder of a lock, now and after each change, for ever."""
         attempts = Attempts(None)
         while True:

@@ -11,20 +11,26 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
+from weakref import WeakKeyDictionary
 
 from habemus import boottime
 from habemus.client.async_node_backend import AsyncNodeBackend
 from habemus.client.backend import AsyncBackend, LockState
 from habemus.client.blocking import (
+    UNSET,
+    Parameters,
+    Result,
+    asked_timeout,
     checked_lease,
     checked_timeout,
     lock_request,
     lost_inside,
     no_waiters_shown,
+    not_held,
     semaphore_request,
     shows_waiters,
 )
@@ -38,6 +44,7 @@ from habemus.client.lease import KeptLease, Lease, ReentrantLeases
 from habemus.client.protocol import (
     AcquireRequest,
     LeadRequest,
+    SemaphoreRequest,
 )
 from habemus.client.session import own_label
 from habemus.runtimes.live.clients.protocol import (
@@ -107,8 +114,9 @@ class AsyncCluster:
         keep: bool = False,
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
-    ) -> AsyncLock | AsyncKeptLock:
-        """Return a lock, to be taken by `async with` or `await acquire()`.
+    ) -> AsyncLock:
+        """Return a lock, to be taken by `async with` or `await acquire()`, or to decorate a
+        coroutine function.
 
         The arguments are those of `Cluster.lock`; a re-entrant lock belongs to a task.
         """
@@ -130,9 +138,7 @@ class AsyncCluster:
         """Take the lock if it is free now, else return None.  Use `async with`, or release it."""
         try:
             request = lock_request(service, name, lease)
-            return AsyncHeldLock(
-                self, await self._acquire(request, 0.0, on_lost, names_holder=False)
-            )
+            return self._held(await self._acquire(request, 0.0, on_lost, names_holder=False))
         except LockTimeout:
             return None
 
@@ -194,6 +200,13 @@ class AsyncCluster:
             lease.on_lost(on_lost)
         return lease
 
+    def _held(self, lease: Lease, release: Callable[[Lease], None] | None = None) -> AsyncHeldLock:
+        return AsyncHeldLock(self, lease, release)
+
+    def _task(self) -> Any:
+        """Return the task that runs now."""
+        return asyncio.current_task()
+
     def _release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock.  There is no answer to wait for."""
         self._backend.release(lease, to)
@@ -203,6 +216,11 @@ class AsyncCluster:
     def watch(self, name: str, *, service: str = LOCKS) -> AsyncIterator[LockState]:
         """Yield the holder of a lock, now and after each change, for ever."""
         return self._backend.watch(service, name)
+
+    async def _state(self, request: AcquireRequest) -> LockState:
+        """Return the holder of a lock, as far as the node knows."""
+        async with aclosing(self._backend.watch(request.service, request.name)) as states:
+            return await anext(states)
 
     async def status(self) -> dict[str, Any]:
         """Return the status of the node that this client is connected to."""
@@ -274,7 +292,17 @@ class AsyncHeldLock:
 
 
 class AsyncLock:
-    """A lock that can be acquired any number of times; each `acquire` returns a new lease."""
+    """A lock that can be acquired any number of times; each time is a new lease.
+
+    As `Lock`, for the tasks of one event loop: each task releases its own lease.
+
+        lock = cluster.lock("report")
+        if await lock.acquire(timeout=5):
+            try:
+                ...
+            finally:
+                lock.release()
+    """
 
     def __init__(
         self,
@@ -289,29 +317,120 @@ class AsyncLock:
         self._timeout = checked_timeout(timeout)
         self._reentrant = reentrant
         self._on_lost = on_lost
-        self._entered: dict[asyncio.Task[Any] | None, list[AsyncHeldLock]] = {}  # by task
+        self._entered: dict[Any, list[AsyncHeldLock]] = {}  # by `async with`, for each task
+        self._acquired: WeakKeyDictionary[Any, list[Lease]] = WeakKeyDictionary()  # by `acquire`
 
-    async def acquire(self) -> Lease:
-        """Wait for the lock.  Release it by `release`, or use `async with`."""
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._request.shown}>"
+
+    @overload
+    async def acquire(self, blocking: Literal[True] = True) -> Lease: ...
+
+    @overload
+    async def acquire(
+        self, blocking: bool = True, timeout: float | None = None
+    ) -> Lease | None: ...
+
+    async def acquire(self, blocking: bool = True, timeout: float | None = UNSET) -> Lease | None:
+        """Wait for the lock and return the lease; the arguments are those of `Lock.acquire`.
+
+        A task that is not inside `async with` is not cancelled if the lock is lost.
+        """
+        if blocking and timeout is UNSET:
+            lease = await self._take(self._timeout)
+        else:
+            found = await self._take_if(blocking, timeout)
+            if found is None:
+                return None
+            lease = found
+        self._acquired.setdefault(self._cluster._task(), []).append(lease)
+        return lease
+
+    def release(self, lease: Lease | None = None) -> None:
+        """Release the lock, without waiting for an answer.
+
+        Without an argument, the lease of the last `acquire` of this task through this object:
+        raise `LockNotHeld` if there is none, and `LockLost` if the lock was lost before.  Any task
+        may release a lease that it is given.
+        """
+        if lease is not None:
+            mine = self._acquired.get(self._cluster._task(), [])
+            if lease in mine:
+                mine.remove(lease)
+            self._give_back(lease)
+            return
+        last = self._last()
+        if last is None:
+            raise not_held(self._request.shown, "task")
+        self.release(last)
+        if last.lost:
+            raise lost_inside(last)
+
+    def _last(self) -> Lease | None:
+        mine = self._acquired.get(self._cluster._task(), [])
+        while mine and mine[-1].released:
+            mine.pop()
+        return mine[-1] if mine else None
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease that this task holds through this object, the latest if there are several;
+        None if it has none.
+        """
+        entered = self._entered.get(self._cluster._task(), [])
+        return self._last() or (entered[-1].lease if entered else None)
+
+    async def owned(self) -> bool:
+        """Return whether this task holds the lock through this object, and has not lost it."""
+        lease = self.lease
+        if lease is None or not lease.held:
+            return False
+        return not await self._cluster._backend.is_lost_now(lease)
+
+    async def locked(self) -> bool:
+        """Return whether a client holds the lock, this one or another, as far as the node knows;
+        of a semaphore, whether all places are held, which takes a place for a moment to see.
+        """
+        if isinstance(self._request, SemaphoreRequest):
+            found = await self._take_if(False, UNSET)
+            if found is not None:
+                self._give_back(found)
+            return found is None
+        return (await self._cluster._state(self._request)).holder is not None
+
+    def __call__(
+        self, function: Callable[Parameters, Coroutine[Any, Any, Result]]
+    ) -> Callable[Parameters, Coroutine[Any, Any, Result]]:
+        """Return the coroutine function, to be executed with the lock held."""
+        from habemus.client.decorators import locked_in_loop
+
+        return locked_in_loop(self, function)
+
+    async def _take(self, timeout: float | None) -> Lease:
         own, key = self._cluster._reentrant, self._key()
         lease = own.again(key) if self._reentrant else None
         if lease is None:
-            lease = await self._cluster._acquire(self._request, self._timeout, self._on_lost)
+            lease = await self._cluster._acquire(self._request, timeout, self._on_lost)
             if self._reentrant:
                 own.add(key, lease)
         return lease
 
-    def release(self, lease: Lease) -> None:
-        """Release a lease that `acquire` returned."""
+    async def _take_if(self, blocking: bool, timeout: float | None) -> Lease | None:
+        try:
+            return await self._take(asked_timeout(blocking, timeout))
+        except LockTimeout:
+            return None
+
+    def _give_back(self, lease: Lease) -> None:
         if not self._reentrant or self._cluster._reentrant.is_last(self._key(), lease):
             self._cluster._release(lease)
 
-    def _key(self) -> tuple[asyncio.Task[Any] | None, str, str]:
-        return asyncio.current_task(), self._request.service, self._request.shown
+    def _key(self) -> tuple[Any, str, str]:
+        return self._cluster._task(), self._request.service, self._request.shown
 
     async def __aenter__(self) -> Lease:
-        held = AsyncHeldLock(self._cluster, await self.acquire(), self.release)
-        self._entered.setdefault(asyncio.current_task(), []).append(held)
+        held = self._cluster._held(await self._take(self._timeout), self._give_back)
+        self._entered.setdefault(self._cluster._task(), []).append(held)
         return await held.__aenter__()
 
     async def __aexit__(
@@ -320,14 +439,14 @@ class AsyncLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        me = asyncio.current_task()
+        me = self._cluster._task()
         held = self._entered[me].pop()
         if not self._entered[me]:
             del self._entered[me]
         await held.__aexit__(kind, error, trace)
 
 
-class AsyncKeptLock:
+class AsyncKeptLock(AsyncLock):
     """A lock that stays with this client when it is released; see `KeptLease`."""
 
     def __init__(
@@ -337,19 +456,15 @@ class AsyncKeptLock:
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None,
     ) -> None:
-        self._cluster = cluster
-        self._request = request
-        self._timeout = checked_timeout(timeout)
-        self._on_lost = on_lost
+        super().__init__(cluster, request, timeout, False, on_lost)
         self._kept = KeptLease()
-        self._entered: dict[asyncio.Task[Any] | None, AsyncHeldLock] = {}  # by task
 
-    async def acquire(self) -> Lease:
+    async def _take(self, timeout: float | None) -> Lease:
         """Take the kept lock, or wait for it."""
         kept = self._kept.take()
         if kept is not None:
             return kept
-        lease = await self._cluster._acquire(self._request, self._timeout, self._on_lost)
+        lease = await self._cluster._acquire(self._request, timeout, self._on_lost)
         if not shows_waiters(lease):
             self._cluster._release(lease)
             raise no_waiters_shown(lease)
@@ -359,7 +474,7 @@ class AsyncKeptLock:
             lease._session.hurry()
         return lease
 
-    def release(self, lease: Lease) -> None:
+    def _give_back(self, lease: Lease) -> None:
         """End the use of the lock; keep it unless another client waits for it."""
         if self._kept.give_back(lease):
             self._cluster._release(lease)
@@ -372,20 +487,6 @@ class AsyncKeptLock:
         lease = self._kept.want()
         if lease is not None:
             self._cluster._release(lease)
-
-    async def __aenter__(self) -> Lease:
-        held = AsyncHeldLock(self._cluster, await self.acquire(), self.release)
-        self._entered[asyncio.current_task()] = held
-        return await held.__aenter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        held = self._entered.pop(asyncio.current_task())
-        await held.__aexit__(kind, error, trace)
 
 
 class AsyncLeaderElection:

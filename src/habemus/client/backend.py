@@ -6,7 +6,7 @@ The nodes of a cluster are one such system (`habemus.client.node_backend`,
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Backend(Protocol):
         lock turns out to be lost, the lease is lost instead.
         """
 
-    def watch(self, service: str, name: str) -> Iterator[LockState]:
+    def watch(self, service: str, name: str) -> Generator[LockState, None, None]:
         """Yield the holder of a lock, now and after each change, for ever."""
 
     def status(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class AsyncBackend(Protocol):
     async def is_lost_now(self, lease: Lease) -> bool:
         """Look at the connection and the clock, and return whether the lock is lost."""
 
-    def watch(self, service: str, name: str) -> AsyncIterator[LockState]: ...
+    def watch(self, service: str, name: str) -> AsyncGenerator[LockState, None]: ...
 
     async def status(self) -> dict[str, Any]: ...
 

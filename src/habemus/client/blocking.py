@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
 
 from habemus import boottime
 from habemus.client.backend import Backend, LockState
@@ -23,6 +23,7 @@ from habemus.client.credentials import Credentials
 from habemus.client.engines import is_engine
 from habemus.client.errors import (
     LockLost,
+    LockNotHeld,
     LockTimeout,
     RefusedByNode,
 )
@@ -37,9 +38,14 @@ from habemus.runtimes.live.clients.protocol import (
 )
 
 if TYPE_CHECKING:
-    from habemus.client.asynchronous import AsyncCluster
+    from habemus.client.asynchronous import AsyncCluster, AsyncLock
 
 MOST_SECONDS = 10**8
+UNSET: Any = object()
+"""Default of arguments for which None has a meaning."""
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 def backend_of(named: str | None, credentials: Credentials, label: str | None) -> Backend:
@@ -76,6 +82,15 @@ def checked_timeout(timeout: float | None) -> float | None:
             " wait for ever"
         )
     return timeout
+
+
+def asked_timeout(blocking: bool, timeout: float | None) -> float | None:
+    """Return the timeout that the arguments of `acquire` mean."""
+    if not blocking:
+        if timeout is not UNSET:
+            raise ValueError("timeout= has no meaning with blocking=False: leave one of them out")
+        return 0.0
+    return checked_timeout(timeout)
 
 
 def checked_lease(lease: float | None) -> float | None:
@@ -122,10 +137,14 @@ class Cluster:
         self.close()
 
     async def __aenter__(self) -> AsyncCluster:
+        self._asynchronous = self._asynchronous_copy()
+        return await self._asynchronous.__aenter__()
+
+    def _asynchronous_copy(self) -> AsyncCluster:
+        """Return a client of the same cluster for the event loop that runs now."""
         from habemus.client.asynchronous import AsyncCluster
 
-        self._asynchronous = AsyncCluster(self._named, self._credentials, self._label)
-        return await self._asynchronous.__aenter__()
+        return AsyncCluster(self._named, self._credentials, self._label)
 
     async def __aexit__(
         self,
@@ -151,8 +170,8 @@ class Cluster:
         keep: bool = False,
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
-    ) -> Lock | KeptLock:
-        """Return a lock, to be taken by `with` or `acquire()`.
+    ) -> Lock:
+        """Return a lock, to be taken by `with` or `acquire()`, or to decorate a function.
 
         timeout: seconds to wait, also for a node that answers.  None waits for ever, but raises at
             once if the cluster has never answered.  0 takes the lock if it is free; that can take a
@@ -262,6 +281,11 @@ class Cluster:
         """Yield the holder of a lock, now and after each change, for ever."""
         return self._backend.watch(service, name)
 
+    def _state(self, request: AcquireRequest) -> LockState:
+        """Return the holder of a lock, as far as the node knows."""
+        with closing(self._backend.watch(request.service, request.name)) as states:
+            return next(states)
+
     def status(self) -> dict[str, Any]:
         """Return the status of the node that this client is connected to."""
         return self._backend.status()
@@ -296,7 +320,21 @@ class HeldLock:
 
 
 class Lock:
-    """A lock that can be acquired any number of times; each `acquire` returns a new lease."""
+    """A lock that can be acquired any number of times; each time is a new lease.
+
+    Use it by `with`, by `acquire` and `release`, or as a decorator.  Threads may share the object:
+    they exclude each other, and each releases its own lease.
+
+        lock = cluster.lock("report", lease=10)
+        if lock.acquire(timeout=5):
+            try:
+                ...
+            finally:
+                lock.release()
+
+        @cluster.lock("report")
+        def report() -> None: ...
+    """
 
     def __init__(
         self,
@@ -311,21 +349,128 @@ class Lock:
         self._timeout = checked_timeout(timeout)
         self._reentrant = reentrant
         self._on_lost = on_lost
-        self._entered: dict[int, list[Lease]] = {}  # by thread
+        self._entered: dict[int, list[Lease]] = {}  # by `with`, for each thread
+        self._acquired: OwnLeases | None = None  # by `acquire`
 
-    def acquire(self) -> Lease:
-        """Wait for the lock.  Release it by `release`, or use `with`."""
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._request.shown}>"
+
+    @overload
+    def acquire(self, blocking: Literal[True] = True) -> Lease: ...
+
+    @overload
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> Lease | None: ...
+
+    def acquire(self, blocking: bool = True, timeout: float | None = UNSET) -> Lease | None:
+        """Wait for the lock and return the lease, which is true in a condition.
+
+        Without arguments it waits as long as the `timeout` of `Cluster.lock` says, and raises
+        `LockTimeout` then, as `with` does.  With `blocking=False` or a `timeout` it returns None
+        if the lock was not granted.
+
+        blocking: whether to wait if the lock is not free.
+        timeout: seconds to wait; None waits for ever.
+        """
+        if blocking and timeout is UNSET:
+            lease = self._take(self._timeout)
+        else:
+            found = self._take_if(blocking, timeout)
+            if found is None:
+                return None
+            lease = found
+        own = self._acquired
+        if own is None:
+            own = self._acquired = OwnLeases()
+        own.leases.append(lease)
+        return lease
+
+    def release(self, lease: Lease | None = None) -> None:
+        """Release the lock.
+
+        Without an argument, the lease of the last `acquire` of this thread through this object:
+        raise `LockNotHeld` if there is none, and `LockLost` if the lock was lost before.  Any
+        thread may release a lease that it is given.
+        """
+        own = self._acquired
+        if lease is not None:
+            if own is not None:
+                own.forget(lease)
+            self._give_back(lease)
+            return
+        last = own.last() if own is not None else None
+        if last is None:
+            raise not_held(self._request.shown, "thread")
+        self.release(last)
+        if last.lost:
+            raise lost_inside(last)
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease that this thread holds through this object, the latest if there are several;
+        None if it has none.
+        """
+        own = self._acquired.last() if self._acquired is not None else None
+        if own is None:
+            entered = self._entered.get(threading.get_ident())
+            own = next((each for each in reversed(entered or []) if not each.released), None)
+        return own
+
+    def owned(self) -> bool:
+        """Return whether this thread holds the lock through this object, and has not lost it."""
+        lease = self.lease
+        return lease is not None and not lease._is_lost_now()
+
+    def locked(self) -> bool:
+        """Return whether a client holds the lock, this one or another, as far as the node knows;
+        of a semaphore, whether all places are held, which takes a place for a moment to see.
+        """
+        if isinstance(self._request, SemaphoreRequest):
+            found = self._take_if(False, UNSET)
+            if found is not None:
+                self._give_back(found)
+            return found is None
+        return self._cluster._state(self._request).holder is not None
+
+    @overload
+    def __call__(
+        self, function: Callable[Parameters, Coroutine[Any, Any, Result]]
+    ) -> Callable[Parameters, Coroutine[Any, Any, Result]]: ...
+
+    @overload
+    def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]: ...
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function, to be executed with the lock held.
+
+        A coroutine function opens a connection of its own for each call; in an event loop,
+        `AsyncCluster.lock` does without.
+        """
+        from habemus.client.decorators import locked_coroutine, locked_function
+
+        return locked_coroutine(self, function) or locked_function(self, function)
+
+    def _asynchronous(self, cluster: AsyncCluster) -> AsyncLock:
+        from habemus.client.asynchronous import AsyncLock
+
+        return AsyncLock(cluster, self._request, self._timeout, False, self._on_lost)
+
+    def _take(self, timeout: float | None) -> Lease:
         if not self._reentrant:
-            return self._cluster._acquire(self._request, self._timeout, self._on_lost)
+            return self._cluster._acquire(self._request, timeout, self._on_lost)
         own, key = self._cluster._reentrant, self._key()
         lease = own.again(key)
         if lease is None:
-            lease = self._cluster._acquire(self._request, self._timeout, self._on_lost)
+            lease = self._cluster._acquire(self._request, timeout, self._on_lost)
             own.add(key, lease)
         return lease
 
-    def release(self, lease: Lease) -> None:
-        """Release a lease that `acquire` returned."""
+    def _take_if(self, blocking: bool, timeout: float | None) -> Lease | None:
+        try:
+            return self._take(asked_timeout(blocking, timeout))
+        except LockTimeout:
+            return None
+
+    def _give_back(self, lease: Lease) -> None:
         if not self._reentrant or self._cluster._reentrant.is_last(self._key(), lease):
             self._cluster._release(lease)
 
@@ -333,7 +478,7 @@ class Lock:
         return threading.get_ident(), self._request.service, self._request.shown
 
     def __enter__(self) -> Lease:
-        lease = self.acquire()
+        lease = self._take(self._timeout)
         self._entered.setdefault(threading.get_ident(), []).append(lease)
         return lease
 
@@ -347,12 +492,33 @@ class Lock:
         lease = self._entered[me].pop()
         if not self._entered[me]:
             del self._entered[me]
-        self.release(lease)
+        self._give_back(lease)
         if lease.lost and kind is None:
             raise lost_inside(lease)
 
 
-class KeptLock:
+class OwnLeases(threading.local):
+    """The leases that each thread has acquired and not released."""
+
+    def __init__(self) -> None:
+        self.leases: list[Lease] = []
+
+    def forget(self, lease: Lease) -> None:
+        """Forget a lease, once, if this thread has acquired it."""
+        leases = self.leases
+        if leases and leases[-1] is lease:
+            leases.pop()
+        elif lease in leases:
+            leases.remove(lease)
+
+    def last(self) -> Lease | None:
+        """Return the last one that no other thread has released."""
+        while self.leases and self.leases[-1].released:
+            self.leases.pop()
+        return self.leases[-1] if self.leases else None
+
+
+class KeptLock(Lock):
     """A lock that stays with this process when it is released; see `KeptLease`."""
 
     def __init__(
@@ -362,21 +528,17 @@ class KeptLock:
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None,
     ) -> None:
-        self._cluster = cluster
-        self._request = request
-        self._timeout = checked_timeout(timeout)
-        self._on_lost = on_lost
+        super().__init__(cluster, request, timeout, False, on_lost)
         self._guard = threading.Lock()
         self._kept = KeptLease()
-        self._entered: dict[int, Lease] = {}  # by thread
 
-    def acquire(self) -> Lease:
+    def _take(self, timeout: float | None) -> Lease:
         """Take the kept lock, or wait for it."""
         with self._guard:
             kept = self._kept.take()
         if kept is not None:
             return kept
-        lease = self._cluster._acquire(self._request, self._timeout, self._on_lost)
+        lease = self._cluster._acquire(self._request, timeout, self._on_lost)
         if not shows_waiters(lease):
             self._cluster._release(lease)
             raise no_waiters_shown(lease)
@@ -386,7 +548,7 @@ class KeptLock:
                 lease._session.hurry()
         return lease
 
-    def release(self, lease: Lease) -> None:
+    def _give_back(self, lease: Lease) -> None:
         """End the use of the lock; keep it unless another client waits for it."""
         lease._is_lost_now()
         with self._guard:
@@ -399,21 +561,6 @@ class KeptLock:
             lease = self._kept.want()
         if lease is not None:
             self._cluster._release(lease)
-
-    def __enter__(self) -> Lease:
-        lease = self._entered[threading.get_ident()] = self.acquire()
-        return lease
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        lease = self._entered.pop(threading.get_ident())
-        self.release(lease)
-        if lease.lost and kind is None:
-            raise lost_inside(lease)
 
 
 def shows_waiters(lease: Lease) -> bool:
@@ -432,6 +579,14 @@ def no_waiters_shown(lease: Lease) -> RefusedByNode:
 def lost_inside(lease: Lease) -> LockLost:
     """Return the error of a `with` during which the lock was lost."""
     return LockLost(f"{lease.name} was lost before it was released")
+
+
+def not_held(shown: str, owner: str) -> LockNotHeld:
+    """Return the error of a release without a lease; owner: a thread or a task."""
+    return LockNotHeld(
+        f"{shown} is not held by this {owner} through this object: acquire it first, or give the"
+        " lease that another one acquired"
+    )
 
 
 class LeaderElection:

@@ -11,6 +11,10 @@ class LockLost(HabemusError):
     """The lock is not held any more, or may not be: another client may hold it."""
 
 
+class LockNotHeld(HabemusError, RuntimeError):
+    """A lock was to be released that this thread or task does not hold."""
+
+
 class LockTimeout(HabemusError, TimeoutError):
     """The lock was not granted in time; the request was withdrawn.
 

@@ -66,6 +66,11 @@ class Lease:
         return self._why != RELEASED if self._why else self._has_expired()
 
     @property
+    def released(self) -> bool:
+        """Whether it was released before it was lost."""
+        return self._why == RELEASED
+
+    @property
     def held(self) -> bool:
         """Whether it is neither lost nor released, as far as this client knows."""
         return not self._why and not self._has_expired()

@@ -8,7 +8,7 @@ interrupted in the middle closes its connection, which withdraws its request.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from time import sleep
 from typing import Any
@@ -206,7 +206,7 @@ class NodeBackend:
         last = release_line(id) if to is None else encode_line("transfer", id, to)
         lease._session.release(lease, last)
 
-    def watch(self, service: str, name: str) -> Iterator[LockState]:
+    def watch(self, service: str, name: str) -> Generator[LockState, None, None]:
         """Yield the holder of a lock, now and after each change, for ever."""
         attempts = Attempts(None)
         while True:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,25 @@ def test_a_timeout_is_a_number_of_seconds(timeout: Any) -> None:
         cluster.lock("x", timeout, keep=True)
     with pytest.raises(ValueError, match=r"^timeout="), cluster.acquire_all(["x"], timeout):
         pass
+
+
+def test_arguments_of_acquire_and_functions_that_cannot_be_decorated() -> None:
+    lock = habemus.connect("127.0.0.1:1").lock("x")
+    with pytest.raises(ValueError, match=r"^timeout=.*leave one of them out$"):
+        lock.acquire(blocking=False, timeout=1)
+    with pytest.raises(ValueError, match=r"^timeout=.*: give a number of seconds"):
+        lock.acquire(timeout=nan)
+
+    def numbers() -> Iterator[int]:
+        yield 1
+
+    async def report() -> None: ...
+
+    with pytest.raises(TypeError, match="numbers is a generator"):
+        lock(numbers)
+    for options in ({"reentrant": True}, {"keep": True}):
+        with pytest.raises(ValueError, match="report, which is a coroutine"):
+            habemus.connect("127.0.0.1:1").lock("x", **options)(report)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("lease", [nan, inf, -inf, 0, -1, 1e9, "5", True])

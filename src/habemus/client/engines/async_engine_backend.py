@@ -7,7 +7,7 @@ cancelled withdraws its request; if the lock is granted nevertheless, the thread
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -107,7 +107,7 @@ class AsyncEngineBackend:
 
     # Looking.
 
-    async def watch(self, service: str, name: str) -> AsyncIterator[LockState]:
+    async def watch(self, service: str, name: str) -> AsyncGenerator[LockState, None]:
         """Yield the holder of a lock, now and after each change, for ever."""
         wait = Wait(None, is_plain=False)
         self._waits.add(wait)
