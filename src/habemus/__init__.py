@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from habemus.client.lease import Lease
+    from habemus.client.read_write import AsyncReadWriteLock, ReadWriteLock
     from habemus.core.properties import Verdict
     from habemus.experiments import (
         CheckResult,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncCluster",
     "AsyncLock",
+    "AsyncReadWriteLock",
     "CheckResult",
     "Cluster",
     "ComparisonResult",
@@ -64,6 +66,7 @@ __all__ = [
     "LockNotHeld",
     "LockTimeout",
     "Node",
+    "ReadWriteLock",
     "RefusedByNode",
     "RunResult",
     "ScenarioResult",
@@ -103,6 +106,7 @@ _MODULES = {
         "Unreachable",
     ),
     "habemus.client.lease": ("Lease",),
+    "habemus.client.read_write": ("AsyncReadWriteLock", "ReadWriteLock"),
     "habemus.core.properties": ("Verdict",),
     "habemus.runtimes.live.hosting.node": ("Node",),
     "habemus.traces": ("Trace",),

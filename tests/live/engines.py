@@ -55,6 +55,7 @@ class System(ABC):
 
     commands_notice = True
     """Whether a command under `habemus lock` is ended when its lock is taken away."""
+    is_local = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -108,6 +109,7 @@ class Local(System):
     """The kernel."""
 
     commands_notice = False  # the file of a lock is in the hands of its user
+    is_local = True
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -399,6 +399,81 @@ def test_asynchronous_lock_objects(system: System, other: Cluster) -> None:
     asyncio.run(scenario())
 
 
+def test_readers_share_and_writers_exclude(cluster: Cluster, other: Cluster) -> None:
+    mine, theirs = cluster.read_write_lock("rw"), other.read_write_lock("rw", timeout=PATIENCE)
+    with mine.read() as first, theirs.read() as second:
+        assert first.held and second.held
+        with pytest.raises(habemus.LockTimeout, match="waiting for write lock 'rw'"):
+            theirs.write(timeout=0.1).acquire()
+    with mine.write() as lease:
+        assert first.token is not None and second.token is not None and lease.token is not None
+        assert first.token < second.token < lease.token, "one order for readers and writers"
+        for lock in (theirs.read(), theirs.write()):
+            assert lock.acquire(timeout=0.1) is None
+    with theirs.read() as after:
+        assert after.token is not None and after.token > lease.token
+
+
+def test_a_writer_that_waits_is_not_overtaken_by_readers(cluster: Cluster, other: Cluster) -> None:
+    mine, theirs = cluster.read_write_lock("gate"), other.read_write_lock("gate")
+    order: list[str] = []
+
+    def enter(lock: habemus.Lock, label: str) -> None:
+        with lock:
+            order.append(label)
+
+    reading = mine.read()
+    reading.acquire()
+    writer = threading.Thread(target=enter, args=(theirs.write(), "writer"))
+    writer.start()
+    until(lambda: has_waiting(cluster, "rwlock/gate/1", 1) or reader_blocks(mine))
+    reader = threading.Thread(target=enter, args=(mine.read(), "reader"))
+    reader.start()
+    until(partial(has_waiting, cluster, "rwlock/gate/gate", 1))
+    assert not order
+    reading.release()
+    for thread in (writer, reader):
+        thread.join(PATIENCE)
+    assert order == ["writer", "reader"]
+
+
+def reader_blocks(lock: habemus.ReadWriteLock) -> bool:
+    return lock.read().locked()
+
+
+def test_a_writer_that_loses_a_place_has_lost_the_lock(
+    system: System, cluster: Cluster, other: Cluster
+) -> None:
+    with (
+        pytest.raises(habemus.LockLost),
+        cluster.read_write_lock("robbed").write() as lease,
+    ):
+        name = "rwlock/robbed/7"
+        system.take_away(other, name.replace("/", "%2F") if system.is_local else name)
+        until(lambda: lease.lost)
+    with other.read_write_lock("robbed").write(timeout=PATIENCE):
+        pass
+
+
+def test_tasks_read_and_write(system: System, other: Cluster) -> None:
+    async def scenario() -> None:
+        async with habemus.connect(system.url) as cluster:
+            lock = cluster.read_write_lock("rw-tasks")
+            async with lock.read(), lock.read():
+                waiting = asyncio.ensure_future(lock.write().acquire())
+                await asyncio.sleep(0.1)
+                assert not waiting.done()
+                waiting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
+            async with lock.write(timeout=PATIENCE) as lease:
+                assert lease.token is not None
+                theirs = other.read_write_lock("rw-tasks").read()
+                assert await asyncio.to_thread(theirs.acquire, timeout=0.1) is None
+
+    asyncio.run(scenario())
+
+
 def habemus_command(system: System, *words: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "HABEMUS_CLUSTER": system.url}
     return subprocess.Popen(

@@ -14,7 +14,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from weakref import WeakKeyDictionary
 
 from habemus import boottime
@@ -51,6 +51,9 @@ from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LOCKS,
 )
+
+if TYPE_CHECKING:
+    from habemus.client.read_write import AsyncReadWriteLock
 
 
 def async_backend_of(
@@ -182,6 +185,19 @@ class AsyncCluster:
                     )
                 )
             yield leases
+
+    def read_write_lock(
+        self,
+        name: str,
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        service: str = LOCKS,
+    ) -> AsyncReadWriteLock:
+        """Return a lock that many readers, or one writer, may hold; see `ReadWriteLock`."""
+        from habemus.client.read_write import AsyncReadWriteLock
+
+        return AsyncReadWriteLock(self, name, timeout, lease, service)
 
     def election(self, name: str, *, service: str = LOCKS) -> AsyncLeaderElection:
         """Return the election of this name, to lead or to observe."""

@@ -39,6 +39,7 @@ from habemus.runtimes.live.clients.protocol import (
 
 if TYPE_CHECKING:
     from habemus.client.asynchronous import AsyncCluster, AsyncLock
+    from habemus.client.read_write import ReadWriteLock
 
 MOST_SECONDS = 10**8
 UNSET: Any = object()
@@ -253,6 +254,23 @@ class Cluster:
                     )
                 )
             yield leases
+
+    def read_write_lock(
+        self,
+        name: str,
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        service: str = LOCKS,
+    ) -> ReadWriteLock:
+        """Return a lock that many readers, or one writer, may hold.
+
+        timeout: seconds to wait, for readers and writers that give none; None waits for ever.
+        lease: seconds after which a silent client loses the lock, at most that of the cluster.
+        """
+        from habemus.client.read_write import ReadWriteLock
+
+        return ReadWriteLock(self, name, timeout, lease, service)
 
     def election(self, name: str, *, service: str = LOCKS) -> LeaderElection:
         """Return the election of this name, to lead or to observe."""

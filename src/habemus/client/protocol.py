@@ -374,6 +374,24 @@ class SemaphoreRequest(AcquireRequest):
         return None
 
 
+class AnyRequest(AcquireRequest):
+    """A request for one of several locks.
+
+    shown: what the locks stand for, for messages.
+    """
+
+    def __init__(
+        self, service: str, shown: str, names: tuple[str, ...], lease: float | None = None
+    ) -> None:
+        super().__init__(service, names[0], lease)
+        self.shown = shown
+        self.names = names
+        self._start_line("request", list(names))
+
+    def watch_line(self, id: int) -> bytes | None:
+        return None
+
+
 class LeaseState:
     """A granted lock, and until when the node has promised it."""
 

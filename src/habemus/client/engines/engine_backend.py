@@ -24,7 +24,14 @@ from habemus.client.engines import engine_at, split_offset
 from habemus.client.engines.engine import EngineGrant, LockGone, Wait, WaitOver
 from habemus.client.errors import HabemusError, RefusedByNode, Unreachable
 from habemus.client.lease import Lease
-from habemus.client.protocol import EXPIRED, TOO_LATE, AcquireRequest, LeaseState, SemaphoreRequest
+from habemus.client.protocol import (
+    EXPIRED,
+    TOO_LATE,
+    AcquireRequest,
+    AnyRequest,
+    LeaseState,
+    SemaphoreRequest,
+)
 from habemus.client.session import own_label
 from habemus.runtimes.live.clients.protocol import SEMAPHORES, semaphore_places
 
@@ -113,6 +120,10 @@ class EngineBackend:
     def _granted(self, key: str, request: AcquireRequest, wait: Wait) -> EngineGrant:
         if isinstance(request, SemaphoreRequest):
             return self._place(key, request, wait)
+        if isinstance(request, AnyRequest):
+            return self._one_of(
+                [_key(request.service, each) for each in request.names], request, wait
+            )
         return self.engine.acquire(key, self.label, request.lease, wait)
 
     def _place(self, key: str, request: SemaphoreRequest, wait: Wait) -> EngineGrant:
@@ -129,16 +140,20 @@ class EngineBackend:
         self._queueing.add(first)
         self._start_threads()
         try:
-            while True:
-                for place in places:
-                    with suppress(WaitOver):
-                        return self.engine.acquire(place, self.label, request.lease, Wait(0.0))
-                wait.longest(1.0)
-                self.engine.await_change(places, wait)
+            return self._one_of(places, request, wait)
         finally:
             self._queueing.discard(first)
             with suppress(LockGone, HabemusError):
                 self.engine.release(first)
+
+    def _one_of(self, keys: list[str], request: AcquireRequest, wait: Wait) -> EngineGrant:
+        """Wait until one of the locks is free, and take it."""
+        while True:
+            for key in keys:
+                with suppress(WaitOver):
+                    return self.engine.acquire(key, self.label, request.lease, Wait(0.0))
+            wait.longest(1.0)
+            self.engine.await_change(keys, wait)
 
     def _size(self, key: str, request: SemaphoreRequest) -> int:
         size = self.engine.agreed_size(key, request.size)

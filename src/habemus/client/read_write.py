@@ -1,0 +1,298 @@
+"""Read-write locks: many readers, or one writer.
+
+They are built of plain locks, so every backend has them.  One lock is the gate, sixteen are places.
+
+- A reader waits for the gate, takes any place, and opens the gate again.  It holds the place.
+- A writer waits for the gate, keeps it, and waits for all places.  It holds the gate and them.
+
+A writer holds every place and a reader one, so they exclude each other as long as locks do.  Both
+queue up at the gate, in order, and no reader passes while a writer waits there: neither starves.
+
+The token of both is that of the gate, so the tokens of readers and writers are in one order.  A
+reader looks at the gate once more when it has its place: if the lease of the gate was lost while it
+waited, a writer with a larger token may have come before it, and it starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from os import urandom
+from typing import TYPE_CHECKING, NamedTuple
+
+from habemus import boottime
+from habemus.client.asynchronous import AsyncLock
+from habemus.client.blocking import Lock, checked_lease, checked_timeout
+from habemus.client.errors import LockTimeout
+from habemus.client.protocol import AcquireRequest, AnyRequest
+from habemus.runtimes.live.clients.protocol import lock_name
+
+if TYPE_CHECKING:
+    from habemus.client.asynchronous import AsyncCluster
+    from habemus.client.blocking import Cluster
+    from habemus.client.lease import Lease
+
+READERS = 16
+"""Places of readers.  All clients of a lock must have the same number, so it is not an option."""
+PREFIX = "rwlock/"
+"""Prefix of the names of the locks that read-write locks are made of."""
+
+
+class Parts(NamedTuple):
+    """The locks of a read-write lock."""
+
+    gate: AcquireRequest
+    places: list[AcquireRequest]
+    any_place: AnyRequest
+
+
+def parts_of(service: str, name: str, lease: float | None, mode: str) -> Parts:
+    """Return the locks; mode: read or write, for messages."""
+    lock_name(name)
+    shown = f"{mode} lock {name!r}"
+    names = [f"{PREFIX}{name}/{place}" for place in range(1, READERS + 1)]
+    first = urandom(1)[0] % READERS  # so that clients do not all try the same place first
+    around = (*names[first:], *names[:first])
+    seconds = checked_lease(lease)
+    gate = AcquireRequest(service, f"{PREFIX}{name}/gate", seconds)
+    places = [AcquireRequest(service, each, seconds) for each in names]
+    for request in (gate, *places):
+        request.shown = shown
+    return Parts(gate, places, AnyRequest(service, shown, around, seconds))
+
+
+Steps = Generator[AcquireRequest, "Lease", tuple["Lease", list["Lease"]]]
+"""Yields the locks to acquire one after another; returns the lease of the user, and the leases that
+end with it.
+"""
+
+
+def read_steps(parts: Parts, release: Callable[[Lease], None]) -> Steps:
+    """Acquire the lock for a reader."""
+    while True:
+        gate = yield parts.gate
+        try:
+            place = yield parts.any_place
+        except BaseException:
+            release(gate)
+            raise
+        was_lost = gate._is_lost_now()
+        release(gate)
+        if not was_lost:
+            place.token = gate.token
+            return place, []
+        release(place)
+
+
+def write_steps(parts: Parts, release: Callable[[Lease], None]) -> Steps:
+    """Acquire the lock for a writer."""
+    held: list[Lease] = []
+    try:
+        for request in (parts.gate, *parts.places):
+            lease = yield request
+            held.append(lease)
+    except BaseException:
+        for lease in held:
+            release(lease)
+        raise
+    gate, *places = held
+    for place in places:
+        place.on_lost(lambda lost: gate._lose(f"{lost.name} was lost"))
+    return gate, places
+
+
+class TimeLeft:
+    """The time that is left to acquire several locks."""
+
+    def __init__(self, timeout: float | None, shown: str) -> None:
+        self._timeout = timeout
+        self._shown = shown
+        self._deadline = None if timeout is None else boottime.seconds() + timeout
+
+    def seconds(self) -> float | None:
+        return None if self._deadline is None else max(0.0, self._deadline - boottime.seconds())
+
+    def over(self) -> LockTimeout:
+        return LockTimeout(f"timed out after {self._timeout:g} s waiting for {self._shown}")
+
+
+class SharedLock(Lock):
+    """A side of a read-write lock, of readers or of writers."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        parts: Parts,
+        steps: Callable[[Parts, Callable[[Lease], None]], Steps],
+        timeout: float | None,
+        on_lost: Callable[[Lease], None] | None,
+    ) -> None:
+        super().__init__(cluster, parts.any_place, timeout, False, on_lost)
+        self._parts = parts
+        self._steps = steps
+        self._ending: dict[Lease, list[Lease]] = {}  # leases that end with another
+
+    def _take(self, timeout: float | None) -> Lease:
+        left = TimeLeft(timeout, self._request.shown)
+        steps = self._steps(self._parts, self._cluster._release)
+        request = next(steps)
+        while True:
+            try:
+                lease = self._cluster._acquire(request, left.seconds(), names_holder=False)
+            except BaseException as reason:
+                steps.throw(left.over() if isinstance(reason, LockTimeout) else reason)
+                raise  # the line above has raised it
+            try:
+                request = steps.send(lease)
+            except StopIteration as done:
+                ended: tuple[Lease, list[Lease]] = done.value
+                lease, ending = ended
+                self._ending[lease] = ending
+                break
+        if self._on_lost is not None:
+            lease.on_lost(self._on_lost)
+        return lease
+
+    def _give_back(self, lease: Lease) -> None:
+        for each in self._ending.pop(lease, []):
+            self._cluster._release(each)
+        self._cluster._release(lease)
+
+    def _asynchronous(self, cluster: AsyncCluster) -> AsyncLock:
+        return AsyncSharedLock(cluster, self._parts, self._steps, self._timeout, self._on_lost)
+
+    def locked(self) -> bool:
+        """Return whether a client would have to wait now; it is tried for a moment."""
+        found = self._take_if(True, 0.0)
+        if found is not None:
+            self._give_back(found)
+        return found is None
+
+
+class ReadWriteLock:
+    """A lock that many readers, or one writer, may hold; see `Cluster.read_write_lock`.
+
+        config = cluster.read_write_lock("config")
+        with config.read():
+            ...
+        with config.write(timeout=5) as lease:
+            write_with(lease.token)
+
+    A writer and a reader never hold it at the same time, nor two writers, with the promises that
+    plain locks of the same backend make.  Requests are served in order, so that writers wait only
+    for readers who came before them.  The tokens of readers and writers are in one order: a
+    resource that checks them refuses a writer, or a reader, that was overtaken by a writer.
+
+    Up to 16 readers hold it at a time; more wait, and no writer passes them.  A read is two
+    requests to the cluster, a write seventeen: use it where reads are long or many.  It is not
+    re-entrant: who holds it and asks again may wait for ever.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        timeout: float | None,
+        lease: float | None,
+        service: str,
+    ) -> None:
+        self.name = name
+        self._cluster = cluster
+        self._timeout = checked_timeout(timeout)
+        self._reading = parts_of(service, name, lease, "read")
+        self._writing = parts_of(service, name, lease, "write")
+
+    def read(
+        self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
+    ) -> Lock:
+        """Return the side of readers: a `Lock`, for `with`, `acquire` or a decorator."""
+        seconds = self._timeout if timeout is None else timeout
+        return SharedLock(self._cluster, self._reading, read_steps, seconds, on_lost)
+
+    def write(
+        self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
+    ) -> Lock:
+        """Return the side of writers: a `Lock`, for `with`, `acquire` or a decorator."""
+        seconds = self._timeout if timeout is None else timeout
+        return SharedLock(self._cluster, self._writing, write_steps, seconds, on_lost)
+
+
+class AsyncSharedLock(AsyncLock):
+    """A side of a read-write lock, for tasks."""
+
+    def __init__(
+        self,
+        cluster: AsyncCluster,
+        parts: Parts,
+        steps: Callable[[Parts, Callable[[Lease], None]], Steps],
+        timeout: float | None,
+        on_lost: Callable[[Lease], None] | None,
+    ) -> None:
+        super().__init__(cluster, parts.any_place, timeout, False, on_lost)
+        self._parts = parts
+        self._steps = steps
+        self._ending: dict[Lease, list[Lease]] = {}
+
+    async def _take(self, timeout: float | None) -> Lease:
+        left = TimeLeft(timeout, self._request.shown)
+        steps = self._steps(self._parts, self._cluster._release)
+        request = next(steps)
+        while True:
+            try:
+                lease = await self._cluster._acquire(request, left.seconds(), names_holder=False)
+            except BaseException as reason:
+                steps.throw(left.over() if isinstance(reason, LockTimeout) else reason)
+                raise  # the line above has raised it
+            try:
+                request = steps.send(lease)
+            except StopIteration as done:
+                ended: tuple[Lease, list[Lease]] = done.value
+                lease, ending = ended
+                self._ending[lease] = ending
+                break
+        if self._on_lost is not None:
+            lease.on_lost(self._on_lost)
+        return lease
+
+    def _give_back(self, lease: Lease) -> None:
+        for each in self._ending.pop(lease, []):
+            self._cluster._release(each)
+        self._cluster._release(lease)
+
+    async def locked(self) -> bool:
+        """Return whether a client would have to wait now; it is tried for a moment."""
+        found = await self._take_if(True, 0.0)
+        if found is not None:
+            self._give_back(found)
+        return found is None
+
+
+class AsyncReadWriteLock:
+    """A lock that many readers, or one writer, may hold; see `ReadWriteLock`."""
+
+    def __init__(
+        self,
+        cluster: AsyncCluster,
+        name: str,
+        timeout: float | None,
+        lease: float | None,
+        service: str,
+    ) -> None:
+        self.name = name
+        self._cluster = cluster
+        self._timeout = checked_timeout(timeout)
+        self._reading = parts_of(service, name, lease, "read")
+        self._writing = parts_of(service, name, lease, "write")
+
+    def read(
+        self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
+    ) -> AsyncLock:
+        """Return the side of readers: an `AsyncLock`."""
+        seconds = self._timeout if timeout is None else timeout
+        return AsyncSharedLock(self._cluster, self._reading, read_steps, seconds, on_lost)
+
+    def write(
+        self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
+    ) -> AsyncLock:
+        """Return the side of writers: an `AsyncLock`."""
+        seconds = self._timeout if timeout is None else timeout
+        return AsyncSharedLock(self._cluster, self._writing, write_steps, seconds, on_lost)
