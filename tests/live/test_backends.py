@@ -297,7 +297,7 @@ def test_the_lock_of_a_process_that_is_killed_is_free(system: System, cluster: C
 
 def test_lock_objects(cluster: Cluster, other: Cluster) -> None:
     lock, theirs = cluster.lock("object"), other.lock("object", timeout=0)
-    assert not lock.locked() and not lock.owned() and lock.lease is None
+    assert [lock.locked(), lock.owned(), lock.lease] == [False, False, None]
     lease = lock.acquire(timeout=PATIENCE)
     assert lease and lock.lease is lease
     assert lock.locked() and lock.owned() and theirs.locked() and not theirs.owned()
