@@ -10,6 +10,9 @@ from benchmarks.live.peers.postgresql import PostgreSQL
 from benchmarks.live.peers.redis import Redis
 from benchmarks.live.peers.zookeeper import ZooKeeper
 
+from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLeased
+
+BLOCK = ElectedCoordinatorLeased.__variables__["block"].default
 CYCLES = "cycles"
 HAND_OVERS = "hand-overs"
 
@@ -146,6 +149,8 @@ def contended(clients: int = 4) -> Case:
             Target(DURABLE, REDIS_POLLING, 1),
             *(Target(who, REDIS_POLLING, 4, "p99_us") for who in (DEFAULT, DURABLE)),
         ),
+        # one block, and one turn for each client that waits at the same node
+        bounds=dict.fromkeys((DEFAULT, DEFAULT_ONE, DURABLE, DURABLE_ONE), BLOCK + clients - 1),
     )
 
 

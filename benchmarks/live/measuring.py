@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +60,8 @@ class Case:
         0  # for each client process, each with a lock of its own; 0: all clients want the same lock
     )
     cores: frozenset[int] | None = None
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    """The bound on overtaking of the contenders that have one."""
 
 
 @dataclass

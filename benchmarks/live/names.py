@@ -34,6 +34,7 @@ from habemus.client.asynchronous import AsyncCluster
 
 MOST_PENDING = 300
 PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class KilledCluster(RestartedCluster):
@@ -51,6 +52,14 @@ class KilledCluster(RestartedCluster):
         for process in self._processes.values():
             pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
             found.append(round(pages * PAGE / 1e6, 1))
+        return found
+
+    def processor_seconds(self) -> dict[int, float]:
+        """Return the processor time of each node since its start."""
+        found = {}
+        for number, process in self._processes.items():
+            fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            found[number] = (int(fields[11]) + int(fields[12])) / TICKS
         return found
 
     def disk_mb(self) -> float:
@@ -122,13 +131,26 @@ async def measured(
         addresses = nodes.addresses()
         async with habemus.connect(str(nodes.file)) as cluster:
             load = Load(cluster, prefix, names)
+            before, own, began = nodes.processor_seconds(), time.process_time(), time.monotonic()
             await load.run(given.names, given.rate)
+            lasted, own = time.monotonic() - began, time.process_time() - own
             await asyncio.sleep(2)
+            after = nodes.processor_seconds()
             status = await cluster.status()
             figures: dict[str, Any] = {
                 "names": names,
                 "requests": given.names,
+                "rate": round(given.names / lasted),
                 "wait_ms": load.waits_ms(),
+                "processor_us": {
+                    "client": round(own / given.names * 1e6),
+                    **{
+                        f"node {number}": round(
+                            (after[number] - before[number]) / given.names * 1e6
+                        )
+                        for number in after
+                    },
+                },
                 "memory_mb": nodes.memory_mb(),
                 "disk_mb": nodes.disk_mb(),
                 "instances": status["instances"],

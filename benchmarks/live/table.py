@@ -36,6 +36,12 @@ def show(result: Result) -> str:
             f"    {_verdict(None if ratio is None else ratio >= target.least)} {_shown(target)}:"
             f" {_number(ratio)}, target {target.least:g}"
         )
+    for name, bound in case.bounds.items():
+        if name in result.samples:
+            most = judging.typical(result.samples[name]).overtaken
+            lines.append(
+                f"    {_verdict(most <= bound)} {name}: overtaken {most:,}, bound {bound:,}"
+            )
     return "\n".join(lines)
 
 
@@ -72,6 +78,7 @@ def plain(result: Result) -> dict[str, Any]:
                 "p99_us": round(each.p99_us, 1),
                 "cpu_us": round(each.cpu_us, 1),
                 "overtaken": each.overtaken,
+                "overtaking_bound": result.case.bounds.get(name),
                 "stays": each.stays + result.judged[name].stays,
                 "overlaps": result.overlaps_of(name),
                 "rounds": [round(sample.per_second) for sample in result.samples[name]],

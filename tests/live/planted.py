@@ -15,6 +15,7 @@ from habemus.algorithms.mutex.elected_coordinator import (
     ElectedCoordinator,
     ElectedCoordinatorLeased,
 )
+from habemus.algorithms.mutex.elected_coordinator_participant import RunOut
 from habemus.algorithms.mutex.maekawa_sanders import Release
 from habemus.algorithms.mutex.quorum_yield import QuorumYield
 from habemus.core import System
@@ -72,6 +73,49 @@ class EndsLeaseEarly(ElectedCoordinatorLeased):
 
     def outlasting(self) -> int:
         return self.lease // 3
+
+
+class ReusesBlock(ElectedCoordinatorLeased):
+    """A node that restarts takes the loan that it has stored for one that it still has, and counts
+    the tokens of the block from the first.
+
+    Assumes  stable memory.
+    Ensures  FENCE, ME2.
+    """
+
+    name = "planted-reuses-block"
+
+    lease = 400_000
+    patience = 200_000
+    election_options = LIVE_ELECTION
+
+    def on_recover(self) -> None:
+        loan = self.loan
+        super().on_recover()
+        if loan is not None and loan.borrower == self.me:
+            self.number, self.token = loan.number, loan.token
+            self.kept = True
+            self.set_timer(RunOut(self.number, 0), after=10 * self.lease)
+
+
+class IgnoresRecall(ElectedCoordinatorLeased):
+    """A node keeps a loan that is recalled, and answers that its request is over.
+
+    Assumes  stable memory.
+    Ensures  FENCE, ME2.
+    """
+
+    name = "planted-ignores-recall"
+
+    patience = 200_000
+    election_options = LIVE_ELECTION
+
+    def release(self) -> None:
+        self.recalled = False
+        super().release()
+
+    def return_unused(self) -> None:
+        pass
 
 
 class GrantsUnrecorded(ElectedCoordinator):

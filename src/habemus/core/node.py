@@ -16,10 +16,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 from habemus.core.process import (
     RULE_LIMIT,
+    BroadcastFunction,
+    CancelTimerFunction,
+    ChooseFunction,
+    IndicateFunction,
     MistakeInAlgorithm,
     MistakeInPlan,
     Process,
     ProcessId,
+    SendFunction,
+    SetTimerFunction,
     Span,
     T,
 )
@@ -221,29 +227,10 @@ def settle_together(
         if behaviour.rules
     ]
 
-    def hand_up(port: int, indication: Indication) -> None:
-        part = stack.parts[port]
-        assert part.above is not None
-        above = parts[part.above]
-        if part.name == "links" and isinstance(indication, Delivered):
-            handler = stack.handlers[part.above].get(type(indication.message))
-            if handler is None:
-                raise _unhandled(above, indication.message)
-            handler(above, indication.sender, indication.message)
-            return
-        table = tables[part.above]
-        handler_up = table.get((type(indication), part.name)) or table.get((type(indication), None))
-        if handler_up is None:
-            raise MistakeInAlgorithm(
-                f"{type(parts[port]).__name__} indicates {indication!r}, which"
-                f" {type(above).__name__} does not handle"
-            )
-        handler_up(above, indication)
-
     def settle() -> None:
         for _ in range(RULE_LIMIT):
             while raised:
-                hand_up(*raised.popleft())
+                _hand_up(stack, parts, tables, *raised.popleft())
             applied = False
             for guards, apply_rules, process in ruled:
                 for guard in guards:  # mostly none holds
@@ -261,6 +248,33 @@ def settle_together(
     return settle
 
 
+def _hand_up(
+    stack: Stack,
+    parts: Sequence[Process],
+    tables: Sequence[Mapping[Any, Handler]],
+    port: int,
+    indication: Indication,
+) -> None:
+    """Pass an indication of a part to the part above it."""
+    part = stack.parts[port]
+    assert part.above is not None
+    above = parts[part.above]
+    if part.name == "links" and isinstance(indication, Delivered):
+        handler = stack.handlers[part.above].get(type(indication.message))
+        if handler is None:
+            raise _unhandled(above, indication.message)
+        handler(above, indication.sender, indication.message)
+        return
+    table = tables[part.above]
+    handler_up = table.get((type(indication), part.name)) or table.get((type(indication), None))
+    if handler_up is None:
+        raise MistakeInAlgorithm(
+            f"{type(parts[port]).__name__} indicates {indication!r}, which"
+            f" {type(above).__name__} does not handle"
+        )
+    handler_up(above, indication)
+
+
 def _handlers(cls: type[Process]) -> dict[type[Value], Handler]:
     """Return the handlers of a process by the type of message or timer."""
     return {kind: handler for (kind, of), handler in cls.__behaviour__.upon.items() if of is None}
@@ -270,6 +284,69 @@ def _unhandled(process: Process, value: Value) -> MistakeInAlgorithm:
     return MistakeInAlgorithm(
         f"{type(process).__name__} has no @upon({type(value).__name__}) and got {value!r}"
     )
+
+
+# The effects of a process.  They do not refer to it, not even by an enclosing function, of which a
+# compiled one keeps all variables: so reference counts free a process that is dropped.
+
+
+def _sending(effects: list[Effect], port: int) -> tuple[SendFunction, BroadcastFunction]:
+    def send(message: Message, *, to: ProcessId) -> None:
+        effects.append(Send(port, to, message))
+
+    def broadcast(message: Message) -> None:
+        effects.append(Broadcast(port, message))
+
+    return send, broadcast
+
+
+def _sending_over(
+    links: Any, peers: tuple[ProcessId, ...]
+) -> tuple[SendFunction, BroadcastFunction]:
+    """Return the effects of a process over links: a `Link`, which core does not know."""
+
+    def send(message: Message, *, to: ProcessId) -> None:
+        links.transmit(message, to=to)
+
+    def broadcast(message: Message) -> None:
+        for peer in peers:
+            links.transmit(message, to=peer)
+
+    return send, broadcast
+
+
+def _timers_and_choice(
+    effects: list[Effect], port: int, choose: Callable[[Sequence[Any]], Any]
+) -> tuple[SetTimerFunction, CancelTimerFunction, ChooseFunction]:
+    def set_timer(timer: Timer, *, after: Span) -> None:
+        effects.append(SetTimer(port, timer, after))
+
+    def cancel_timer(timer: Timer) -> None:
+        effects.append(CancelTimer(port, timer))
+
+    def choose_and_note(options: Sequence[T]) -> T:
+        value: T = choose(options)
+        effects.append(Chosen(port, value))
+        return value
+
+    return set_timer, cancel_timer, choose_and_note
+
+
+def _indicating(
+    effects: list[Effect], port: int, raised: deque[tuple[int, Indication]] | None
+) -> IndicateFunction:
+    """Return how a process indicates: to the part above it by `raised`, or to the application."""
+    if raised is None:
+
+        def indicate(indication: Indication) -> None:
+            effects.append(Indicate(indication))
+
+        return indicate
+
+    def indicate_up(indication: Indication) -> None:
+        raised.append((port, indication))
+
+    return indicate_up
 
 
 class PureNode:
@@ -302,39 +379,16 @@ class PureNode:
         raised: deque[tuple[int, Indication]],
         choose: Callable[[Sequence[Any]], Any],
     ) -> None:
-        port, effects = part.port, self.effects
-        links = process.links
-
-        def send(message: Message, *, to: ProcessId) -> None:
-            effects.append(Send(port, to, message))
-
-        def broadcast(message: Message) -> None:
-            effects.append(Broadcast(port, message))
-
-        def send_over_links(message: Message, *, to: ProcessId) -> None:
-            links.transmit(message, to=to)  # type: ignore[union-attr]  # a Link, which core does not know
-
-        def broadcast_over_links(message: Message) -> None:
-            for peer in process.peers:
-                send_over_links(message, to=peer)
-
-        def choose_and_note(options: Sequence[T]) -> T:
-            value: T = choose(options)
-            effects.append(Chosen(port, value))
-            return value
-
-        def indicate_up(indication: Indication) -> None:
-            raised.append((port, indication))
-
-        process.send = send if links is None else send_over_links
-        process.broadcast = broadcast if links is None else broadcast_over_links
-        process.set_timer = lambda timer, *, after: effects.append(SetTimer(port, timer, after))
-        process.cancel_timer = lambda timer: effects.append(CancelTimer(port, timer))
-        process.choose = choose_and_note
-        process.indicate = (
-            indicate_up
-            if part.above is not None
-            else lambda indication: effects.append(Indicate(indication))
+        process.set_timer, process.cancel_timer, process.choose = _timers_and_choice(
+            self.effects, part.port, choose
+        )
+        process.send, process.broadcast = (
+            _sending(self.effects, part.port)
+            if process.links is None
+            else _sending_over(process.links, process.peers)
+        )
+        process.indicate = _indicating(
+            self.effects, part.port, None if part.above is None else raised
         )
 
     def _stepped(self) -> list[Effect]:

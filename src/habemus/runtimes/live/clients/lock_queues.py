@@ -174,6 +174,7 @@ class LocalLock:
     queue: OrderedDict[ClientRequest, None] = field(default_factory=OrderedDict)
     holder: ClientRequest | None = None
     is_requested: bool = False  # the participant was asked to acquire
+    is_used: bool = True  # since the last sweep
     # requests that were withdrawn, whose grants may still wait for an fsync
     withdrawing: int = 0
     reserved_for: str = ""  # label of the client to which it was transferred
@@ -368,6 +369,7 @@ class LockQueues:
             return
         request.queued_locks.append(lock)
         lock.queue[request] = None
+        lock.is_used = True
         self._request_if_needed(lock)
         holder = lock.holder
         if holder is not None and holder.keeps and holder is not request:
@@ -503,15 +505,16 @@ class LockQueues:
         return lock
 
     def sweep(self) -> Iterator[None]:
-        """Drop unused locks.  Called periodically, because most are used again soon."""
+        """Give back and drop locks that were not used since the last call: most are used again
+        soon.
+        """
         for lock in list(self._local_locks.values()):
-            if not (
-                lock.queue
-                or lock.is_requested
-                or lock.holder
-                or lock.withdrawing
-                or lock.reserved_for
-            ):
+            if lock.queue or lock.is_requested or lock.holder or lock.withdrawing:
+                lock.is_used = True
+            elif lock.is_used:
+                lock.is_used = False
+            elif not lock.reserved_for:
+                self._return_loan(lock)
                 if self._local_locks.get(lock.key) is lock:
                     del self._local_locks[lock.key]
                 self._timers.cancel(lock.reservation_end)

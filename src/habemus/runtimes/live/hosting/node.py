@@ -96,8 +96,10 @@ RESIGNATION_SECONDS = 1.0
 HANDOVER_SECONDS = 0.2
 """How long it then stays up to answer the inquiries of the successor."""
 MOST_EARLY = 10_000
-FORGET_US = 500_000
-"""How often a node looks for idle instances of forgetful services."""
+FORGET_US = 200_000
+"""How often a node gives back locks that no client uses, and looks for idle instances."""
+FORGET_SHARE_US = 100
+"""More time between two looks for each instance, so that many of them do not keep the node busy."""
 CHECK_MEMORY_US = 1_000_000
 """How often a node checks that the file of its stable memory is still there."""
 
@@ -644,7 +646,7 @@ class Node:
 
     @property
     def _forget_us(self) -> int:
-        return min(FORGET_US, self.settings.idle_us)
+        return min(FORGET_US + FORGET_SHARE_US * len(self._instances), self.settings.idle_us)
 
     def _forget_idle(self) -> None:
         """Drop locks that no client uses, and instances that are idle."""

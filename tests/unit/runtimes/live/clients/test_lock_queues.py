@@ -188,17 +188,23 @@ def test_who_keeps_a_lock_is_told_of_others_and_not_of_itself() -> None:
     run(check)
 
 
-def test_what_nobody_uses_is_forgotten() -> None:
+def test_a_lock_that_no_client_uses_is_given_back_and_forgotten() -> None:
+    """Not at once: a lock that is used in between stays with the node."""
+
     def check(
         lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
     ) -> None:
-        acquire(lock_queues, connection, session, 1)
-        node.listener(1, GrantedWithToken((1, 1)))
-        list(lock_queues.sweep())
-        assert len(lock_queues._local_locks) == 1
-        lock_queues.release(session, 1)
+        node.grants_at_once = True
+        for id in (1, 2):
+            acquire(lock_queues, connection, session, id)
+            list(lock_queues.sweep())
+            lock_queues.release(session, id)
+            list(lock_queues.sweep())
+            assert len(lock_queues._local_locks) == 1
+        assert node.asked == ["acquire", "release"] * 2
         list(lock_queues.sweep())
         assert lock_queues._local_locks == {}
+        assert node.asked[-1] == "return_unused"
 
     run(check)
 

@@ -8,11 +8,12 @@ from typing import Any
 from tests import virtual
 from tests.unit.runtimes.live.clients.test_connections import connected
 
+from habemus.core import Process
 from habemus.runtimes.live.clients.lock_queues import ClientRequest, LocalLock
 from habemus.runtimes.live.hosting.garbage import without_full_collections
 from habemus.runtimes.live.hosting.instance import Instance, LocalProcess
 
-PARTS = (Instance, LocalProcess, LocalLock, ClientRequest)
+PARTS = (Instance, LocalProcess, LocalLock, ClientRequest, Process)
 
 
 def test_no_full_collection_while_objects_are_made() -> None:
