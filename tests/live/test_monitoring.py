@@ -110,6 +110,29 @@ def has_logged(nodes: Nodes, number: int, text: str) -> bool:
     return any(text in record["message"] for record in logged(nodes, number))
 
 
+def say(nodes: Nodes, *command: str) -> tuple[int, Any]:
+    """Run a command about the cluster that prints JSON."""
+    done = subprocess.run(
+        [sys.executable, "-m", "habemus", *command, "--json"],
+        cwd=nodes.folder,
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode, json.loads(done.stdout)
+
+
+def check_commands(nodes: Nodes) -> None:
+    """Check `top` and `doctor` while the lock x is held."""
+    code, seen = say(nodes, "top", "--once", "--cluster", "cluster.toml")
+    assert code == 0 and (seen["up"], seen["held"], seen["waiting"]) == (3, 1, 0)
+    assert seen["locks"][0]["name"] == "x" and seen["locks"][0]["held_ms"] >= 0
+    code, found = say(nodes, "doctor", "--config", "cluster.toml")
+    levels = {(check["name"], check["level"]) for check in found["checks"]}
+    assert {("quorum", "ok"), ("leader", "ok"), ("versions", "ok"), ("peers", "ok")} <= levels
+    assert ("certificate", "ok") in levels and {"space", "fsync"} <= {name for name, _ in levels}
+    assert code == (0 if found["healthy"] else 1)
+
+
 def test_a_cluster_shows_what_happens_in_it(nodes: Nodes) -> None:
     pages = Monitoring(nodes)
     until(lambda: pages.get(1, "/readyz") == (200, "ok\n"))
@@ -119,6 +142,7 @@ def test_a_cluster_shows_what_happens_in_it(nodes: Nodes) -> None:
     with habemus.connect(nodes.socket(1)) as cluster:
         with cluster.lock("x", timeout=PATIENCE):
             assert pages.values(1)["habemus_held_locks locks"] == 1
+            check_commands(nodes)
         until(lambda: pages.values(1)["habemus_held_locks locks"] == 0)
         found = pages.values(1)
         assert found["habemus_grants_total locks"] == found["habemus_wait_seconds_count locks"] == 1
@@ -159,3 +183,6 @@ def test_a_cluster_shows_what_happens_in_it(nodes: Nodes) -> None:
     assert "no majority" in pages.get(1, "/readyz")[1]
     assert pages.get(1, "/livez") == (200, "ok\n")
     assert pages.values(1)["habemus_ready"] == 0
+    code, found = say(nodes, "doctor", "--cluster", "cluster.toml")
+    assert code == 1
+    assert "1 of 3 nodes take part: no majority" in [check["text"] for check in found["checks"]]

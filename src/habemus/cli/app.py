@@ -36,6 +36,8 @@ COMMANDS = (
         "up",
         "node",
         "status",
+        "top",
+        "doctor",
         "lock",
         "lead",
         "elect",

@@ -8,8 +8,9 @@ shown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from habemus.fencing.tokens import token_text
@@ -40,6 +41,7 @@ class NodeView:
     compiled: bool = False  # whether it runs the compiled modules; older nodes do not report it
     configuration: str = ""  # a digest
     differs: bool = False  # whether most other nodes have another configuration
+    version: str = ""  # older nodes do not report it
     member: bool = True  # whether it takes part: not while the other nodes do not know its memory
 
 
@@ -49,6 +51,7 @@ class WaitingClient:
 
     client: str
     node: int
+    waited_ms: int | None = field(default=None, compare=False)  # older nodes do not report it
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,7 @@ def _node(
         compiled=status.get("compiled", False),
         configuration=status.get("configuration", ""),
         differs=status.get("configuration", "") != usual,
+        version=status.get("version", ""),
         member=status.get("member", True),
     )
 
@@ -224,7 +228,9 @@ def _locks(statuses: Mapping[int, dict[str, Any]], now: datetime) -> Iterator[Lo
             reports.setdefault((lock["service"], lock["name"]), []).append((node, lock))
     for (service, name), found in sorted(reports.items()):
         waiting = tuple(
-            WaitingClient(client, node) for node, lock in found for client in lock["waiting"]
+            WaitingClient(client, node, waited_ms)
+            for node, lock in found
+            for client, waited_ms in zip_longest(lock["waiting"], lock.get("waited_ms", ()))
         )
         held = [
             (lock["token"] or 0, node, lock) for node, lock in found if lock["holder"] is not None
@@ -239,6 +245,11 @@ def _locks(statuses: Mapping[int, dict[str, Any]], now: datetime) -> Iterator[Lo
         yield LockView(
             service, name, lock["holder"], node, token, term, since, lock["held_ms"], waiting
         )
+
+
+def longest_wait_ms(lock: LockView) -> int:
+    """Return the age of the oldest request that waits for a lock; 0 if none does."""
+    return max((each.waited_ms or 0 for each in lock.waiting), default=0)
 
 
 def shown_name(lock: LockView) -> str:

@@ -515,6 +515,11 @@ class Node:
         """Address of metrics and probes."""
         return self._monitor.address
 
+    @property
+    def certificate_expires(self) -> float | None:
+        """End of the node's certificate, in seconds of the epoch."""
+        return None if self._network.tls is None else self._network.tls.expires
+
     async def use_certificates(self, tls: TlsContexts) -> None:
         """Use these certificates for new connections; those that are open stay."""
         self._network.use(tls)

@@ -124,6 +124,12 @@ class NodeMetrics:
         )
         yield _gauge("habemus_ready", "Whether the node serves clients.", not node.impediments())
         yield _gauge("habemus_member", "Whether the node takes part.", node.is_member)
+        if node.certificate_expires is not None:
+            yield _gauge(
+                "habemus_certificate_expiry_timestamp_seconds",
+                "End of the certificate of the node.",
+                node.certificate_expires,
+            )
         reached = node.reaches()
         peers = GaugeMetricFamily(
             "habemus_peer_up", "Whether there is a connection to a node.", labels=["peer"]

@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from habemus.runtimes.live.certificate_dates import expiry_of
 from habemus.runtimes.live.log_limits import RateLimitedLog
 
 
@@ -15,6 +16,7 @@ class TlsContexts(NamedTuple):
     answering: ssl.SSLContext
     dialling: ssl.SSLContext
     monitoring: ssl.SSLContext  # the other end may show a certificate, or none
+    expires: float  # end of the certificate, in seconds of the epoch
 
 
 def contexts(authority: Path, certificate: Path, key: Path) -> TlsContexts:
@@ -36,7 +38,8 @@ def contexts(authority: Path, certificate: Path, key: Path) -> TlsContexts:
         except (OSError, ssl.SSLError) as reason:
             raise ValueError(f"certificate {certificate} with key {key}: {reason}") from None
         made.append(context)
-    return TlsContexts(*made)
+    answering, dialling, monitoring = made
+    return TlsContexts(answering, dialling, monitoring, expiry_of(certificate).timestamp())
 
 
 def names_in(certificate: dict[str, Any] | None) -> frozenset[str]:
