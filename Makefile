@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines postgresql chromium lint bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus postgresql chromium lint bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
 
 # The program habemus in .venv/bin, with pictures and live clusters.
 .PHONY: install
@@ -49,6 +49,13 @@ test-engines: $(VENV)/.test-ready
 		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(ENGINES) >/dev/null; } \
 		|| echo "some of $(ENGINES) could not be installed, so their tests will fail" >&2
 	HABEMUS_TEST_BACKENDS=own,local,postgresql,redis,etcd,zookeeper $(BIN)/pytest tests/live/test_backends.py
+
+# A cluster with TLS, scraped by a real Prometheus: its queries, the dashboard, the alerts, and the unit of systemd.  One minute.
+test-prometheus: $(VENV)/.test-ready
+	@[ "$$(id -u)" != 0 ] || dpkg -s prometheus >/dev/null 2>&1 \
+		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus curl >/dev/null; } \
+		|| echo "Prometheus could not be installed, so its test will fail" >&2
+	$(BIN)/python -m tests.prometheus
 
 # What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, five on two cores for the tests.
 test-compiled: build/test-compiled/.ready

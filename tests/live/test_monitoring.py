@@ -35,7 +35,18 @@ def certs(folder: Path, *flags: str) -> None:
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
+def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A socket that receives what the nodes tell systemd."""
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    monkeypatch.setenv("WATCHDOG_USEC", "60000000")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiving:
+        receiving.bind(str(tmp_path / "notify"))
+        receiving.settimeout(PATIENCE)
+        yield receiving
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, systemd: socket.socket) -> Iterator[Nodes]:
     certs(tmp_path, "--secret", "papers/secret")
     head = 'secret_file = "papers/secret"\nmetrics = "0.0.0.0:0"'
     made = Nodes(tmp_path, DEFAULT + TLS, head=head, flags=["--log-format", "json", "-v"])
@@ -133,8 +144,10 @@ def check_commands(nodes: Nodes) -> None:
     assert code == (0 if found["healthy"] else 1)
 
 
-def test_a_cluster_shows_what_happens_in_it(nodes: Nodes) -> None:
+def test_a_cluster_shows_what_happens_in_it(nodes: Nodes, systemd: socket.socket) -> None:
     pages = Monitoring(nodes)
+    started = sorted(systemd.recv(1_000).split(b"\n")[0] for _ in range(6))
+    assert started == [b"READY=1"] * 3 + [b"WATCHDOG=1"] * 3
     until(lambda: pages.get(1, "/readyz") == (200, "ok\n"))
     assert pages.get(1, "/livez") == (200, "ok\n")
     assert pages.get(1, "/metrics")[0] == 403  # without a certificate
@@ -154,6 +167,8 @@ def test_a_cluster_shows_what_happens_in_it(nodes: Nodes) -> None:
             certs(nodes.folder, "--renew")
             nodes.signal(1, signal.SIGHUP)
             until(lambda: has_logged(nodes, 1, "read the certificates again"))
+            assert systemd.recv(1_000).startswith(b"RELOADING=1\n")
+            assert systemd.recv(1_000) == b"READY=1"
             after = pages.certificate(nodes.address(1))
             assert after != before
             assert pages.certificate(nodes.started[1]["metrics"]) == after
