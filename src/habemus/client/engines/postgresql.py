@@ -21,11 +21,13 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, LiteralString
 from urllib.parse import urlsplit
 
 import psycopg
+from psycopg import pq
 
 from habemus import boottime
 from habemus.client.backend import LockState
@@ -50,16 +52,18 @@ ON CONFLICT (name) DO UPDATE SET token = greatest(l.token + 1, {NOW}),
     holder = excluded.holder, process = excluded.process
 RETURNING token
 """
-ACQUIRE: LiteralString = f"""
-WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', %(patience)s, false) AS set),
-     lock AS MATERIALIZED (SELECT pg_advisory_lock(%(number)s) FROM patience WHERE set IS NOT NULL)
-INSERT INTO habemus_locks AS l (name, token, holder, process)
-SELECT %(name)s, {NOW}, %(holder)s, pg_backend_pid() FROM lock
-{_ENTER}"""
+_ROW: LiteralString = (
+    "INSERT INTO habemus_locks AS l (name, token, holder, process)"
+    f" SELECT $2::text, {NOW}, $3::text, pg_backend_pid() FROM lock"
+)
 TRY: LiteralString = f"""
-INSERT INTO habemus_locks AS l (name, token, holder, process)
-SELECT %(name)s, {NOW}, %(holder)s, pg_backend_pid() WHERE pg_try_advisory_lock(%(number)s)
-{_ENTER}"""
+WITH lock AS MATERIALIZED (SELECT pg_try_advisory_lock($1::bigint) AS is_free)
+{_ROW} WHERE is_free {_ENTER}"""
+WAIT: LiteralString = f"""
+WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', $4::text, false) AS set),
+     lock AS MATERIALIZED (SELECT pg_advisory_lock($1::bigint) FROM patience WHERE set IS NOT NULL)
+{_ROW} {_ENTER}"""
+UNLOCK: LiteralString = "SELECT pg_advisory_unlock($1::bigint)"
 WAITING: LiteralString = """
 SELECT l.name, l.token, l.holder, p.granted, p.pid = l.process FROM habemus_locks l
 JOIN pg_locks p ON p.locktype = 'advisory' AND p.objsubid = 1
@@ -69,6 +73,7 @@ WHERE l.name = %(name)s
 """
 
 
+@lru_cache(1_000)
 def _number(key: str) -> int:
     """Return the 64-bit number of the advisory lock."""
     return int.from_bytes(sha256(b"habemus:" + key.encode()).digest()[:8], "big", signed=True)
@@ -81,6 +86,30 @@ class _LockSession:
         self.connection = connection
         self.in_use = threading.Lock()
         self.lease_ms: int | None = None  # as the session has it set
+        self._prepared: dict[str, bytes] = {}  # names of statements
+
+    def call(self, statement: LiteralString, *given: str) -> str | None:
+        """Return the first value of the first row, None without rows.
+
+        By calls of libpq: a cursor takes longer than the server.  They cannot be interrupted, so
+        the statement must not wait for a lock.
+        """
+        connection = self.connection.pgconn
+        name = self._prepared.get(statement)
+        if name is None:
+            name = b"habemus_%d" % len(self._prepared)
+            self._check(connection.prepare(name, statement.encode()))
+            self._prepared[statement] = name
+        result = self._check(connection.exec_prepared(name, [each.encode() for each in given]))
+        value = result.get_value(0, 0) if result.ntuples else None
+        return None if value is None else value.decode()
+
+    def _check(self, result: pq.abc.PGresult) -> pq.abc.PGresult:
+        if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
+            if self.connection.closed:
+                raise psycopg.OperationalError(result.get_error_message())
+            raise psycopg.errors.error_from_result(result)
+        return result
 
     def end(self) -> None:
         """Shut the connection down, which ends the session and wakes a thread that uses it."""
@@ -232,20 +261,29 @@ class PostgreSQLEngine(Engine):
         session.lease_ms = wanted
 
     def _granted(self, session: _LockSession, key: str, label: str, wait: Wait) -> int:
-        """Return the token; raise `WaitOver` if the lock was not granted in time."""
+        """Return the token; raise `WaitOver` if the lock was not granted in time.
+
+        PostgreSQL hands a lock over to the first waiting session, so to try first does not overtake
+        the others.
+        """
+        given = (str(_number(key)), key, label)
+        with self._errors():
+            token = session.call(TRY, *given)
         left = wait.left()
-        given: dict[str, Any] = {"name": key, "number": _number(key), "holder": label}
+        if token is None and left != 0:
+            patience = "0" if left is None else str(max(1, round(left * 1_000)))
+            token = self._awaited(session, (*given, patience), wait)
+        if token is None:
+            raise WaitOver
+        return int(token)
+
+    def _awaited(self, session: _LockSession, given: Sequence[str], wait: Wait) -> str:
         connection = session.connection
+        cursor = psycopg.RawCursor(connection)
         try:
             with self._errors(), wait.waking(lambda: _cancel(connection)):
                 try:
-                    if left == 0:
-                        row = connection.execute(TRY, given).fetchone()
-                    else:
-                        patience = "0" if left is None else str(max(1, round(left * 1_000)))
-                        row = connection.execute(
-                            ACQUIRE, {**given, "patience": patience}
-                        ).fetchone()
+                    row = cursor.execute(WAIT, given).fetchone()
                 except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
                     # The statement may have failed after the lock was granted.
                     connection.execute("SELECT pg_advisory_unlock_all()")
@@ -253,9 +291,8 @@ class PostgreSQLEngine(Engine):
         except Unreachable:
             wait.left()  # a cancelled statement can end the connection
             raise
-        if row is None:
-            raise WaitOver
-        return int(row[0])
+        assert row is not None
+        return str(row[0])
 
     @staticmethod
     def _beat(grant: EngineGrant) -> None:
@@ -284,13 +321,11 @@ class PostgreSQLEngine(Engine):
         session: _LockSession = grant.handle
         try:
             with session.in_use:
-                row = session.connection.execute(
-                    "SELECT pg_advisory_unlock(%s)", [_number(grant.key)]
-                ).fetchone()
+                was_held = session.call(UNLOCK, str(_number(grant.key))) == "t"
         except psycopg.Error as reason:
             self._end(session)
             raise LockGone(f"{self.shown}: {' '.join(str(reason).split())}") from None
-        if row is None or not row[0]:
+        if not was_held:
             self._end(session)
             raise LockGone(f"{self.shown} has given it up")
         self._put_back(session)
