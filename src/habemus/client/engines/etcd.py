@@ -18,7 +18,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPSConnection
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -32,11 +32,87 @@ LEASE_MS = 10_000
 PORT = 2379
 ANSWER_SECONDS = 5.0
 ANSWER_LIMIT = 64 << 20
+HEAD_LIMIT = 64 << 10
 IDLE_CONNECTIONS = 32
 KEYS = "habemus/"
 SIZES = "habemus-sizes/"
 UNAUTHENTICATED, REFUSED = 16, (3, 7)
 """Codes of gRPC: a token that is not valid any more; a bad request, and one without permission."""
+
+
+class GatewayConnection:
+    """A connection that sends one request after the other.
+
+    The parser of `http.client` takes longer than the server, so it is used to connect only.
+    """
+
+    def __init__(self, made: HTTPConnection) -> None:
+        self.sock: socket.socket = made.sock
+        self._host = f"{made.host}:{made.port}"
+        self._made = made  # which closes the socket
+        self._data = b""
+
+    def send(self, path: str, body: dict[str, Any], token: str) -> None:
+        content = json.dumps(body)
+        allowed = f"Authorization: {token}\r\n" if token else ""
+        self.sock.sendall(
+            f"POST /v3/{path} HTTP/1.1\r\nHost: {self._host}\r\n{allowed}"
+            f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+            f"{content}".encode()
+        )
+
+    def answer(self) -> tuple[int, bytes]:
+        """Return status and content of the answer; `ValueError` if it is not HTTP."""
+        lines = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
+        version, status, *_ = lines[0].split(" ", 2)
+        if not version.startswith("HTTP/1.1"):
+            raise ValueError(f"{lines[0]!r} is not the answer of an etcd server")
+        headers = {}
+        for line in lines[1:]:
+            name, _, value = line.partition(":")
+            headers[name.lower()] = value.strip()
+        if headers.get("transfer-encoding") == "chunked":
+            return int(status), b"".join(self._chunks())
+        return int(status), self._exactly(int(headers["content-length"]))
+
+    def _chunks(self) -> Iterator[bytes]:
+        total = 0
+        while size := int(self._until(b"\r\n").partition(b";")[0], 16):
+            total += size
+            if total > ANSWER_LIMIT:
+                raise ValueError("the answer is too long")
+            yield self._exactly(size)
+            self._until(b"\r\n")
+        while self._until(b"\r\n"):
+            pass
+
+    def _more(self) -> None:
+        received = self.sock.recv(1 << 16)
+        if not received:
+            raise ConnectionError("the server has closed the connection")
+        self._data += received
+
+    def _until(self, mark: bytes) -> bytes:
+        while mark not in self._data:
+            if len(self._data) > HEAD_LIMIT:
+                raise ValueError("the head of the answer is too long")
+            self._more()
+        found, _, self._data = self._data.partition(mark)
+        return found
+
+    def _exactly(self, size: int) -> bytes:
+        if size > ANSWER_LIMIT:
+            raise ValueError("the answer is too long")
+        parts, missing = [self._data[:size]], size - len(self._data)
+        self._data = self._data[size:]
+        while missing > 0:
+            self._more()
+            parts.append(self._data[:missing])
+            missing, self._data = missing - len(parts[-1]), self._data[missing:]
+        return b"".join(parts)
+
+    def close(self) -> None:
+        self._made.close()
 
 
 class Gateway:
@@ -52,7 +128,7 @@ class Gateway:
             raise ValueError(f"{hosts!r}: write etcd://host:2379,host:2379")
         self.shown = f"etcd at {hosts}"
         self._security = _security(credentials)
-        self._idle: list[HTTPConnection] = []
+        self._idle: list[GatewayConnection] = []
         self._token = ""
 
     def call(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -74,11 +150,10 @@ class Gateway:
         connection, is_new = self._connection()
         while True:
             try:
-                self._send(connection, path, body)
-                response = connection.getresponse()
-                content = response.read(ANSWER_LIMIT)
+                connection.send(path, body, self._token)
+                status, content = connection.answer()
                 answer = json.loads(content) if content else {}
-            except (OSError, HTTPException, ValueError) as reason:
+            except (OSError, ValueError, KeyError) as reason:
                 connection.close()
                 if is_new:
                     raise Unreachable(f"{self.shown}: {reason!r}") from None
@@ -89,20 +164,14 @@ class Gateway:
             self._idle.append(connection)
         else:
             connection.close()
-        return response.status, answer if isinstance(answer, dict) else {}
+        return status, answer if isinstance(answer, dict) else {}
 
-    def _send(self, connection: HTTPConnection, path: str, body: dict[str, Any]) -> None:
-        headers = {"Content-Type": "application/json"}
-        if self._token:
-            headers["Authorization"] = self._token
-        connection.request("POST", f"/v3/{path}", json.dumps(body), headers)
-
-    def _connection(self) -> tuple[HTTPConnection, bool]:
+    def _connection(self) -> tuple[GatewayConnection, bool]:
         with suppress(IndexError):
             return self._idle.pop(), False
         return self.connected(), True
 
-    def connected(self) -> HTTPConnection:
+    def connected(self) -> GatewayConnection:
         """Return a new connection to the first server that answers."""
         reason: Exception | None = None
         for host, port in list(self._hosts):
@@ -120,7 +189,7 @@ class Gateway:
                 self._hosts.append(self._hosts.pop(0))  # another one next time
             else:
                 made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return made
+                return GatewayConnection(made)
         raise Unreachable(f"{self.shown}: {reason}") from None
 
     def await_event(
@@ -130,7 +199,7 @@ class Gateway:
         request = {**_range(key, end), "start_revision": str(revision)}
         connection = self.connected()
         try:
-            self._send(connection, "watch", {"create_request": request})
+            connection.send("watch", {"create_request": request}, self._token)
             with wait.waking(lambda: _shut(connection.sock)):
                 _read_until((*kinds, b'"canceled"'), connection.sock, wait.longest(seconds))
         except OSError as reason:
