@@ -97,6 +97,8 @@ class EngineBackend:
     ) -> Lease:
         """Wait for the lock; connect again if the connection is lost."""
         wait = wait or Wait(timeout)
+        if not self._threads:
+            self._start_threads()  # not when the lock is granted: that would delay the caller
         key = _key(request.service, request.name)
         attempts = None
         while True:
@@ -138,7 +140,7 @@ class EngineBackend:
         ]
         first = self.engine.acquire(key, self.label, None, wait)
         self._queueing.add(first)
-        self._start_threads()
+        self._wanted.set()
         try:
             return self._one_of(places, request, wait)
         finally:
@@ -182,7 +184,7 @@ class EngineBackend:
         if lease.lost:  # this process was suspended while it waited
             lease._lose(TOO_LATE)
         elif not self._wanted.is_set():
-            self._start_threads()
+            self._wanted.set()
         return lease
 
     def release(self, lease: Lease, to: str | None = None) -> None:
@@ -237,9 +239,6 @@ class EngineBackend:
         """Do nothing: the renewals begin with the lease."""
 
     def _start_threads(self) -> None:
-        self._wanted.set()
-        if self._threads:
-            return
         with self._lock:
             if not self._threads:
                 wanted = self._wanted
