@@ -44,6 +44,7 @@ COMMANDS = (
         "watch",
         "release",
         "torture",
+        "bench",
         "printer",
         "print",
         "completion",

@@ -6,10 +6,13 @@ can be put in between.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pwd
 import shutil
+import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +21,17 @@ POSTGRESQL = Path("/usr/lib/postgresql")
 ZOOKEEPER_JAR = "/usr/share/java/zookeeper.jar"
 PEER_PORTS = {"etcd": 1, "zookeeper": 2}
 """Ports that a server has for the other servers, beside the one for clients."""
+
+
+_PR_SET_PDEATHSIG = 1
+# loaded here, because little is safe between fork and exec
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def end_with_parent() -> None:
+    """Let the kernel kill this process when its parent ends, even if it is stopped."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class NotInstalled(ValueError):
@@ -72,10 +86,7 @@ def program(name: str, package: str) -> str:
 
 
 def _redis(servers: Servers, number: int) -> list[str]:
-    is_volatile = servers.engine == "redis-volatile"
-    kept = ["no"] if is_volatile else ["yes", "--appendfsync", "always"]
-    if not servers.is_synced and not is_volatile:
-        kept = ["yes", "--appendfsync", "everysec"]
+    kept = ["no"] if servers.engine == "redis-volatile" else ["yes", "--appendfsync", "always"]
     settings = ["--port", str(servers.ports[number]), "--bind", "127.0.0.1"]
     return [
         program("redis-server", "redis-server"),

@@ -45,7 +45,7 @@ from habemus.torture.linearise import (
     OrderOutcome,
     linearise,
 )
-from habemus.torture.schedule import KINDS, outlasting
+from habemus.torture.schedule import KINDS, OUT_OF_HEARING, outlasting
 
 FEWEST_GRANTS = 100
 """A run with fewer grants is undecided."""
@@ -88,6 +88,7 @@ class Judgement:
     unknown: int  # requests and writes with unknown outcome
     overlaps: list[tuple[Stay, Stay]]
     calm_overlaps: list[tuple[Stay, Stay]]  # those of them in calm time
+    heard_overlaps: list[tuple[Stay, Stay]]  # those while no client was paused or cut off
     calm_s: float
     stale: list[Access]
     refused: int
@@ -133,6 +134,7 @@ class Judgement:
             "unknown_outcomes": self.unknown,
             "believers_overlapping": len(self.overlaps),
             "believers_overlapping_in_calm": len(self.calm_overlaps),
+            "believers_overlapping_in_hearing": len(self.heard_overlaps),
             "calm_s": round(self.calm_s, 3),
             "updates": self.updates,
             "stale_writes_accepted": len(self.stale),
@@ -163,6 +165,7 @@ def judge(history: History, claim: TortureClaim) -> Judgement:
     grants = history.grants
     writes = [each for each in history.accesses if each.kind == "write"]
     calm = calm_windows(history, claim)
+    heard = calm_windows(history, claim._replace(excuses=OUT_OF_HEARING))
     all_overlaps = overlaps(grants)
     judgement = Judgement(
         seconds=(history.ended - history.began) / NS,
@@ -172,6 +175,7 @@ def judge(history: History, claim: TortureClaim) -> Judgement:
         + sum(each.returned is None for each in history.updates),
         overlaps=all_overlaps,
         calm_overlaps=[pair for pair in all_overlaps if _meets(_together(*pair), calm)],
+        heard_overlaps=[pair for pair in all_overlaps if _meets(_together(*pair), heard)],
         calm_s=sum(end - start for start, end in calm) / NS,
         stale=stale_writes(writes),
         refused=sum(not each.accepted for each in history.accesses),

@@ -5,7 +5,6 @@ outlives the torture.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import os
 import resource
@@ -17,6 +16,7 @@ from pathlib import Path
 from random import SystemRandom
 from time import monotonic
 
+from habemus.operations.engine_servers import end_with_parent
 from habemus.torture.plan import LOCKS, Plan
 
 READY_S = 30.0
@@ -28,7 +28,6 @@ FAILING_S = 10.0
 LOOK_S = 0.05
 PORTS = (10_000, 30_000)
 """Below the ephemeral ports of the kernel, so that a node finds its port free when it restarts."""
-_PR_SET_PDEATHSIG = 1
 
 
 class DidNotStart(RuntimeError):
@@ -49,16 +48,6 @@ def free_ports(count: int) -> list[int]:
         if port not in found:
             found.append(port)
     return found
-
-
-def _end_with_parent() -> None:
-    """Let the kernel kill this process when the torture ends, even if it is stopped."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-# loaded here, because little is safe between fork and exec
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Child:
@@ -103,7 +92,7 @@ class Child:
                     if not name.startswith("HABEMUS_")
                 },
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
         self.may_be_down = may_end
         if self._says_ready:

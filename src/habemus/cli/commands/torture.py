@@ -209,6 +209,7 @@ def _say(report: TortureReport) -> None:
         ("grants per second", f"{plain['grants_per_second']:,}"),
         ("unknown outcomes", f"{found.unknown:,}"),
         ("overlapping holders", f"{len(found.overlaps):,}"),
+        ("overlapping, no client paused or cut off", f"{len(found.heard_overlaps):,}"),
         (
             "overlapping in calm time",
             f"{len(found.calm_overlaps):,} in {found.calm_s:.0f} s",

@@ -1,0 +1,1 @@
+"""Measurements of locks with real servers and client processes: `habemus bench`."""

@@ -1,0 +1,60 @@
+"""`habemus bench live`: what is measured, and what stops it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from habemus.bench.by_hand import HAND_MADE
+from habemus.bench.live import BenchFailed, LiveBench, Measured
+
+
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "habemus", "bench", "live", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_local_locks_are_measured_beside_flock() -> None:
+    done = bench("--only", "local", "--rounds", "1", "--seconds", "0.05", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["systems"]["local"]
+    assert all(value is not None and value != 0 for value in found.values()), found
+    assert found["cycles_per_second"] > 100
+
+
+def test_a_name_that_is_not_known_is_refused() -> None:
+    done = bench("--only", "oracle")
+    assert done.returncode == 2
+    assert "unknown 'oracle'; use habemus, local" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_medians_and_overhead() -> None:
+    found = Measured(cycles=[100, 200, 100], by_hand=[110, 200, 120]).plain()
+    assert found["cycles_per_second"] == 100
+    assert found["overhead_percent"] == 10.0
+    assert found["failover_s"] is None
+
+
+def test_tokens_that_do_not_grow_stop_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = LiveBench(["local"], 1, 0.05, 1, syncs=False)
+    made.results["local"] = Measured()
+    answers = iter([[[1, 1, 5]], [[2, 1, 4]], [], []])
+    monkeypatch.setattr("habemus.bench.live.BenchClient.answer", lambda _: next(answers, "ready"))
+    monkeypatch.setattr("habemus.bench.live.BenchClient.__init__", lambda *_: None)
+    monkeypatch.setattr("habemus.bench.live.BenchClient.ask", lambda *_: None)
+    monkeypatch.setattr("habemus.bench.live.BenchClient.kill", lambda *_: 0)
+    with pytest.raises(BenchFailed, match="tokens do not grow"):
+        made._measure_handovers("local", f"local://{tmp_path}")
+
+
+def test_flock_by_hand_counts(tmp_path: Path) -> None:
+    locks = HAND_MADE["local"](f"local://{tmp_path}")
+    with locks.lock("x") as first:
+        pass
+    with locks.lock("x") as second:
+        assert (first, second) == (1, 2)
