@@ -124,7 +124,7 @@ async def first_grant(address: str, name: str) -> float:
 
 
 async def measured(
-    prefix: str, names: int, given: argparse.Namespace, folder: Path
+    prefix: str, names: int, requests: int, given: argparse.Namespace, folder: Path
 ) -> dict[str, Any]:
     nodes = KilledCluster(folder)
     try:
@@ -132,22 +132,20 @@ async def measured(
         async with habemus.connect(str(nodes.file)) as cluster:
             load = Load(cluster, prefix, names)
             before, own, began = nodes.processor_seconds(), time.process_time(), time.monotonic()
-            await load.run(given.names, given.rate)
+            await load.run(requests, given.rate)
             lasted, own = time.monotonic() - began, time.process_time() - own
             await asyncio.sleep(2)
             after = nodes.processor_seconds()
             status = await cluster.status()
             figures: dict[str, Any] = {
                 "names": names,
-                "requests": given.names,
-                "rate": round(given.names / lasted),
+                "requests": requests,
+                "rate": round(requests / lasted),
                 "wait_ms": load.waits_ms(),
                 "processor_us": {
-                    "client": round(own / given.names * 1e6),
+                    "client": round(own / requests * 1e6),
                     **{
-                        f"node {number}": round(
-                            (after[number] - before[number]) / given.names * 1e6
-                        )
+                        f"node {number}": round((after[number] - before[number]) / requests * 1e6)
                         for number in after
                     },
                 },
@@ -184,15 +182,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--names", type=int, default=200_000, help="names that are used once each")
     parser.add_argument("--beside", type=int, default=100, help="names of the other cluster")
+    parser.add_argument(
+        "--beside-requests", type=int, help="requests there; default: as many as names"
+    )
     parser.add_argument("--rate", type=float, default=500.0, help="requests per second")
     parser.add_argument(
         "--held", type=int, default=100, help="locks held when the leader is killed"
     )
     given = parser.parse_args()
     found = []
-    for prefix, names in (("again", given.beside), ("once", given.names)):
+    beside_requests = given.beside_requests or given.names
+    for prefix, names, requests in (
+        ("again", given.beside, beside_requests),
+        ("once", given.names, given.names),
+    ):
         with tempfile.TemporaryDirectory() as folder:
-            found.append(asyncio.run(measured(prefix, names, given, Path(folder))))
+            found.append(asyncio.run(measured(prefix, names, requests, given, Path(folder))))
             print(json.dumps(found[-1]), flush=True)
     return 1 if any(each["errors"] for each in found) else 0
 

@@ -19,7 +19,7 @@ algorithm expire themselves, the lease is never longer than the grant.
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,6 +45,15 @@ MOST_REQUESTS = 100_000
 MOST_LOCKS_PER_CLIENT = 10_000
 """Locks that one client may wait for or hold.  A request for one of several locks counts for all of
 them.
+"""
+
+MOST_STARTED = 256
+"""Locks that the algorithm requests for one client at a time.  The others wait here, and not before
+the requests of other clients in the queues between nodes and at disks.
+"""
+STALL_US = 200_000
+"""Time without a grant after which more locks are requested for the client: the first may be held
+for long.
 """
 
 STATUS_PIECE = 1_000
@@ -120,12 +129,23 @@ class ClientSession:
     connections: dict[LineSender, set[ClientRequest]] = field(default_factory=dict)
     requests: dict[int, ClientRequest] = field(default_factory=dict)
     holding: dict[int, ClientRequest] = field(default_factory=dict)  # requests that were granted
+    # requests, and the names of their locks that are not requested yet
+    postponed: deque[tuple[ClientRequest, tuple[str, ...]]] = field(default_factory=deque)
+    locks_postponed: int = 0
+    most_started: int = MOST_STARTED
+    is_starting: bool = False  # requests that were postponed
+    has_moved: bool = False  # a request was granted since the last look for a stall
+    stall_check: Alarm | None = None
     locks: int = 0  # locks that it waits for or holds
     watches: int = 0
     at: int = 0  # latest time on the client's clock that was received
     heard_us: int = 0  # when it was received, on the clock of this node
     expiry: Alarm | None = None  # checks its leases
     heartbeat_connection: LineSender | None = None  # where its last heartbeat arrived
+
+    def locks_started(self) -> int:
+        """Return the number of locks that it has begun to wait for."""
+        return self.locks - len(self.holding) - self.locks_postponed
 
 
 class ClientRequest:
@@ -236,6 +256,9 @@ class LockQueues:
         if not session.connections:
             del self._sessions[session.key]
             self._timers.cancel(session.expiry)
+            self._timers.cancel(session.stall_check)
+            session.postponed.clear()
+            session.locks_postponed = 0
         self._slices.run(session, self._end_all(sorted(requests, key=lambda request: request.id)))
 
     def _end_all(self, requests: list[ClientRequest]) -> Iterator[None]:
@@ -312,10 +335,50 @@ class LockQueues:
         self._requests += 1
         if timeout_us is not None:
             request.time_out = self._timers.set(timeout_us, partial(self._time_out, request))
-        if len(wanted) == 1:
+        if session.postponed or session.locks_started() > session.most_started:
+            session.postponed.append((request, wanted))
+            session.locks_postponed += len(wanted)
+            if len(session.postponed) == 1:
+                self._start_postponed(session)
+            self._schedule_stall_check(session)
+        elif len(wanted) == 1:
             self._queue_at(request, wanted[0])
         else:
-            self._slices.run(session, self._queue_at_all(request))
+            self._slices.run(session, self._queue_at_all(request, wanted))
+
+    def _start_postponed(self, session: ClientSession) -> None:
+        """Request as many of the postponed locks as may be requested."""
+        if not session.is_starting:  # because of a request that was granted at once
+            session.is_starting = True
+            self._slices.run(session, self._starts(session))
+
+    def _starts(self, session: ClientSession) -> Iterator[None]:
+        try:
+            while (
+                session.postponed and (room := session.most_started - session.locks_started()) > 0
+            ):
+                request, names = session.postponed.popleft()
+                session.locks_postponed -= len(names)
+                if len(names) > room and request.is_waiting:
+                    session.postponed.appendleft((request, names[room:]))
+                    session.locks_postponed += len(names) - room
+                yield from self._queue_at_all(request, names[:room])
+        finally:
+            session.is_starting = False
+
+    def _schedule_stall_check(self, session: ClientSession) -> None:
+        if session.stall_check is None or not session.stall_check.is_set:
+            session.stall_check = self._timers.set(STALL_US, partial(self._check_stall, session))
+
+    def _check_stall(self, session: ClientSession) -> None:
+        """Let a client go on whose requests wait for locks that others hold."""
+        most = session.locks_started() + MOST_STARTED
+        if session.has_moved or not session.postponed:
+            most = max(MOST_STARTED, min(session.most_started, most))
+        session.most_started, session.has_moved = most, False
+        self._start_postponed(session)
+        if session.postponed or most > MOST_STARTED:
+            self._schedule_stall_check(session)
 
     def _refusal(
         self, session: ClientSession, service: str, names: tuple[str, ...], lease_us: int | None
@@ -349,9 +412,9 @@ class LockQueues:
             return "bad_request", str(reason)
         return None
 
-    def _queue_at_all(self, request: ClientRequest) -> Iterator[None]:
+    def _queue_at_all(self, request: ClientRequest, names: tuple[str, ...]) -> Iterator[None]:
         """Enter one queue after another, until one of the locks is granted."""
-        for name in request.names:
+        for name in names:
             if not request.is_waiting:
                 return
             self._queue_at(request, name)
@@ -630,6 +693,9 @@ class LockQueues:
         if request.keeps:
             self._watch_for_waiters(request, lock)
         self.changed(lock.service, lock.name)
+        if request.session.postponed:
+            request.session.has_moved = True
+            self._start_postponed(request.session)
 
     def _watch_for_waiters(self, request: ClientRequest, lock: LocalLock) -> None:
         def look() -> None:

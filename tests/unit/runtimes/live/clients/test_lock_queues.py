@@ -11,7 +11,12 @@ from tests import virtual
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLeased
 from habemus.core.system import System
 from habemus.problems.fencing import GrantedWithToken, LockLostWithToken
-from habemus.runtimes.live.clients.lock_queues import ClientSession, LockQueues, number_of
+from habemus.runtimes.live.clients.lock_queues import (
+    MOST_STARTED,
+    ClientSession,
+    LockQueues,
+    number_of,
+)
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Instance, LocalProcess
 from habemus.runtimes.live.hosting.service import Service
@@ -37,13 +42,14 @@ class Script:
         self.asked: list[str] = []
         self.untold: list[Callable[[], None]] = []
         self.listener: Any = None
+        self.listeners: dict[str, Any] = {}
         self.grants_at_once = False
         self.has_stopped = False
         self.left = 1_000_000
         self.instance = Instance(self.services[0], 0, "x", 1, lambda options: options[0])
 
     def subscribe(self, service: str, name: str, listener: Any) -> Callable[[], None]:
-        self.listener = listener
+        self.listener = self.listeners[name] = listener
         return lambda: None
 
     def participant(self, service: str, name: str) -> LocalProcess:
@@ -104,6 +110,64 @@ def run(check: Callable[[LockQueues, Script, Said, ClientSession], None]) -> Non
         check(lock_queues, node, connection, session)
 
     virtual.run(main())
+
+
+def test_a_client_with_many_requests_does_not_fill_the_queues_of_others() -> None:
+    """The next one starts when one is granted, and more when none is: their locks may be free."""
+
+    async def main() -> None:
+        node, connection = Script(), Said()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual.VirtualLoop)
+        timers = Timers(loop, random_source(1), loop.now_us)
+        lock_queues = LockQueues(node, timers, TimeSlicer(loop, Turn(loop)))
+        session = lock_queues.join(connection, "client", None)
+        assert session is not None
+
+        def request(id: int, *names: str) -> None:
+            lock_queues.request(connection, session, id, "locks", list(names), None, None, 0)
+
+        def grant(name: str) -> None:
+            node.listeners[name](1, GrantedWithToken((1, 1)))
+
+        for id in range(MOST_STARTED + 10):
+            request(id, f"x{id}")
+        some = [f"y{each}" for each in range(MOST_STARTED)]
+        request(10_000, *some)
+        assert len(node.listeners) == MOST_STARTED
+        lock_queues.release(session, MOST_STARTED)  # has not begun, and never does
+        grant("x5")
+        assert list(node.listeners)[MOST_STARTED:] == [f"x{MOST_STARTED + 1}"]
+        await asyncio.sleep(0.3)
+        assert len(node.listeners) == MOST_STARTED + 1, "there are grants, so the client waits"
+        await asyncio.sleep(0.2)
+        assert len(node.listeners) == 2 * MOST_STARTED + 1, "there are none, so it goes on"
+        grant("y0")
+        await asyncio.sleep(0.2)
+        assert len(node.listeners) == 2 * MOST_STARTED + 1, "one of several is granted"
+        assert not session.postponed
+        for id in list(session.requests):
+            lock_queues.release(session, id)
+        await asyncio.sleep(2)
+        assert (session.locks_started(), session.most_started) == (0, MOST_STARTED)
+        assert len(timers) == 0
+
+    virtual.run(main())
+
+
+def test_many_postponed_requests_that_are_granted_at_once_are_started_in_a_loop() -> None:
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        for id in range(5_000):
+            lock_queues.request(connection, session, id, "locks", [f"x{id}"], None, None, 0)
+        node.grants_at_once = True
+        node.listeners["x0"](1, GrantedWithToken((1, 1)))
+        while session.postponed:  # in slices
+            lock_queues._slices._go_on()
+        assert len(session.holding) == 5_000 - MOST_STARTED + 1
+
+    run(check)
 
 
 def acquire(lock_queues: LockQueues, connection: Said, session: ClientSession, id: int) -> None:
