@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
@@ -252,6 +253,19 @@ def test_an_entry_by_a_loan_that_has_stayed_costs_nothing() -> None:
     counted = sent(report)
     assert (counted["Request"], counted["Grant"], counted["Recall"]) == (1, 1, 0)
     assert tokens(report) == [(2, (1, count)) for count in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("size", [3, 5, 7])
+def test_costs_are_as_in_the_table_of_the_documentation(size: int) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "lending.md").read_text()
+    [row] = [line for line in page.splitlines() if line.startswith(f"| {size} | ")]
+    alone = execute(Setup(LEASED, size, workload="in-turn", requests=10)).costs
+    contended = execute(Setup(LEASED, size, think="0", requests=30)).costs
+    found = (
+        *(alone[name] for name in ("messages_per_entry", "client_delay")),
+        *(contended[name] for name in ("messages_per_entry", "sync_delay", "largest_overtaking")),
+    )
+    assert row == f"| {size} | {' | '.join(f'{each:.2f}' for each in found[:4])} | {found[4]} |"
 
 
 def test_a_loan_for_which_others_wait_goes_back_when_its_borrower_leaves() -> None:
