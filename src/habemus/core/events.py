@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from habemus.core.shapes import plain_of
@@ -23,6 +24,10 @@ KINDS = (
     *("start", "recover", "crash", "pause", "resume", "request", "indicate"),
     *("send", "receive", "lost", "duplicate", "timer", "choose", "cut", "heal", "slow"),
 )
+
+
+TEXTS_KEPT = 2_000
+"""Texts of values that are kept while events are encoded."""
 
 
 class Event(NamedTuple):
@@ -52,8 +57,8 @@ class Event(NamedTuple):
     def _line(self, fields: str) -> str:
         peer = "" if self.peer is None else f',"peer":{self.peer}'
         number = "" if self.number is None else f',"id":{self.number}'
-        name = f',"name":{json.dumps(self.name)}' if self.name else ""
-        part = f',"part":{json.dumps(self.part)}' if self.part else ""
+        name = f',"name":{_quoted(self.name)}' if self.name else ""
+        part = f',"part":{_quoted(self.part)}' if self.part else ""
         rest = f"{peer}{number}{name}{fields}{part}"
         return f'{{"t":{self.time},"p":{self.process},"e":"{self.kind}"{rest}}}'
 
@@ -64,6 +69,9 @@ class Event(NamedTuple):
     def notation(self) -> str:
         """Return the value with all its fields in order, as schedules write it: `Leader(4, 2)`."""
         return _in_order(self.name, self.fields()) if self.name else ""
+
+
+_quoted = lru_cache(1_000)(json.dumps)  # names are few
 
 
 def _fields_text(event: Event) -> str:
@@ -127,16 +135,19 @@ def _shown(plain: Any) -> str:
 
 
 def lines(events: Iterator[Event]) -> Iterator[str]:
-    """Yield the canonical lines; the fields of a broadcast message are encoded only once."""
-    last: Any = None
-    text = ""
+    """Yield the canonical lines; the fields of a message are encoded only once."""
+    known: dict[int, tuple[Any, str]] = {}  # by identity; the value is kept, and so its identity
     for event in events:
-        if event.value is None:
+        value = event.value
+        if value is None:
             yield event._line("")
             continue
-        if event.value is not last:
-            last, text = event.value, _fields_text(event)
-        yield event._line(text)
+        found = known.get(id(value))
+        if found is None:
+            if len(known) >= TEXTS_KEPT:
+                known.clear()
+            found = known[id(value)] = (value, _fields_text(event))
+        yield event._line(found[1])
 
 
 def note(value: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from habemus.catalog.entries import Entry
-from habemus.core.events import Event
+from habemus.core.events import KINDS, Event
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan
 from habemus.core.properties import Finding, Verdict
 from habemus.lab import counterexamples, views
@@ -26,8 +26,8 @@ from habemus.traces import Trace
 from habemus.traces.file import parsed
 
 OPENED = ("run", "scenario", "trace", "check", "link")
-CHUNK = 2_000
-"""Trace lines in one reply."""
+CHUNK = 5_000
+"""Events in one reply."""
 MOST_BRANCHES = 200
 MOST_PENDING = 500
 """Pending events in one reply."""
@@ -135,6 +135,7 @@ class Session:
         return {
             "is": "opened",
             "branch": opened.number,
+            "kinds": KINDS,
             "header": {
                 "habemus": 1,
                 "title": branch.title,
@@ -175,8 +176,7 @@ class Session:
                 "is": "events",
                 "branch": opened.number,
                 "from": first,
-                "lines": views.trace_lines(chunk),
-                "texts": views.texts(chunk),
+                "columns": views.columns(chunk),
                 "deliveries": list(branch.deliveries[first : first + CHUNK]),
                 "ended": branch.ended,
                 **(self._outcome(branch) if last else {}),

@@ -1,16 +1,16 @@
-"""Views of a branch for readers: trace lines, states, causes, executed lines, cards, graphs."""
+"""Views of a branch for readers: columns of events, states, causes, executed lines, cards, graphs."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
 from habemus.catalog.entries import Entry
-from habemus.core.events import Event, described_value
+from habemus.core.events import KINDS, Event, described_value
 from habemus.core.node import (
     Broadcast,
     CancelTimer,
@@ -25,7 +25,7 @@ from habemus.core.node import (
 from habemus.core.process import ProcessId
 from habemus.core.shapes import plain_of
 from habemus.core.system import System
-from habemus.core.values import Value
+from habemus.core.values import Value, canonical
 from habemus.lab.branches import Branch, LabError
 from habemus.runs.states import DEFAULT, known_names, names_of, place_of, value_at
 from habemus.runtimes.replay import Divergence, Replay
@@ -34,45 +34,40 @@ STEPS = frozenset(("start", "receive", "timer", "request", "recover"))
 """Kinds of events with which a step of a process begins."""
 
 
-def trace_lines(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """Return events as the JSON objects of a trace file."""
-    found = []
-    fields_of: dict[int, Mapping[str, Any]] = {}  # the copies of a message are one object
+def columns(events: Sequence[Event]) -> dict[str, Any]:
+    """Return events column by column, as `docs/lab-protocol.md` describes them.
+
+    Many events carry equal values, so each value is told once, in words too.
+    """
+    places: dict[tuple[str, str, str], int] = {}
+    known: dict[tuple[int, str, str], int] = {}  # the copies of a message are one object
+    told: list[list[Any]] = []
+    what: list[int] = []
     for event in events:
-        line: dict[str, Any] = {"t": event.time, "p": event.process, "e": event.kind}
-        if event.peer is not None:
-            line["peer"] = event.peer
-        if event.number is not None:
-            line["id"] = event.number
-        if event.name:
-            line["name"] = event.name
-        if event.value is not None:
-            fields = fields_of.get(id(event.value))
-            if fields is None:
-                fields = fields_of[id(event.value)] = event.fields()
-            if fields:
-                line["v"] = fields
-        if event.part:
-            line["part"] = event.part
-        if event.clock is not None:
-            line["vc"] = event.clock
-        found.append(line)
-    return found
+        key = (id(event.value), event.name, event.part)
+        place = known.get(key)
+        if place is None:
+            fields = dict(event.fields())
+            text = described_value(event.name, fields) if event.name else ""
+            same = (event.name, event.part, canonical(fields))
+            place = places.get(same)
+            if place is None:
+                place = places[same] = len(told)
+                told.append([event.name, text, fields or None, event.part])
+            known[key] = place
+        what.append(place)
+    return {
+        "t": [event.time for event in events],
+        "p": [event.process for event in events],
+        "e": [_KIND[event.kind] for event in events],
+        "peer": [event.peer for event in events],
+        "id": [event.number for event in events],
+        "what": what,
+        "whats": told,
+    }
 
 
-def texts(events: Iterable[Event]) -> list[str]:
-    """Return the value of each event as a person writes it: `Request(6)`."""
-    known: dict[int, str] = {}  # the copies of a message are one object
-    found = []
-    for event in events:
-        if event.value is None:
-            found.append(event.name)
-            continue
-        text = known.get(id(event.value))
-        if text is None:
-            text = known[id(event.value)] = event.described()
-        found.append(text)
-    return found
+_KIND = {kind: position for position, kind in enumerate(KINDS)}
 
 
 class StateHistory:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.lab.asking import ask
 
 from habemus.catalog.entries import find
 from habemus.lab.session import Session
 from habemus.runs.check import Check
 from habemus.schedules.play import Stage
-
-
-def ask(session: Session, **message: Any) -> list[dict[str, Any]]:
-    return list(session.answer({"id": 1, **message}))
 
 
 def opened(check: str = "maekawa -n 3", **how: Any) -> tuple[Session, list[dict[str, Any]]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from tests.unit.lab.asking import ask
 
 from habemus.lab.branches import LabError
 from habemus.lab.links import LONGEST_LINK, difference, link_to, read_link
@@ -14,10 +14,6 @@ from habemus.runs.setup import Setup
 from habemus.runs.simulate import execute
 
 RUN = "ricart-agrawala -n 3 --seed 7 --then '9: 2 pauses for 3ms'"
-
-
-def ask(session: Session, **message: Any) -> list[dict[str, Any]]:
-    return list(session.answer({"id": 1, **message}))
 
 
 def test_a_link_opens_in_another_session_with_the_same_digest() -> None:

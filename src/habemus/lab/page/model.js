@@ -48,6 +48,8 @@ export class Branch {
     this.interventions = opened.interventions || [];
     this.command = opened.command || "";
     this.playable = opened.playable !== false;
+    /** @type {string[]} names of the kinds of events */
+    this.kinds = opened.kinds || [];
     this.ended = false;
     this.digest = "";
     /** @type {any[]} */
@@ -83,17 +85,19 @@ export class Branch {
     return lane === undefined ? String(process) : this.processes[lane].label;
   }
 
-  /** Replace what follows an index by other lines. @param {Record<string, any>} reply */
-  put({ from, lines, texts = [], deliveries = [] }) {
-    if (from < this.lines.length) {
-      this.lines.length = from;
-      this.deliveries.length = Math.min(this.deliveries.length, from);
+  /** Replace what follows an index by other events, which come column by column. @param {Record<string, any>} reply */
+  put({ from, columns, deliveries }) {
+    const { lines, kinds } = this;
+    const { t, p, e, peer, id, what, whats } = columns;
+    if (from < lines.length) {
+      lines.length = from;
+      this.deliveries.length = from;
     }
-    lines.forEach((/** @type {Line} */ line, /** @type {number} */ index) => {
-      line.w = texts[index];
-      this.lines.push(line);
-    });
-    for (const each of deliveries) this.deliveries.push(each);
+    for (let index = 0; index < t.length; index++) {
+      const [name, w, v, part] = whats[what[index]];
+      lines.push({ t: t[index], p: p[index], e: kinds[e[index]], peer: peer[index] ?? undefined, id: id[index] ?? undefined, name, v: v ?? undefined, part, w });
+      this.deliveries.push(deliveries[index]);
+    }
   }
 
   /** Work everything out again; linear in the number of events. */

@@ -133,21 +133,20 @@ class RunRecorder:
         process, port = divmod(address, self._ports)
         self._number += 1
         self._under_way[id(entry)] = self._number
-        event = self._clocked(
-            Event(
-                self._now,
-                sender,
-                "send",
-                type(message).__name__,
-                message,
-                process,
-                self._number,
-                self._paths[port],
-            )
+        clock = None
+        if self._position is not None:
+            clock = self._stamps[self._number] = self._tick(sender)
+        return Event(
+            self._now,
+            sender,
+            "send",
+            type(message).__name__,
+            message,
+            process,
+            self._number,
+            self._paths[port],
+            clock,
         )
-        if event.clock is not None:
-            self._stamps[self._number] = event.clock
-        return event
 
     def _taken(self, entry: Queued, is_dropped: bool = False) -> Iterator[Event]:
         _, address, sender, message = entry
@@ -156,18 +155,18 @@ class RunRecorder:
         if process in self._paused and not is_dropped:
             self._held[process].append(number)
             return
-        kind = "lost" if is_dropped or process in self._down else "receive"
-        event = Event(
+        is_lost = is_dropped or process in self._down
+        yield Event(
             self._now,
             process,
-            kind,
+            "lost" if is_lost else "receive",
             type(message).__name__,
             message,
             sender,
             number,
             self._paths[port],
+            None if is_lost or self._position is None else self._tick(process, number),
         )
-        yield self._clocked(event, number) if kind == "receive" else event
 
     def _swallowed(self, entry: Lost) -> Iterator[Event]:
         process, port = divmod(entry.address, self._ports)
@@ -199,15 +198,18 @@ class RunRecorder:
             self._paused.discard(event.process)
         return self._clocked(event) if event.kind not in ("cut", "heal", "slow") else event
 
-    def _clocked(self, event: Event, received: int | None = None) -> Event:
+    def _clocked(self, event: Event) -> Event:
         if self._position is None:
             return event
-        clock = self._clocks[event.process]
+        return event._replace(clock=self._tick(event.process))
+
+    def _tick(self, process: ProcessId, received: int | None = None) -> tuple[int, ...]:
+        """Return the vector clock of the next event of a process, which may receive a message."""
+        assert self._position is not None
+        clock = self._clocks[process]
         if received is not None:
-            clock[:] = map(
-                max,
-                clock,
-                self._stamps[received] if received in self._copied else self._stamps.pop(received),
-            )
-        clock[self._position[event.process]] += 1
-        return event._replace(clock=tuple(clock))
+            stamps = self._stamps
+            stamp = stamps[received] if received in self._copied else stamps.pop(received)
+            clock[:] = map(max, clock, stamp)
+        clock[self._position[process]] += 1
+        return tuple(clock)
