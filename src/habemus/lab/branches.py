@@ -17,8 +17,8 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Verdict
 from habemus.core.system import System
 from habemus.runs.execution import KEEP_LIMIT, Execution
+from habemus.runs.interventions import parsed, written
 from habemus.runs.interventions import what as parsed_intervention
-from habemus.runs.interventions import written
 from habemus.runs.past import Past
 from habemus.runs.setup import Setup
 from habemus.runtimes.sim.faults import Crash, Recover
@@ -106,6 +106,7 @@ class PossibleEvent(NamedTuple):
     part: str
     time: int | None
     obstacle: str = ""
+    is_next: bool = False  # whether it comes next anyway, so that choosing it changes nothing
 
 
 class SimulatedBranch:
@@ -174,8 +175,7 @@ class SimulatedBranch:
 
     def pending(self, at: int | None) -> list[PossibleEvent]:
         if self.past is not None and at is not None and at < len(self.past.events) - 1:
-            past = self.past.up_to(at)
-            return SimulatedBranch(replace(self.setup, then=()), self.title, past).pending(None)
+            return _pending_in(self.past, at, replace(self.setup, then=()), self.title)
         anchor = None if at is None else self.deliveries[at]
         if anchor is None or anchor == self.execution.simulation.delivered:
             execution = self.execution
@@ -186,7 +186,12 @@ class SimulatedBranch:
             setup = replace(self.setup, then=kept)
             execution = SimulatedBranch(setup, self.title, self.past).execution
             execution.advance(anchor)
-        return [_possible(each) for each in execution.simulation.pending()]
+        found = [_possible(each) for each in execution.simulation.pending()]
+        dropped = self.setup.then[len(self._interventions_before(at)) :]
+        is_natural = not dropped or anchor is None or parsed(dropped[0])[0] > anchor
+        if found and found[0].choice is not None and is_natural:
+            found[0] = found[0]._replace(is_next=True)
+        return found
 
     def _interventions_before(self, at: int | None) -> list[int]:
         """Return for each intervention up to an event the number of events before it."""
@@ -277,15 +282,15 @@ class RecordedBranch:
         return first_event_of(self.events, finding, self.entry, self._judge())
 
     def pending(self, at: int | None) -> list[PossibleEvent]:
-        past = self._past(at)
-        return SimulatedBranch(self.setup, self.title, past).pending(None)
+        last = len(self.events) - 1
+        return _pending_in(self._past(), last if at is None else at, self.setup, self.title)
 
-    def _past(self, at: int | None) -> Past:
-        past = Past(self.trace.run, self.system, tuple(self.events))
-        return past.up_to(len(self.events) - 1 if at is None else at)
+    def _past(self) -> Past:
+        return Past(self.trace.run, self.system, tuple(self.events))
 
     def fork(self, at: int | None, what: str) -> tuple[Branch, int]:
-        return continued(self._past(at), self.setup, what, self.title)
+        past = self._past().up_to(len(self.events) - 1 if at is None else at)
+        return continued(past, self.setup, what, self.title)
 
 
 def fault_models(setup: Setup, entry: Entry) -> tuple[str, ...]:
@@ -327,6 +332,27 @@ def _possible(pending: Pending) -> PossibleEvent:
         pending.time,
         pending.obstacle,
     )
+
+
+_KINDS = {"receive": "message", "timer": "timer", "request": "request"}
+"""Kinds of pending events by the kinds of events that they become."""
+
+
+def _pending_in(past: Past, at: int, setup: Setup, title: str) -> list[PossibleEvent]:
+    """Return what can happen next after an event of a recorded trace; what did is marked."""
+    before = past.up_to(at)
+    found = [
+        each._replace(is_next=False) for each in SimulatedBranch(setup, title, before).pending(None)
+    ]
+    for event in past.events[len(before.events) : len(before.events) + 1]:
+        peer = event.peer if event.kind == "receive" else None
+        came = (_KINDS.get(event.kind), event.process, peer, event.notation(), event.part)
+        for index, each in enumerate(found):
+            sender = each.sender if each.kind == "message" else None
+            if came == (each.kind, each.process, sender, each.text, each.part):
+                found[index] = each._replace(is_next=True)
+                break
+    return found
 
 
 def _receipts(events: Sequence[Event]) -> list[int]:

@@ -148,7 +148,10 @@ class PlayedBranch:
         return first_event_of(self.events, finding, self.entry, judge)
 
     def pending(self, at: int | None) -> list[PossibleEvent]:
-        stage = self._up_to(at)._stage
+        branch = self._up_to(at)
+        made = self.made[self._starts + branch._count :] or self._planned
+        possible = branch._stage.possible()
+        natural = str(made[0] if made else branch._next()) if made or possible else ""
         return [
             PossibleEvent(
                 str(step),
@@ -158,8 +161,9 @@ class PlayedBranch:
                 f"{step.what}{f', choosing {chr(32).join(step.choices)}' if step.choices else ''}",
                 step.part,
                 None,
+                is_next=str(step) == natural,
             )
-            for step in stage.possible()
+            for step in possible
         ]
 
     def _up_to(self, at: int | None) -> PlayedBranch:

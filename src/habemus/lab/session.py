@@ -209,6 +209,7 @@ class Session:
                     "part": each.part,
                     "time": each.time,
                     "why": each.obstacle,
+                    "next": each.is_next,
                 }
                 for each in found[:MOST_PENDING]
             ],

@@ -1,4 +1,4 @@
-"""Views of a branch for readers: columns of events, states, causes, executed lines, cards, graphs."""
+"""Views of a branch for readers: columns of events, states, causes, lines, cards, graphs."""
 
 from __future__ import annotations
 

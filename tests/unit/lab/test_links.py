@@ -26,9 +26,9 @@ def test_a_link_opens_in_another_session_with_the_same_digest() -> None:
     assert parse_qs(link["text"])["run"] == [RUN]
 
 
-@pytest.mark.parametrize("count", [40, 1000])
+@pytest.mark.parametrize("count", [40, 2000])
 def test_the_first_difference_is_found(count: int) -> None:
-    report = execute(Setup("ricart-agrawala", 3, requests=40))
+    report = execute(Setup("ricart-agrawala", 3, requests=70))
     assert report.trace is not None
     events = report.trace.events[:count]
     link = read_link(link_to("run", "habemus run central", events))
@@ -37,9 +37,24 @@ def test_the_first_difference_is_found(count: int) -> None:
         other = list(events)
         other[changed] = other[changed]._replace(time=other[changed].time + 1)
         found = difference(link, other)
-        assert found is not None
-        assert found[0] <= changed < found[0] + (1 if count == 40 else 4)
-    assert difference(link, events[:-5]) is not None
+        assert found is not None and found[0] == changed
+        assert f"event #{changed + 1} is not that of the link" in found[1]
+    cut = difference(link, events[:-5])
+    assert cut is not None and cut[0] == count - 5 and "the run ends after" in cut[1]
+
+
+def test_of_very_long_runs_a_few_events_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("habemus.lab.links.MOST_MARKS", 100)
+    report = execute(Setup("ricart-agrawala", 3, requests=40))
+    assert report.trace is not None
+    events = report.trace.events[:250]
+    link = read_link(link_to("run", "habemus run central", events))
+    for changed in (0, 17, 249):
+        other = list(events)
+        other[changed] = other[changed]._replace(time=other[changed].time + 1)
+        found = difference(link, other)
+        assert found is not None and found[0] <= changed < found[0] + 3
+        assert "among events" in found[1] or changed == 249
 
 
 def test_a_link_to_another_run_names_the_event() -> None:
@@ -48,7 +63,7 @@ def test_a_link_to_another_run_names_the_event() -> None:
     [link] = ask(session, do="export", branch=0, **{"as": "link"})
     opened, _ = ask(session, do="open", link=link["text"].replace("seed%207", "seed%208"))
     assert opened["mismatch"]["event"] == 3
-    assert "event 3 is not that of the link" in opened["mismatch"]["message"]
+    assert "event #4 is not that of the link: here it is" in opened["mismatch"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -70,5 +85,5 @@ def test_a_damaged_link_is_refused(text: str) -> None:
 
 
 def test_a_link_imports_no_file_without_consent() -> None:
-    [reply] = ask(Session(), do="open", link="run=evil.py%3AEvil&events=1&digest=0&marks=")
+    [reply] = ask(Session(), do="open", link="run=evil.py%3AEvil&events=1&digest=0&marks=AA")
     assert "open it only if you trust that file" in reply["message"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from bisect import bisect_right
 from typing import Any
 
 import pytest
@@ -259,6 +260,7 @@ def test_an_impossible_intervention_makes_no_branch(message: dict[str, Any], sai
 def test_a_session_needs_only_the_standard_library() -> None:
     code = """
 import sys
+from bisect import bisect_right
 class Nothing:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in ("click", "rich", "numpy", "starlette", "uvicorn", "msgspec"):
@@ -277,3 +279,34 @@ assert len(tree["branches"]) == 3, tree
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "opening", [{"run": RUN}, {"check": "maekawa -n 3"}, {"scenario": "terms-partition"}]
+)
+def test_the_event_that_comes_next_anyway_is_marked(opening: dict[str, str]) -> None:
+    session = Session()
+    _, whole = ask(session, do="open", **opening)
+    lines = whole["lines"]
+    marked = 0
+    for at in range(3, min(len(lines) - 1, 40)):
+        [pending] = ask(session, do="pending", branch=0, at=at)
+        natural = [each for each in pending["pending"] if each["next"]]
+        assert len(natural) <= 1
+        end = bisect_right(whole["deliveries"], whole["deliveries"][at])
+        if natural and end < len(lines):
+            [each], came = natural, lines[end]
+            kinds = {"receive": "message", "timer": "timer", "request": "request"}
+            assert (each["kind"], each["process"]) == (kinds[came["e"]], came["p"])
+            marked += 1
+    assert marked > 5
+
+
+def test_before_an_intervention_no_event_comes_next_anyway() -> None:
+    session = Session()
+    _, whole = ask(session, do="open", run=f"{RUN} --then '5: 1 crashes'")
+    before = whole["lines"].index(next(each for each in whole["lines"] if each["e"] == "crash")) - 1
+    [pending] = ask(session, do="pending", branch=0, at=before)
+    assert pending["pending"] and not any(each["next"] for each in pending["pending"])
+    [pending] = ask(session, do="pending", branch=0, at=before + 1)
+    assert pending["pending"][0]["next"]

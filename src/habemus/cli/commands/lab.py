@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import json
 import shlex
 import webbrowser
@@ -27,8 +28,12 @@ TRACE_BYTES = 60_000_000
     epilog="Example: habemus lab ricart-agrawala -n 3 --seed 7",
 )
 @click.argument(
-    "what", nargs=-1, type=click.UNPROCESSED, metavar="[RUN...|check CHECK...|TRACE|SCENARIO|LINK]"
+    "what",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    metavar="[RUN...|check CHECK...|TRACE|RECORDS...|SCENARIO|LINK]",
 )
+@click.option("--on", metavar="SERVICE/NAME", help="Lock or election of the RECORDS to open.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
@@ -54,6 +59,7 @@ TRACE_BYTES = 60_000_000
 @json_option
 def lab(
     what: tuple[str, ...],
+    on: str | None,
     port: int,
     no_browser: bool,
     limit_seconds: float,
@@ -63,8 +69,9 @@ def lab(
     """Open the lab: watch a run in the browser, step it, break it, fork it.
 
     RUN is an algorithm with the options of `habemus run`, CHECK one with those of `habemus check`,
-    whose counterexample opens.  TRACE is a saved trace, SCENARIO the name of a scenario, LINK what
-    the page exported.  Without any of them the page asks.
+    whose counterexample opens.  TRACE is a saved trace, RECORDS are the files of live nodes that
+    `habemus up --record` wrote, SCENARIO is the name of a scenario, LINK what the page exported.
+    Without any of them the page asks.
 
     The server listens on this machine only, until Ctrl-C.  The address contains a secret.
     """
@@ -77,7 +84,7 @@ def lab(
         raise click.ClickException(
             f"package {missing.name!r} is missing: pip install 'habemus[lab]'"
         ) from None
-    opens = opening(what)
+    opens = opening(what, on)
     try:
         listening = listen(port)
     except PortTaken as taken:
@@ -92,29 +99,79 @@ def lab(
     return Exit.OK
 
 
-def opening(what: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return what the page opens first."""
+def opening(what: tuple[str, ...], on: str | None = None) -> dict[str, Any] | None:
+    """Return what the page opens first; a mistake is refused here, in one line."""
+    from habemus.catalog.entries import entries, find
+    from habemus.runs.commands import check_of, run_of
+    from habemus.scenarios import scenarios
+
+    if on is not None and not (what and all(map(_is_record, what))):
+        raise click.ClickException(
+            "--on chooses from the records of live nodes; name their files, records/*.jsonl"
+        )
     if not what:
         return None
+    if all(map(_is_record, what)):
+        return _merged([Path(each) for each in what], on)
+    if what[0] in ("run", "scenario") and len(what) > 1:  # as in the command that it opens
+        what = what[1:]
     if len(what) == 1:
         if "&events=" in what[0]:
             return {"link": what[0]}
         file = Path(what[0])
         if file.suffix in (".json", ".jsonl") or (file.is_file() and file.suffix != ".py"):
-            if file.stat().st_size > TRACE_BYTES:
-                raise click.ClickException(f"{file} has more than {TRACE_BYTES:,} bytes")
-            return {"trace": file.read_text(encoding="utf-8"), "name": file.name}
-        from habemus.scenarios import scenarios
-
+            return {"trace": _text_of(file), "name": file.name}
         if what[0] in scenarios():
             return {"scenario": what[0]}
-    from habemus.catalog.entries import find
 
-    if what[0] == "check" and len(what) > 1:
-        find(what[1])
+    if what[0] == "check":
+        if len(what) == 1:
+            raise click.ClickException("name an algorithm: habemus lab check maekawa -n 3")
+        check_of(shlex.join(what[1:]))
         return {"check": shlex.join(what[1:])}
-    find(what[0])  # an unknown algorithm is refused here, in one line
+    if len(what) == 1 and "." not in what[0]:
+        _refuse_unknown(what[0], [*entries(), *scenarios()])
+    elif what[0] in scenarios():
+        raise click.ClickException(f"scenario {what[0]} takes no options; open a run instead")
+    find(what[0])
+    run_of(shlex.join(what))
     return {"run": shlex.join(what)}
+
+
+def _refuse_unknown(name: str, known: list[str]) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else "see habemus algorithms, habemus scenario"
+        raise click.ClickException(f"there is no algorithm, scenario or file {name}; {hint}")
+
+
+def _text_of(file: Path) -> str:
+    try:
+        if file.stat().st_size > TRACE_BYTES:
+            raise click.ClickException(f"{file} has more than {TRACE_BYTES:,} bytes")
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{file} is not a trace: it is not text") from None
+
+
+def _is_record(name: str) -> bool:
+    """Return whether it is a file with the events of one live node."""
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(18) == b'{"habemus_record":'
+    except (OSError, ValueError):
+        return False
+
+
+def _merged(files: list[Path], on: str | None) -> dict[str, Any]:
+    """Return the trace that the records of live nodes give."""
+    from habemus.traces.file import written
+    from habemus.traces.merge import merge, read_record
+
+    trace = merge([read_record(file) for file in files], on)
+    return {"trace": "".join(f"{line}\n" for line in written(trace)), "name": trace.title}
 
 
 def _announce(server: LabServer, as_json: bool) -> None:

@@ -117,7 +117,7 @@ export function flightItems(lab, index) {
   const [what, which] = named(lab, flight, at);
   /** @type {import("./overlay.js").Item[]} */
   const items = [
-    { label: t("deliver"), act: () => lab.intervene(deliveryOf(lab, flight, at), at) },
+    { label: t("deliver"), act: () => (at === lab.cursor && flight.ended === branch.endOfStep(at) + 1 && !flight.lost ? lab.stepHere() : lab.intervene(deliveryOf(lab, flight, at), at)) },
     { label: t("drop"), danger: true, act: () => lab.intervene(`${what} from ${from} to ${to} is lost${which}`, at) },
     { label: t("duplicate"), act: () => lab.intervene(`${what} from ${from} to ${to} is duplicated${which}`, at) },
     { label: t("delay"), act: () => spanDialog(lab, t("delay"), (span) => lab.intervene(`${what} from ${from} to ${to} is delayed by ${span}${which}`, at), "5ms") },

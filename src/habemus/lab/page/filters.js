@@ -12,8 +12,7 @@ let opened = "";
 export function drawFilters(lab, box) {
   const { branch } = lab;
   if (!branch) return fill(box);
-  const names = new Map();
-  for (const line of branch.lines) if (line.name && ["send", "timer"].includes(line.e)) names.set(line.name, line.e);
+  const { names, parts } = branch.vocabulary();
   const processes = branch.opened.processes;
   /** @param {string} name @param {string} label @param {number} active @param {any[]} children */
   const drop = (name, label, active, children) => {
@@ -46,6 +45,9 @@ export function drawFilters(lab, box) {
     names.size ? drop("names", t("filter names"), lab.hiddenNames.size, [
       ...[...names].map(([name, kind]) => check(name, !lab.hiddenNames.has(name), (on) => hide(lab.hiddenNames, name, on), kind === "send" ? colourOf(name) : undefined)),
       el("button", { class: "quiet", onclick: () => { lab.hiddenNames.clear(); lab.refilter(); } }, t("all"))]) : null,
+    parts.length > 1 ? drop("parts", t("filter parts"), lab.hiddenParts.size, [
+      ...parts.map((/** @type {string} */ part) => check(part || t("top part"), !lab.hiddenParts.has(part), (on) => hide(lab.hiddenParts, part, on))),
+      el("button", { class: "quiet", onclick: () => { lab.hiddenParts.clear(); lab.refilter(); } }, t("all"))]) : null,
     branch.opened.variables?.length ? drop("variables", t("variables"), lab.variables.length, branch.opened.variables.slice(0, 200).map((/** @type {string} */ name) =>
       check(name, lab.variables.includes(name), (on) => lab.showVariables(on ? [...lab.variables, name].slice(-4) : lab.variables.filter((each) => each !== name))))) : null,
     toggle("fold", lab.fold, () => { lab.fold = !lab.fold; lab.refilter(); }),

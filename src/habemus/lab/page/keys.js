@@ -67,7 +67,5 @@ export function bindKeys(lab) {
 /** @param {import("./main.js").Lab} lab @param {number} index */
 function deliver(lab, index) {
   if (lab.tab !== "pending") return lab.showTab("pending");
-  const each = lab.pending?.[index];
-  if (each?.choice) lab.intervene(each.choice);
-  return undefined;
+  return lab.choose(lab.pending?.[index]);
 }

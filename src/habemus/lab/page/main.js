@@ -50,6 +50,7 @@ export class Lab {
     this.variables = [];
     this.hiddenProcesses = new Set();
     this.hiddenNames = new Set();
+    this.hiddenParts = new Set();
     this.fold = true;
     this.scale = "even";
     this.busy = 0;
@@ -153,6 +154,7 @@ export class Lab {
     if (mismatch) this.notice(mismatch.message, "error");
     this.#finish(/** @type {Branch} */ (opened));
     this.#firstView();
+    if (mismatch) this.go(mismatch.event);
     this.marks.opened = performance.now();
     requestAnimationFrame(() => { this.marks.painted = performance.now(); });
     await this.#readTree();
@@ -193,6 +195,7 @@ export class Lab {
     const branch = /** @type {Branch} */ ([...this.branches.values()].pop());
     this.hiddenProcesses.clear();
     this.hiddenNames.clear();
+    this.hiddenParts.clear();
     this.cone = null;
     this.selected = -1;
     this.process = -1;
@@ -248,6 +251,22 @@ export class Lab {
     const had = this.branch.length;
     await this.ask("advance", { branch: this.branch.id, by: 1 }, (reply) => this.#received(reply));
     if (this.branch.length > had) this.go(Math.max(this.branch.stepAfter(this.cursor), this.branch.length - 1));
+  }
+
+  /** Let a pending event happen: a step if it comes next anyway, else a branch. @param {any} pending */
+  choose(pending) {
+    if (!pending?.choice) return undefined;
+    return pending.next ? this.stepHere() : this.intervene(pending.choice);
+  }
+
+  /** Go to the end of the very next step, whether filters show it or not. */
+  async stepHere() {
+    const { branch } = this;
+    this.pause();
+    const first = this.cursor < 0 ? 0 : branch.endOfStep(this.cursor) + 1;
+    if (first >= branch.length && !branch.ended)
+      await this.ask("advance", { branch: branch.id, by: 1 }, (reply) => this.#received(reply));
+    if (first < branch.length) this.go(branch.endOfStep(first));
   }
 
   back() {
@@ -515,6 +534,7 @@ export class Lab {
   #shows(line) {
     if (this.hiddenProcesses.has(line.p) && !(line.peer !== undefined && !this.hiddenProcesses.has(line.peer) && line.e === "send")) return false;
     if (line.peer !== undefined && this.hiddenProcesses.has(line.peer)) return false;
+    if (this.hiddenParts.has(line.part || "") && line.name) return false;
     return !(line.name && this.hiddenNames.has(line.name) && line.e !== "indicate");
   }
 

@@ -67,6 +67,8 @@ export class Branch {
     /** @type {(line: Line) => boolean} */
     this.shows = () => true;
     this.filtered = false;
+    /** @type {{count: number, names: Map<string, string>, parts: string[]} | null} */
+    this.words = null;
     this.arrange();
   }
 
@@ -98,6 +100,22 @@ export class Branch {
       lines.push({ t: t[index], p: p[index], e: kinds[e[index]], peer: peer[index] ?? undefined, id: id[index] ?? undefined, name, v: v ?? undefined, part, w });
       this.deliveries.push(deliveries[index]);
     }
+  }
+
+  /** The names of messages and timers, and the components. */
+  vocabulary() {
+    if (this.words?.count !== this.lines.length) {
+      /** @type {Map<string, string>} */
+      const names = new Map();
+      /** @type {Set<string>} */
+      const parts = new Set([""]);
+      for (const line of this.lines) {
+        if (line.name && (line.e === "send" || line.e === "timer")) names.set(line.name, line.e);
+        if (line.part) parts.add(line.part);
+      }
+      this.words = { count: this.lines.length, names, parts: [...parts].sort() };
+    }
+    return this.words;
   }
 
   /** Work everything out again; linear in the number of events. */

@@ -105,13 +105,14 @@ function choiceItem(lab, each, index) {
   const flight = each.kind === "message" ? lab.flightOf(each) : -1;
   return el("li", {},
     el("button", {
-      class: `choice ${each.kind}`, disabled: !each.choice, title: each.why || each.choice || "",
-      onclick: () => lab.intervene(each.choice),
+      class: `choice ${each.kind}${each.next ? " natural" : ""}`, disabled: !each.choice, title: each.why || each.choice || "",
+      onclick: () => lab.choose(each),
       oncontextmenu: (/** @type {MouseEvent} */ event) => { event.preventDefault(); if (flight >= 0) lab.menuOfFlight(flight, event.clientX, event.clientY); },
     },
       icon(/** @type {any} */ (ICONS)[each.kind] || "step"),
       el("span", { class: "hidden" }, t(`kind ${each.kind}`)),
       el("span", { class: "text" }, el("b", {}, who), ` ${each.text}`),
+      each.next ? el("span", { class: "tag" }, t("natural")) : null,
       each.time !== undefined && each.time !== null ? el("span", { class: "when" }, branch.moment(each.time)) : null,
       index < 9 ? el("kbd", {}, String(index + 1)) : null),
     flight >= 0 ? el("button", { class: "quiet", "aria-label": `${t("faults")}: ${each.text}`, onclick: (/** @type {any} */ event) => { const at = event.currentTarget.getBoundingClientRect(); lab.menuOfFlight(flight, at.left, at.bottom); } }, icon("menu")) : null);
