@@ -54,7 +54,7 @@ def test_a_run_is_drawn_and_stepped(new_page: NewPage, width: int) -> None:
     lab.idle()
     lamps = lab.page.locator("#lamp-list").inner_text().split()
     assert {"ME1", "ME2-deadlock", "ME3", "holds"} <= set(lamps)
-    assert "messages per entry 4 / 4" in " ".join(lab.page.locator("#costs").inner_text().split())
+    assert "messages per entry 4 formula 4" in " ".join(lab.page.locator("#costs").inner_text().split())
     strip = lab.page.locator("#overview").bounding_box()
     assert strip is not None
     lab.page.mouse.click(strip["x"] + strip["width"] / 2, strip["y"] + 10)

@@ -40,8 +40,10 @@ export class Diagram {
     this.arrows = [];
     /** @type {number[]} */
     this.taken = [];
-    /** @type {{index: number, x: number, y: number, x2: number, y2: number, alpha: number, colour: string, start: number}[]} */
+    /** @type {{x: number, y: number, x2: number, y2: number, alpha: number, colour: string, start: number, loop: boolean}[]} */
     this.labels = [];
+    /** Boxes of texts, which other texts leave free. @type {[number, number, number, number][]} */
+    this.boxes = [];
     this.lane = 60;
     this.pad = 0;
     this.mostAcross = 0;
@@ -66,7 +68,7 @@ export class Diagram {
     const labels = this.branch.processes.map((each) => each.label);
     this.context.font = `600 13px ${FONT}`;
     const widest = Math.max(20, ...labels.map((each) => this.context.measureText(each).width));
-    this.gutter = this.vertical ? 58 : Math.min(150, widest + 34);
+    this.gutter = this.vertical ? 64 : Math.min(150, widest + 34);
     const room = (this.vertical ? this.width - this.gutter : this.height - HEAD) - 12;
     const least = this.vertical ? 64 : this.variables.length ? 54 : 40;
     this.lane = Math.max(least, Math.min(this.vertical ? 150 : 170, room / Math.max(labels.length, 1)));
@@ -137,7 +139,8 @@ export class Diagram {
     if (!this.branch || event < 0 || event >= this.branch.length) return;
     const slot = this.branch.atSlot[event];
     const visible = this.extent / this.zoom;
-    if (slot < this.left + 0.4 || slot > this.left + visible - Math.min(1.5, visible * 0.15)) this.left = slot - visible * 0.65;
+    if (slot < this.left + 0.4 || slot > this.left + visible - Math.min(1.5, visible * 0.15))
+      this.left = Math.min(slot - visible * 0.65, Math.max(-0.8, this.branch.slots + 1.2 - visible));
     this.#keep();
     if (this.left < 0 && slot < visible - 2) this.left = Math.max(this.left, -0.8);
   }
@@ -171,6 +174,9 @@ export class Diagram {
     context.clearRect(0, 0, this.width, this.height);
     this.hits = [];
     this.arrows = [];
+    this.taken = [];
+    this.labels = [];
+    this.boxes = [];
     if (!branch) return;
     const visible = this.extent / this.zoom;
     const first = Math.max(0, branch.eventAt(this.left - 0.5) - 1);
@@ -186,9 +192,10 @@ export class Diagram {
     this.#drawPeriods(branch, visible);
     this.#drawFlights(branch, visible);
     this.#drawMarks(branch, first, last);
+    this.#drawFlightLabels();
     this.#drawVariables(branch, first, last);
-    this.#drawViolations(branch);
     this.#drawCursor(branch);
+    this.#drawViolations(branch);
     context.restore();
     this.#drawLabels(branch);
   }
@@ -236,7 +243,7 @@ export class Diagram {
       this.#crossing(branch.atSlot[index], this.vertical ? this.gutter - 4 : HEAD - 6);
       context.fillStyle = index > this.cursor ? colours.muted : colours.text;
       context.globalAlpha = index > this.cursor ? 0.6 : 0.9;
-      if (this.vertical) context.fillText(text.replace(" ms", ""), this.gutter - 8, along);
+      if (this.vertical) context.fillText(text.replace(" ms", ""), this.gutter - 13, along);
       else context.fillText(text, along, 14);
       context.globalAlpha = 1;
     }
@@ -441,11 +448,8 @@ export class Diagram {
       seen.push(index);
     }
     const dense = seen.length > DENSE || this.zoom < 9;
-    this.taken = [];
-    this.labels = [];
     if (dense) this.#drawDense(branch, seen);
     else for (const index of seen) this.#drawFlight(branch, index);
-    if (!dense) this.#drawFlightLabels();
     context.globalAlpha = 1;
   }
 
@@ -516,6 +520,7 @@ export class Diagram {
     context.setLineDash(dashes);
     if (flight.from === flight.to) {
       this.#drawLoop(x, y, x2, y2);
+      if (this.zoom > 22) this.labels.push({ x, y, x2, y2, alpha: context.globalAlpha, colour, start, loop: true });
     } else {
       const [ex, ey] = [x + (x2 - x) * share, y + (y2 - y) * share];
       const trim = flight.lost && flight.swallowed ? 0 : 4;
@@ -531,7 +536,7 @@ export class Diagram {
         this.#segment(cx - 4, cy + 4, cx + 4, cy - 4);
       } else this.#drawHead(hx, hy, ux, uy, 7);
       this.arrows.push({ flight: index, x, y, x2: ex, y2: ey });
-      if (this.zoom > 22) this.labels.push({ index, x, y, x2: ex, y2: ey, alpha: context.globalAlpha, colour, start });
+      if (this.zoom > 22) this.labels.push({ x, y, x2: ex, y2: ey, alpha: context.globalAlpha, colour, start, loop: false });
     }
     context.setLineDash([]);
   }
@@ -557,6 +562,20 @@ export class Diagram {
     context.stroke();
   }
 
+  /** @param {[number, number, number, number]} box */
+  #isTaken(box) {
+    return this.boxes.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]);
+  }
+
+  /** What an event carries, in few characters. @param {Branch} branch @param {number} index */
+  #short(branch, index) {
+    const count = branch.repeats.get(index);
+    const full = whatOf(branch.lines[index]);
+    const { name } = branch.lines[index];
+    const text = full.length <= 22 ? full : name ? `${name}(…)` : `${full.slice(0, 21)}…`;
+    return count ? `${text} ×${count}` : text;
+  }
+
   /** Labels of messages, where there is room. */
   #drawFlightLabels() {
     const { context, branch } = this;
@@ -564,22 +583,18 @@ export class Diagram {
     context.font = `11px ${FONT}`;
     context.textBaseline = "middle";
     context.textAlign = "center";
-    /** @type {[number, number, number, number][]} */
-    const boxes = [];
     const order = [...this.labels].sort((a, b) => b.alpha - a.alpha);
-    for (const { x, y, x2, y2, alpha, colour, start } of order) {
-      const count = branch.repeats.get(start);
-      const full = whatOf(branch.lines[start]);
-      const text = (full.length > 26 ? `${full.slice(0, 25)}…` : full) + (count ? ` ×${count}` : "");
+    for (const { x, y, x2, y2, alpha, colour, start, loop } of order) {
+      const text = this.#short(branch, start);
       const width = context.measureText(text).width + 6;
-      const length = Math.hypot(x2 - x, y2 - y);
-      if (length < 26) continue;
-      for (const share of [0.42, 0.6, 0.28]) {
-        const [cx, cy] = [x + (x2 - x) * share, y + (y2 - y) * share];
+      if (!loop && Math.hypot(x2 - x, y2 - y) < 26) continue;
+      for (const share of loop ? [0.5] : [0.42, 0.6, 0.28]) {
+        let [cx, cy] = [x + (x2 - x) * share, y + (y2 - y) * share];
+        if (loop) [cx, cy] = this.vertical ? [Math.min(cx + 16 + width / 2, this.width - width / 2 - 2), cy] : [cx, cy - 20];
         /** @type {[number, number, number, number]} */
         const box = [cx - width / 2, cy - 7, cx + width / 2, cy + 7];
-        if (boxes.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
-        boxes.push(box);
+        if (this.#isTaken(box)) continue;
+        this.boxes.push(box);
         context.globalAlpha = alpha < 0.3 ? alpha : Math.max(alpha, 0.75);
         context.fillStyle = colours.bg;
         context.beginPath();
@@ -688,9 +703,7 @@ export class Diagram {
   #note(branch, line, index, x, y, side) {
     if (this.zoom < 26) return;
     const { context } = this;
-    const count = branch.repeats.get(index);
-    const full = whatOf(line);
-    const text = (full.length > 22 ? `${full.slice(0, 21)}…` : full) + (count ? ` ×${count}` : "");
+    const text = this.#short(branch, index);
     context.font = `10.5px ${FONT}`;
     const width = context.measureText(text).width;
     const lane = this.vertical ? y : x;
@@ -698,6 +711,8 @@ export class Diagram {
     const start = this.vertical ? lane - 6 : lane - width / 2;
     if ((this.taken[key] ?? -1e9) > start) return;
     this.taken[key] = this.vertical ? lane + 8 : lane + width / 2 + 4;
+    const [left, middle] = this.vertical ? [x + 11, y] : [x - width / 2, y + side * 16];
+    this.boxes.push([left - 2, middle - 7, left + width + 2, middle + 7]);
     context.fillStyle = colours.muted;
     context.textBaseline = "middle";
     if (this.vertical) {
@@ -763,7 +778,7 @@ export class Diagram {
       const text = names.join(", ");
       context.font = `700 11px ${FONT}`;
       const width = context.measureText(text).width + 12;
-      const [x, y] = this.vertical ? [this.width - width - 4, along - 18] : [along + 2, HEAD - 8];
+      const [x, y] = this.vertical ? [this.width - width - 4, along - 18] : [Math.min(along + 2, this.width - width - 2), HEAD - 8];
       context.fillStyle = colours.danger;
       context.beginPath();
       context.roundRect(x, y, width, 17, 4);

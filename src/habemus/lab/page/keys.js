@@ -1,7 +1,7 @@
 // @ts-check
 // Keys work wherever the focus is, except in fields of text and open dialogs.
 
-import { byId, el } from "./dom.js";
+import { byId, el, svg } from "./dom.js";
 import { FAULTS } from "./faults.js";
 import { openDialog } from "./opening.js";
 import { closeTop, dialog, isOpen } from "./overlay.js";
@@ -13,8 +13,24 @@ const LIST = [
   ["1 … 9", "key next"], ["c", "key causes"], ["o", "key open"], ["e", "key export"], ["[ ]", "key tabs"], ["t", "key table"], ["Esc", "key esc"], ["?", "key help"],
 ];
 
+/** How the diagram draws things. @type {[string, any[]][]} */
+const MARKS = [
+  ["mark inside", ["rect", { x: 3, y: 3, width: 28, height: 12, rx: 5, fill: "var(--c-inside)" }]],
+  ["mark waiting", ["rect", { x: 3, y: 6, width: 28, height: 6, rx: 3, fill: "none", stroke: "var(--c-waiting)", "stroke-width": 1.5 }]],
+  ["mark leader", ["rect", { x: 3, y: 3, width: 28, height: 12, rx: 5, fill: "var(--c-leader)" }]],
+  ["mark request", ["path", { d: "M12 4h10l-5 8z", fill: "currentColor" }]],
+  ["mark indicate", ["path", { d: "M12 14h10l-5-8z", fill: "currentColor" }]],
+  ["mark timer", ["path", { d: "M17 4a5 5 0 1 0 .01 0M17 9V6M17 9l2 1", fill: "none", stroke: "currentColor", "stroke-width": 1.5 }]],
+  ["mark message", ["path", { d: "M3 14L28 5m0 0l-7 0m7 0l-5 5", fill: "none", stroke: "var(--m-0)", "stroke-width": 1.6 }]],
+  ["mark lost", ["path", { d: "M3 14L20 7M20 3l7 7m0-7l-7 7", fill: "none", stroke: "var(--c-danger)", "stroke-width": 1.8 }]],
+  ["mark crash", ["path", { d: "M12 4l10 10m0-10l-10 10", fill: "none", stroke: "var(--c-danger)", "stroke-width": 3 }]],
+  ["mark cut", ["rect", { x: 2, y: 1, width: 30, height: 16, fill: "var(--c-cut)", stroke: "var(--c-muted)", "stroke-dasharray": "2 3" }]],
+  ["mark card", ["text", { x: 8, y: 14, "font-size": 14, fill: "currentColor" }, "∀ ∃"]],
+];
+
 export function showKeys() {
-  dialog(t("keys title"), [el("dl", { class: "keys" }, ...LIST.flatMap(([keys, text]) => [el("dt", {}, ...keys.split(" ").map((each) => (each === "…" ? "…" : el("kbd", {}, each)))), el("dd", {}, t(text))]))], { class: "narrow" });
+  const marks = el("dl", { class: "marks" }, ...MARKS.flatMap(([text, [tag, attributes, ...inside]]) => [el("dt", {}, svg("svg", { viewBox: "0 0 34 18", "aria-hidden": "true" }, svg(tag, attributes, ...inside))), el("dd", {}, t(text))]));
+  dialog(t("keys title"), [el("section", {}, el("h3", {}, t("marks title")), marks), el("h3", {}, t("keys")), el("dl", { class: "keys" }, ...LIST.flatMap(([keys, text]) => [el("dt", {}, ...keys.split(" ").map((each) => (each === "…" ? "…" : el("kbd", {}, each)))), el("dd", {}, t(text))]))], { class: "narrow" });
 }
 
 /** @param {import("./main.js").Lab} lab */

@@ -111,7 +111,7 @@ function choiceItem(lab, each, index) {
     },
       icon(/** @type {any} */ (ICONS)[each.kind] || "step"),
       el("span", { class: "hidden" }, t(`kind ${each.kind}`)),
-      el("span", { class: "text" }, el("b", {}, who), ` ${each.text}`),
+      el("span", { class: "text" }, el("b", {}, who), ` ${each.kind === "timer" ? `${t("kind timer")} ` : ""}${each.text}`),
       each.next ? el("span", { class: "tag" }, t("natural")) : null,
       each.time !== undefined && each.time !== null ? el("span", { class: "when" }, branch.moment(each.time)) : null,
       index < 9 ? el("kbd", {}, String(index + 1)) : null),
@@ -154,7 +154,7 @@ export function drawLamps(lab, list, costs) {
       card ? el("span", { class: `card ${card}`, title: `${t("lamp card")}: ${lamp.card || t(card)}` }, card === "holds" ? "∀" : card === "violated" ? "∃" : "?") : null));
   }));
   fill(costs, ...branch.costs.filter((/** @type {any} */ each) => each.expected !== null && each.expected !== undefined || COSTS.includes(each.name)).map((/** @type {any} */ each) =>
-    el("div", {}, el("dt", {}, each.name.replaceAll("_", " ")), el("dd", {}, plainText(each.measured), each.expected !== null && each.expected !== undefined ? el("span", { class: "formula", title: `${t("formula")}: ${each.formula || ""}` }, ` / ${plainText(each.expected)}`) : null))));
+    el("div", {}, el("dt", {}, each.name.replaceAll("_", " ")), el("dd", {}, plainText(each.measured), each.expected !== null && each.expected !== undefined ? el("span", { class: "formula", title: `${t("formula")}: ${each.formula || ""}` }, ` ${t("formula")} ${plainText(each.expected)}`) : null))));
 }
 
 /** What a search of all states found without faults: the second level of a lamp. @param {Lab} lab @param {any} lamp */
