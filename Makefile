@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus postgresql chromium lint bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus postgresql chromium lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
 
 # The program habemus in .venv/bin, with pictures and live clusters.
 .PHONY: install
@@ -92,6 +92,13 @@ lint: $(VENV)/.test-ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# The types of the page's JavaScript, by TypeScript from npm.  No test needs node, so this is a target of its own.
+TYPESCRIPT := 5.9.3
+lint-page:
+	@command -v npm >/dev/null || { echo "this needs node and npm; on Debian: sudo apt-get install nodejs npm"; exit 2; }
+	npm install --silent --no-fund --no-audit --prefix build/typescript typescript@$(TYPESCRIPT)
+	build/typescript/node_modules/.bin/tsc -p tests/lab/tsconfig.json
 
 # Long and noisy, so not a part of the tests.
 bench-sim: $(VENV)/.test-ready

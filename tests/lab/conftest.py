@@ -109,6 +109,17 @@ class LabPage:
         )
         return found[0], found[1]
 
+    def drawn(self) -> list[str]:
+        """Draw the diagram again; return the texts on it."""
+        found = self.js(
+            "(() => { const c = lab.diagram.context; const texts = [];"
+            " c.fillText = (text) => texts.push(String(text));"
+            " try { lab.diagram.draw(); } finally { delete c.fillText; } lab.diagram.draw();"
+            " return texts; })()"
+        )
+        assert isinstance(found, list)
+        return found
+
     def idle(self) -> None:
         """Wait until nothing is asked for and everything is drawn."""
         until(lambda: self.js("lab.busy === 0 && lab.frame === 0"), "the page is idle")

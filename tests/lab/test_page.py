@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,7 +57,10 @@ def test_a_run_is_drawn_and_stepped(new_page: NewPage, width: int) -> None:
     lab.idle()
     lamps = lab.page.locator("#lamp-list").inner_text().split()
     assert {"ME1", "ME2-deadlock", "ME3", "holds"} <= set(lamps)
-    assert "messages per entry 4 formula 4" in " ".join(lab.page.locator("#costs").inner_text().split())
+    assert {"1", "2", "3", "Reply(9)"} <= set(lab.drawn())
+    assert "messages per entry 4 formula 4" in " ".join(
+        lab.page.locator("#costs").inner_text().split()
+    )
     strip = lab.page.locator("#overview").bounding_box()
     assert strip is not None
     lab.page.mouse.click(strip["x"] + strip["width"] / 2, strip["y"] + 10)
@@ -90,6 +96,10 @@ def test_a_click_shows_state_source_and_causes(lab: LabPage) -> None:
     past = lab.js("[...lab.cone.past].map((each) => lab.branch.lines[each].e)")
     assert "request" in past
     assert lab.js("lab.cone.future.size") > 0
+    lab.idle()
+    in_cone = "[...lab.cone.past, ...lab.cone.future].length"
+    assert f"{lab.js('lab.cone.past.size')} causes" in panel.inner_text()
+    assert lab.js(in_cone) < lab.js("lab.branch.length") - 1, "the rest is faint"
     lab.press("Escape")
     assert lab.js("lab.cone") is None
     lab.page.mouse.move(*lab.point(receipt))
@@ -133,7 +143,18 @@ def test_play_halts_at_the_violation_and_goes_on(lab: LabPage) -> None:
     reason = lab.page.get_by_role("dialog").inner_text()
     assert "while 2 was inside since 9 ms and paused" in reason
     assert "violated" in reason
+    # The second level of a lamp: what a search of all states has found, for each fault model.
+    assert "In all states of the check" in reason
+    cells = lab.page.get_by_role("dialog").locator("table.cells tr")
+    assert cells.count() > 2
+    assert "crash" in " ".join(cells.all_inner_texts())
     lab.press("Escape")
+    cards = {
+        lamp.locator("b").inner_text(): lamp.locator(".card").inner_text()
+        for lamp in lamps.locator(".lamp").all()
+    }
+    assert (cards["ME1"], cards["ME2-deadlock"]) == ("∃", "∀")
+    assert "ME1" in lab.drawn(), "the violation is marked in the diagram"
 
 
 def test_filters_folding_variables_and_scale(lab: LabPage) -> None:
@@ -156,6 +177,9 @@ def test_filters_folding_variables_and_scale(lab: LabPage) -> None:
     page.locator("#filters summary", has_text="Variables").click()
     page.get_by_label("term", exact=True).check()
     until(lambda: lab.js("lab.branch.along.term?.length > 3"), "terms along the lines")
+    lab.idle()
+    changes = lab.js("lab.branch.along.term.map((each) => each.text)")
+    assert set(changes) & set(lab.drawn()), "values are drawn"
     page.get_by_role("button", name="Time to scale").click()
     until(lambda: lab.js("lab.branch.scale") == "time", "time to scale")
     lab.press("w", "s", "a", "d", "0")
@@ -172,19 +196,27 @@ def test_faults_by_menu_make_branches_that_stay(new_page: NewPage, width: int) -
     def choose(name: str) -> Callable[[], None]:
         def act() -> None:
             lab.js("lab.menuOfProcess(2, 50, 100)")
-            lab.page.get_by_role("menuitem", name=name).click()
+            lab.page.get_by_role("menuitem", name=re.compile(rf"^{name}( \w)?$")).click()
 
         return act
 
     assert lab.forks(choose("Crash")).endswith(": 2 crashes")
     assert lab.kinds()[lab.cursor] == "crash"
     assert lab.forks(choose("Recover without memory")).endswith(": 2 forgets")
+    lab.js("lab.switchTo(1)")
+    assert lab.forks(choose("Recover")).endswith(": 2 recovers")
+    assert lab.kinds()[lab.cursor] == "recover"
+    lab.js("lab.switchTo(0)")
+    assert lab.forks(choose("Cut from 3")).endswith(": cut 2-3")
+    cut = lab.js("[...lab.branch.cutAt(lab.cursor)].sort()")
+    assert cut == ["2>3", "3>2"], "both ways"
     lab.js("lab.switchTo(0)")
     assert lab.forks(choose("Cut off from all")).endswith(": cut 2|1,3")
     assert lab.kinds()[lab.cursor] == "cut"
     assert lab.forks(choose("Heal all links")).endswith(": heal all")
     lab.js("lab.switchTo(0)")
     assert lab.forks(choose("Cut only 2 → 1")).endswith(": cut 2>1")
+    assert lab.js("[...lab.branch.cutAt(lab.cursor)]") == ["2>1"], "one way"
     lab.js("lab.switchTo(0)")
     lab.js("lab.menuOfProcess(2, 50, 100)")
     lab.page.get_by_role("menuitem", name="Partition…").click()
@@ -197,7 +229,7 @@ def test_faults_by_menu_make_branches_that_stay(new_page: NewPage, width: int) -
     lab.js("lab.switchTo(0)")
     assert "luck 1" in lab.forks(lambda: lab.press("l"))
     lab.page.click("#tab-tree")
-    until(lambda: lab.page.get_by_role("treeitem").count() == 9, "every branch is in the tree")
+    until(lambda: lab.page.get_by_role("treeitem").count() == 11, "every branch is in the tree")
     lab.page.get_by_role("treeitem").first.click()
     until(lambda: lab.branch == 0, "the first branch is shown again")
     assert lab.js("lab.branch.length") == 36
@@ -224,7 +256,8 @@ def test_one_message_is_lost_duplicated_delayed_or_chosen(lab: LabPage) -> None:
     choose("Deliver later")()
     lab.page.get_by_label("Time", exact=True).fill("7ms")
     assert "is delayed by" in lab.forks(lambda: lab.press("Enter"))
-    assert lab.forks(choose("Deliver now")).endswith(": 1 receives Request(1) from 3")
+    sent += 1  # the other request, as that one comes next anyway
+    assert lab.forks(choose("Deliver now")).endswith(": 2 receives Request(1) from 3")
 
 
 def test_pending_events_are_listed_and_a_click_delivers(lab: LabPage) -> None:
@@ -237,6 +270,44 @@ def test_pending_events_are_listed_and_a_click_delivers(lab: LabPage) -> None:
     second = lab.page.locator(".pending .choice", has_text="3 → 2 Request(1)")
     assert lab.forks(second.click).endswith(": 2 receives Request(1) from 3")
     assert lab.js("lab.branch.lines[lab.branch.opened.shared].p") == 2
+    # The event that comes next anyway is a step, and no branch.
+    lab.js("lab.switchTo(0)")
+    before, branches = lab.cursor, lab.js("lab.branches.size")
+    natural = lab.page.locator(".pending .choice.natural")
+    until(lambda: natural.count() == 1, "it is marked")
+    assert "comes next" in natural.inner_text()
+    natural.click()
+    until(lambda: lab.cursor > before, "a step")
+    assert (lab.branch, lab.js("lab.branches.size")) == (0, branches)
+    until(lambda: natural.count() == 1, "the list is that of the next moment")
+    at = lab.cursor
+    lab.press("1")
+    until(lambda: lab.cursor > at, "the key does the same")
+    assert lab.branch == 0
+
+
+def test_a_right_click_breaks_what_it_hits(lab: LabPage) -> None:
+    lab.open(run="ricart-agrawala -n 3")
+    lab.press("Home", *["ArrowRight"] * 6)
+    box = lab.page.locator("#canvas").bounding_box()
+    assert box is not None
+    lane = lab.js("lab.diagram.laneAt(2)")
+    lab.page.mouse.click(box["x"] + 20, box["y"] + lane, button="right")
+    crash = lab.page.get_by_role("menuitem", name="Crash")
+    assert lab.forks(crash.click).endswith(": 2 crashes")
+    lab.js("lab.switchTo(0)")
+    lab.idle()
+    box = lab.page.locator("#canvas").bounding_box()
+    assert box is not None
+    arrow = lab.js(
+        "lab.diagram.arrows.find((each) => lab.branch.flights[each.flight].ended > lab.cursor)"
+    )
+    x, y = (arrow["x"] + arrow["x2"]) / 2, (arrow["y"] + arrow["y2"]) / 2
+    lab.page.mouse.click(box["x"] + x, box["y"] + y, button="right")
+    lose = lab.page.get_by_role("menuitem", name="Lose it")
+    assert lab.forks(lose.click).endswith(" is lost")
+    lost = lab.js("lab.branch.lines[lab.branch.opened.shared]")
+    assert lost["e"] == "lost"
 
 
 def test_the_keyboard_alone_tells_a_whole_story(lab: LabPage) -> None:
@@ -281,6 +352,7 @@ def test_the_graph_is_in_step(lab: LabPage) -> None:
         ("ring-four", "ring"),
         ("maekawa-cycle", "voting"),
         ("yo-yo-graph", "edges"),
+        ("raymond-tree", "tree"),
     ):
         lab.open(scenario=scenario)
         until(lambda: nodes.count() == lab.js("lab.branch.processes.length"), "all nodes")
@@ -305,6 +377,81 @@ def test_languages_and_keys(lab: LabPage) -> None:
         "import('/texts.js').then((m) => m.LANGUAGES.map((l) => Object.keys(m.TEXTS[l])))"
     )
     assert english == portuguese
+    reasons = sorted(
+        {
+            line.partition(": ")[2]
+            for file in GOLDEN.glob("*.txt")
+            for line in file.read_text(encoding="utf-8").replace("\n  ", " ").splitlines()
+            if VERDICT.match(line)
+        }
+    )
+    assert len(reasons) > 60
+    translated = lab.page.evaluate(
+        "(all) => import('/reasons.js').then((m) => all.map((each) => m.translated(each)))", reasons
+    )
+    assert [each for each in translated if ENGLISH.search(each)] == []
+    lab.open(scenario="central-holder-slow")
+    lab.page.get_by_role("button", name="ME1").click()
+    assert "enquanto 2 estava dentro desde 9 ms" in lab.page.get_by_role("dialog").inner_text()
+    lab.press("Escape")
+
+
+GOLDEN = Path(__file__).parents[1] / "scenarios" / "golden"
+VERDICT = re.compile(r"[\w-]+ (holds|violated|undecided): ")
+ENGLISH = re.compile(
+    r"\b(the|was|were|of|at|that|which|never|with|while|since|entered|leader|waiting|process|all|and"
+    r"|is|are|has|to|from|on|end|nothing|changed|for|entries|requests)\b"
+)
+
+
+def test_a_live_trace_is_forked_and_goes_on(lab: LabPage, tmp_path: Path) -> None:
+    """Real nodes serve a lock.  In the lab, one of them crashes before it replies."""
+    habemus = [sys.executable, "-m", "habemus"]
+    folder, merged = tmp_path / "cluster", tmp_path / "run.json"
+    nodes = ["up", "-n", "3", "--algorithm", "ricart-agrawala", "--record", "--folder", folder]
+    subprocess.run(
+        [*habemus, *nodes, "--", *habemus, "lock", "printer", "--", "true"],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    records = sorted((folder / "records").glob("*.jsonl"))
+    subprocess.run(
+        [*habemus, "trace", "merge", *records, "-o", merged, "--expect", "ME1=holds"],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    with lab.page.expect_file_chooser() as chooser:
+        lab.page.get_by_role("button", name="Drop a trace").click()
+    chooser.value.set_files(merged)
+    until(lambda: lab.js("lab.branch?.header.run.live"), "the trace is open")
+    assert lab.page.locator("#title").inner_text() == "locks/printer, live"
+    recorded = lab.js("lab.branch.lines.map((each) => `${each.t} ${each.p} ${each.e}`)")
+    asked = lab.js("lab.branch.lines.findIndex((each) => each.name === 'acquire')")
+    who = lab.js(f"lab.branch.lines[{asked}].p")
+    other = 1 if who != 1 else 2
+    lab.js(f"lab.go(lab.branch.endOfStep({asked}))")
+    lab.js(f"lab.chooseProcess({other})")
+    lab.page.focus("#canvas")
+    assert lab.forks(lambda: lab.press("x")).endswith(f": {other} crashes")
+    shared = lab.js("lab.branch.opened.shared")
+    forked = lab.js("lab.branch.lines.map((each) => `${each.t} ${each.p} ${each.e}`)")
+    assert forked[:shared] == recorded[:shared] and shared < len(recorded)
+    assert "crash" in lab.kinds()[shared:]
+    lab.press("End")
+    until(lambda: lab.cursor == len(forked) - 1, "the simulator has gone on")
+    deadlock = "lab.branch.lamps.find((each) => each.property === 'ME2-deadlock')"
+    assert lab.js(deadlock)["run"] == "violated", lab.js(deadlock)
+    lab.press("e")
+    with lab.page.expect_download() as download:
+        lab.page.get_by_role("menuitem", name=MENU["jsonl"]).click()
+    saved = tmp_path / "fork.json"
+    download.value.save_as(saved)
+    followed = subprocess.run(
+        [*habemus, "replay", saved], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert followed.returncode == 0, followed.stdout + followed.stderr
 
 
 def test_everything_can_be_taken_away(lab: LabPage) -> None:
@@ -362,7 +509,19 @@ def test_a_link_is_the_same_run_in_another_browser(new_page: NewPage) -> None:
     assert tampered != link
     dialog.get_by_label("Link", exact=True).fill(tampered)
     other.press("Enter")
-    until(lambda: "event" in other.notice, "the first event that differs is named")
+    until(lambda: "event #" in other.notice, "the first event that differs is named")
+    assert other.cursor == int(other.notice.partition("#")[2].split()[0]) - 1
+    lab.open(run="ricart-agrawala -n 3 --requests 40")
+    assert lab.js("lab.branch.length") > 1000
+    lab.press("e")
+    lab.page.get_by_role("menuitem", name="Link").click()
+    link = lab.page.get_by_role("dialog").get_by_role("textbox").input_value()
+    late = lab.js("lab.branch.deliveries[900]")
+    other.open(
+        link=link.replace("%20--requests", f"%20--then%20'{late}%3A%20luck%201'%20--requests")
+    )
+    until(lambda: "is not that of the link: here it is" in other.notice, "one event is named")
+    assert 900 < other.cursor < 960
 
 
 def test_a_trace_and_a_counterexample_are_opened(lab: LabPage, tmp_path: Path) -> None:

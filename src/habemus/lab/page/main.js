@@ -15,6 +15,7 @@ import { closeAll, dialog, menu } from "./overlay.js";
 import { Overview } from "./overview.js";
 import { drawEvent, drawLamps, drawPending, drawTree, section } from "./panels.js";
 import { bindPointer } from "./pointer.js";
+import { translated } from "./reasons.js";
 import { EventTable } from "./table.js";
 import { currentLanguage, setLanguage, t } from "./texts.js";
 import { forgetColours, readTheme } from "./theme.js";
@@ -315,7 +316,7 @@ export class Lab {
       const crossed = (this.branch?.lamps || []).filter((/** @type {any} */ lamp) => lamp.run === "violated" && lamp.event !== null && lamp.event > before && lamp.event <= this.cursor);
       if (crossed.length) {
         this.pause();
-        this.notice(`${t("halted", crossed[0])}. ${t("play on")}`, "violation");
+        this.notice(`${t("halted", { property: crossed[0].property, why: translated(crossed[0].why) })}. ${t("play on")}`, "violation");
       } else if (this.cursor === before || !this.playing) this.pause();
       else this.playing = window.setTimeout(tick, 1000 / this.speed);
     };
@@ -520,7 +521,7 @@ export class Lab {
     const cells = (this.branch.opened.card?.cells || []).filter((/** @type {any} */ each) => each.property === lamp.property);
     const close = dialog(lamp.property, [
       el("p", { class: "verdict" }, el("span", { class: `dot ${state}` }), el("b", {}, t(state)), ` · ${t(lamp.claimed ? "claimed" : "not claimed")}`),
-      section(t("lamp run"), el("p", {}, lamp.why || ""),
+      section(t("lamp run"), el("p", {}, translated(lamp.why || "")),
         lamp.run === "violated" && lamp.event !== null ? el("button", { onclick: () => { close(); this.go(this.branch.endOfStep(lamp.event)); } }, t("go to violation"), ` #${lamp.event + 1}`) : null),
       section(t("lamp card"), lamp.card ? el("p", {}, lamp.card) : cells.length ? null : el("p", { class: "hint" }, t("lamp none")),
         cells.length ? el("table", { class: "cells" }, el("tbody", {}, ...cells.map((/** @type {any} */ cell) => el("tr", {},

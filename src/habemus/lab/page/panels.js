@@ -2,6 +2,7 @@
 // The panels at the side: the selected event, what can happen next, the graph, the branches.
 
 import { el, fill, icon } from "./dom.js";
+import { translated } from "./reasons.js";
 import { inWords, plainText, t } from "./texts.js";
 
 /** @typedef {import("./main.js").Lab} Lab */
@@ -30,7 +31,7 @@ export function drawEvent(lab, box) {
     lab.cone ? el("p", { class: "hint" }, t("cone", { past: lab.cone.past.size, future: lab.cone.future.size })) : null,
     line.v && Object.keys(line.v).length ? section(t("fields"), pairs(line.v)) : null,
     details?.state ? stateSection(lab, details.state) : null,
-    details?.state?.effects?.length ? section(t("effects"), el("ul", { class: "effects" }, ...details.state.effects.map((/** @type {string} */ each) => el("li", {}, each)))) : null,
+    details?.state?.effects?.length ? section(t("effects"), el("ul", { class: "effects" }, ...details.state.effects.map((/** @type {string} */ each) => el("li", {}, translated(each))))) : null,
     details?.lines ? linesSection(details.lines) : null,
     details?.problem ? el("p", { class: "hint" }, details.problem) : null);
 }
@@ -149,7 +150,7 @@ export function drawLamps(lab, list, costs) {
   fill(list, ...branch.lamps.map((/** @type {any} */ lamp) => {
     const state = lab.lampState(lamp);
     const card = cardVerdict(lab, lamp);
-    return el("li", {}, el("button", { class: `lamp ${state}${lamp.claimed ? "" : " unclaimed"}`, onclick: (/** @type {any} */ event) => lab.showLamp(lamp, event.currentTarget), title: lamp.why },
+    return el("li", {}, el("button", { class: `lamp ${state}${lamp.claimed ? "" : " unclaimed"}`, onclick: (/** @type {any} */ event) => lab.showLamp(lamp, event.currentTarget), title: translated(lamp.why) },
       el("span", { class: `dot ${state}`, "aria-hidden": true }), el("b", {}, lamp.property), el("span", { class: "word" }, t(state)),
       card ? el("span", { class: `card ${card}`, title: `${t("lamp card")}: ${lamp.card || t(card)}` }, card === "holds" ? "∀" : card === "violated" ? "∃" : "?") : null));
   }));

@@ -1,5 +1,6 @@
 """`habemus lab` says in one line what it cannot do, and what the page opens first."""
 
+import json
 import socket
 import sys
 from pathlib import Path
@@ -25,11 +26,53 @@ def test_what_the_page_opens_first(tmp_path: Path) -> None:
     assert opening((link,)) == {"link": link}
 
 
-@pytest.mark.parametrize("what", ["ricart-agrawla", "absent.json"])
-def test_what_is_not_there_is_refused(what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["lab", "--no-browser", "--port", "0", what]) == 2
+def test_records_of_live_nodes_are_merged(tmp_path: Path) -> None:
+    files = []
+    for node in (0, 1):
+        service = {
+            "run": {"live": True, "algorithm": "central", "n": 1},
+            "processes": [0, 1],
+            "labels": {},
+            "here": [node],
+        }
+        record = {"cluster": "habemus", "node": node, "life": 1, "services": {"locks": service}}
+        events = [{"on": f"locks/{name}", "t": 5, "p": node, "e": "start"} for name in ("a", "b")]
+        lines = [{"habemus_record": 1, **record}, *events]
+        file = tmp_path / f"node-{node}.jsonl"
+        text = "".join(f"{json.dumps(each, separators=(',', ':'))}\n" for each in lines)
+        file.write_text(text, encoding="utf-8")
+        files.append(str(file))
+    found = opening(tuple(files), "locks/b")
+    assert found is not None and found["name"] == "locks/b, live"
+    assert found["trace"].count('"e":"start"') == 2
+    with pytest.raises(ValueError, match="which of locks/a, locks/b"):
+        opening(tuple(files))
+    with pytest.raises(click.ClickException, match="--on chooses from the records"):
+        opening(("central",), "locks/b")
+
+
+@pytest.mark.parametrize(
+    ("what", "hint"),
+    [
+        ("ricart-agrawla", "did you mean ricart-agrawala?"),
+        ("central-holder-slo", "did you mean central-holder-slow?"),
+        ("qqq", "see habemus algorithms, habemus scenario"),
+        ("absent.json", "absent.json: No such file or directory"),
+        ("central --sed 7", "did you mean --seed?"),
+        ("central -n x", "expected a whole number"),
+        ("check", "name an algorithm"),
+        ("check maekawa --nn 3", "a check has no option --nn"),
+        ("ra-three --seed 3", "scenario ra-three takes no options"),
+        ("--on locks/a", "--on chooses from the records"),
+    ],
+)
+def test_what_is_not_there_is_refused(
+    what: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["lab", "--no-browser", "--port", "0", *what.split()]) == 2
     said = capsys.readouterr().err
     assert said.startswith("habemus: ")
+    assert hint in said
     assert said.count("\n") == 1
 
 
