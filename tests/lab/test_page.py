@@ -408,7 +408,7 @@ def test_a_live_trace_is_forked_and_goes_on(lab: LabPage, tmp_path: Path) -> Non
     """Real nodes serve a lock.  In the lab, one of them crashes before it replies."""
     habemus = [sys.executable, "-m", "habemus"]
     folder, merged = tmp_path / "cluster", tmp_path / "run.json"
-    nodes = ["up", "-n", "3", "--algorithm", "ricart-agrawala", "--record", "--folder", folder]
+    nodes = ["up", "-n", "3", "--algorithm", "ricart-agrawala", "--record", "--folder", str(folder)]
     subprocess.run(
         [*habemus, *nodes, "--", *habemus, "lock", "printer", "--", "true"],
         check=True,
