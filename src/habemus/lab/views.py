@@ -37,7 +37,7 @@ STEPS = frozenset(("start", "receive", "timer", "request", "recover"))
 def columns(events: Sequence[Event]) -> dict[str, Any]:
     """Return events column by column, as `docs/lab-protocol.md` describes them.
 
-    Many events carry equal values, so each value is told once, in words too.
+    Many events carry equal values, so each value is listed once, with its text.
     """
     places: dict[tuple[str, str, str], int] = {}
     known: dict[tuple[int, str, str], int] = {}  # the copies of a message are one object
