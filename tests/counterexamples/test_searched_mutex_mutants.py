@@ -286,6 +286,22 @@ GALLERY = [
         8_831,
     ),
     Planted(
+        elected.UsesItsBlockAfterARestart,
+        ElectedCoordinator,
+        "TOKEN",
+        within(
+            2,
+            entries=2,
+            asking=(2,),
+            network="fifo",
+            timeouts=1,
+            faults=(("crash", 1), ("recover", 1)),
+            options=(*NO_PREVOTE, "block=2"),
+        ),
+        11,
+        15_211,
+    ),
+    Planted(
         elected.IgnoresRecalls,
         ElectedCoordinator,
         "ME1",
