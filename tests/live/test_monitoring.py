@@ -26,6 +26,17 @@ ca = "papers/ca.pem"
 certificate = "papers/node-{id}.pem"
 key = "papers/node-{id}.key"
 """
+RULES = """
+[[rules]]
+who = ["@socket"]
+may = ["lock", "watch", "force"]
+names = ["*"]
+
+[[rules]]
+who = ["alice"]
+may = ["lock"]
+names = ["reports/*"]
+"""
 
 
 def certs(folder: Path, *flags: str) -> None:
@@ -49,7 +60,8 @@ def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.
 def nodes(tmp_path: Path, systemd: socket.socket) -> Iterator[Nodes]:
     certs(tmp_path, "--secret", "papers/secret")
     head = 'secret_file = "papers/secret"\nmetrics = "0.0.0.0:0"'
-    made = Nodes(tmp_path, DEFAULT + TLS, head=head, flags=["--log-format", "json", "-v"])
+    services = DEFAULT + TLS + RULES
+    made = Nodes(tmp_path, services, head=head, flags=["--log-format", "json", "-v"])
     try:
         yield made
     finally:
@@ -190,6 +202,16 @@ def test_a_cluster_shows_what_happens_in_it(nodes: Nodes, systemd: socket.socket
     secret = (nodes.folder / "papers" / "secret").read_text().strip()
     everything = "".join((nodes.folder / f"{number}.log").read_text() for number in (1, 2, 3))
     assert secret not in everything
+
+    # alice may lock reports/*, as her certificate says who she is
+    papers = {"ca": "ca.pem", "certificate": "client-alice.pem", "key": "client-alice.key"}
+    files = {name: str(nodes.folder / "papers" / file) for name, file in papers.items()}
+    with habemus.connect(nodes.address(2), secret=secret.encode(), **files) as alice:
+        with alice.lock("reports/x", timeout=PATIENCE):
+            pass
+        with pytest.raises(habemus.HabemusError, match="alice, @secret may not lock 'x'"):
+            alice.lock("x", timeout=PATIENCE).acquire()
+    assert pages.values(2)["habemus_refusals_total forbidden"] == 1
 
     # without a majority a node is alive and not ready
     nodes.kill(2)

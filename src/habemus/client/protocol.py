@@ -21,7 +21,13 @@ import os
 from _thread import allocate_lock
 
 from habemus.client.errors import ProtocolError, RefusedByNode
-from habemus.runtimes.live.clients.protocol import ELECTIONS, SEMAPHORES, VERSION, proof
+from habemus.runtimes.live.clients.protocol import (
+    ELECTIONS,
+    SEMAPHORES,
+    VERSION,
+    proof,
+    secret_name,
+)
 from habemus.runtimes.live.clients.protocol import LINE_LIMIT as REQUEST_LIMIT
 
 TYPE_CHECKING = False
@@ -247,7 +253,9 @@ class Greeting:
         self._secret = secret
         self._nonce = None if secret is None else os.urandom(32).hex()
         self._is_proved = secret is None or is_local
-        self.hello = encode_line("hello", VERSION, label, session, self._nonce)
+        named = None if secret is None or is_local else secret_name(secret)
+        more = () if named is None else (named,)  # older nodes do not know this field
+        self.hello = encode_line("hello", VERSION, label, session, self._nonce, *more)
         self.welcome: dict[str, Any] | None = None
 
     def answer(self, line: list[Any]) -> bytes | None:

@@ -303,7 +303,9 @@ def _is_lost(grant: LockGrant, lines: list[list[Any]]) -> bool:
 
 
 def _refusal(word: str, why: str) -> CommandExit:
-    return CommandExit(BAD_USE if word in ("bad_request", "unknown") else UNREACHABLE, why)
+    return CommandExit(
+        BAD_USE if word in ("bad_request", "unknown", "forbidden") else UNREACHABLE, why
+    )
 
 
 def _news_of(

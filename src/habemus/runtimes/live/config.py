@@ -27,6 +27,14 @@
     [semaphores]                        # their sizes; clients cannot use any others
     printers = 3
 
+    [secrets]                           # of clients, by names for the rules; each file is NAME:...
+    ci = "ci.secret"
+
+    [[rules]]                           # who may do what (`rules`); default: all clients may do all
+    who = ["alice", "@ci"]
+    may = ["lock"]
+    names = ["reports/*"]
+
 Paths are relative to the file.  The environment (HABEMUS_DATA, HABEMUS_SECRET_FILE, HABEMUS_RECORD,
 HABEMUS_BIND, HABEMUS_METRICS and HABEMUS_INSECURE) overrides the file, and the command line
 overrides both.
@@ -47,7 +55,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from habemus.runtimes.live import cluster_file
-from habemus.runtimes.live.clients.protocol import NAMES_LIMIT
+from habemus.runtimes.live.clients.protocol import NAMES_LIMIT, secret_name
 from habemus.runtimes.live.cluster_file import (
     Address,
     BadConfig,
@@ -57,6 +65,14 @@ from habemus.runtimes.live.cluster_file import (
 )
 from habemus.runtimes.live.peers.handshake import SECRET_AT_LEAST
 from habemus.runtimes.live.peers.tls import TlsContexts, contexts
+from habemus.runtimes.live.rules import (
+    ACTIONS,
+    BY_SECRET,
+    BY_SOCKET,
+    AccessRule,
+    pattern_error,
+    who_error,
+)
 from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.sockets import is_loopback
 
@@ -112,6 +128,8 @@ class Config:
     tls: TlsFiles | None = None
     socket: str = ""  # with {id} for the node
     semaphores: Mapping[str, int] = field(default_factory=dict)  # their sizes
+    secrets: Mapping[str, Path] = field(default_factory=dict)  # of clients
+    rules: tuple[AccessRule, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -140,6 +158,8 @@ class Config:
             record=self.record,
             metrics=metrics,
             semaphores=self.semaphores,
+            secrets={name: named_secret(name, path) for name, path in self.secrets.items()},
+            rules=self.rules,
             insecure=self.insecure,
         )
 
@@ -206,6 +226,14 @@ def secret_in(path: Path) -> bytes:
     return secret
 
 
+def named_secret(name: str, path: Path) -> bytes:
+    """Return a secret of clients, which has to begin with its name and a colon."""
+    secret = secret_in(path)
+    if secret_name(secret) != name:
+        raise BadConfig(f"secret file {path} has to begin with its name: write {name}:SECRET")
+    return secret
+
+
 def _folder_in(data: Path, node: int) -> Path:
     if not data.is_dir():
         raise BadConfig(f"data folder {data} does not exist; create it, or mount its volume")
@@ -230,7 +258,7 @@ class _NodeFile(ClusterFile):
 
     def config(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
         found = self.found
-        tables = ("nodes", "services", "semaphores", "tls")
+        tables = ("nodes", "services", "semaphores", "tls", "secrets", "rules")
         self._known((), found, ("cluster", *tables, "socket", "memory", *OVERRIDES))
         for name in ("cluster", "memory", *OVERRIDES):
             if name == "insecure":
@@ -281,6 +309,8 @@ class _NodeFile(ClusterFile):
             tls=self._tls(),
             socket=self.socket(),
             semaphores=self._semaphores(),
+            secrets=self._secrets(folder, paths["secret_file"] is not None),
+            rules=self._rules(),
         )
         config.check_exposure([*config.nodes.values(), *([bind] if bind else []), *shown_at])
         return config
@@ -342,6 +372,53 @@ class _NodeFile(ClusterFile):
                     f" {SEMAPHORE_NAME_LIMIT} printable characters",
                 )
         return dict(found)
+
+    def _secrets(self, folder: Path, has_secret: bool) -> dict[str, Path]:
+        found = self.table(("secrets",))
+        if found and not has_secret:
+            self.refuse(
+                ("secrets",), "[secrets] needs a secret_file, which the nodes themselves use"
+            )
+        for name in found:
+            if secret_name(f"{name}:".encode()) != name or name in (BY_SECRET[1:], BY_SOCKET[1:]):
+                self.refuse(
+                    ("secrets", name),
+                    f"{shown(name)} is not a name for a secret; use 1 to 40 lower-case letters and"
+                    " digits, but neither secret nor socket",
+                )
+            self.text(("secrets", name))
+        return {name: folder / file for name, file in found.items()}
+
+    def _rules(self) -> tuple[AccessRule, ...]:
+        found = self.found.get("rules", [])
+        if not isinstance(found, list):
+            self.refuse(("rules",), "rules must be a list of tables; write [[rules]]")
+        made = []
+        for number, each in enumerate(found, 1):
+            at, what = ("rules",), f"rule {number}"
+            self.typed(at, each, dict)
+            self._known(at, each, AccessRule._fields)
+            for key in AccessRule._fields:
+                if key not in each:
+                    self.refuse(at, f"{what} has no {key}; write who, may and names")
+                texts = each[key]
+                if not (texts and isinstance(texts, list) and all(type(t) is str for t in texts)):
+                    self.refuse(at, f'{key} of {what} must be a list of texts, such as ["*"]')
+            rule = AccessRule(*(tuple(each[key]) for key in AccessRule._fields))
+            self._check_rule(at, what, rule)
+            made.append(rule)
+        return tuple(made)
+
+    def _check_rule(self, at: tuple[str, ...], what: str, rule: AccessRule) -> None:
+        for action in rule.may:
+            if action not in ACTIONS:
+                self.refuse(at, f"{shown(action)} is not allowed in may; use {', '.join(ACTIONS)}")
+        for name in rule.names:
+            if why := pattern_error(name):
+                self.refuse(at, f"name {shown(name)} of {what}: {why}")
+        for who in rule.who:
+            if why := who_error(who, self.table(("secrets",))):
+                self.refuse(at, f"client {shown(who)} of {what}: {why}")
 
     def _tls(self) -> TlsFiles | None:
         if "tls" not in self.found:

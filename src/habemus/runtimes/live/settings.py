@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.peers.tls import TlsContexts
+from habemus.runtimes.live.rules import AccessRule
 
 MOST_INSTANCES = 100_000
 IDLE_US = 10_000_000
@@ -31,6 +32,8 @@ class Settings:
     metrics: Address | None = None  # of metrics and probes; None: neither
     seed: int | None = None  # of random numbers, for tests
     semaphores: Mapping[str, int] = field(default_factory=dict)  # their sizes
+    secrets: Mapping[str, bytes] = field(default_factory=dict)  # of clients, by name
+    rules: Sequence[AccessRule] = ()  # who may do what; none: every client may do everything
     insecure: bool = False  # allow remote access without certificates and secret
     most_instances: int = MOST_INSTANCES
     idle_us: int = IDLE_US

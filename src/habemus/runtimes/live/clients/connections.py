@@ -44,6 +44,7 @@ from habemus.runtimes.live.clients.protocol import (
     LABEL_LIMIT,
     LINE_LIMIT,
     NAMES_LIMIT,
+    SEMAPHORES,
     VERSION,
     lock_name,
     proof,
@@ -54,7 +55,18 @@ from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.log_limits import RateLimitedLog
 from habemus.runtimes.live.monitoring.logs import details
 from habemus.runtimes.live.peers.codec import check_name
+from habemus.runtimes.live.peers.handshake import client_name
+from habemus.runtimes.live.peers.tls import names_in
 from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
+from habemus.runtimes.live.rules import (
+    BY_SECRET,
+    BY_SOCKET,
+    FORCE,
+    LOCK,
+    WATCH,
+    AccessRules,
+    is_client_name,
+)
 from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, origin, tune
 
 if TYPE_CHECKING:
@@ -111,6 +123,8 @@ class ClientConnections:
         self.is_compiled = is_compiled()
         self.version = version("habemus")
         self.is_closed = False
+        rules = node.settings.rules
+        self.rules = AccessRules(rules) if rules else None
 
     def connection(
         self, unauthenticated: UnauthenticatedConnections | None = None
@@ -180,6 +194,7 @@ class ClientConnection(asyncio.Protocol):
         self._session: ClientSession | None = None
         self._hello: HelloLine | None = None
         self._nonces = ("", "")
+        self._who: tuple[str, ...] = ()  # names by which rules know the client
         self._rest = b""
         self._lines: deque[bytes] = deque()  # received and not handled yet
         self._deadline: asyncio.TimerHandle | None = None
@@ -306,6 +321,8 @@ class ClientConnection(asyncio.Protocol):
             )
         elif session is None:
             self._greet(line)
+        elif self._clients.rules is not None and self._is_forbidden(session, line):
+            pass
         elif isinstance(line, ReleaseLine):
             self._lock_queues.release(session, line.id)
         elif isinstance(line, RequestLine):
@@ -323,11 +340,42 @@ class ClientConnection(asyncio.Protocol):
     def _answer_status(self, id: int) -> Iterator[None]:
         """Send the status.  It is linear in all locks and waiting clients of this node."""
         locks: list[bytes] = []
+        rules = self._clients.rules
         for lock in self._lock_queues.table():
-            if lock is not None:
+            if lock is not None and (rules is None or rules.allow(self._who, WATCH, lock["name"])):
                 locks.append(_ENCODER.encode(lock))
             yield
         self.send("status", id, self._clients.status(locks))
+
+    def _is_forbidden(self, session: ClientSession, line: Any) -> bool:
+        """Refuse a line that the rules do not allow.  This is the only place where they are asked,
+        but for the locks that a status lists.
+        """
+        rules, wanted = self._clients.rules, _wanted(line)
+        assert rules is not None
+        if wanted is None:
+            return False
+        action, names = wanted
+        forbidden = [name for name in names if not rules.allow(self._who, action, name)]
+        if not forbidden and (names or rules.allow_some(self._who, action)):
+            return False
+        why = f"may not {action} {forbidden[0]!r}" if forbidden else f"may not {action} any lock"
+        self._clients.limited_log.warning(
+            "refused client %s%s: %s",
+            self._known(session),
+            origin(self._transport),
+            why,
+            extra=details("forbidden", client=session.label, who=self._who, action=action),
+        )
+        if not isinstance(line, WroteLine):
+            known = ", ".join(self._who) or "unknown"
+            text = f"{known} {why}; the rules of the cluster do not allow it"
+            self.send("refused", line.id, "forbidden", text)
+        return True
+
+    def _known(self, session: ClientSession) -> str:
+        """Return the label of the client, which it chose, and the names that it has proved."""
+        return f"{session.label} ({', '.join(self._who)})" if self._who else session.label
 
     def _request(
         self,
@@ -404,12 +452,19 @@ class ClientConnection(asyncio.Protocol):
         who, taken = session.label, done["taken"]
         log.warning(
             "audit: client %s%s forced the release of lock %r of service %s: %s",
-            who,
+            self._known(session),
             origin(self._transport),
             line.name,
             line.service,
             f"taken from {taken}" if taken else "not held by a client of this node",
-            extra=details("forced", client=who, lock=line.name, service=line.service, taken=taken),
+            extra=details(
+                "forced",
+                client=who,
+                who=self._who,
+                lock=line.name,
+                service=line.service,
+                taken=taken,
+            ),
         )
         if self._meter is not None:
             self._meter.forced += 1
@@ -491,21 +546,43 @@ class ClientConnection(asyncio.Protocol):
                     "this cluster needs its secret; give secret_file (--secret-file)",
                 )
             else:
-                assert settings.secret is not None
                 self._nonces = (line.nonce, os.urandom(32).hex())
-                shown = proof(
-                    settings.secret, "node", settings.cluster, settings.node, self._nonces
-                )
+                secret = self._secret_of(line)
+                shown = proof(secret, "node", settings.cluster, settings.node, self._nonces)
                 self.send("challenge", settings.cluster, settings.node, self._nonces[1], shown)
         elif isinstance(line, ProofLine) and self._hello is not None and self._needs_proof:
-            assert settings.secret is not None
-            wanted = proof(settings.secret, "client", settings.cluster, settings.node, self._nonces)
+            secret = self._secret_of(self._hello)
+            wanted = proof(secret, "client", settings.cluster, settings.node, self._nonces)
             if hmac.compare_digest(line.proof.encode(), wanted.encode()):
                 self._welcome(self._hello)
             else:
                 self._refuse("unauthenticated", "wrong cluster secret")
         else:
             self._refuse("bad_request", "the first line must be a hello")
+
+    def _secret_of(self, hello: HelloLine) -> bytes:
+        """Return the secret that the client has to know: the one that it names, if there is one."""
+        settings = self._clients.node.settings
+        assert settings.secret is not None
+        return settings.secrets.get(hello.secret or "", settings.secret)
+
+    def _names_of(self, hello: HelloLine) -> tuple[str, ...]:
+        """Return the names by which rules know the client, after it has proved its secret."""
+        settings = self._clients.node.settings
+        if self._unauthenticated is None:
+            return (BY_SOCKET,)
+        shown = None if self._transport is None else self._transport.get_extra_info("peercert")
+        start, end = client_name(settings.cluster, "\0").split("\0")
+        names = (
+            name.removeprefix(start).removesuffix(end)
+            for name in sorted(names_in(shown))
+            if name.startswith(start) and name.endswith(end)
+        )
+        found = [name for name in names if is_client_name(name)]
+        if self._needs_proof:
+            is_named = hello.secret is not None and hello.secret in settings.secrets
+            found.append(f"@{hello.secret}" if is_named else BY_SECRET)
+        return tuple(found)
 
     def _welcome(self, hello: HelloLine) -> None:
         if self._clients.welcomed >= MOST_CLIENTS:
@@ -514,7 +591,8 @@ class ClientConnection(asyncio.Protocol):
                 f"this node has {self._clients.welcomed} clients, its limit; use another node",
             )
             return
-        session = self._lock_queues.join(self, hello.label, hello.session)
+        self._who = self._names_of(hello) if self._clients.rules is not None else ()
+        session = self._lock_queues.join(self, hello.label, hello.session, self._who)
         if session is None:
             self._refuse("unknown", "the session has ended; begin a new one")
             return
@@ -537,6 +615,25 @@ class ClientConnection(asyncio.Protocol):
             "nodes": nodes,
         }
         self.send("welcome", {**welcome, "services": self._clients.services()})
+
+
+def _wanted(line: Any) -> tuple[str, list[str]] | None:
+    """Return the action and the locks for which a line needs permission; no names: any lock.  None
+    if it concerns only what the client was granted already.
+    """
+    if isinstance(line, RequestLine):
+        return LOCK, line.names
+    if isinstance(line, LeadLine):
+        return LOCK, [ELECTIONS + line.name]
+    if isinstance(line, SemaphoreLine):
+        return LOCK, [SEMAPHORES + line.name]
+    if isinstance(line, WatchLine):
+        return WATCH, [line.name]
+    if isinstance(line, WroteLine):
+        return LOCK, [line.name]
+    if isinstance(line, ForceLine | ElectLine):
+        return FORCE, [line.name]
+    return (WATCH, []) if isinstance(line, StatusLine) else None
 
 
 def _check_times(timeout_ms: int | None, lease_ms: int | None) -> None:

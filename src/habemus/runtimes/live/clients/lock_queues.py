@@ -125,6 +125,7 @@ class ClientSession:
 
     key: str
     label: str
+    who: tuple[str, ...] = ()  # names by which rules know the client
     # its connections, and the requests made on each
     connections: dict[LineSender, set[ClientRequest]] = field(default_factory=dict)
     requests: dict[int, ClientRequest] = field(default_factory=dict)
@@ -238,14 +239,19 @@ class LockQueues:
 
     # Sessions.
 
-    def join(self, connection: LineSender, label: str, key: str | None) -> ClientSession | None:
-        """Return a new session, or the one with this key; None if that has ended."""
+    def join(
+        self, connection: LineSender, label: str, key: str | None, who: tuple[str, ...] = ()
+    ) -> ClientSession | None:
+        """Return a new session, or the one with this key; None if that has ended, or belongs to a
+        client that is known by other names.
+        """
         if key is None:
             key = os.urandom(16).hex()
-            self._sessions[key] = ClientSession(key, label)
+            self._sessions[key] = ClientSession(key, label, who)
         session = self._sessions.get(key)
-        if session is not None:
-            session.connections[connection] = set()
+        if session is None or session.who != who:
+            return None
+        session.connections[connection] = set()
         return session
 
     def leave(self, connection: LineSender, session: ClientSession) -> None:

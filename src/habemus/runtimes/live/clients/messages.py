@@ -21,6 +21,7 @@ class HelloLine(_ClientMessage, frozen=True, tag="hello"):
     label: str
     session: str | None = None
     nonce: str | None = None
+    secret: str | None = None
 
 
 class ProofLine(_ClientMessage, frozen=True, tag="proof"):

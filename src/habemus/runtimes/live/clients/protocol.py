@@ -2,7 +2,9 @@
 
 A client sends
 
-    ["hello", VERSION, label, session or null, nonce or null]   session: one to join, if any
+    ["hello", VERSION, label, session or null, nonce or null, secret or null]
+                                      session: one to join, if any; secret: the name of the secret
+                                      that the client knows, if it is not that of the cluster
     ["proof", proof]                  proves knowledge of the secret, if the node asks for it
     ["request", id, service, [name, ...], timeout_ms or null, lease_ms or null, at, keeps]
                                       requests one of these locks
@@ -31,8 +33,8 @@ and a node
     ["news", id, {...}]    ["status", id, {...}]    ["done", id, {...}]
     ["refused", id or null, word, why]
 
-The words of refusals are timeout, unknown, full, stopped, bad_request, unauthenticated, and
-unavailable: use another node; what is held here stays.
+The words of refusals are timeout, unknown, full, stopped, bad_request, unauthenticated, forbidden
+(by the rules of the cluster), and unavailable: use another node; what is held here stays.
 
 The leader of an election `x` holds the lock `leader/x`, and the holder of the second place of a
 semaphore `x` the lock `semaphore/x/2`; grants, watches and the status show these names.  A plain
@@ -86,6 +88,13 @@ def lock_name(name: str) -> str:
             " another name"
         )
     return name
+
+
+def secret_name(secret: bytes) -> str | None:
+    """Return the name of a secret, which is then `NAME:REST` as a whole; None if it has none."""
+    name, colon, _ = secret.partition(b":")
+    is_named = colon and 0 < len(name) <= 40 and name.isalnum() and name.islower()
+    return name.decode("ascii") if is_named else None
 
 
 def semaphore_places(name: str, size: int) -> list[str]:

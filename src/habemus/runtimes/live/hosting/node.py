@@ -115,7 +115,7 @@ class Node:
         self.me = settings.node
         self.services = tuple(sorted(services, key=lambda service: service.name))
         self._fingerprint = fingerprint(
-            self.services, settings.record is not None, settings.semaphores
+            self.services, settings.record is not None, settings.semaphores, settings.rules
         )
         self.configuration = self._fingerprint.hex()[:16]
         """Digest of what the nodes of a cluster have to agree on."""

@@ -34,6 +34,7 @@ from habemus.core.values import Indication, Timer
 from habemus.problems.detector import Detector
 from habemus.problems.election import Election
 from habemus.runtimes.live.peers.codec import PortCodec, codecs_of
+from habemus.runtimes.live.rules import AccessRule
 
 
 class Feed(NamedTuple):
@@ -147,11 +148,16 @@ def _homes(system: System, nodes: Sequence[int]) -> dict[ProcessId, int]:
 
 
 def fingerprint(
-    services: Sequence[Service], recording: bool, semaphores: Mapping[str, int]
+    services: Sequence[Service],
+    recording: bool,
+    semaphores: Mapping[str, int],
+    rules: Sequence[AccessRule] = (),
 ) -> bytes:
-    """Return a digest that is equal on two nodes exactly if they agree on all services and on the
-    sizes of all semaphores.
+    """Return a digest that is equal on two nodes exactly if they agree on all services, on the
+    sizes of all semaphores and on all rules.
     """
     described = [service.described() for service in services]
-    content = [described, recording, sorted(semaphores.items())]
+    content: list[Any] = [described, recording, sorted(semaphores.items())]
+    if rules:
+        content.append(list(rules))
     return hashlib.sha256(msgspec.msgpack.encode(content)).digest()
