@@ -23,6 +23,7 @@ from tests.live.conftest import PATIENCE, until
 from tests.live.engines import FORKING, SYSTEMS, System, client
 
 import habemus
+from habemus.client.asynchronous import AsyncCluster
 from habemus.client.blocking import Cluster
 from habemus.supervise.process_tree import children
 
@@ -102,6 +103,19 @@ def test_threads_exclude_each_other_and_wait_in_order(cluster: Cluster, other: C
     assert order == ["a", "b", "c"]
 
 
+def test_a_newcomer_does_not_overtake_a_client_that_waits(cluster: Cluster, other: Cluster) -> None:
+    """The holder asks again at once, before the client that waits is awake."""
+    for _ in range(5):
+        order: list[str] = []
+        with cluster.lock("orderly"):
+            thread = Waiter(other, "orderly", order, "waited")
+            until(partial(has_waiting, cluster, "orderly", 1))
+        with cluster.lock("orderly"):
+            order.append("newcomer")
+        thread.join(PATIENCE)
+        assert order == ["waited", "newcomer"]
+
+
 def test_a_request_that_timed_out_does_not_stand_in_the_way(
     cluster: Cluster, other: Cluster
 ) -> None:
@@ -142,6 +156,29 @@ def test_two_tasks_and_a_cancellation_in_the_middle(system: System) -> None:
             lock.release(second)
             async with asyncio.timeout(PATIENCE), cluster.lock("tasks"):
                 pass
+
+    asyncio.run(scenario())
+
+
+def test_many_tasks_that_wait_need_few_threads(system: System) -> None:
+    async def take(cluster: AsyncCluster, number: int, order: list[int]) -> None:
+        async with cluster.lock("crowded"):
+            order.append(number)
+
+    async def scenario() -> None:
+        order: list[int] = []
+        async with habemus.connect(system.url) as cluster:
+            before = threading.active_count()
+            async with cluster.lock("crowded"):
+                tasks = [asyncio.create_task(take(cluster, each, order)) for each in range(200)]
+                await asyncio.sleep(0.5)
+                assert threading.active_count() - before <= 10
+                with pytest.raises(habemus.LockTimeout, match="held by"):
+                    await cluster.lock("crowded", timeout=0.2).acquire()
+                assert not order
+                tasks.pop(7).cancel()
+            await asyncio.gather(*tasks)
+        assert order == [each for each in range(200) if each != 7]
 
     asyncio.run(scenario())
 
