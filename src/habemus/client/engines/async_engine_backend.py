@@ -1,7 +1,9 @@
 """Locks of an engine, for the asynchronous client.
 
-Requests run in threads, one for each task that waits: engines are blocking.  A task that is
-cancelled withdraws its request; if the lock is granted nevertheless, the thread releases it.
+Requests run in threads: engines are blocking.  One thread waits for each lock.  Tasks of one client
+that want the same lock queue up here, and the request of the next one goes to the engine when the
+one before it has been granted.  A task that is cancelled withdraws its request; if the lock is
+granted nevertheless, the thread releases it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from habemus.client.backend import LockState
 from habemus.client.credentials import Credentials
@@ -21,7 +24,9 @@ from habemus.client.lease import Lease
 from habemus.client.protocol import AcquireRequest, SemaphoreRequest
 
 THREADS = 10_000
-"""Tasks of one client that may wait at a time."""
+"""Locks for which tasks of one client may wait at a time."""
+SHORT_THREADS = 32
+"""Threads for calls that do not wait for a lock."""
 
 Result = TypeVar("Result")
 
@@ -31,13 +36,18 @@ class AsyncEngineBackend:
 
     def __init__(self, url: str, credentials: Credentials, label: str | None) -> None:
         self._blocking = EngineBackend(url, credentials, label)
-        self._threads = ThreadPoolExecutor(THREADS, "habemus-request")
+        self._start_pools()
         self._releasing: dict[Lease, Future[None]] = {}
         self._waits: set[Wait] = set()
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    def _start_pools(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "habemus-request")
+        self._short_threads = ThreadPoolExecutor(SHORT_THREADS, "habemus-call")
 
     async def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, function, *arguments)
+        return await loop.run_in_executor(self._short_threads, function, *arguments)
 
     async def connect(self) -> None:
         """Connect to the engine."""
@@ -50,16 +60,19 @@ class AsyncEngineBackend:
         releasing = [asyncio.wrap_future(each) for each in self._releasing.values()]
         await asyncio.gather(*releasing, return_exceptions=True)
         await self._call(self._blocking.close)
-        self._threads.shutdown(wait=False)
-        self._threads = ThreadPoolExecutor(THREADS, "habemus-request")
+        for pool in (self._threads, self._short_threads):
+            pool.shutdown(wait=False)
+        self._start_pools()
 
     # Locks.
 
     async def acquire(
         self, request: AcquireRequest, timeout: float | None, *, names_holder: bool = True
     ) -> Lease:
-        """Wait for the lock in a thread; try first without one if the engine is quick."""
-        if self._blocking.engine.is_quick and not isinstance(request, SemaphoreRequest):
+        """Wait for the lock behind the other tasks; try first if the engine is quick."""
+        turn = self._turns.setdefault((request.service, request.name), asyncio.Lock())
+        is_quick = self._blocking.engine.is_quick and not isinstance(request, SemaphoreRequest)
+        if is_quick and (timeout == 0 or not turn.locked()):
             try:
                 names_it = names_holder and timeout == 0
                 return self._blocking.acquire(request, 0.0, names_holder=names_it)
@@ -67,18 +80,36 @@ class AsyncEngineBackend:
                 if timeout == 0:
                     raise
         wait = Wait(timeout, is_plain=False)
+        self._waits.add(wait)
+        try:
+            if timeout == 0:
+                return await self._requested(request, timeout, wait, names_holder=names_holder)
+            try:
+                async with asyncio.timeout(timeout):
+                    await turn.acquire()
+            except TimeoutError:
+                named = self._blocking.timed_out
+                raise await self._call(named, request, timeout, names_holder) from None
+            try:
+                return await self._requested(request, timeout, wait, names_holder=names_holder)
+            finally:
+                turn.release()
+        finally:
+            self._waits.discard(wait)
+
+    async def _requested(
+        self, request: AcquireRequest, timeout: float | None, wait: Wait, *, names_holder: bool
+    ) -> Lease:
+        """Wait for the lock in a thread."""
         future = self._threads.submit(
             self._blocking.acquire, request, timeout, names_holder=names_holder, wait=wait
         )
-        self._waits.add(wait)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             wait.withdraw()
             future.add_done_callback(self._give_back)
             raise
-        finally:
-            self._waits.discard(wait)
 
     def _give_back(self, future: Future[Lease]) -> None:
         """Release a lock that was granted to a task after it was cancelled."""
@@ -90,7 +121,7 @@ class AsyncEngineBackend:
         if to is not None or self._blocking.engine.is_quick or lease.lost:
             self._blocking.release(lease, to)
             return
-        future = self._threads.submit(self._blocking.release, lease)
+        future = self._short_threads.submit(self._blocking.release, lease)
         self._releasing[lease] = future
         future.add_done_callback(lambda _: self._releasing.pop(lease, None))
 
@@ -114,7 +145,8 @@ class AsyncEngineBackend:
         states = self._blocking.watch(service, name, wait)
         try:
             while True:
-                yield await self._call(next, states)
+                loop = asyncio.get_running_loop()
+                yield await loop.run_in_executor(self._threads, next, states)
         finally:
             self._waits.discard(wait)
             wait.withdraw()

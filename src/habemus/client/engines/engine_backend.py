@@ -109,6 +109,8 @@ class EngineBackend:
                     timeout, request, shortest=0.0, deadline=wait.deadline
                 )
                 if isinstance(reason, WaitOver):
+                    if timeout is None:  # the request was withdrawn
+                        raise Unreachable(CLOSED) from None
                     news = self._news(key) if names_holder else None
                     raise attempts.timed_out(news) from None
                 attempts.failed(reason, is_known=self._is_known)
@@ -118,6 +120,14 @@ class EngineBackend:
                 lease = self._hold(request.service, grant)
                 if not lease.lost:
                     return lease
+
+    def timed_out(
+        self, request: AcquireRequest, timeout: float | None, names_holder: bool
+    ) -> HabemusError:
+        """Return the error of a request that timed out before the engine had it."""
+        key = _key(request.service, request.name)
+        news = self._news(key) if names_holder else None
+        return Attempts(timeout, request, shortest=0.0).timed_out(news)
 
     def _granted(self, key: str, request: AcquireRequest, wait: Wait) -> EngineGrant:
         if isinstance(request, SemaphoreRequest):

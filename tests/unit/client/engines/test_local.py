@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,17 @@ def test_names_that_are_too_long_are_refused(tmp_path: Path) -> None:
             pytest.raises(ValueError, match="lock"),
         ):
             cluster.lock(name).acquire()
+
+
+def test_a_client_that_is_closed_ends_its_requests(tmp_path: Path) -> None:
+    url = f"local://{tmp_path}/locks"
+
+    async def scenario() -> None:
+        async with habemus.connect(url) as holder, holder.lock("closing"):
+            async with habemus.connect(url) as cluster:
+                tasks = [asyncio.create_task(cluster.lock("closing").acquire()) for _ in range(3)]
+                await asyncio.sleep(0.2)
+            for done in await asyncio.gather(*tasks, return_exceptions=True):
+                assert isinstance(done, habemus.Unreachable | asyncio.CancelledError), done
+
+    asyncio.run(scenario())
