@@ -49,7 +49,8 @@ def versions(trace: Trace | None) -> int:
     """Return the newest version of the members that a process has sent."""
     assert trace is not None
     sent = [event for event in trace.events if event.kind == "send" and event.name == "Install"]
-    return max((event.fields()["configuration"]["Configuration"]["version"] for event in sent), default=0)
+    configurations = [event.fields()["configuration"]["Configuration"] for event in sent]
+    return max((each["version"] for each in configurations), default=0)
 
 
 @pytest.mark.parametrize(
