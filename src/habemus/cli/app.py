@@ -43,6 +43,8 @@ COMMANDS = (
         "elect",
         "watch",
         "release",
+        "backup",
+        "restore",
         "torture",
         "bench",
         "printer",

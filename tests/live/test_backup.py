@@ -1,0 +1,45 @@
+"""A cluster that has lost all its disks, and one that continues it from a backup."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.live.conftest import PATIENCE
+from tests.live.nodes import Nodes
+
+import habemus
+
+
+def command(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "habemus", *words],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def test_tokens_go_on_from_a_backup(tmp_path: Path) -> None:
+    nodes = Nodes(tmp_path, size=1)
+    file, kept = str(nodes.file), str(tmp_path / "office.backup")
+    try:
+        with habemus.connect(nodes.socket(1)) as cluster, cluster.lock("report") as lease:
+            before = lease.token
+        made = command("backup", kept, "--cluster", file, "--json")
+        assert made.returncode == 0, made.stderr
+        assert json.loads(made.stdout)["term"] > 0
+        refused = command("restore", kept, "--config", file)
+        assert refused.returncode != 0 and "has a memory already" in refused.stderr
+        nodes.kill(1)
+        shutil.rmtree(tmp_path / "data" / "node-1")
+        restored = command("restore", kept, "--config", file, "--json")
+        assert restored.returncode == 0, restored.stderr
+        nodes.start(1)
+        with habemus.connect(nodes.socket(1)) as cluster, cluster.lock("report") as lease:
+            assert lease.token > before
+            assert lease.token >> 32 > json.loads(restored.stdout)["term"]
+    finally:
+        nodes.close()
