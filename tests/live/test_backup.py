@@ -28,6 +28,7 @@ def test_tokens_go_on_from_a_backup(tmp_path: Path) -> None:
     try:
         with habemus.connect(nodes.socket(1)) as cluster, cluster.lock("report") as lease:
             before = lease.token
+            assert before is not None
         made = command("backup", kept, "--cluster", file, "--json")
         assert made.returncode == 0, made.stderr
         assert json.loads(made.stdout)["term"] > 0
@@ -39,7 +40,7 @@ def test_tokens_go_on_from_a_backup(tmp_path: Path) -> None:
         assert restored.returncode == 0, restored.stderr
         nodes.start(1)
         with habemus.connect(nodes.socket(1)) as cluster, cluster.lock("report") as lease:
-            assert lease.token > before
+            assert lease.token is not None and lease.token > before
             assert lease.token >> 32 > json.loads(restored.stdout)["term"]
     finally:
         nodes.close()

@@ -94,8 +94,8 @@ class Change(Timer):
 
 class TermsMembers(Terms):
     name = "terms-members"
-    shows = ("term", "stage", "voted_for", "leader", "configuration")
-    indications = (Leader, Members)
+    shows = ("term", "stage", "voted_for", "leader", "configuration")  # type: ignore[assignment]
+    indications = (Leader, Members)  # type: ignore[assignment]  # one more than every election
 
     first: Const[int] = 0  # processes 1 to this one are the first members; 0: all
     changes: Const[int] = 0  # how many changes a run makes
@@ -134,7 +134,9 @@ class TermsMembers(Terms):
         self.broadcast(Canvass(self.term, mine.term, mine.version))
 
     @upon(Canvass)
-    def vote_once(self, sender: ProcessId, canvass: Canvass) -> None:
+    def vote_once(  # type: ignore[override]  # a Canvass takes the place of a Candidacy
+        self, sender: ProcessId, canvass: Canvass
+    ) -> None:
         if (
             self.is_current(canvass.term)
             and self.voted_for in (None, sender)

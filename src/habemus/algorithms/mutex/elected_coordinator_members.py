@@ -35,7 +35,10 @@ from habemus.core.quorums import more_than_half
 
 class ElectedCoordinatorMembers(ElectedCoordinator):
     name = "elected-coordinator-members"
-    shows = ("term", "coordinator", "state", "queue", "loan", "token", "members")
+    shows = (  # type: ignore[assignment]  # one more than elected-coordinator
+        *("term", "coordinator", "state", "queue", "loan", "token"),
+        "members",
+    )
 
     elected_by = TermsMembers.name
 
