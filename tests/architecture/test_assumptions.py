@@ -21,6 +21,7 @@ CRASHES: tuple[tuple[str, Crashes], ...] = (
     (r"a process that crashes recovers with its stable memory", Crashes.RECOVER),
     (r"any number may crash.* recover with their stable memory", Crashes.ANY),
     (r"more than half of the weight stays up", Crashes.MINORITY),
+    (r"more than half of the members of the newest configuration stay up", Crashes.MINORITY),
     (r"stable memory; (?:me1|fence) needs nothing else", Crashes.RECOVER),
     (r"but not recover in the middle of an election", Crashes.BETWEEN_ELECTIONS),
     (r"crashes; a process that recovers may lead again", Crashes.STOP),
