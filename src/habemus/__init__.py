@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from habemus.client.asynchronous import AsyncCluster, AsyncLock
+    from habemus.client.barrier import AsyncBarrier, Barrier, BarrierBroken
     from habemus.client.blocking import Cluster, Lock, connect
     from habemus.client.embedded import embedded
     from habemus.client.errors import (
@@ -53,9 +54,12 @@ if TYPE_CHECKING:
     from habemus.traces import Trace
 
 __all__ = [
+    "AsyncBarrier",
     "AsyncCluster",
     "AsyncLock",
     "AsyncReadWriteLock",
+    "Barrier",
+    "BarrierBroken",
     "CheckResult",
     "Cluster",
     "ComparisonResult",
@@ -97,6 +101,7 @@ _MODULES = {
     "habemus.client.asynchronous": ("AsyncCluster", "AsyncLock"),
     "habemus.client.blocking": ("Cluster", "Lock", "connect"),
     "habemus.client.embedded": ("embedded",),
+    "habemus.client.barrier": ("AsyncBarrier", "Barrier", "BarrierBroken"),
     "habemus.client.errors": (
         "HabemusError",
         "LockLost",

@@ -53,6 +53,7 @@ from habemus.runtimes.live.clients.protocol import (
 )
 
 if TYPE_CHECKING:
+    from habemus.client.barrier import AsyncBarrier
     from habemus.client.read_write import AsyncReadWriteLock
 
 
@@ -199,6 +200,14 @@ class AsyncCluster:
 
         return AsyncReadWriteLock(self, name, timeout, lease, service)
 
+    def barrier(
+        self, name: str, parties: int, lease: float | None = None, *, service: str = LOCKS
+    ) -> AsyncBarrier:
+        """Return a barrier, at which so many parties wait for each other; see `Barrier`."""
+        from habemus.client.barrier import AsyncBarrier
+
+        return AsyncBarrier(self, name, parties, lease, service)
+
     def election(self, name: str, *, service: str = LOCKS) -> AsyncLeaderElection:
         """Return the election of this name, to lead or to observe."""
         return AsyncLeaderElection(self, name, service)
@@ -218,6 +227,10 @@ class AsyncCluster:
 
     def _held(self, lease: Lease, release: Callable[[Lease], None] | None = None) -> AsyncHeldLock:
         return AsyncHeldLock(self, lease, release)
+
+    def _with_label(self, label: str) -> AsyncCluster:
+        """Return another client of the same cluster."""
+        return AsyncCluster(self._named, self._credentials, label)
 
     def _task(self) -> Any:
         """Return the task that runs now."""

@@ -39,6 +39,7 @@ from habemus.runtimes.live.clients.protocol import (
 
 if TYPE_CHECKING:
     from habemus.client.asynchronous import AsyncCluster, AsyncLock
+    from habemus.client.barrier import Barrier
     from habemus.client.read_write import ReadWriteLock
 
 MOST_SECONDS = 10**8
@@ -271,6 +272,18 @@ class Cluster:
         from habemus.client.read_write import ReadWriteLock
 
         return ReadWriteLock(self, name, timeout, lease, service)
+
+    def barrier(
+        self, name: str, parties: int, lease: float | None = None, *, service: str = LOCKS
+    ) -> Barrier:
+        """Return a barrier, at which so many parties wait for each other.
+
+        parties: the same number at all parties, at most 64.
+        lease: seconds after which a silent party breaks the barrier, at most that of the cluster.
+        """
+        from habemus.client.barrier import Barrier
+
+        return Barrier(self._asynchronous_copy, name, parties, lease, service)
 
     def election(self, name: str, *, service: str = LOCKS) -> LeaderElection:
         """Return the election of this name, to lead or to observe."""

@@ -1,0 +1,200 @@
+"""Barriers between processes that are killed at any moment."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.live.conftest import PATIENCE, until
+from tests.live.nodes import DEFAULT, Nodes
+
+import habemus
+
+PROGRAM = Path(__file__).with_name("waiting_at_a_barrier.py")
+PARTIES = 3
+KILLS = 5
+
+
+@pytest.fixture(params=["own", "local"], scope="module")
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "local":
+        yield f"local://{folder}/locks"
+        return
+    nodes = Nodes(folder, DEFAULT)
+    yield str(nodes.file)
+    nodes.close()
+
+
+class Party(threading.Thread):
+    """A thread that waits once, and keeps what became of it."""
+
+    def __init__(self, url: str, name: str, timeout: float = PATIENCE) -> None:
+        super().__init__(daemon=True)
+        self.arguments = (url, name, timeout)
+        self.outcome: object = None
+        self.start()
+
+    def run(self) -> None:
+        url, name, timeout = self.arguments
+        with habemus.connect(url) as cluster:
+            try:
+                self.outcome = cluster.barrier(name, PARTIES).wait(timeout)
+            except habemus.BarrierBroken as reason:
+                self.outcome = reason
+
+
+def test_parties_wait_for_each_other_again_and_again(url: str) -> None:
+    passed: list[tuple[int, int]] = []
+    arrived = [0] * PARTIES
+
+    def take_part(party: int) -> None:
+        with habemus.connect(url) as cluster, cluster.barrier("again", PARTIES) as barrier:
+            for phase in range(1, 6):
+                arrived[party] = phase
+                passed.append((barrier.wait(PATIENCE), min(arrived) - phase))
+
+    threads = [threading.Thread(target=take_part, args=[each]) for each in range(PARTIES)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(passed) == 5 * PARTIES
+    assert all(behind >= 0 for _, behind in passed), "a party passed before all had come"
+    assert {index for index, _ in passed} == set(range(PARTIES))
+
+
+def test_a_party_that_gives_up_breaks_the_barrier(url: str) -> None:
+    patient = [Party(url, "given-up") for _ in range(PARTIES - 2)]
+    with habemus.connect(url) as cluster, cluster.barrier("given-up", PARTIES) as barrier:
+        with pytest.raises(habemus.BarrierBroken, match="timed out after 1 s; 2 of 3 did not come"):
+            barrier.wait(1)
+        assert barrier.broken
+        with pytest.raises(habemus.BarrierBroken):
+            barrier.wait()
+    # They have seen no member arrive, as there were too few: others take the free seats.
+    late = [Party(url, "given-up") for _ in range(2)]
+    for party in (*patient, *late):
+        party.join(PATIENCE)
+        assert isinstance(party.outcome, int), party.outcome
+
+
+def test_a_party_that_is_killed_breaks_the_barrier(url: str, tmp_path: Path) -> None:
+    """The victim has arrived, and is seen by two others who wait for a fourth."""
+    log = tmp_path / "log"
+    victim = started(url, log, "again")
+    others = [started(url, log, "again") for _ in range(PARTIES - 1)]
+    processes = [victim, *others]
+    try:
+        until(
+            lambda: all(
+                any(line.startswith(f"{each.pid} pass") for line in lines(log))
+                for each in processes
+            )
+        )
+        # One stops between two waits, so that the others wait at the barrier for good.
+        others[0].send_signal(signal.SIGSTOP)
+        until(lambda: waits(log, victim, others[1]))
+        victim.kill()
+        victim.wait(PATIENCE)
+        until(lambda: f"{others[1].pid} broken - -" in lines(log))
+    finally:
+        end(processes)
+
+
+def waits(log: Path, *processes: subprocess.Popen[bytes]) -> bool:
+    """Return whether the last lines of all these processes say that they wait."""
+    last = {line.split()[0]: line.split()[1] for line in lines(log)}
+    return all(last[str(each.pid)] == "arrive" for each in processes)
+
+
+def started(url: str, log: Path, way: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, str(PROGRAM), url, str(log), str(PARTIES), way])
+
+
+def lines(log: Path) -> list[str]:
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def passes(log: Path) -> int:
+    return sum(" pass " in line for line in lines(log))
+
+
+def end(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+class Wait(NamedTuple):
+    """A wait of a process, from a line of the log to another."""
+
+    process: str
+    begin: int
+    end: int
+    gathering: str
+    members: str
+
+
+def early(seen: list[str]) -> list[str]:
+    """Return the waits that were passed although a member did not wait at that time."""
+    begun: dict[str, int] = {}
+    waits = []
+    for count, line in enumerate([*seen, *(f"{line.split()[0]} end - -" for line in seen)]):
+        process, what, gathering, members = line.split()
+        if what == "arrive":
+            begun[process] = count
+        elif process in begun:
+            waits.append(Wait(process, begun.pop(process), count, gathering, members))
+    found = []
+    for one in waits:
+        for member in [] if one.members == "-" else one.members.split(","):
+            met = [
+                each
+                for each in waits
+                if each.process == member
+                and each.begin < one.end
+                and one.begin < each.end
+                and each.gathering in ("-", one.gathering)  # it may have died or given up
+            ]
+            if not met:
+                found.append(f"{member} did not wait with {one}")
+    return found
+
+
+def test_the_judge_sees_who_passes_too_early() -> None:
+    first = ["1 pass g 1,2,3", "2 pass g 1,2,3", "3 pass g 1,2,3"]
+    all_wait = ["1 arrive - -", "2 arrive - -", "3 arrive - -"]
+    assert not early([*all_wait, *first])
+    assert not early([*all_wait, first[0], "1 arrive - -", *first[1:], *all_wait[1:]])
+    assert early([*all_wait, first[0], "1 arrive - -", *first[1:], "1 pass h 1,2,3"])
+    assert not early([*all_wait, first[0], "2 broken - -", "3 killed - -"])
+    assert early(["1 arrive - -", "2 arrive - -", "1 pass g 1,2,3"])
+
+
+@pytest.mark.parametrize("way", ["once", "again"])
+def test_nobody_passes_early_while_parties_are_killed(url: str, tmp_path: Path, way: str) -> None:
+    """A new process takes the place of each that is killed."""
+    log = tmp_path / "log"
+    draw = random.Random(7)
+    processes = [started(url, log, way) for _ in range(PARTIES)]
+    try:
+        for _ in range(KILLS):
+            count = passes(log)
+            until(lambda count=count: passes(log) > count + 5)  # type: ignore[misc]
+            victim = processes.pop(draw.randrange(len(processes)))
+            victim.kill()
+            victim.wait(PATIENCE)
+            with log.open("ab", 0) as file:
+                file.write(f"{victim.pid} killed - -\n".encode())
+            processes.append(started(url, log, way))
+    finally:
+        end(processes)
+    assert not early(lines(log))
