@@ -1,7 +1,8 @@
-"""The conformance suite, for algorithms of the catalog and your own, and schedules to play in
-tests.
+"""The conformance suite, for algorithms of the catalog and your own, schedules to play in tests,
+and clusters for tests of programs.
 """
 
+from habemus.testing.clusters import NodeProcesses
 from habemus.testing.conformance import (
     CHECKS,
     check_detector,
@@ -13,6 +14,7 @@ from habemus.testing.schedules import Played, play
 
 __all__ = [
     "CHECKS",
+    "NodeProcesses",
     "Played",
     "check_detector",
     "check_election",
