@@ -177,7 +177,9 @@ class Member:
             await self._change.wait()
 
     async def _meet(self) -> bool:
-        """Before the first wait is over, members may change; return whether they have."""
+        """Take in the members, who may change until the first wait is over; return whether they
+        have changed and are complete.
+        """
         members = [
             self._label if seat == self.seat else self._holder(seat)
             for seat in range(1, self._parties + 1)
