@@ -20,6 +20,7 @@ from statistics import median
 from typing import NamedTuple
 
 from habemus.core.properties import Finding, Verdict
+from habemus.runtimes.live.storage.log import COMPACT_FROM
 
 RECORD = "resources.jsonl"
 LONG_LIFE_S = 600.0
@@ -42,21 +43,25 @@ class ResourceSample(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """Growth that is allowed: the larger one of an amount and a fraction."""
+    """Growth that is allowed: the larger one of an amount and a fraction.
+
+    floor: a value that is not larger has not grown, whatever it was before.
+    """
 
     name: str
     amount: float
     fraction: float
     unit: str
     scale: float
+    floor: float = 0
 
 
 LIMITS = {
     "memory": Limit("MEMORY", 2 << 20, 0.05, "MB", 1e6),
     "descriptors": Limit("DESCRIPTORS", 8, 0.0, "", 1),
-    "disk": Limit("DISK", 1 << 20, 0.5, "kB", 1e3),
+    "disk": Limit("DISK", 1 << 20, 0.5, "kB", 1e3, COMPACT_FROM + (1 << 20)),
 }
-"""The file of stable memory grows and is rewritten when it is much larger than its content."""
+"""The file of stable memory grows to `COMPACT_FROM`, and is then rewritten without what is old."""
 
 
 def sample_of(time: int, node: int, pid: int, folder: Path) -> ResourceSample | None:
@@ -107,9 +112,11 @@ def _judge(samples: Sequence[ResourceSample], what: str, long_life_s: float) -> 
     why = (
         f"{len(judged)} lives of nodes; most growth: node {node},"
         f" {_shown(before, limit)} to {_shown(after, limit)}, allowed {_shown(allowed, limit)}"
+        + (f", or up to {_shown(limit.floor, limit)} in all" if limit.floor else "")
     )
     grows = any(
-        last - first > max(limit.amount, limit.fraction * first) for _, first, last in judged
+        last - first > max(limit.amount, limit.fraction * first) and last > limit.floor
+        for _, first, last in judged
     )
     return Finding(limit.name, Verdict.VIOLATED if grows else Verdict.HOLDS, why)
 
