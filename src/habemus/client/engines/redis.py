@@ -171,7 +171,9 @@ class Scripts:
     def _connection(self) -> tuple[Any, bool]:
         with suppress(IndexError):
             return self.idle.pop(), False
-        made = self._client.connection_pool.make_connection()
+        # Not by `make_connection`, which counts all that were ever made, and stops at a limit.
+        pool = self._client.connection_pool
+        made = pool.connection_class(**pool.connection_kwargs)
         try:
             made.connect()
         except BaseException:
