@@ -1,8 +1,6 @@
 """All ways to search come to the same verdicts, on every algorithm of the catalog at small sizes:
-with and without numpy, among sets of states, and with symmetry.  What
-is reduced must have fewer states, somewhere, or it shows nothing."""
-
-import contextlib
+with and without numpy, and among sets of states.
+"""
 
 import pytest
 
@@ -11,7 +9,6 @@ from habemus.runs.check import Check
 from habemus.runs.simulate import system_of
 from habemus.runtimes.checker.search import FoundViolation, Search
 from habemus.runtimes.checker.symbolic import SymbolicSearch
-from habemus.runtimes.checker.symmetry import NotSymmetric, SymmetricSearch
 from habemus.runtimes.checker.vectorised import VectorisedSearch
 
 LIMIT = 800
@@ -82,11 +79,6 @@ def compare(check: Check, limit: int = LIMIT) -> bool:
     assert {name: wrong.depth for name, wrong in vectorised.wrong.items()} == depths, (
         "breadth first too, so the ways are as short"
     )
-    with contextlib.suppress(NotSymmetric):
-        merged = made(SymmetricSearch, check)
-        merged.run(stop_at_first=False)
-        assert merged.wrong.keys() == depths.keys()
-        assert merged.extent.states <= expected.extent.states
     return True
 
 
@@ -126,16 +118,6 @@ def test_a_state_may_take_all_bits_of_a_machine_word() -> None:
     assert (search.extent.complete, search.extent.states) == (True, 18_344)
 
 
-@pytest.mark.parametrize(
-    ("name", "n", "states", "merged"), [("central", 3, 180, 40), ("quorum", 2, 6_520, 658)]
-)
-def test_symmetry_merges_what_differs_in_names(name: str, n: int, states: int, merged: int) -> None:
-    searches = [made(kind, Check(name, n)) for kind in (Search, SymmetricSearch)]
-    for search in searches:
-        search.run()
-    assert [search.extent.states for search in searches] == [states, merged]
-
-
 @pytest.mark.parametrize("kind", [Search, VectorisedSearch, SymbolicSearch])
 def test_a_search_that_is_watched_goes_to_its_end(
     kind: type[Search], monkeypatch: pytest.MonkeyPatch
@@ -150,21 +132,6 @@ def test_a_search_that_is_watched_goes_to_its_end(
     assert looks, "nobody was told, so nothing was shown"
     assert watched.extent.complete
     assert watched.extent.states == alone.extent.states
-
-
-def test_an_algorithm_that_compares_ids_is_not_symmetric() -> None:
-    search = made(SymmetricSearch, Check("ricart-agrawala", 3))
-    with pytest.raises(NotSymmetric, match="Request"):
-        search.run()
-
-
-def test_what_no_search_with_symmetry_can_do() -> None:
-    with pytest.raises(NotSymmetric):
-        made(SymmetricSearch, Check("central", 3, order=True))
-    with pytest.raises(NotSymmetric):
-        made(SymmetricSearch, Check("maekawa", 3))
-    with pytest.raises(NotSymmetric, match="in the middle of a step"):
-        made(SymmetricSearch, Check("quorum", 3, faults=(("crash", 1),)))
 
 
 def test_a_search_among_sets_ends_where_a_process_alone_has_no_end() -> None:

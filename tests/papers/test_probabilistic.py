@@ -8,6 +8,7 @@ from statistics import mean
 from habemus.algorithms.election.probabilistic import LOTS, mixed
 from habemus.catalog.entries import find
 from habemus.core.properties import Verdict
+from habemus.runs.check import Check, CheckReport, perform
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
@@ -101,3 +102,33 @@ def test_a_round_in_which_nobody_stands_is_followed_by_another() -> None:
             )
         )
     assert max(rounds) >= 1 and min(rounds) == 0
+
+
+def searched(fanout: int) -> CheckReport:
+    """Return the search of all elections that one of three processes calls, for a few of the
+    numbers that it can draw.  Two of them let no process stand in the first round.
+    """
+    check = Check(
+        "probabilistic",
+        3,
+        options=("candidates=1", f"fanout={fanout}", "nonces=4"),
+        asking=(1,),
+        timing="synchronous",
+        every=True,
+        search="breadth",
+    )
+    return perform(check)
+
+
+def test_it_is_certain_if_all_are_told() -> None:
+    """From every state, whatever is drawn; a round in which no process stands is followed by one
+    in which one does.
+    """
+    report = searched(fanout=2)
+    assert report.extent.complete
+    assert {finding.verdict for finding in report.findings} == {Verdict.HOLDS}
+
+
+def test_a_rumour_that_does_not_reach_all_is_not_repeated() -> None:
+    """So termination is not a matter of time: an unlucky draw violates E2 for ever."""
+    assert set(searched(fanout=1).violated) >= {"E2", "E3"}

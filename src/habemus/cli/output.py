@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -94,7 +93,11 @@ def say_json(document: Any) -> None:
 
 def columns() -> int:
     """Return the width of the terminal; a pipe or a file is as wide as needed."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    if not sys.stdout.isatty():
+        return 10_000
+    from shutil import get_terminal_size  # takes time that a short command does not have
+
+    return get_terminal_size().columns
 
 
 def text_width(most: int = 100) -> int:

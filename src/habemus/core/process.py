@@ -49,7 +49,7 @@ from habemus.core.shapes import IS_PROCESS, Shape, UnsupportedType, is_of, shape
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
 
 ProcessId: TypeAlias = Annotated[int, IS_PROCESS]
-"""An int, annotated so that the symmetry reduction of a search can exchange ids."""
+"""An int, annotated so that states are shown with the names of processes."""
 Span: TypeAlias = int | tuple[int, int]
 """A delay in microseconds, or the range from which the runtime draws one."""
 

@@ -17,9 +17,6 @@ from itertools import combinations
 from typing import Annotated, Any, NamedTuple
 
 Convert = Callable[[Any], Any]
-Names = Mapping[int, int]
-"""Ids of processes, and the ids that replace them."""
-
 IS_PROCESS = object()
 """Marks an int that is the id of a process, in `Annotated[int, IS_PROCESS]`."""
 
@@ -44,8 +41,6 @@ class Shape(NamedTuple):
     written: str  # the kind of JSON that it becomes, which distinguishes the members of a union
     equals: str  # the kind of values that it may be equal to: True == 1, and an IntEnum is an int
     ordered: bool = True  # whether < puts any two of its values in order
-    renamed: Callable[[Any, Names], Any] | None = None
-    """Exchange the ids of processes in a frozen value; None if it contains none."""
     atom: type | None = None
     """A value of exactly this type needs no parsing."""
 
@@ -75,11 +70,7 @@ def decode_value(found: Any, known: Mapping[str, type]) -> Any:
 def shape_of(declared: Any) -> Shape:
     """Return the shape of a declared type, or raise `UnsupportedType` with the reason."""
     while typing.get_origin(declared) is Annotated:
-        declared, *marks = typing.get_args(declared)
-        if IS_PROCESS in marks:
-            return shape_of(declared)._replace(
-                renamed=lambda process, names: names.get(process, process)
-            )
+        declared = typing.get_args(declared)[0]
     alias = getattr(
         typing, "TypeAliasType", None
     )  # of the statement `type X = ...`, which Python 3.11 does not have
@@ -206,33 +197,6 @@ def _value(declared: type) -> Shape:
         parse,
         declared.__name__,
         declared.__name__,
-        renamed=renamed_value,
-    )
-
-
-def renamed_value(value: Any, names: Names) -> Any:
-    """Return a message, timer or indication with the ids of processes in its fields exchanged."""
-    fields: dict[str, Shape] = type(value).__fields__
-    if all(shape.renamed is None for shape in fields.values()):
-        return value
-    return type(value)(
-        **{name: _renamed(shape, getattr(value, name), names) for name, shape in fields.items()}
-    )
-
-
-def _renamed(shape: Shape, value: Any, names: Names) -> Any:
-    return value if shape.renamed is None else shape.renamed(value, names)
-
-
-def _renaming(
-    item: Shape, into: Callable[[Iterable[Any]], Any]
-) -> Callable[[Any, Names], Any] | None:
-    """Make the function that exchanges ids in a collection of values of one shape."""
-    rename = item.renamed
-    return (
-        None
-        if rename is None
-        else lambda values, names: into(rename(each, names) for each in values)
     )
 
 
@@ -267,7 +231,6 @@ def _list(arguments: tuple[Any, ...]) -> Shape:
         parse,
         "list",
         "list",
-        renamed=_renaming(item, tuple),
     )
 
 
@@ -289,7 +252,6 @@ def _set(arguments: tuple[Any, ...]) -> Shape:
         parse,
         "list",
         "set",
-        renamed=_renaming(item, frozenset),
     )
 
 
@@ -307,10 +269,6 @@ def _dict(arguments: tuple[Any, ...]) -> Shape:
         )
         return {key.parse(name, known): item.parse(each, known) for name, each in found}
 
-    def renamed(pairs: Any, names: Names) -> Any:
-        changed = {_renamed(key, name, names): _renamed(item, each, names) for name, each in pairs}
-        return tuple((name, changed[name]) for name in in_order(changed))
-
     return Shape(
         f"dict[{key.name}, {item.name}]",
         True,
@@ -323,7 +281,6 @@ def _dict(arguments: tuple[Any, ...]) -> Shape:
         parse,
         "list",
         "dict",
-        renamed=renamed if key.renamed or item.renamed else None,
     )
 
 
@@ -345,7 +302,6 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
             "list",
             "tuple",
             item.ordered,
-            _renaming(item, tuple),
         )
     items = [_immutable(each, "a tuple") for each in arguments]
     parsing = [(item.atom, item.parse) for item in items]
@@ -367,11 +323,7 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
     def plain(values: Any) -> Any:
         return [item.to_plain(each) for item, each in zip(items, values, strict=True)]
 
-    def renamed(values: Any, names: Names) -> Any:
-        return tuple(_renamed(item, each, names) for item, each in zip(items, values, strict=True))
-
     name = f"tuple[{', '.join(item.name for item in items)}]"
-    has_names = renamed if any(item.renamed for item in items) else None
     to_plain = list if are_plain else plain
     return Shape(
         name,
@@ -383,7 +335,6 @@ def _tuple(arguments: tuple[Any, ...]) -> Shape:
         "list",
         "tuple",
         all(item.ordered for item in items),
-        has_names,
     )
 
 
@@ -406,7 +357,6 @@ def _frozenset(arguments: tuple[Any, ...]) -> Shape:
         "list",
         "set",
         False,
-        _renaming(item, frozenset),
     )
 
 
@@ -433,14 +383,6 @@ def _union(arguments: tuple[Any, ...]) -> Shape:
                 continue
         raise Malformed(f"expected {name}, found {shown(found)}")
 
-    def renamed(value: Any, names: Names) -> Any:
-        kind = "list" if isinstance(value, tuple | frozenset) else type(value).__name__
-        member = next(
-            (each for each in members if each.written in (kind, "None" if value is None else kind)),
-            None,
-        )
-        return value if member is None else _renamed(member, value, names)
-
     return Shape(
         name,
         False,
@@ -451,7 +393,6 @@ def _union(arguments: tuple[Any, ...]) -> Shape:
         name,
         name,
         False,
-        renamed if any(each.renamed for each in members) else None,
     )
 
 

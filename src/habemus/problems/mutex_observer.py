@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from habemus.core import Indication, ProcessId
 from habemus.core.model import ClientState, ExternalEvent, Knowledge, PossibleRequest
-from habemus.core.shapes import Names
 from habemus.problems import fencing
 from habemus.problems.fencing import FENCE, AcceptedWrites, FencedWrites, Token, WriteOutcome
 from habemus.problems.mutex import Granted
@@ -135,33 +134,6 @@ class MutexObserver:
                 outcome = writes.write(process, seen.value)
                 violated += [FENCE.name] if outcome is WriteOutcome.STALE else []
         return MutexScene(mutex.frozen(), writes.frozen(), tokens.frozen()), violated
-
-    def renamed(self, knowledge: Knowledge, names: Names) -> Knowledge:
-        """Return the same knowledge with other names of processes."""
-        assert isinstance(knowledge, MutexScene)
-        (inside, waiting), (newest, last, over), tokens = knowledge
-        mutex = MutexState(
-            frozenset(names[each] for each in inside),
-            tuple(
-                sorted(
-                    (names[process], self._renamed(own, names), self._renamed(before, names))
-                    for process, own, before in waiting
-                )
-            ),
-        )
-        writes = AcceptedWrites(
-            newest,
-            last and (names[last[0]], last[1]),
-            frozenset((names[process], token) for process, token in over),
-        )
-        due = tuple(sorted((names[process], token) for process, token in tokens.due))
-        return MutexScene(mutex, writes, IssuedTokens(tokens.newest, due))
-
-    def _renamed(self, requests: int, names: Names) -> int:
-        """Return a set of requests with other names, where the bit of a request is its process."""
-        if not self.outside:
-            return requests
-        return sum(1 << new for old, new in names.items() if requests >> old & 1)
 
     def at_rest(self, knowledge: Knowledge) -> Sequence[str]:
         assert isinstance(knowledge, MutexScene)

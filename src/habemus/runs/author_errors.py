@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process
 CORE = ("habemus", "core")
 HABEMUS = Path(__file__).parents[1]
 ALGORITHMS = (HABEMUS / "algorithms", HABEMUS / "problems")
-STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 
 
 @contextmanager
@@ -66,5 +64,7 @@ def _is_own(frame: FrameType) -> bool:
     path = Path(frame.f_code.co_filename)
     if path.is_relative_to(HABEMUS):
         return any(path.is_relative_to(each) for each in ALGORITHMS)
-    in_library = path.is_relative_to(STANDARD_LIBRARY) and "site-packages" not in path.parts
+    from sysconfig import get_path  # only when something fails: a short check has no time for it
+
+    in_library = path.is_relative_to(get_path("stdlib")) and "site-packages" not in path.parts
     return not in_library and not str(path).startswith("<")

@@ -22,15 +22,11 @@ from habemus.core.values import Message, Timer, Value
 from habemus.problems.mutex import Mutex
 from habemus.problems.mutex_observer import MutexObserver
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION, ME3
-from habemus.runs import abstraction
 from habemus.runs.agreement import JudgementsDisagree, confirmed
 from habemus.runs.author_errors import attribute_to_algorithm
-from habemus.runs.liveness import Liveness, liveness
 from habemus.runs.setup import MESSAGES, OUTSIDE, BadSetup, Description, Setup
 from habemus.runs.systems import system_of
-from habemus.runtimes.checker.assume_recovery import AssumeRecovery
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
-from habemus.runtimes.checker.inevitability import Inevitable
 from habemus.runtimes.checker.process_model import (
     DRAW,
     FAULTS,
@@ -40,7 +36,6 @@ from habemus.runtimes.checker.process_model import (
     Bound,
     ProcessModel,
 )
-from habemus.runtimes.checker.safety_only import SafetyOnly
 from habemus.runtimes.checker.search import (
     INTERRUPTED,
     SOMEWHERE,
@@ -49,13 +44,17 @@ from habemus.runtimes.checker.search import (
     Search,
     TooNarrow,
 )
-from habemus.runtimes.checker.second_phase import SecondPhase
 
+# Modules that few checks need are imported by the functions that do: most checks take less time
+# than these imports.
 if TYPE_CHECKING:
+    from habemus.runs.liveness import Liveness
     from habemus.runtimes.checker.counterexample import Story
+    from habemus.runtimes.checker.inevitability import Inevitable
+    from habemus.runtimes.checker.second_phase import SecondPhase
     from habemus.traces import Trace
 
-SEARCHES = ("auto", "breadth", "numpy", "symbolic", "symmetry")
+SEARCHES = ("auto", "breadth", "numpy", "symbolic")
 KEEPING = ("auto", "breadth", "numpy")
 """Searches that keep all states."""
 NETWORKS = ("fifo", "unordered", "lossy", "duplicating")
@@ -146,6 +145,8 @@ class Check(Description):
             raise BadSetup(f"the number of entries is 0 or more, not {self.entries}")
 
         if self.abstract:
+            from habemus.runs import abstraction
+
             abstraction.component(self.abstract)
         if self.abstract and self.refines:
             raise BadSetup("--abstract and --refines are two checks; give one of them")
@@ -248,7 +249,10 @@ class Check(Description):
         words += [f"and {self.draws} more draws"] if self.draws is not None else []
         words += ["every crashed process recovers"] if self.returning else []
         words += ["applications tell each other of their requests"] if self.outside else []
-        words += [f"over {abstraction.description(self.abstract)}"] if self.abstract else []
+        if self.abstract:
+            from habemus.runs import abstraction
+
+            words.append(f"over {abstraction.description(self.abstract)}")
         return ", ".join(words)
 
     @property
@@ -264,15 +268,21 @@ class Check(Description):
     def system(self, entry: Entry) -> System:
         """Return the system that is searched."""
         system = system_of(self.setup(), entry)
-        return abstraction.abstracted(system, self.abstract) if self.abstract else system
+        if not self.abstract:
+            return system
+        from habemus.runs import abstraction
+
+        return abstraction.abstracted(system, self.abstract)
 
     def judged(self, entry: Entry) -> Entry:
         """Return the entry with the properties that the check judges."""
+        if not self.refines and not self.abstract:
+            return entry
+        from habemus.runs import abstraction
+
         if self.refines:
             return abstraction.refining(entry, self.refines)
-        if self.abstract and not self.has_second_phase:
-            return abstraction.safety_only(entry)
-        return entry
+        return entry if self.has_second_phase else abstraction.safety_only(entry)
 
     def model(
         self, entry: Entry, system: System
@@ -295,7 +305,11 @@ class Check(Description):
         if self.asking:
             silent, _ = model(0, system)
             uses = {me: (uses if me in self.asking else silent)[me] for me in system.plans}
-        return uses, AssumeRecovery(observer) if self.returning else observer
+        if not self.returning:
+            return uses, observer
+        from habemus.runtimes.checker.assume_recovery import AssumeRecovery
+
+        return uses, AssumeRecovery(observer)
 
     def refuse_unknown_names(self, system: System) -> None:
         """Refuse a bound of timers or messages that the algorithm does not have."""
@@ -450,8 +464,12 @@ def perform(
     uses, observer = check.model(entry, system)
     check.refuse_unknown_names(system)
     bound = check.bound(entry)
-    # An abstract component need not do anything in the first phase.
-    watched = SafetyOnly(observer) if check.abstract else observer
+    watched = observer
+    if check.abstract:
+        from habemus.runtimes.checker.safety_only import SafetyOnly
+
+        # An abstract component need not do anything in the first phase.
+        watched = SafetyOnly(observer)
 
     def made(kind: type[Search], *filled: list[ProcessModel]) -> Search:
         search = kind(system, uses, watched, bound, *filled)
@@ -465,6 +483,8 @@ def perform(
     found: list[Lasso] = []
     loops = ""
     if check.has_second_phase and search.extent.complete:
+        from habemus.runs.liveness import liveness
+
         with attribute_to_algorithm():
             live = liveness(check, entry, search, (uses, observer), loop_progress)
     elif not check.has_second_phase:
@@ -482,7 +502,6 @@ def perform(
 _MODULES = {
     "numpy": ("vectorised", "VectorisedSearch"),
     "symbolic": ("symbolic", "SymbolicSearch"),
-    "symmetry": ("symmetry", "SymmetricSearch"),
 }
 
 
@@ -698,6 +717,7 @@ def _tried_over_component(
 
     Only a violation over the real one is called one.
     """
+    from habemus.runs import abstraction
     from habemus.runtimes.checker.counterexample import story
     from habemus.runtimes.checker.guided import GuidedSearch, guide_of
 

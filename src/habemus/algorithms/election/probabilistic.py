@@ -33,7 +33,6 @@ from habemus.core.assumptions import Assumptions, Links
 from habemus.problems.election import Election, Leader
 
 LOTS = 1 << 32
-NONCES = range(1 << 16)
 
 
 class Name(Value):
@@ -84,6 +83,7 @@ class Probabilistic(Election):
     candidates: Const[int] = 5  # that stand on average: the K of the paper
     fanout: Const[int] = 10  # receivers of each rumour
     patience: Const[int] = 40_000
+    nonces: Const[int] = 1 << 16  # from how many numbers a caller draws
     election: Durable[Name] = NO_ELECTION  # the latest that it knows of
     best: Candidate | None = None  # in that one, as far as heard
     is_open: bool = False
@@ -91,7 +91,7 @@ class Probabilistic(Election):
 
     def elect(self) -> None:
         if not self.is_open:
-            self.take_part(Name(self.election.number + 1, self.me, self.choose(NONCES)))
+            self.take_part(Name(self.election.number + 1, self.me, self.choose(range(self.nonces))))
             self.pass_on()
 
     def take_part(self, election: Name) -> None:

@@ -57,8 +57,6 @@ class Bounds(NamedTuple):
     recovery_limit: int = 0
     """States of one more search of recoveries, with three participants and links that keep the
     order. A majority of two is both, so two participants never forget a vote."""
-    not_searched: str = ""
-    """The reason why there is no search at all."""
     exceptions: Mapping[str, Mapping[str, Any]] = {}
     """Fields that differ for a timing, a fault model, both (`eventual-crash`), or ME3 (`order`):
     the tables of these names in the table of the algorithm."""

@@ -96,7 +96,7 @@ class Found(NamedTuple):
 def tasks_of(entry: Entry) -> list[CardTask]:
     """Return all searches that the card of an algorithm needs."""
     bounds = bounds_of(entry)
-    if entry.problem.model is None or bounds.not_searched:
+    if entry.problem.model is None:
         return []
     tasks: list[CardTask] = []
     for timing in bounds.timings:
@@ -408,11 +408,8 @@ def _decided(name: str, found: list[Found], searches: list[Searched]) -> Cell | 
 
 
 def _unsearched(entry: Entry) -> dict[Place, Cell]:
-    not_searched = bounds_of(entry).not_searched
-    why = not_searched or "it is about time, which a search does not have; only simulated"
-    cell = Cell(
-        Verdict.UNDECIDED if not_searched else None, why=f"{why}: habemus sweep {entry.name}"
-    )
+    why = "it is about time, which a search does not have; only simulated"
+    cell = Cell(None, why=f"{why}: habemus sweep {entry.name}")
     return {(UNTIMED, "none", each.name): cell for each in entry.problem.properties}
 
 

@@ -21,7 +21,6 @@ from habemus.cli.output import (
     verdict_text,
 )
 from habemus.core.properties import Verdict
-from habemus.runs import abstraction
 from habemus.runs.check import NETWORKS, SEARCHES, STATE_LIMIT, TIMINGS, Check, CheckReport, perform
 from habemus.runs.commands import entries_of, faults_of_check, processes_of
 from habemus.runs.parsing import receipts as bounds_of_receipts
@@ -121,10 +120,7 @@ from habemus.runtimes.checker.search import Extent
     type=click.Choice(SEARCHES),
     default="auto",
     show_default=True,
-    help=(
-        "auto chooses symbolic (decision diagrams) or numpy for large searches; symmetry merges"
-        " states that differ in process names."
-    ),
+    help="auto chooses symbolic (decision diagrams) or numpy for large searches.",
 )
 @click.option(
     "--limit",
@@ -282,6 +278,8 @@ def _say(report: CheckReport) -> None:
     click.echo()
     click.echo(f"  {'within':12} {report.check.description(report.entry)}")
     if report.check.abstract:
+        from habemus.runs import abstraction
+
         kept = abstraction.kept_by(report.check.abstract)
         name = report.check.abstract.partition(":")[0]
         live = (

@@ -313,8 +313,6 @@ class ProcessModel:
         self._known_choices: dict[int, Sequence[PossibleRequest]] = {}
         self._copies = bound.budget("copy")
         assert self.timers.number(()) == 0
-        # Called with every step that is executed.
-        self.on_step: Callable[[int, Hashable, Sequence[StepOutcome]], None] | None = None
         self._requests_each = 8  # bits of the requests of one process
 
     # Steps of the node.
@@ -346,8 +344,6 @@ class ProcessModel:
             chosen = tuple(effect.value for effect in effects if isinstance(effect, Chosen))
             outcomes.append(StepOutcome(self._numbered(key), effects, chosen))
         self._known_steps[state, key] = result = tuple(outcomes)
-        if self.on_step is not None:
-            self.on_step(state, key, result)
         return result
 
     def _numbered(self, key: Hashable) -> int:
@@ -394,12 +390,6 @@ class ProcessModel:
             case _:
                 raise AssertionError(f"an event of an unknown kind: {key!r}")
         return self._outcomes(state, key, run)
-
-    def recheck(self) -> None:
-        """Report all steps executed so far to `on_step`."""
-        if self.on_step is not None:
-            for (state, key), outcomes in list(self._known_steps.items()):
-                self.on_step(state, key, outcomes)
 
     def starts(self) -> list[Move]:
         """Return the moves by which the process can start."""
