@@ -37,6 +37,7 @@ from habemus.runtimes.checker.process_model import (
     ProcessModel,
 )
 from habemus.runtimes.checker.search import (
+    FOUND,
     INTERRUPTED,
     SOMEWHERE,
     Extent,
@@ -655,7 +656,8 @@ def _judge(
         return Finding(
             name,
             Verdict.UNDECIDED,
-            f"no violation in {extent.states:,} states{_up_to(extent.depth)}, but {extent.stopped}",
+            f"no violation in {extent.states:,} states{_up_to(extent.depth)}, but"
+            f" {_why_it_ended(search)}",
         )
     if not shown:
         return Finding(
@@ -684,6 +686,12 @@ def _judge(
             f" {EVENTUAL}",
         )
     return Finding(name, Verdict.HOLDS, f"in all {extent.states:,} states")
+
+
+def _why_it_ended(search: Search) -> str:
+    if search.extent.stopped != FOUND:
+        return search.extent.stopped
+    return f"the search ended at the violation of {', '.join(search.wrong)}; --every goes on"
 
 
 def _up_to(depth: int | None) -> str:

@@ -36,12 +36,15 @@ class Liveness:
     states: int = 0
     seconds: float = 0.0
     complete: bool = True
+    cut_off: str = ""  # why states of the second phase were left out
     shown: set[str] = field(default_factory=set)  # properties about events that have happened
 
     def add(self, phase: SecondPhase, found: dict[str, Inevitable]) -> None:
         """Add the verdicts of a phase; of two on one property the worse one counts."""
         self.states += len(phase.states)
         self.complete = self.complete and phase.complete
+        if phase.stopped != DRAWS_GO_ON:  # a bound on draws leaves out what it says
+            self.cut_off = self.cut_off or phase.stopped
         self.shown |= phase.shown()
         for name, each in found.items():
             if name not in self.judged or (

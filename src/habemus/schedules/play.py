@@ -303,14 +303,14 @@ class Stage:
 
     def _parcel(self, step: Step) -> Parcel:
         possible = self._arriving(step.process)
-        for parcel in possible:
-            text = said(type(parcel.message).__name__, parcel.message)
-            if (parcel.sender, self._path(parcel.to, parcel.port), text) == (
-                step.peer,
-                step.part,
-                step.what,
-            ):
-                return parcel
+        equal = [
+            parcel
+            for parcel in possible
+            if (parcel.sender, self._path(parcel.to, parcel.port)) == (step.peer, step.part)
+            and said(type(parcel.message).__name__, parcel.message) == step.what
+        ]
+        if equal:
+            return equal[min(step.nth, len(equal)) - 1]
         coming = [
             f"{said(type(each.message).__name__, each.message)} from {each.sender}"
             for each in possible

@@ -40,12 +40,14 @@ class Step(NamedTuple):
     part: str = ""
     choices: tuple[str, ...] = ()
     torn: int | None = None  # the process crashes after so many of the sends of this step
+    nth: int = 1  # of equal messages in flight, in the order of sending
 
     def __str__(self) -> str:
         at = f" at {self.part}" if self.part else ""
         choices = f", choosing {' then '.join(self.choices)}" if self.choices else ""
         torn = "" if self.torn is None else f", crashing after {self.torn} sends"
-        return _FORMS[self.kind].format(**self._asdict()) + at + choices + torn
+        nth = f", number {self.nth} of them" if self.nth > 1 else ""
+        return _FORMS[self.kind].format(**self._asdict()) + at + nth + choices + torn
 
 
 _FORMS = {
@@ -67,8 +69,8 @@ _FIELDS = {
     "peer": r"(?P<peer>\d+)",
 }
 _ENDING = (
-    r"(?: at (?P<part>\.[\w.]+))?(?:, choosing (?P<choices>.+?))?(?:, crashing after (?P<torn>\d+)"
-    r" sends)?"
+    r"(?: at (?P<part>\.[\w.]+))?(?:, number (?P<nth>\d+) of them)?"
+    r"(?:, choosing (?P<choices>.+?))?(?:, crashing after (?P<torn>\d+) sends)?"
 )
 _PATTERNS = {kind: re.compile(form.format(**_FIELDS) + _ENDING) for kind, form in _FORMS.items()}
 
@@ -89,6 +91,7 @@ def parsed(line: str) -> Step:
                 found["part"] or "",
                 tuple(choices.split(" then ")) if choices else (),
                 None if torn is None else int(torn),
+                int(found["nth"] or 1),
             )
     raise BadSchedule(
         f"{text!r} is not a step; write for example: 1 acquire, 2 receives Request(1) from 1,"
@@ -125,15 +128,38 @@ def schedule_of(events: Sequence[Event], steps: int) -> list[Step]:
     found = [step for step in _starts(at.get(0, [])) if step.choices]
     sent = {event.number: event for event in events if event.kind == "send"}
     down: set[ProcessId] = set()
+    under_way = _sent(at.get(0, []))
     for number in range(1, steps + 1):
         group = at.get(number, [])
-        found.append(_step(group, sent, down) if group else Step("pass"))
+        step = _step(group, sent, down) if group else Step("pass")
+        found.append(step._replace(nth=_nth(group[0], under_way)) if group else step)
+        ended = {event.number for event in group if event.kind in ("receive", "lost")}
+        ended -= {event.number for event in group if event.kind == "duplicate"}
+        under_way = [each for each in under_way if each.number not in ended] + _sent(group)
         for event in group:
             if event.kind == "crash":
                 down.add(event.process)
             elif event.kind == "recover":
                 down.discard(event.process)
     return found
+
+
+def _sent(events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if event.kind == "send"]
+
+
+def _nth(event: Event, under_way: Sequence[Event]) -> int:
+    """Return the place of a message among equal ones in flight; 1 for every other event."""
+    own = next((each for each in under_way if each.number == event.number), None)
+    if event.number is None or own is None:
+        return 1
+    equal = [
+        each.number
+        for each in under_way
+        if (each.process, each.peer, each.part, each.notation())
+        == (own.process, own.peer, own.part, own.notation())
+    ]
+    return equal.index(event.number) + 1
 
 
 def _starts(events: Sequence[Event]) -> list[Step]:

@@ -11,6 +11,7 @@ from habemus.core.properties import Finding, Verdict
 from habemus.problems.mutex_observer import MutexObserver
 from habemus.runs.agreement import JudgementsDisagree, confirmed
 from habemus.runs.check import Check, perform
+from habemus.schedules.counterexamples import again
 from habemus.schedules.play import played
 from habemus.schedules.schedule import Step
 
@@ -81,6 +82,7 @@ def test_equal_messages_with_different_pasts_are_told_apart() -> None:
     finding = next(each for each in report.findings if each.name == "ME3")
     assert finding.verdict is Verdict.VIOLATED
     assert "the request of 2 at 2 ms happened before that of 1 at 5 ms" in finding.why
+    assert again(report.traces["ME3"]).same
 
 
 def test_a_disagreement_passes_from_a_worker_to_the_command() -> None:

@@ -524,10 +524,10 @@ changed since its card was made.
 The evidence for every cell is a search through *all* possible runs within a bound, or a scenario:
 
 - **✔ holds**: in every state within the bound, and the case that the property is about did occur.
-  That does not prove it for every number of participants. Each cell has its number (n=3), and the
-  evidence has the whole bound: how often participants enter or call an election, which of them,
-  how often timers expire, messages that go round are received and lots are drawn, and which
-  component below is an abstract one.
+  That does not prove it for every number of participants. Each cell has its number (n=3; n=2+3 is
+  two participants and three coordinators), and the evidence has the whole bound: how often
+  participants enter or call an election, which of them, how often timers expire, messages that go
+  round are received and lots are drawn, and which component below is an abstract one.
 - **≈ with probability one**: as *holds*, unless random draws fail for ever.
 - **✘ violated**: a run is known that violates it. The first number is the length of a shortest one
   in steps, and the evidence has the command that shows it. Most algorithms do not claim to tolerate
@@ -547,6 +547,14 @@ process for any time, so all cells include pauses and delays. Algorithms with ti
 more rows: *asynchronous*, timers expire at any moment, before or after any message; *synchronous*,
 time passes only when no message is under way; and *eventual*, timers expire at any moment as often
 as the bound says, and then time passes only when no message is under way, without a bound.
+
+What these sizes cannot show:
+
+- Two participants: a cycle of three, or a third that is overtaken again and again.
+- Three voters: two faults at a time. A majority is two of them, so one that forgets its vote is
+  enough for two majorities without a common member; five tolerate two crashes.
+- Two leaders, one after the other: a third one that meets the records of both.
+- One entry of each participant: messages of an earlier request that arrive during the next.
 
 Notes for reading:
 

@@ -53,6 +53,12 @@ MODELS = (
 )
 
 
+@cache
+def others(check: Check) -> int:
+    """Return the number of processes of a check that are no participants, such as coordinators."""
+    return len(check.system(find(check.algorithm)).plans) - check.n
+
+
 @dataclass(frozen=True)
 class Searched:
     """A search that decides cells, and its extent."""
@@ -138,14 +144,14 @@ class Card:
         return list(dict.fromkeys(name for _, _, name in self.cells))
 
     def size(self, cell: Cell) -> str:
-        """Return the number of participants of the search; empty if a scenario is the evidence, or
-        nothing.
+        """Return the number of participants of the search, and of its coordinators where there are
+        several; empty if a scenario is the evidence, or nothing.
         """
-        return (
-            f"n={self.searches[cell.search].check.n}"
-            if self.rests_on_search(cell) and cell.search is not None
-            else ""
-        )
+        if not self.rests_on_search(cell) or cell.search is None:
+            return ""
+        check = self.searches[cell.search].check
+        coordinators = others(check)
+        return f"n={check.n}+{coordinators}" if coordinators > 1 else f"n={check.n}"
 
     def rests_on_search(self, cell: Cell) -> bool:
         """Return whether a search decided the cell, and not a scenario beyond its bound."""

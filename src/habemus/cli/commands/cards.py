@@ -168,7 +168,7 @@ def _say(made: list[Card]) -> None:
             click.echo(click.style(folded(f"{name}: {says}"), bold=True))
             _say_matrix(rows_of(of_it, name), name)
             click.echo()
-    click.echo("✔ holds in every state within the bound; n is the number of participants.")
+    click.echo("✔ holds in every state within the bound; n: participants, + coordinators.")
     click.echo("✘ violated by a known run.  ? undecided.  n/a: a search cannot ask.")
     if any(cell.verdict is Verdict.ALMOST_SURELY for card in made for cell in card.cells.values()):
         click.echo("≈ holds unless random draws fail for ever.")

@@ -240,16 +240,18 @@ def _meter(extent: Extent) -> str:
 def _save(report: CheckReport, diagrams: tuple[Path, ...], test: Path | None) -> None:
     if not diagrams and test is None:
         return
-    if report.trace is None:
+    # A property that the algorithm does not claim does not count, but its violation can be drawn.
+    trace = report.trace or next(iter(report.traces.values()), None)
+    if trace is None or (report.trace is None and not diagrams):
         click.echo(f"habemus: no counterexample to save: {report.verdict.value}", err=True)
         return
     if diagrams:
         from habemus.traces.export import save
 
         for path in diagrams:
-            save(report.trace, path)
+            save(trace, path)
             click.echo(f"saved {path}", err=True)
-    if test is not None:
+    if test is not None and report.trace is not None:
         from habemus.schedules.regression import regression_test
 
         test.write_text(regression_test(report, test.parent), encoding="utf-8")
@@ -306,7 +308,12 @@ def _say(report: CheckReport) -> None:
     if report.loops:
         took = f", in {report.loop_seconds:.2f} s" if report.loop_seconds >= 0.01 else ""
         click.echo(f"  {'loops':12} {report.loops}{took}")
-    if extent.complete:
+    cut_off = "" if report.liveness is None else report.liveness.cut_off
+    if cut_off:
+        click.echo(
+            click.style(f"  {'exhaustive':12} no: in the second phase, {cut_off}", fg="yellow")
+        )
+    elif extent.complete:
         click.echo(f"  {'exhaustive':12} yes, all states were visited")
     else:
         colour = "yellow" if report.verdict is Verdict.UNDECIDED else None

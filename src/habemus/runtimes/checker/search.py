@@ -36,6 +36,7 @@ from habemus.runtimes.checker.process_model import (
     spent,
 )
 
+FOUND = "a property is violated"
 INTERRUPTED = "it was interrupted"
 
 SOMEWHERE = "somewhere"
@@ -372,7 +373,7 @@ class Search:
                     if progress is not None:
                         progress(extent)
                     if stop_at_first and self.is_decided:
-                        extent.stopped = "a property is violated"
+                        extent.stopped = FOUND
                     elif limit is not None and extent.states > limit:
                         extent.stopped = f"the limit of {limit:,} states was reached"
                     if extent.stopped:
@@ -743,6 +744,7 @@ def inner_loop(size: int, budgets: bool, synchronous: bool) -> Callable[..., Non
 
 
 __all__ = [
+    "FOUND",
     "INTERRUPTED",
     "SOMEWHERE",
     "Extent",

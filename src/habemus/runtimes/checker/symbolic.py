@@ -32,6 +32,7 @@ from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.process_model import Bound, ProcessModel, spent
 from habemus.runtimes.checker.search import (
+    FOUND,
     INTERRUPTED,
     SOMEWHERE,
     Extent,
@@ -224,7 +225,7 @@ class SymbolicSearch(Search):
         except Violation as violation:
             self.note(violation.names)
             if stop_at_first and self.is_decided:
-                raise _Ended("a property is violated") from None
+                raise _Ended(FOUND) from None
             return self.observed(knowledge, sight)
 
     def _budget_after(self, budgets: int, cost: str) -> int | None:

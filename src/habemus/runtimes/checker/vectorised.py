@@ -23,6 +23,7 @@ from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.process_model import Bound, Move, ProcessModel
 from habemus.runtimes.checker.search import (
+    FOUND,
     INTERRUPTED,
     Extent,
     FoundViolation,
@@ -132,7 +133,7 @@ class VectorisedSearch(Search):
                 )  # two sorted runs: merged, not sorted
                 extent.states = len(seen)
                 if stop_at_first and self.is_decided:
-                    extent.stopped = "a property is violated"
+                    extent.stopped = FOUND
                     return extent
                 if limit is not None and extent.states > limit:
                     extent.stopped = f"the limit of {limit:,} states was reached"
