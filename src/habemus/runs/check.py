@@ -529,6 +529,8 @@ def _searched(check: Check, made: Maker, progress: Callable[[Extent], None] | No
         )
     is_auto = check.search == "auto" and check.limit > SMALL and check.timing != "synchronous"
     search = made(_kind(check.search))
+    if check.search == "numpy":
+        return _enumerated(search.models, check, made, progress)
     search.run(SMALL if is_auto else check.limit, not check.every, progress)
     if check.search == "symbolic" and search.wrong:
         return _found_again(search, check, made, progress)
@@ -561,7 +563,7 @@ def _searched_at_large(
 def _enumerated(
     filled: list[ProcessModel], check: Check, made: Maker, progress: Callable[[Extent], None] | None
 ) -> Search:
-    """Search state by state, with numpy where it is installed."""
+    """Search state by state, with numpy where it is installed and states fit into its words."""
     if find_spec("numpy") is not None:
         from habemus.runtimes.checker.vectorised import TooWide
 

@@ -238,7 +238,7 @@ def search(task: CardTask) -> list[Found]:
                 verdicts,
             )
         )
-        if extent.complete:
+        if extent.complete and not (report.liveness and report.liveness.cut_off):
             break
     return found
 
