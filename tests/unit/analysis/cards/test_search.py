@@ -37,6 +37,7 @@ from habemus.analysis.cards.table import (
     cards,
     code_of,
     fingerprint,
+    others,
     text_of,
 )
 from habemus.catalog.entries import entries, find
@@ -119,6 +120,42 @@ def test_every_claim_under_assumed_faults_is_decided(name: str) -> None:
         and assumed(entry, place, 3 if cell.search is None else card.searches[cell.search].check.n)
     ]
     assert not undecided
+
+
+VOTING = (
+    "quorum",
+    "quorum-durable",
+    "quorum-retry",
+    "maekawa",
+    "maekawa-sanders",
+    "terms",
+    "elected-coordinator",
+    "elected-coordinator-leased",
+    "elected-coordinator-plain",
+)
+
+
+@pytest.mark.parametrize("name", VOTING)
+def test_claims_of_majorities_rest_on_three_voters(name: str) -> None:
+    """A majority of two is both of them."""
+    card, entry = cards()[name], find(name)
+    checks = [
+        card.searches[cell.search].check
+        for (_, _, each), cell in card.cells.items()
+        if claims(entry, each) and cell.verdict is Verdict.HOLDS and cell.search is not None
+    ]
+    assert checks
+    assert all(max(check.n, others(check)) >= 3 for check in checks)
+
+
+def test_claims_of_safety_with_leaders_rest_on_two_of_them() -> None:
+    card = cards()["elected-coordinator"]
+    for model in ("none", "lossy", "duplicating", "crash", "recovery"):
+        for each in ("ME1", "FENCE", "TOKEN"):
+            cell = card.cells[ASYNCHRONOUS, model, each]
+            assert cell.verdict is Verdict.HOLDS and cell.search is not None
+            check = card.searches[cell.search].check
+            assert check.timeouts == dict(check.timers)["Lead"] == 2
 
 
 def test_a_contradiction_is_seen() -> None:
