@@ -18,6 +18,7 @@ TOO_LARGE = {
     "elected-coordinator",
     "elected-coordinator-bully",
     "elected-coordinator-leased",
+    "elected-coordinator-members",
     "elected-coordinator-plain",
     "elected-coordinator-unrecorded",
     "itai-rodeh",

@@ -44,6 +44,10 @@ LIVE_OPTIONS: dict[str, tuple[str, ...]] = {
     "elected-coordinator": LENDING,
     "elected-coordinator-bully": (*LEASE, *LENDING),
     "elected-coordinator-leased": (*LEASE, *LENDING),
+    "elected-coordinator-members": (
+        *LENDING,
+        'election_options={"patience": [200000, 400000], "period": 50000}',
+    ),
     "elected-coordinator-plain": LENDING,
     "elected-coordinator-unrecorded": (*LEASE, *LENDING),
     "eventually-perfect": ("period=200ms", "step=100ms"),
@@ -55,6 +59,7 @@ LIVE_OPTIONS: dict[str, tuple[str, ...]] = {
     "ra-reliable": ("every=50ms..100ms",),
     "swim": ("period=400ms", "timeout=100ms"),
     "terms": ("patience=200ms..400ms", "period=50ms"),
+    "terms-members": ("patience=200ms..400ms", "period=50ms"),
     "token-ring-repair": ("patience=1s", "silence=4s"),
 }
 """Defaults for real networks, disks and schedulers; those of the classes are for simulations."""

@@ -36,9 +36,18 @@ def test_no_service_runs_on_times_of_simulations(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "algorithm", [name for name in LIVE_OPTIONS if name.startswith("elected-coordinator")]
+    ("algorithm", "election"),
+    [
+        (name, election)
+        for name in LIVE_OPTIONS
+        if name.startswith("elected-coordinator")
+        for election in (
+            ["terms-members"]
+            if name == "elected-coordinator-members"  # it has this one only
+            else sorted(ELECTION_OPTIONS)
+        )
+    ],
 )
-@pytest.mark.parametrize("election", sorted(ELECTION_OPTIONS))
 def test_the_election_below_has_live_times_as_well(algorithm: str, election: str) -> None:
     first = live_plans(algorithm, f"elected_by={election}")[0]
     plan = getattr(first, "election", first)  # a shared one is a service of its own

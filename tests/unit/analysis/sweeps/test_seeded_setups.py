@@ -103,6 +103,7 @@ CUT = {
     "adaptive",
     "elected-coordinator",
     "elected-coordinator-leased",
+    "elected-coordinator-members",
     "elected-coordinator-plain",
     "elected-coordinator-unrecorded",
     "omega",
@@ -110,6 +111,7 @@ CUT = {
     "ra-reliable",
     "swim",
     "terms",
+    "terms-members",
 }
 
 
