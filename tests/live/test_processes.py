@@ -204,7 +204,8 @@ def test_it_ends_when_told_to(tmp_path: Path, number: int) -> None:
     assert json.loads(said)["pid"] == node.pid
     node.send_signal(number)
     out, err = node.communicate(timeout=60)
-    assert (node.returncode, out, err) == (0, "", "")
+    assert (node.returncode, out) == (0, "")
+    assert [line for line in err.splitlines() if " info " not in line] == []
     assert (tmp_path / "data" / "node-1" / "memory").exists()
     [record] = (tmp_path / "records").glob("*.jsonl")
     assert record.read_text().splitlines()[-1].startswith('{"end":')
@@ -237,9 +238,7 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     cluster_file(tmp_path, reserved_ports(1)[0])
     assert "no node 2" in refusal(tmp_path, *node[:-1], "2")
     assert "can be reached by other machines" in refusal(tmp_path, *node, "--bind", "0.0.0.0:7400")
-    assert "unknown key 'secret'; did you mean secret_file?" in _with_line(
-        tmp_path, 'secret = "x"', node
-    )
+    assert "unknown key 'secret'; did you mean secret" in _with_line(tmp_path, 'secret = "x"', node)
     assert "there is no algorithm riccart" in _with_line(
         tmp_path, '[services.x]\nalgorithm = "riccart"', node, at_end=True
     )
@@ -261,7 +260,7 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     )
     running = habemus(*node, cwd=tmp_path)
     assert running.stderr is not None
-    assert "listens on" in running.stderr.readline()
+    assert any("listens on" in line for line in running.stderr)
     assert "is in use by another process" in refusal(
         tmp_path, *node, "--bind", f"127.0.0.1:{reserved_ports(1)[0]}"
     )
@@ -329,7 +328,7 @@ def test_a_node_without_memory_says_what_that_means(tmp_path: Path) -> None:
     cluster_file(tmp_path, reserved_ports(1)[0])
     with habemus("node", "--config", "cluster.toml", "--id", "1", cwd=tmp_path) as node:
         assert node.stderr is not None
-        assert "listens on" in node.stderr.readline()
+        assert any("listens on" in line for line in node.stderr)
         node.terminate()
         rest = node.stderr.read()
     assert 'memory = "none": this node loses its votes and grants when it stops' in rest
@@ -341,7 +340,7 @@ def test_a_node_whose_memory_is_deleted_ends_with_one_line(tmp_path: Path, what:
     cluster_file(tmp_path, reserved_ports(1)[0], data="data")
     node = habemus("node", "--config", "cluster.toml", "--id", "1", cwd=tmp_path)
     assert node.stderr is not None
-    assert "listens on" in node.stderr.readline()
+    assert any("listens on" in line for line in node.stderr)
     (tmp_path / "data" / what).rename(tmp_path / "away")
     _, err = node.communicate(timeout=60)
     assert (node.returncode, err.count("\n")) == (1, 1)

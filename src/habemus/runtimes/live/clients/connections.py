@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
-from time import time_ns
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -54,6 +53,7 @@ from habemus.runtimes.live.clients.watchers import LockWatchers
 from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.log_limits import RateLimitedLog
 from habemus.runtimes.live.monitoring.logs import details
+from habemus.runtimes.live.monitoring.wall_clock import wall_clock_ms
 from habemus.runtimes.live.peers.codec import check_name
 from habemus.runtimes.live.peers.handshake import client_name
 from habemus.runtimes.live.peers.tls import names_in
@@ -160,7 +160,7 @@ class ClientConnections:
             "pid": os.getpid(),
             "version": self.version,
             "compiled": self.is_compiled,
-            "now_ms": time_ns() // 1_000_000,
+            "now_ms": wall_clock_ms(),
             "address": str(node.address),
             "configuration": node.configuration,
             "reaches": node.reaches(),

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Mapping
-from time import CLOCK_MONOTONIC, clock_gettime_ns
+from time import monotonic_ns
 
 log = logging.getLogger("habemus.live")
 
@@ -39,7 +39,7 @@ class ServiceManager:
             log.warning("cannot notify the service manager at %s: %s", self._path, reason)
 
     def reloading(self) -> None:
-        self.notify(RELOADING=1, MONOTONIC_USEC=clock_gettime_ns(CLOCK_MONOTONIC) // 1_000)
+        self.notify(RELOADING=1, MONOTONIC_USEC=monotonic_ns() // 1_000)
 
     async def feed_watchdog(self) -> None:
         """Send a sign of life twice per period, from the event loop whose health it shows."""
