@@ -57,6 +57,15 @@ test-prometheus: $(VENV)/.test-ready
 		|| echo "Prometheus could not be installed, so its test will fail" >&2
 	$(BIN)/python -m tests.prometheus
 
+# The recipes of examples/recipes with Celery, Django, APScheduler, FastAPI and gunicorn, which have a virtual environment of their own.
+test-recipes: build/recipes/.ready
+	cd examples/recipes && ../../build/recipes/bin/python -m pytest -q -p no:cacheprovider -c /dev/null --rootdir . test_recipes.py
+
+build/recipes/.ready: pyproject.toml
+	$(PYTHON) -m venv build/recipes
+	build/recipes/bin/python -m pip install --quiet --disable-pip-version-check -e '.[recipes]'
+	@touch $@
+
 # What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, five on two cores for the tests.
 test-compiled: build/test-compiled/.ready
 	build/test-compiled/bin/habemus --version | grep ', compiled$$'
