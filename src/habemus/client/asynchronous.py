@@ -47,6 +47,7 @@ from habemus.client.protocol import (
     SemaphoreRequest,
 )
 from habemus.client.session import own_label
+from habemus.client.tracing import spans_of
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LOCKS,
@@ -220,7 +221,13 @@ class AsyncCluster:
         *,
         names_holder: bool = True,
     ) -> Lease:
-        lease = await self._backend.acquire(request, timeout, names_holder=names_holder)
+        spans = spans_of(request)
+        if spans is None:
+            lease = await self._backend.acquire(request, timeout, names_holder=names_holder)
+        else:
+            with spans:
+                lease = await self._backend.acquire(request, timeout, names_holder=names_holder)
+                spans.hold(lease)
         if on_lost is not None:
             lease.on_lost(on_lost)
         return lease

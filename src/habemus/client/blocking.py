@@ -31,6 +31,7 @@ from habemus.client.lease import KeptLease, Lease, ReentrantLeases
 from habemus.client.node_backend import NodeBackend
 from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
 from habemus.client.session import own_label
+from habemus.client.tracing import spans_of
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LOCKS,
@@ -297,7 +298,13 @@ class Cluster:
         *,
         names_holder: bool = True,
     ) -> Lease:
-        lease = self._backend.acquire(request, timeout, names_holder=names_holder)
+        spans = spans_of(request)
+        if spans is None:
+            lease = self._backend.acquire(request, timeout, names_holder=names_holder)
+        else:
+            with spans:
+                lease = self._backend.acquire(request, timeout, names_holder=names_holder)
+                spans.hold(lease)
         if on_lost is not None:
             lease.on_lost(on_lost)
         return lease

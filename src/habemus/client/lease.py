@@ -39,6 +39,7 @@ class Lease:
         self._why = ""  # the reason why it is over
         self._open = [True]  # the thread that takes this out ends the lease
         self._listeners: list[Callable[[Lease], None]] = []
+        self._at_end: Callable[[str], None] | None = None
         self._on_wanted: Callable[[], None] | None = None  # for locks that are kept
 
     def __repr__(self) -> str:
@@ -125,7 +126,15 @@ class Lease:
         except IndexError:
             return False
         self._why = why
+        if self._at_end is not None:
+            self._at_end(why)
         return True
+
+    def _call_at_end(self, listener: Callable[[str], None]) -> None:
+        """Call the listener once, with the reason, when the lock is released or lost."""
+        self._at_end = listener
+        if self._why:
+            listener(self._why)
 
     def _call_listeners(self) -> None:
         while self._listeners:
