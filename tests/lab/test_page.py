@@ -175,16 +175,25 @@ def test_filters_folding_variables_and_scale(lab: LabPage) -> None:
     until(lambda: lab.js("lab.branch.processes.length") == 4, "four processes")
     page.locator("#filters summary", has_text="Processes").click()
     page.locator("#filters summary", has_text="Variables").click()
-    page.get_by_label("term", exact=True).check()
-    until(lambda: lab.js("lab.branch.along.term?.length > 3"), "terms along the lines")
+    page.get_by_label("stage", exact=True).check()
+    until(lambda: lab.js("lab.branch.along.stage?.length > 3"), "stages along the lines")
+    lab.js("lab.first()")
     lab.idle()
-    changes = lab.js("lab.branch.along.term.map((each) => each.text)")
+    changes = lab.js("lab.branch.along.stage.map((each) => each.text)")
+    assert "FOLLOWING" in changes
     assert set(changes) & set(lab.drawn()), "values are drawn"
     page.get_by_role("button", name="Time to scale").click()
     until(lambda: lab.js("lab.branch.scale") == "time", "time to scale")
     lab.press("w", "s", "a", "d", "0")
     lab.idle()
     assert inked(lab, "canvas") > 500
+    lab.open(run="elected-coordinator -n 3")
+    parts = "new Set(lab.branch.lines.filter((_, i) => !lab.branch.hidden[i]).map((l) => l.part))"
+    assert lab.js(f"{parts}.has('.election')")
+    page.locator("#filters summary", has_text="Components").click()
+    page.get_by_label(".election", exact=True).uncheck()
+    until(lambda: not lab.js(f"{parts}.has('.election')"), "one component is hidden")
+    assert lab.js(f"{parts}.has('')"), "the others are not"
 
 
 @pytest.mark.parametrize("width", [1280, 400])
