@@ -28,5 +28,5 @@ with habemus.connect(url) as cluster:
         kind = "write" if draw.random() < 0.3 else "read"
         with lock.write() if kind == "write" else lock.read() as lease:
             note(kind, "begin", lease.token)
-            time.sleep(draw.random() * 0.004)
+            time.sleep(draw.random() * (0.004 if kind == "write" else 0.03))
             note(kind, "end", lease.token)

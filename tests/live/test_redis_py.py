@@ -14,6 +14,7 @@ from tests.live.conftest import PATIENCE, until
 from tests.live.engines import Redis as RedisServer
 from tests.live.nodes import DEFAULT, Nodes
 
+import habemus
 import habemus.redis as redis
 
 PAGE = Path(__file__).parents[2] / "docs" / "from-redis-py.md"
@@ -56,6 +57,8 @@ def test_the_program_runs_with_redis_py_and_after_two_changes(tmp_path: Path) ->
 def test_the_program_runs_on_a_cluster(tmp_path: Path) -> None:
     nodes = Nodes(tmp_path, DEFAULT, size=1)
     try:
+        with habemus.connect(str(nodes.file)) as cluster, cluster.lock("ready", timeout=PATIENCE):
+            pass  # there is a leader: a request that does not wait is granted
         assert output(program(), str(nodes.file)) == SAID
     finally:
         nodes.close()
