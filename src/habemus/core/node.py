@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from habemus.core.process import (
     RULE_LIMIT,
@@ -45,38 +45,87 @@ class Delivered(Indication):
     message: Message
 
 
-# The closed set of effects.
+# The closed set of effects.  They are not named tuples: a live node makes several in each step, and
+# mypyc compiles these classes.
 
 
-class Send(NamedTuple):
-    port: int
-    to: ProcessId
-    message: Message
+class _Effect:
+    """Base class of effects: equal if their classes and fields are."""
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+
+    def _fields(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.__match_args__])
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Effect)
+            and type(self) is type(other)
+            and self._fields() == other._fields()
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._fields()))
+
+    def __repr__(self) -> str:
+        fields = [f"{name}={getattr(self, name)!r}" for name in self.__match_args__]
+        return f"{type(self).__name__}({', '.join(fields)})"
 
 
-class Broadcast(NamedTuple):
-    port: int
-    message: Message
+class Send(_Effect):
+    __slots__ = ("message", "port", "to")
+    __match_args__ = ("port", "to", "message")
+
+    def __init__(self, port: int, to: ProcessId, message: Message) -> None:
+        self.port = port
+        self.to = to
+        self.message = message
 
 
-class SetTimer(NamedTuple):
-    port: int
-    timer: Timer
-    after: Span
+class Broadcast(_Effect):
+    __slots__ = ("message", "port")
+    __match_args__ = ("port", "message")
+
+    def __init__(self, port: int, message: Message) -> None:
+        self.port = port
+        self.message = message
 
 
-class CancelTimer(NamedTuple):
-    port: int
-    timer: Timer
+class SetTimer(_Effect):
+    __slots__ = ("after", "port", "timer")
+    __match_args__ = ("port", "timer", "after")
+
+    def __init__(self, port: int, timer: Timer, after: Span) -> None:
+        self.port = port
+        self.timer = timer
+        self.after = after
 
 
-class Chosen(NamedTuple):
-    port: int
-    value: Any
+class CancelTimer(_Effect):
+    __slots__ = ("port", "timer")
+    __match_args__ = ("port", "timer")
+
+    def __init__(self, port: int, timer: Timer) -> None:
+        self.port = port
+        self.timer = timer
 
 
-class Indicate(NamedTuple):
-    indication: Indication
+class Chosen(_Effect):
+    __slots__ = ("port", "value")
+    __match_args__ = ("port", "value")
+
+    def __init__(self, port: int, value: Any) -> None:
+        self.port = port
+        self.value = value
+
+
+class Indicate(_Effect):
+    __slots__ = ("indication",)
+    __match_args__ = ("indication",)
+
+    def __init__(self, indication: Indication) -> None:
+        self.indication = indication
 
 
 Effect: TypeAlias = Send | Broadcast | SetTimer | CancelTimer | Chosen | Indicate
@@ -118,6 +167,9 @@ class Stack:
             for variable in type(part.plan).__variables__.values()
         )
         self.handlers = [_handlers(type(part.plan)) for part in self.parts]
+        self.requests: dict[str, Handler] = {
+            name: getattr(type(plan), name) for name in type(plan).__behaviour__.requests
+        }
 
     def _add(self, plan: Process, path: str, above: int | None, name: str) -> None:
         port = len(self.parts)
@@ -227,8 +279,10 @@ def settle_together(
         if behaviour.rules
     ]
 
+    limit, is_single = RULE_LIMIT, len(ruled) == 1
+
     def settle() -> None:
-        for _ in range(RULE_LIMIT):
+        for _ in range(limit):
             while raised:
                 _hand_up(stack, parts, tables, *raised.popleft())
             applied = False
@@ -239,7 +293,7 @@ def settle_together(
                         applied = True
                         break
             # The only part that has rules has applied them all.
-            if not raised and (not applied or len(ruled) == 1):
+            if not raised and (not applied or is_single):
                 return
         raise MistakeInAlgorithm(
             f"{type(parts[0]).__name__} and its components do not come to rest after one event"
@@ -432,13 +486,16 @@ class PureNode:
 
     def request(self, name: str, *arguments: Any) -> list[Effect]:
         process = self.parts[0]
-        requests = type(process).__behaviour__.requests
-        if name not in requests:
+        handler = self.stack.requests.get(name)
+        if handler is None:
             raise MistakeInPlan(
                 f"{type(process).__name__} has no request {name}; it has"
-                f" {', '.join(requests) or 'none'}"
+                f" {', '.join(self.stack.requests) or 'none'}"
             )
-        getattr(process, name)(*arguments)
+        if arguments:
+            handler(process, *arguments)
+        else:
+            handler(process)
         return self._stepped()
 
     # State.

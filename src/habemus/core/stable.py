@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from habemus.core.node import Known, Stack, State
@@ -28,17 +30,24 @@ class Stable:
             for part in stack.parts
             for place, name, shape in _durable(type(part.plan))
         ]
-
-        self._taken = [(each.port, each.name, each.shape.freeze) for each in self._variables]
+        self._frozen = [
+            (each.port, each.name, each.shape.freeze)
+            for each in self._variables
+            if each.shape.freeze is not None
+        ]
+        # the others, those of each part at once: a live node compares them after every step
+        plain = [each for each in self._variables if each.shape.freeze is None]
+        self._taken = [
+            (port, attrgetter(*(each.name for each in found)))
+            for port, found in groupby(plain, key=lambda each: each.port)
+        ]
 
     def taken(self, parts: Sequence[Process]) -> tuple[Any, ...]:
         """Return the current values in a form that can be compared with earlier ones."""
-        return tuple(
-            [
-                getattr(parts[port], name) if freeze is None else freeze(getattr(parts[port], name))
-                for port, name, freeze in self._taken
-            ]
-        )
+        values = [get(parts[port]) for port, get in self._taken]
+        for port, name, freeze in self._frozen:
+            values.append(freeze(getattr(parts[port], name)))
+        return tuple(values)
 
     def plain(self, parts: Sequence[Process]) -> list[Any]:
         """Return the current values in a form that JSON can hold."""

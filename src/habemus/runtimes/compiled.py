@@ -9,6 +9,7 @@ from __future__ import annotations
 
 MODULES = (
     "habemus.core.node",
+    "habemus.core.stable",
     "habemus.runtimes.live.peers.peer_server",
     "habemus.runtimes.live.clients.connections",
     "habemus.runtimes.live.peers.codec",

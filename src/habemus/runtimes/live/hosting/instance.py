@@ -82,6 +82,7 @@ class LocalProcess:
     __slots__ = (
         "deferred_requests",
         "held",
+        "homes",
         "instance",
         "is_stored",
         "keeps",
@@ -102,6 +103,7 @@ class LocalProcess:
         self.me = me
         self.key = f"{service.name}/{me}/{instance.name}"  # in stable memory
         self.peers = service.system.topology.neighbours[me]
+        self.homes = service.home  # the node of each process
         self.pure = PureNode(stack, me, self.peers, choose)
         self.paths = [part.path for part in stack.parts]
         self.keeps = stack.durable

@@ -26,7 +26,16 @@ from typing import Any
 import msgspec
 
 from habemus.core.events import Event, note
-from habemus.core.node import Broadcast, CancelTimer, Chosen, Effect, Indicate, Send, SetTimer
+from habemus.core.node import (
+    Broadcast,
+    CancelTimer,
+    Chosen,
+    Effect,
+    Indicate,
+    PureNode,
+    Send,
+    SetTimer,
+)
 from habemus.core.process import MistakeInAlgorithm, ProcessId
 from habemus.core.values import Indication, Message, Timer
 from habemus.runtimes.live.hosting.instance import (
@@ -103,9 +112,7 @@ class Steps:
 
     def start(self, local_process: LocalProcess) -> None:
         # The entry marks the process as started, even if its durable variables are initial.
-        self._step(
-            local_process, local_process.pure.start, ("start", (), 0), stores=local_process.keeps
-        )
+        self._step(local_process, ("start", (), 0), stores=local_process.keeps)
 
     def restore(self, local_process: LocalProcess, stored: bytes) -> Any:
         """Restore the durable variables of a process.
@@ -120,7 +127,7 @@ class Steps:
 
     def recover(self, local_process: LocalProcess, plain: Any) -> None:
         """Make a process recover with its restored variables."""
-        self._step(local_process, lambda _: local_process.pure.recover(), ("recover", (plain,), 0))
+        self._step(local_process, ("recover", (plain,), 0))
 
     def request(
         self,
@@ -132,12 +139,7 @@ class Steps:
         if local_process.deferred_requests is not None:
             local_process.deferred_requests.append((request, arguments, on_done))
         else:
-            self._step(
-                local_process,
-                local_process.pure.request,
-                ("request", (request, *arguments), 0),
-                on_done,
-            )
+            self._step(local_process, ("request", (request, *arguments), 0), on_done)
 
     def deliver(
         self,
@@ -147,9 +149,7 @@ class Steps:
         message: Message,
         number: int,
     ) -> None:
-        self._step(
-            local_process, local_process.pure.deliver, ("receive", (port, sender, message), number)
-        )
+        self._step(local_process, ("receive", (port, sender, message), number))
 
     def tell(self, local_process: LocalProcess, part: str, news: Timer) -> None:
         """Expire a timer that carries news from outside the instance (`Feed`)."""
@@ -157,7 +157,7 @@ class Steps:
 
     def _expire(self, local_process: LocalProcess, expired: tuple[int, Timer]) -> None:
         local_process.timers.pop(expired, None)
-        self._step(local_process, local_process.pure.fire, ("timer", expired, 0))
+        self._step(local_process, ("timer", expired, 0))
 
     def _deliver_local(self) -> None:
         self._delivering = False
@@ -178,7 +178,7 @@ class Steps:
             self._set_timer(local_process, SetTimer(port, timer, self._timers.left(alarm)))
         if representative.held:
             self._hold(local_process, representative.held[-1].batch, ("wake", (), 0))
-        self._step(local_process, local_process.pure.wake, ("wake", (), 0))
+        self._step(local_process, ("wake", (), 0))
 
     def absorb(self, representative: LocalProcess, idle: LocalProcess) -> bool:
         """Let the representative stand for a process from now on, if possible."""
@@ -219,7 +219,6 @@ class Steps:
     def _step(
         self,
         local_process: LocalProcess,
-        act: Callable[..., list[Effect]],
         cause: Cause,
         on_done: OnDone = None,
         stores: bool = False,
@@ -234,24 +233,13 @@ class Steps:
         instance.is_used = True
         commit = self._commit
         try:
-            effects = act(*cause[1])
+            effects = _effects(local_process.pure, cause)
             entry = (
                 self._changed(local_process, stores)
                 if commit is not None and local_process.keeps
                 else None
             )
-            outputs: list[Effect] = []
-            for effect in effects:
-                if isinstance(effect, SetTimer):
-                    self._set_timer(local_process, effect)
-                elif isinstance(effect, CancelTimer):
-                    self._timers.cancel(local_process.timers.pop((effect.port, effect.timer), None))
-                else:
-                    if isinstance(effect, Send) and effect.to not in instance.service.home:
-                        raise MistakeInAlgorithm(  # noqa: TRY301
-                            f"sends {effect.message!r} to {effect.to!r}, which is not a process"
-                        )
-                    outputs.append(effect)
+            outputs = self._set_timers(local_process, effects)
         except (Exception, SystemExit) as reason:
             self._fail(local_process, cause, reason)
             return
@@ -265,6 +253,22 @@ class Steps:
             )
         else:
             self._release(local_process, cause, outputs, on_done)
+
+    def _set_timers(self, local_process: LocalProcess, effects: list[Effect]) -> list[Effect]:
+        """Set and cancel timers; return the other effects, which are outputs."""
+        outputs: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                self._set_timer(local_process, effect)
+            elif isinstance(effect, CancelTimer):
+                self._timers.cancel(local_process.timers.pop((effect.port, effect.timer), None))
+            else:
+                if isinstance(effect, Send) and effect.to not in local_process.homes:
+                    raise MistakeInAlgorithm(
+                        f"sends {effect.message!r} to {effect.to!r}, which is not a process"
+                    )
+                outputs.append(effect)
+        return outputs
 
     @staticmethod
     def _changed(local_process: LocalProcess, stores: bool) -> bytes | None:
@@ -371,6 +375,24 @@ class Steps:
             )
             return
         self._send_to_node(instance.service.home[to], frame)
+
+
+def _effects(pure: PureNode, cause: Cause) -> list[Effect]:
+    """Make the step of a pure process."""
+    kind, given, _ = cause
+    if kind == "receive":
+        port, sender, message = given
+        return pure.deliver(port, sender, message)
+    if kind == "request":
+        if len(given) == 1:  # as most are; compiled, the general case takes much longer
+            return pure.request(given[0])
+        return pure.request(*given)
+    if kind == "timer":
+        port, timer = given
+        return pure.fire(port, timer)
+    if kind == "start":
+        return pure.start()
+    return pure.recover() if kind == "recover" else pure.wake()
 
 
 def _recorded(
