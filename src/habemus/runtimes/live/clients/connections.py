@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -43,6 +43,7 @@ from habemus.runtimes.live.clients.protocol import (
     LABEL_LIMIT,
     LINE_LIMIT,
     NAMES_LIMIT,
+    RESERVED,
     SEMAPHORES,
     VERSION,
     lock_name,
@@ -96,7 +97,9 @@ _LINES = msgspec.json.Decoder(
     | ElectLine
 )
 _ENCODER = msgspec.json.Encoder()
-LONGEST_MS = 10 * 365 * 24 * 3_600_000
+FEW_LINES: Final = 4
+"""Lines of a client that are handled at once: mostly one, or a release and the next request."""
+LONGEST_MS: Final = 10 * 365 * 24 * 3_600_000
 """Longest timeout and lease of a request."""
 MOST_WATCHES = 1_000
 """Locks and elections that one client may watch."""
@@ -280,19 +283,48 @@ class ClientConnection(asyncio.Protocol):
         if len(self._rest) > LINE_LIMIT:
             self._lines.append(self._rest)
             self._rest = b""
+        if is_behind:
+            return
+        work = self._read_few() if len(self._lines) <= FEW_LINES else None
         if (
-            not is_behind
-            and not self._clients.slices.run(self, self._read_lines())
+            self._lines
+            and not self._clients.slices.run(self, self._read_lines(work))
             and self._transport is not None
         ):
             self._transport.pause_reading()
 
-    def _read_lines(self) -> Iterator[None]:
-        while self._lines and self._transport is not None:
-            try:
+    def _read_few(self) -> Iterator[None] | None:
+        """Handle the lines at once, without the cost of time slices, up to one that may take long.
+        Return what is left to do for that.
+        """
+        turn = self._clients.slices.turn
+        is_outermost = turn.is_opened()
+        try:
+            while self._lines and self._transport is not None:
                 work = self._read(self._lines[0])
                 if work is not None:
+                    return work
+                self._lines.popleft()
+        except BaseException:
+            self.abort()  # its lines are not read any more
+            raise
+        finally:
+            if is_outermost:
+                turn.close()
+        return None
+
+    def _read_lines(self, work: Iterator[None] | None = None) -> Iterator[None]:
+        """Handle the lines that have arrived.
+
+        work: what is left to do for the first of them, if it was read already.
+        """
+        while self._lines and self._transport is not None:
+            try:
+                if work is None:
+                    work = self._read(self._lines[0])
+                if work is not None:
                     yield from work
+                    work = None
             except BaseException:
                 self.abort()  # its lines are not read any more
                 raise
@@ -408,7 +440,10 @@ class ClientConnection(asyncio.Protocol):
                 raise ValueError(
                     f"request names {len(line.names)} locks; the limit is {NAMES_LIMIT}"
                 )
-            return [lock_name(name) for name in line.names]
+            for name in line.names:
+                if name.startswith(RESERVED):
+                    lock_name(name)  # raises
+            return line.names
         if isinstance(line, LeadLine):
             return [ELECTIONS + line.name]
         size = self._clients.node.settings.semaphores.get(line.name)

@@ -23,7 +23,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
@@ -40,9 +40,9 @@ from habemus.runtimes.live.peers.codec import check_name
 
 TRANSFER_US = 2_000_000
 """How long a lock stays reserved for the client to which it was transferred."""
-MOST_REQUESTS = 100_000
+MOST_REQUESTS: Final = 100_000
 """Requests that wait or hold at one node."""
-MOST_LOCKS_PER_CLIENT = 10_000
+MOST_LOCKS_PER_CLIENT: Final = 10_000
 """Locks that one client may wait for or hold.  A request for one of several locks counts for all of
 them.
 """
@@ -115,6 +115,8 @@ class Host(Protocol):
     def subscribe(self, service: str, name: str, listener: Listener) -> Callable[[], None]: ...
 
     def left_us(self, process: LocalProcess) -> int | None: ...
+
+    def is_late(self, process: LocalProcess) -> bool: ...
 
     def is_recorded(self, service: str, name: str) -> bool: ...
 
@@ -232,6 +234,10 @@ class LockQueues:
             each.name: getattr(next(iter(each.system.plans.values())), "lease", 0) or None
             for each in node.services
         }
+        # services whose algorithm says when a grant expires
+        self._expiring = frozenset(
+            name for name in self._locks if self._kinds[name].runs_out is not Mutex.runs_out
+        )
         self.changed: Callable[[str, str], None] = _nothing
         self.transferred: Callable[[str, str, str], None] = _nothing
         self.lost: Callable[[ClientRequest, str, str], None] = _nothing  # with cause and reason
@@ -274,7 +280,7 @@ class LockQueues:
 
     def hear(self, session: ClientSession, at: int) -> None:
         if at >= session.at:
-            session.at, session.heard_us = at, self._timers.now_us()
+            session.at, session.heard_us = at, self._timers.turn_us()
 
     def alive(self, connection: LineSender, session: ClientSession, at: int) -> None:
         self.hear(session, at)
@@ -594,7 +600,7 @@ class LockQueues:
         """Make the participant acquire the lock, if requests wait and none holds it."""
         if lock.queue and not lock.is_requested and lock.holder is None:
             lock.is_requested = True
-            if self._node.left_us(lock.process) == 0:
+            if self._node.is_late(lock.process) and self._node.left_us(lock.process) == 0:
                 # The lock stayed with this node by a lease that has expired, and the timer is late.
                 self._return_loan(lock)
             self._make_request(lock, "acquire")
@@ -677,10 +683,9 @@ class LockQueues:
                 self._request_if_needed(lock)
             return
         lock.holder, lock.reserved_for = request, ""
-        now_us = self._timers.now_us()
         if self.meter is not None:
-            self.meter.granted(lock.service, now_us - request.since_us)
-        request.held_lock, request.token, request.since_us = lock, token, now_us
+            self.meter.granted(lock.service, self._timers.now_us() - request.since_us)
+        request.held_lock, request.token, request.since_us = lock, token, self._timers.turn_us()
         request.session.holding[request.id] = request
         if len(request.names) > 1:
             self._keep_one(request, lock)
@@ -754,7 +759,8 @@ class LockQueues:
 
     def _lease_left_us(self, request: ClientRequest, lock: LocalLock) -> int | None:
         """Time until the lease expires if it is not renewed; None if it does not expire."""
-        left, lease = self._node.left_us(lock.process), request.lease_us
+        lease = request.lease_us
+        left = self._node.left_us(lock.process) if lock.service in self._expiring else None
         if left is None or lease is None:
             return lease if left is None else left
         return min(left, lease)

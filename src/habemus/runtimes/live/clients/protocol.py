@@ -66,6 +66,8 @@ ELECTIONS = "leader/"
 """Prefix of elections: the leader holds the lock of that name."""
 SEMAPHORES = "semaphore/"
 """Prefix of the places of a semaphore: its name and the number of the place follow."""
+RESERVED = (ELECTIONS, SEMAPHORES)
+"""Prefixes of names that a plain request may not have."""
 LOCKS = "locks"
 """The default service."""
 TRY_MS = 250
@@ -80,7 +82,7 @@ node that restarts waits twice as long before it ends the leases of its earlier 
 
 def lock_name(name: str) -> str:
     """Return the name; raise `ValueError` if it is reserved for elections or semaphores."""
-    if name.startswith((ELECTIONS, SEMAPHORES)):
+    if name.startswith(RESERVED):
         is_election = name.startswith(ELECTIONS)
         prefix, what = (ELECTIONS, "elections") if is_election else (SEMAPHORES, "semaphores")
         raise ValueError(

@@ -462,7 +462,17 @@ class Node:
         if timer is None:
             return None
         alarm = local_process.timers.get((0, timer))
-        return 0 if alarm is None else self._timers.left(alarm)
+        return 0 if alarm is None else max(0, alarm.deadline - self._timers.turn_us())
+
+    def is_late(self, local_process: LocalProcess) -> bool:
+        """Return whether a timer of the process is overdue."""
+        if not local_process.timers:
+            return False
+        now = self._timers.turn_us()
+        for alarm in local_process.timers.values():  # noqa: SIM110  # compiled without a generator
+            if alarm.deadline <= now:
+                return True
+        return False
 
     def is_recorded(self, service: str, name: str) -> bool:
         """Return whether the events of this instance are recorded."""

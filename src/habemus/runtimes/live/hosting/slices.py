@@ -30,7 +30,7 @@ class TimeSlicer:
         self, loop: asyncio.AbstractEventLoop, turn: Turn, clock: Callable[[], int] = monotonic_ns
     ) -> None:
         self._loop = loop
-        self._turn = turn
+        self.turn = turn
         self._clock = clock
         self._waiting: dict[object, deque[Work]] = {}
         self._owners: deque[object] = deque()  # of waiting work, next first
@@ -56,10 +56,8 @@ class TimeSlicer:
 
     def _is_done(self, work: Work) -> bool:
         """Run one slice of the work.  Return whether all of it is done."""
-        is_outermost = not self._turn.is_open
+        is_outermost = self.turn.is_opened()
         until_ns = self._clock() + SLICE_US * 1_000
-        if is_outermost:
-            self._turn.open()
         try:
             for _ in work:  # noqa: SIM110  # a loop is compiled without a generator
                 if self._clock() >= until_ns:
@@ -67,7 +65,7 @@ class TimeSlicer:
             return True
         finally:
             if is_outermost:
-                self._turn.close()
+                self.turn.close()
 
     def _schedule(self) -> None:
         if self._owners and not self._is_scheduled:

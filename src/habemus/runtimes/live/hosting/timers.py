@@ -20,16 +20,17 @@ import asyncio
 import random
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from typing import Final
 
 from habemus import boottime
 from habemus.core.process import Span
 from habemus.runtimes.live.hosting.turn import Turn
 
-SWEEP_FROM = 1_000
+SWEEP_FROM: Final = 1_000
 """Number of cancelled entries from which on they are removed, if they are most of the heap."""
 
 
-SLICE_US = 5_000
+SLICE_US: Final = 5_000
 """Time slice after which the event loop continues with other work."""
 
 
@@ -78,6 +79,18 @@ class Timers:
         self._wake: asyncio.TimerHandle | None = None
         self._wake_at = 0
         self._is_firing = False
+
+    def turn_us(self) -> int:
+        """Return the time of this turn, in which the clock is read once.
+
+        It is later than that of everything that was received before the turn.
+        """
+        turn = self._turn
+        if not turn.is_open:
+            return self.now_us()
+        if not turn.time_us:
+            turn.time_us = self.now_us()
+        return turn.time_us
 
     def __len__(self) -> int:
         return len(self._heap) + len(self._urgent) - self._cancelled

@@ -29,6 +29,7 @@ class Turn:
         self._before_end: deque[Action] = deque()
         self._at_end: list[Action] = []
         self.is_open = False
+        self.time_us = 0  # of this turn; 0 until the clock is read (`Timers.turn_us`)
         self._is_scheduled = False
 
     def before_end(self, action: Action) -> None:
@@ -50,6 +51,14 @@ class Turn:
 
     def open(self) -> None:
         self.is_open = True
+        self.time_us = 0
+
+    def is_opened(self) -> bool:
+        """Open a turn, unless one is open already.  Return whether the caller has to close it."""
+        if self.is_open:
+            return False
+        self.open()
+        return True
 
     def close(self) -> None:
         try:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -48,19 +48,19 @@ from habemus.runtimes.live.peers.frames import (
     Welcome,
 )
 
-VERSION = 1
-FRAME_LIMIT = 1 << 20
+VERSION: Final = 1
+FRAME_LIMIT: Final = 1 << 20
 """Bytes of a body."""
 HANDSHAKE_LIMIT = 1 << 10
 """Bytes of a body before the handshake is complete."""
-NAME_LIMIT = 200
+NAME_LIMIT: Final = 200
 """Characters in the name of an instance."""
 
 TERMS_PER_SECOND = 2
 TERMS_AHEAD = 1 << 24
 """How far a cluster may have come while a node was down: at two terms per second, 97 days."""
-LARGEST_TERM = (1 << 31) - 1
-LARGEST_COUNT = (1 << 32) - 1
+LARGEST_TERM: Final = (1 << 31) - 1
+LARGEST_COUNT: Final = (1 << 32) - 1
 
 _HEADER = struct.Struct(">I")
 HEADER_SIZE = _HEADER.size
@@ -108,10 +108,16 @@ class TermBound:
         since = int(boottime.seconds() - self._since)
         return min(LARGEST_TERM, self._stored + TERMS_AHEAD + TERMS_PER_SECOND * since)
 
+    def has_passed(self, term: int) -> bool:
+        """Return whether the term is above the bound."""
+        # The clock is read only if the term is above what the bound was at the start.
+        at_start = min(LARGEST_TERM, self._stored + TERMS_AHEAD)
+        return term > at_start and term > self.largest()
+
     def is_beyond(self, token: tuple[int, int]) -> bool:
         """Return whether the token is above the bound of tokens that a cluster can issue."""
         term, count = token
-        return term > self.largest() or count > LARGEST_COUNT
+        return self.has_passed(term) or count > LARGEST_COUNT
 
 
 OF_NEW_NODE = TermBound()
@@ -305,7 +311,7 @@ _TERMS = ("term", "next_term")
 def _has_beyond(name: str, value: Any, terms: TermBound) -> bool:
     """Return whether the field, or a value in it, has a term or token above the bound."""
     if isinstance(value, int):
-        return name in _TERMS and value > terms.largest()
+        return name in _TERMS and terms.has_passed(value)
     if name == "token" and isinstance(value, tuple) and len(value) == 2:
         return terms.is_beyond(value)
     if isinstance(value, Value):

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from habemus.runtimes.live.peers.network import PeerNetwork
 
 
+FEW_FRAMES = 8
+"""Frames that are handled at once."""
 BACKLOG_LIMIT = 8 << 20
 """Bytes of received frames at which a node stops reading."""
 
@@ -81,9 +83,13 @@ class PeerConnection(asyncio.Protocol):
                 self._hand_over(data)
                 return
         is_behind = bool(self._bodies or self._urgent)
-        self._sort_in(self._deframer.feed(data))
+        bodies = self._deframer.feed(data)
+        self._sort_in(bodies)
         if not is_behind:
-            self._network.slices.run(self, self._take())
+            if len(bodies) <= FEW_FRAMES:
+                self._take_few()
+            else:
+                self._network.slices.run(self, self._take())
         if self._backlog > BACKLOG_LIMIT and self._transport is not None:
             self._transport.pause_reading()
 
@@ -93,23 +99,41 @@ class PeerConnection(asyncio.Protocol):
             self._backlog += len(body)
             (self._urgent if body[:PREFIX_SIZE] in urgent else self._bodies).append(body)
 
+    def _take_few(self) -> None:
+        """Handle the frames at once, without the cost of time slices."""
+        turn = self._network.turn
+        is_outermost = turn.is_opened()
+        try:
+            while self._has_taken():
+                pass
+        finally:
+            if is_outermost:
+                turn.close()
+
     def _take(self) -> Iterator[None]:
-        while self._transport is not None and (self._urgent or self._bodies):
-            queue = self._urgent or self._bodies
-            try:
-                self._read(queue[0])
-            except BaseException:
-                self.abort()  # its frames are not read any more
-                raise
-            self._backlog -= len(queue.popleft())
-            if self._backlog <= BACKLOG_LIMIT // 2:
-                self._resume()
+        while self._has_taken():
             yield
+
+    def _has_taken(self) -> bool:
+        """Handle the next frame.  Return False if there is none."""
         if self._transport is None:
             self._bodies.clear()
             self._urgent.clear()
-        elif self._deframer.refused is not None:
-            self._refuse(self._deframer.refused)
+            return False
+        queue = self._urgent or self._bodies
+        if not queue:
+            if self._deframer.refused is not None:
+                self._refuse(self._deframer.refused)
+            return False
+        try:
+            self._read(queue[0])
+        except BaseException:
+            self.abort()  # its frames are not read any more
+            raise
+        self._backlog -= len(queue.popleft())
+        if self._backlog <= BACKLOG_LIMIT // 2:
+            self._resume()
+        return True
 
     def _resume(self) -> None:
         if self._transport is not None and not self._transport.is_reading():

@@ -88,6 +88,9 @@ class Script:
     def left_us(self, hosted: LocalProcess) -> int:
         return self.left
 
+    def is_late(self, hosted: LocalProcess) -> bool:
+        return self.left == 0
+
     def is_recorded(self, service: str, name: str) -> bool:
         return False
 

@@ -21,6 +21,7 @@ from habemus.runtimes.live.peers import codec
 from habemus.runtimes.live.peers.codec import (
     FRAME_LIMIT,
     HEADER_SIZE,
+    LARGEST_TERM,
     NAME_LIMIT,
     OF_NEW_NODE,
     TERMS_AHEAD,
@@ -351,3 +352,13 @@ def test_what_a_cluster_pushed_to_the_ceiling_says_is_taken_as_time_goes_on(
     assert isinstance(port.decode(*port.encode(sent), bound), Refused)
     monkeypatch.setattr("habemus.boottime.seconds", lambda: 101.0)
     assert port.decode(*port.encode(sent), bound) == sent
+
+
+def test_no_term_is_above_the_largest_one_however_large_those_are_that_were_stored() -> None:
+    class Stored:
+        term = LARGEST_TERM - 1
+
+    bound = TermBound()
+    bound.note_stored([Stored()])
+    assert not bound.has_passed(LARGEST_TERM)
+    assert bound.has_passed(LARGEST_TERM + 1)
