@@ -13,20 +13,20 @@ from __future__ import annotations
 
 import time
 
-if hasattr(time, "CLOCK_BOOTTIME"):
-    from time import CLOCK_BOOTTIME, clock_gettime, clock_gettime_ns
+TYPE_CHECKING = False
 
-    def seconds() -> float:
-        """Return the seconds since the machine booted."""
-        return clock_gettime(CLOCK_BOOTTIME)
-
-    def nanoseconds() -> int:
-        """Return the nanoseconds since the machine booted."""
-        return clock_gettime_ns(CLOCK_BOOTTIME)
-
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from functools import partial
 else:
-    from time import monotonic as seconds
-    from time import monotonic_ns as nanoseconds
+    from _functools import partial  # `habemus lock` does without the import of functools
+
+if hasattr(time, "CLOCK_BOOTTIME"):
+    # Partial calls, because a function of Python would take twice as long as the clock itself.
+    seconds: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    nanoseconds: Callable[[], int] = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
+else:
+    seconds, nanoseconds = time.monotonic, time.monotonic_ns
 
 
 def microseconds() -> int:

@@ -17,9 +17,12 @@ def reloaded() -> Iterator[None]:
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no CLOCK_BOOTTIME")
+@pytest.mark.usefixtures("reloaded")
 def test_time_asleep_counts_where_the_system_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boottime, "clock_gettime", {time.CLOCK_BOOTTIME: 7.5}.__getitem__)
-    monkeypatch.setattr(boottime, "clock_gettime_ns", {time.CLOCK_BOOTTIME: 7_500}.__getitem__)
+    monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 7.5}.__getitem__)
+    monkeypatch.setattr(time, "clock_gettime_ns", {time.CLOCK_BOOTTIME: 7_500}.__getitem__)
+    importlib.reload(boottime)
+    monkeypatch.undo()
     assert (boottime.seconds(), boottime.nanoseconds()) == (7.5, 7_500)
 
 

@@ -140,31 +140,36 @@ class NodeConnection:
         """Return the next line; `TimeoutError` if none arrives in time, `ConnectionClosed` if the
         connection has ended.
         """
-        line = self._next_line(timeout)
-        if line is None:
-            raise TimeoutError
-        return line
+        line = self._lines.next_line() if self._lines.rest else None
+        while line is None:
+            data = self._received(timeout)
+            if data is None:
+                raise TimeoutError
+            if not data:
+                raise ConnectionClosed(f"{self.address} has closed the connection")
+            line = self._lines.next_line(data)
+        return decode(line, self.address)
 
     def heard(self) -> list[list[Any]]:
         """Return the lines that have arrived, without waiting; `ConnectionClosed` at the end."""
         lines = []
         try:
-            while (line := self._next_line(0.0)) is not None:
-                lines.append(line)
+            while True:
+                lines.append(self.hear(0.0))
         except self._nothing_yet:
-            pass
-        return lines
+            return lines
 
-    def _next_line(self, timeout: float | None) -> list[Any] | None:
-        line = self._lines.next_line()
-        while line is None:
-            data = self._received(timeout)
-            if data is None:
-                return None
-            if not data:
-                raise ConnectionClosed(f"{self.address} has closed the connection")
-            line = self._lines.next_line(data)
-        return decode(line, self.address)
+    def has_news(self) -> bool:
+        """Return whether something has arrived, or may have, or the connection has ended."""
+        if self._arrival is None or self._lines.rest:
+            return True
+        self._inside.append(None)
+        try:
+            return self._is_closed or bool(self._arrival.poll(0))
+        finally:
+            self._inside.pop()
+            if self._is_closed:
+                self._close_unused()
 
     def _received(self, timeout: float | None) -> bytes | None:
         """Return what arrives; None, or an exception with TLS, if nothing does in time."""

@@ -78,7 +78,7 @@ class Lease:
 
     def _has_expired(self) -> bool:
         until_us = self._state.until_us
-        return until_us is not None and until_us <= boottime.microseconds()
+        return until_us is not None and until_us <= boottime.nanoseconds() // 1_000
 
     def check(self) -> None:
         """Raise `LockLost` if the lock is not held any more, or may not be."""
@@ -107,20 +107,20 @@ class Lease:
     def _is_lost_now(self) -> bool:
         """Look at the connection and the clock, and return whether the lock is lost."""
         self._session.look(self)
-        if not self._why and self._has_expired():
-            self._lose(EXPIRED)
-        return self._why not in ("", RELEASED)
+        if self._why:
+            return self._why != RELEASED
+        if self._state.until_us is None or not self._has_expired():
+            return False
+        self._lose(EXPIRED)
+        return True
 
     def _lose(self, why: str) -> None:
-        if self._is_ended_by(why):
+        if self._end(why):
             self._session.forget(self)
             self._call_listeners()
 
-    def _end(self) -> bool:
-        """Mark the lease as released; return False if it was over already."""
-        return self._is_ended_by(RELEASED)
-
-    def _is_ended_by(self, why: str) -> bool:
+    def _end(self, why: str = RELEASED) -> bool:
+        """End the lease for this reason; return False if it was over already."""
         try:
             self._open.pop()  # two threads cannot both do this
         except IndexError:

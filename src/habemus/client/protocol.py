@@ -97,34 +97,35 @@ class LineBuffer:
     def __init__(self, source: object, limit: int = LINE_LIMIT) -> None:
         self._source = source
         self._limit = limit
-        self._bytes = bytearray()
+        self.rest = bytearray()
+        """Bytes that were received and are not returned yet."""
         self._scanned = 0  # there is no newline before this position
 
     def feed(self, data: bytes) -> None:
         """Add what was received."""
-        self._bytes += data
+        self.rest += data
 
     def next_line(self, data: bytes = b"") -> bytes | None:
         """Return the next line without its newline; None if it is not complete yet.
 
         data: what was received; added first.
         """
-        if not self._bytes:
+        if not self.rest:
             if not data:
                 return None
             if data.find(b"\n") == len(data) - 1:
                 return data[:-1]  # as most lines arrive
-        self._bytes += data
-        end = self._bytes.find(b"\n", self._scanned)
+        self.rest += data
+        end = self.rest.find(b"\n", self._scanned)
         if end < 0:
-            self._scanned = len(self._bytes)
+            self._scanned = len(self.rest)
             if self._scanned > self._limit:
                 raise ProtocolError(
                     f"{self._source} sends a line of more than {self._limit:,} bytes"
                 )
             return None
-        line = bytes(self._bytes[:end])
-        del self._bytes[: end + 1]
+        line = bytes(self.rest[:end])
+        del self.rest[: end + 1]
         self._scanned = 0
         return line
 
@@ -307,9 +308,11 @@ class AcquireRequest:
         self.shown = f"lock {name!r}"
         self.name = name
         self._word, self._what = b"request", _encoded_lock(service, name)
+        self._form: tuple[int | None, int | None, bytes] | None = None  # with its times
 
     def _start_line(self, word: str, *what: object) -> None:
         """Encode the part of the line that is always the same: what is requested."""
+        self._form = None
         self._word = word.encode()
         self._what = ",".join(map(encode, (self.service, *what))).encode()
 
@@ -328,15 +331,25 @@ class AcquireRequest:
 
     def line(self, id: int, timeout_ms: int | None, lease_ms: int | None, now_us: int) -> bytes:
         """Return the line that sends the request."""
+        form = self._form
+        if form is None or form[0] != timeout_ms or form[1] != lease_ms:
+            form = self._form = (timeout_ms, lease_ms, self._template(timeout_ms, lease_ms))
+        return form[2] % (id, now_us)
+
+    def _template(self, timeout_ms: int | None, lease_ms: int | None) -> bytes:
+        """Return the line with places for the id and the time: the rest is mostly the same."""
         if len(self._what) > REQUEST_LIMIT - NUMBERS_LIMIT:
             raise ValueError(
                 f"a name of {len(self._what):,} bytes is too long for a request; give a shorter one"
             )
-        timeout = b"null" if timeout_ms is None else b"%d" % timeout_ms
-        lease = b"null" if lease_ms is None else b"%d" % lease_ms
+        times = f"{encode(timeout_ms)},{encode(lease_ms)}".encode()
         keep = b",true" if self.keep else b""
-        numbers = (self._word, id, self._what, timeout, lease, now_us, keep)
-        return b'["%b",%d,%b,%b,%b,%d%b]\n' % numbers
+        return b'["%b",%%d,%b,%b,%%d%b]\n' % (
+            self._word,
+            self._what.replace(b"%", b"%%"),
+            times,
+            keep,
+        )
 
     def watch_line(self, id: int) -> bytes | None:
         """Return the line that asks the node who holds the lock; None where several may."""
@@ -520,7 +533,8 @@ class SessionProtocol:
     ) -> tuple[int, bytes]:
         """Begin a request; return its id and the line to send."""
         lease_ms = offered_ms if request.lease is None else request.lease_ms(offered_ms)
-        id = self.next_id()
+        with self._lock:
+            self._issued = id = self._issued + 1
         line = request.line(id, timeout_ms, lease_ms, now_us)
         self._pending[id] = request.service
         if lease_ms is not None and lease_ms * 1_000 < self.beat_us * self._beats:
@@ -562,7 +576,8 @@ class SessionProtocol:
         _, id, token, left_ms, at_us, name = line
         if not 0 < id <= self._issued:
             raise ProtocolError(f"the node grants request {id}, which was never sent")
-        _check_echo(at_us, now_us)
+        if at_us > now_us:
+            raise _too_early(at_us)
         service = self._pending.pop(id, None)
         if service is None:
             return None
@@ -572,7 +587,8 @@ class SessionProtocol:
     def _receive_alive(
         self, at_us: int, left_ms: dict[int, int | None], now_us: int
     ) -> list[LeaseEvent]:
-        _check_echo(at_us, now_us)
+        if at_us > now_us:
+            raise _too_early(at_us)
         events: list[LeaseEvent] = []
         for id, lease in list(self._leases.items()):
             if id in left_ms:
@@ -595,6 +611,5 @@ class SessionProtocol:
         return min((time for time in times if time is not None), default=None)
 
 
-def _check_echo(at_us: int, now_us: int) -> None:
-    if at_us > now_us:
-        raise ProtocolError(f"the node answers a line of the time {at_us}, which is not over yet")
+def _too_early(at_us: int) -> ProtocolError:
+    return ProtocolError(f"the node answers a line of the time {at_us}, which is not over yet")

@@ -155,7 +155,8 @@ class NodeSession:
         """Begin a request; return its id and the line to send."""
         timeout_ms = None if timeout is None else round(timeout * 1_000)
         offered_ms = self._offered_ms.get(request.service)
-        return self.protocol.request(request, timeout_ms, offered_ms, boottime.microseconds())
+        now_us = boottime.nanoseconds() // 1_000
+        return self.protocol.request(request, timeout_ms, offered_ms, now_us)
 
     def begin_waiting(self, id: int, connection: NodeConnection | None = None) -> None:
         """Send heartbeats for a request; `ConnectionClosed` if the session has ended."""
@@ -185,7 +186,7 @@ class NodeSession:
         A lease that arrives after it has expired is lost at once.  `connection` is that of a
         blocking client, on which the lease is released later.
         """
-        now_us = boottime.microseconds()
+        now_us = boottime.nanoseconds() // 1_000
         if line[0] == "granted":
             state = self.protocol.receive_grant(line, now_us)
             if state is not None:
@@ -206,8 +207,9 @@ class NodeSession:
         lease = self._leases[state.id] = Lease(self, state)
         if connection is not None:
             self._connections[state.id] = connection
-        if self.over or state.has_expired(now_us):  # this process was suspended while it waited
-            lease._lose(self.over or TOO_LATE)
+        until_us = state.until_us
+        if self.over or (until_us is not None and until_us <= now_us):
+            lease._lose(self.over or TOO_LATE)  # this process was suspended while it waited
         return lease
 
     def _apply(self, event: LeaseEvent) -> None:
@@ -261,7 +263,7 @@ class NodeSession:
     def look(self, lease: Lease) -> None:
         """Take in what the node has sent on the connection of a lease, without waiting."""
         connection = self._connections.get(lease._id)
-        if connection is None:
+        if connection is None or not connection.has_news():
             return
         try:
             with connection.in_use:
