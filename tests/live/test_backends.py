@@ -183,6 +183,39 @@ def test_many_tasks_that_wait_need_few_threads(system: System) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("is_held_by_itself", [False, True])
+def test_tasks_that_wait_when_the_client_is_closed_end(
+    system: System, cluster: Cluster, is_held_by_itself: bool
+) -> None:
+    async def scenario() -> None:
+        async with habemus.connect(system.url) as closing:
+            if is_held_by_itself:
+                await closing.lock("closed").acquire()
+            waits = (None, None, 1_000)
+            tasks = [asyncio.create_task(closing.lock("closed", each).acquire()) for each in waits]
+            watching = asyncio.create_task(watch(closing))
+            await asyncio.to_thread(until, lambda: cluster.try_lock("closed") is None)
+            await asyncio.to_thread(until, lambda: not has_waiting(cluster, "closed", 0))
+            assert not any(task.done() for task in (*tasks, watching))
+        async with asyncio.timeout(PATIENCE):
+            ends = await asyncio.gather(*tasks, watching, return_exceptions=True)
+        assert [type(end) for end in ends] == [habemus.Unreachable] * 4
+        assert {str(end) for end in ends} == {"the client has closed its connection"}
+
+    async def watch(closing: AsyncCluster) -> None:
+        async for _ in closing.watch("closed"):
+            pass
+
+    if is_held_by_itself:
+        asyncio.run(scenario())
+    else:
+        with cluster.lock("closed"):
+            asyncio.run(scenario())
+            assert has_waiting(cluster, "closed", 0)
+    with cluster.lock("closed", timeout=PATIENCE):
+        pass
+
+
 def test_a_task_that_is_cancelled_inside_releases(system: System, cluster: Cluster) -> None:
     async def hold(inside: asyncio.Event) -> None:
         async with habemus.connect(system.url) as mine, mine.lock("inside"):

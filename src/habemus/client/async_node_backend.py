@@ -33,6 +33,7 @@ from habemus.client.errors import (
 from habemus.client.lease import Lease
 from habemus.client.node_backend import GRACE_SECONDS, HOLDER_SECONDS, LeftNodes, opened
 from habemus.client.protocol import (
+    CLOSED,
     AcquireRequest,
     Greeting,
     LineBuffer,
@@ -160,13 +161,15 @@ class AsyncNodeBackend:
         self._lines: dict[NodeSession, _Lines] = {}
         self._left = LeftNodes()
         self._opening = asyncio.Lock()
+        self._closings = 0  # a request ends with the next one; later requests connect again
 
     async def connect(self) -> None:
         """Connect to a node."""
         await self.connected()
 
     async def close(self) -> None:
-        """Release all locks and close all connections."""
+        """Release all locks, end all requests and close all connections."""
+        self._closings += 1
         if self._session is not None:
             self._session.close()
         self._left.close()
@@ -184,12 +187,14 @@ class AsyncNodeBackend:
         lines = None if session is None else self._lines.get(session)
         if session is not None and lines is not None and session.is_open and not lines.is_over:
             return session, lines
+        closings = self._closings
         async with self._opening:
+            self._check_open(closings)
             if self._session is None or not self._session.is_open:
                 if self._session is not None:
                     self._left.add(self._session)
                 self._close_ended()
-                self._session = await _opened(
+                self._session = session = await _opened(
                     self._named,
                     self._credentials,
                     self._label or own_label(),
@@ -197,10 +202,21 @@ class AsyncNodeBackend:
                     within,
                 )
                 self._left.is_known = True
+                if closings != self._closings:
+                    session.close()
+                self._check_open(closings)
             lines = self._lines.get(self._session)
             if lines is None or lines.is_over:
                 lines = self._lines[self._session] = await _joined(self._session)
+                if closings != self._closings:
+                    self._lines.pop(self._session).abort()
+                self._check_open(closings)
             return self._session, lines
+
+    def _check_open(self, closings: int) -> None:
+        """Raise `Unreachable` if the client was closed since it had been closed so often."""
+        if self._closings != closings:
+            raise Unreachable(CLOSED)
 
     def _close_ended(self) -> None:
         """Close the connections of sessions that are over; their leases have ended with them."""
@@ -216,7 +232,9 @@ class AsyncNodeBackend:
     ) -> Lease:
         """Wait until one of the locks is granted; ask another node if one ends or hangs."""
         attempts = Attempts(timeout, request, names_holder=names_holder)
+        closings = self._closings
         while True:
+            self._check_open(closings)
             try:
                 async with asyncio.timeout(attempts.left()):
                     session, lines = await self.connected(attempts.left())
@@ -325,9 +343,11 @@ class AsyncNodeBackend:
         return self._lines.get(session) if isinstance(session, NodeSession) else None
 
     async def watch(self, service: str, name: str) -> AsyncGenerator[LockState, None]:
-        """Yield the holder of a lock, now and after each change, for ever."""
+        """Yield the holder of a lock, now and after each change, until the client is closed."""
         attempts = Attempts(None)
+        closings = self._closings
         while True:
+            self._check_open(closings)
             try:
                 session, lines = await self.connected()
             except Unreachable as reason:

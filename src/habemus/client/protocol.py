@@ -498,6 +498,7 @@ class LeaseWanted(LeaseEvent):
     """Another client waits for a lock that this client keeps."""
 
 
+CLOSED = "the client has closed its connection"
 EXPIRED = "its lease was not renewed in time"
 FORGOTTEN = "the node does not know the lock any more"
 TOO_LATE = "its lease expired before the grant arrived"

@@ -33,6 +33,7 @@ from habemus.client.errors import (
 )
 from habemus.client.lease import Lease
 from habemus.client.protocol import (
+    CLOSED,
     TOO_LATE,
     AcquireRequest,
     LeaseEvent,
@@ -128,7 +129,7 @@ class NodeSession:
             self.left()
             self._wanted.set()  # the keeper ends the session when nothing is left of it
 
-    def close(self, why: str = "the client has closed its connection") -> None:
+    def close(self, why: str = CLOSED) -> None:
         """End the session and lose its leases."""
         self.over = self.over or why
         self.is_open = False

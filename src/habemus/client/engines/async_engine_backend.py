@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -19,14 +21,18 @@ from habemus.client.backend import LockState
 from habemus.client.credentials import Credentials
 from habemus.client.engines.engine import Wait
 from habemus.client.engines.engine_backend import EngineBackend
-from habemus.client.errors import HabemusError, LockTimeout
+from habemus.client.errors import HabemusError, LockTimeout, Unreachable
 from habemus.client.lease import Lease
-from habemus.client.protocol import AcquireRequest, SemaphoreRequest
+from habemus.client.protocol import CLOSED, AcquireRequest, SemaphoreRequest
 
 THREADS = 10_000
 """Locks for which tasks of one client may wait at a time."""
 SHORT_THREADS = 32
 """Threads for calls that do not wait for a lock."""
+
+CLOSING_SECONDS = 1.0
+"""How long requests may take to end when the client is closed.  An engine that hangs delays them.
+"""
 
 Result = TypeVar("Result")
 
@@ -39,6 +45,7 @@ class AsyncEngineBackend:
         self._start_pools()
         self._releasing: dict[Lease, Future[None]] = {}
         self._waits: set[Wait] = set()
+        self._running: set[Future[Any]] = set()  # that may wait for a lock
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def _start_pools(self) -> None:
@@ -54,9 +61,11 @@ class AsyncEngineBackend:
         await self._call(self._blocking.connect)
 
     async def close(self) -> None:
-        """Release all locks and close all connections."""
+        """Release all locks, end all requests and close all connections."""
         for wait in list(self._waits):
             wait.withdraw()
+        # First the requests, then the connections, which their threads use.
+        await self._call(wait_for, list(self._running), CLOSING_SECONDS)
         releasing = [asyncio.wrap_future(each) for each in self._releasing.values()]
         await asyncio.gather(*releasing, return_exceptions=True)
         await self._call(self._blocking.close)
@@ -97,13 +106,19 @@ class AsyncEngineBackend:
         finally:
             self._waits.discard(wait)
 
+    def _start(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Call a function that may wait for a lock, in a thread."""
+        future = self._threads.submit(function, *arguments)
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        return future
+
     async def _requested(
         self, request: AcquireRequest, timeout: float | None, wait: Wait, *, names_holder: bool
     ) -> Lease:
         """Wait for the lock in a thread."""
-        future = self._threads.submit(
-            self._blocking.acquire, request, timeout, names_holder=names_holder, wait=wait
-        )
+        acquire = partial(self._blocking.acquire, names_holder=names_holder, wait=wait)
+        future = self._start(acquire, request, timeout)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -139,14 +154,16 @@ class AsyncEngineBackend:
     # Looking.
 
     async def watch(self, service: str, name: str) -> AsyncGenerator[LockState, None]:
-        """Yield the holder of a lock, now and after each change, for ever."""
+        """Yield the holder of a lock, now and after each change, until the client is closed."""
         wait = Wait(None, is_plain=False)
         self._waits.add(wait)
         states = self._blocking.watch(service, name, wait)
         try:
             while True:
-                loop = asyncio.get_running_loop()
-                yield await loop.run_in_executor(self._threads, next, states)
+                state = await asyncio.wrap_future(self._start(next, states, None))
+                if state is None:
+                    raise Unreachable(CLOSED)
+                yield state
         finally:
             self._waits.discard(wait)
             wait.withdraw()

@@ -42,14 +42,14 @@ class Wait:
         self.is_plain = is_plain
         """Whether the request will not be withdrawn: its own thread may wait in the kernel."""
         self.deadline = None if timeout is None else boottime.seconds() + timeout
-        self._is_withdrawn = False
+        self.is_withdrawn = False
         self._wakes: list[Callable[[], None]] = []
 
     def left(self) -> float | None:
         """Return the seconds that are left, 0 at the end, None without a limit; raise `WaitOver`
         if the request was withdrawn.
         """
-        if self._is_withdrawn:
+        if self.is_withdrawn:
             raise WaitOver
         return None if self.deadline is None else max(0.0, self.deadline - boottime.seconds())
 
@@ -65,7 +65,7 @@ class Wait:
     def withdraw(self) -> None:
         """Withdraw the request: wake the thread that waits."""
         with _WAKING:
-            self._is_withdrawn = True
+            self.is_withdrawn = True
             wakes = list(self._wakes)
         for wake in wakes:
             wake()

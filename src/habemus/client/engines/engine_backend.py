@@ -25,6 +25,7 @@ from habemus.client.engines.engine import EngineGrant, LockGone, Wait, WaitOver
 from habemus.client.errors import HabemusError, RefusedByNode, Unreachable
 from habemus.client.lease import Lease
 from habemus.client.protocol import (
+    CLOSED,
     EXPIRED,
     TOO_LATE,
     AcquireRequest,
@@ -37,7 +38,6 @@ from habemus.runtimes.live.clients.protocol import SEMAPHORES, semaphore_places
 
 BEATS = 3
 """Renewals in the time of a lease."""
-CLOSED = "the client has closed its connection"
 NAME_LIMIT = 1_000
 """Bytes of the name of a lock and its service."""
 
@@ -103,13 +103,14 @@ class EngineBackend:
         attempts = None
         while True:
             try:
+                wait.left()  # the request may be withdrawn already, and the lock free
                 grant = self._granted(key, request, wait)
             except (Unreachable, WaitOver) as reason:
                 attempts = attempts or Attempts(
                     timeout, request, shortest=0.0, deadline=wait.deadline
                 )
                 if isinstance(reason, WaitOver):
-                    if timeout is None:  # the request was withdrawn
+                    if wait.is_withdrawn:
                         raise Unreachable(CLOSED) from None
                     news = self._news(key) if names_holder else None
                     raise attempts.timed_out(news) from None
