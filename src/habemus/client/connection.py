@@ -250,7 +250,17 @@ def at_path(path: str, patience: float) -> socket.socket:
 
 
 def security(credentials: Credentials) -> SSLContext:
-    """Return the TLS settings of a client."""
+    """Return the TLS settings of a client of nodes."""
+    import ssl
+
+    context = with_certificates(credentials)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # `check_certificate` compares the number of the node
+    return context
+
+
+def with_certificates(credentials: Credentials) -> SSLContext:
+    """Return TLS settings with the given certificates; `ValueError` names an unusable file."""
     import ssl
 
     try:
@@ -259,8 +269,6 @@ def security(credentials: Credentials) -> SSLContext:
         raise ValueError(
             f"certificate of the authority {credentials.authority}: {_why(reason)}"
         ) from None
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False  # `check_certificate` compares the number of the node
     if credentials.certificate:
         try:
             context.load_cert_chain(credentials.certificate, credentials.key or None)

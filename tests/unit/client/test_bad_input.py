@@ -223,6 +223,16 @@ def test_certificates_that_cannot_be_used_are_named(
         habemus.connect(fake_node(grants).place, **{**alice, file: missing})._backend.connect()
 
 
+@pytest.mark.parametrize("file", ["ca", "certificate", "key"])
+@pytest.mark.parametrize("url", ["etcd://127.0.0.1:1", "zookeeper://127.0.0.1:1"])
+def test_certificates_for_engines_that_cannot_be_used_are_named(
+    tmp_path: Path, alice: dict[str, Any], url: str, file: str
+) -> None:
+    missing = str(tmp_path / "missing.pem")
+    with pytest.raises(ValueError, match=r"missing\.pem.*: No such file"):
+        habemus.connect(url, **{**alice, file: missing})
+
+
 NODES = 'nodes = { 1 = "127.0.0.1:7401" }'
 
 

@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from habemus import boottime
 from habemus.client.backend import LockState
+from habemus.client.connection import with_certificates
 from habemus.client.credentials import Credentials
 from habemus.client.engines.engine import Engine, EngineGrant, LockGone, Wait, WaitOver
 from habemus.client.errors import RefusedByNode, Unreachable
@@ -127,7 +128,7 @@ class Gateway:
         if not self._hosts or parts.path.strip("/") or parts.query:
             raise ValueError(f"{hosts!r}: write etcd://host:2379,host:2379")
         self.shown = f"etcd at {hosts}"
-        self._security = _security(credentials)
+        self._security = with_certificates(credentials) if credentials.authority else None
         self._idle: list[GatewayConnection] = []
         self._token = ""
 
@@ -221,18 +222,6 @@ def _host(text: str) -> tuple[str, int]:
         return parts.hostname or "", parts.port or PORT
     except ValueError:
         raise ValueError(f"{text!r} is not the address of an etcd server") from None
-
-
-def _security(credentials: Credentials) -> ssl.SSLContext | None:
-    if not credentials.authority:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=credentials.authority)
-        if credentials.certificate:
-            context.load_cert_chain(credentials.certificate, credentials.key or None)
-    except OSError as reason:
-        raise ValueError(f"certificates for etcd: {reason.strerror or reason}") from None
-    return context
 
 
 def _shut(connected: socket.socket) -> None:

@@ -27,6 +27,7 @@ from kazoo.security import CREATOR_ALL_ACL
 
 from habemus import boottime
 from habemus.client.backend import LockState
+from habemus.client.connection import with_certificates
 from habemus.client.credentials import Credentials
 from habemus.client.engines.engine import Engine, EngineGrant, LockGone, Wait, WaitOver
 from habemus.client.errors import RefusedByNode, Unreachable
@@ -95,6 +96,7 @@ class ZooKeeperEngine(Engine):
             self._settings["auth_data"] = [("digest", unquote(user))]
             self._settings["default_acl"] = CREATOR_ALL_ACL
         if credentials.authority:
+            with_certificates(credentials)  # kazoo does not name a file that is missing
             self._settings |= {
                 "use_ssl": True,
                 "ca": credentials.authority,
