@@ -48,7 +48,7 @@ test-engines: $(VENV)/.test-ready
 	@[ "$$(id -u)" != 0 ] || dpkg -s $(ENGINES) >/dev/null 2>&1 \
 		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(ENGINES) >/dev/null; } \
 		|| echo "some of $(ENGINES) could not be installed, so their tests will fail" >&2
-	HABEMUS_TEST_BACKENDS=own,local,postgresql,redis,etcd,zookeeper $(BIN)/pytest tests/live/test_backends.py tests/live/test_engine_tls.py tests/live/test_failover.py
+	HABEMUS_TEST_BACKENDS=own,local,postgresql,redis,etcd,zookeeper $(BIN)/pytest tests/live/test_backends.py tests/live/test_engine_tls.py tests/live/test_failover.py tests/live/test_engines_page.py
 
 # A cluster with TLS, scraped by a real Prometheus: its queries, the dashboard, the alerts, and the unit of systemd.  One minute.
 test-prometheus: $(VENV)/.test-ready
