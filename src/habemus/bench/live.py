@@ -41,6 +41,8 @@ LEASE_S = 2
 READY_S = 60.0
 WAITING_S = 0.3
 """Time in which a client has begun to wait."""
+SLICES = 10
+"""Turns of each client in a measurement of cycles."""
 
 Progress = Callable[[str], None]
 
@@ -198,18 +200,32 @@ class LiveBench:
                 if name == "redis":
                     own = stack.enter_context(_clients(1, url, REDIS_PY))[0]
                     hands.append((self.results[REDIS_PY].cycles, own))
-                count, spent, p99 = self._cycles(ours)
-                self.results[name].cycles.append(count / spent)
-                self.results[name].cycle_p99_us.append(p99)
-                for found, client in hands:
-                    count, spent, _ = self._cycles(client)
-                    found.append(count / spent)
+                found = self._cycles([ours, *(client for _, client in hands)])
+                self.results[name].cycles.append(found[0][0])
+                self.results[name].cycle_p99_us.append(found[0][1])
+                for (rates, _), (rate, _) in zip(hands, found[1:], strict=True):
+                    rates.append(rate)
 
-    def _cycles(self, client: BenchClient) -> tuple[float, float, float]:
-        for seconds in (self._seconds / 10, self._seconds):  # the first one to warm up
-            client.ask("cycles", "free", seconds)
-            count, spent, p99 = client.answer()
-        return count, spent, p99
+    def _cycles(self, clients: Sequence[BenchClient]) -> list[tuple[float, float]]:
+        """Return cycles per second of each client, and the median of the p99 of its slices.
+
+        Clients take turns, in an order that is reversed each time: a server that becomes faster
+        while it runs, as a JVM does, or other work on the machine must not favour one of them.
+        """
+        slices: list[list[list[float]]] = [[] for _ in clients]
+        for number in range(-1, SLICES):  # the first one to warm up
+            for place in range(len(clients))[:: -1 if number % 2 else 1]:
+                clients[place].ask("cycles", "free", self._seconds / SLICES)
+                answer = clients[place].answer()
+                if number >= 0:
+                    slices[place].append(answer)
+        return [
+            (
+                sum(each[0] for each in own) / sum(each[1] for each in own),
+                median(each[2] for each in own),
+            )
+            for own in slices
+        ]
 
     def _measure_handovers(self, name: str, url: str) -> None:
         with _clients(CONTENDERS, url) as clients:

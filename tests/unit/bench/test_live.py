@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,3 +59,29 @@ def test_flock_by_hand_counts(tmp_path: Path) -> None:
         pass
     with locks.lock("x") as second:
         assert (first, second) == (1, 2)
+
+
+class WarmingServer:
+    """A server that grants more cycles in each turn than in the one before."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+
+class FakeClient:
+    def __init__(self, server: WarmingServer) -> None:
+        self.server = server
+
+    def ask(self, what: str, name: str, seconds: float) -> None:
+        self.server.turns += 1
+
+    def answer(self) -> list[float]:
+        return [100 * self.server.turns, 1.0, 7.0]
+
+
+def test_a_server_that_warms_up_favours_no_client() -> None:
+    server = WarmingServer()
+    clients: Any = [FakeClient(server), FakeClient(server)]
+    first, second = LiveBench([], 1, 1.0, 1, syncs=False)._cycles(clients)
+    assert first == second
+    assert first[1] == 7.0
