@@ -38,8 +38,10 @@ LAB ?= central-holder-slow
 lab: $(VENV)/.lab-ready
 	$(BIN)/habemus lab $(LAB)
 
+# Two workers per core: live tests wait more than they compute.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 test: lint postgresql chromium
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # The conformance tests of locks on our own cluster, local, PostgreSQL, Redis, etcd and ZooKeeper, with real servers.  Five minutes on two
 # cores.  Root gets the servers that are absent from Debian.
