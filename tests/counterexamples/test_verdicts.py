@@ -378,6 +378,17 @@ QUICK = [
     row("yo-yo", 2, "E1 E2 E3 E4", "", 22, 7),
     row("yo-yo", 3, "E1 E2 E3 E4", "", 730, 17),
     row("terms", 2, "E1 E4", "", 171, 13, timeouts=2),
+    row("terms-members", 2, "E1 E4", "", 199, 12, timeouts=2),
+    row(
+        "elected-coordinator-members",
+        2,
+        "ME1 FENCE TOKEN",
+        "",
+        12_835,
+        33,
+        timeouts=1,
+        network="fifo",
+    ),
     row(
         "terms",
         2,

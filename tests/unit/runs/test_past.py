@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.lab import asking
 
 from habemus.catalog.entries import entries
 from habemus.core.properties import Verdict
@@ -74,7 +75,7 @@ def test_a_fork_of_a_live_trace_finishes_what_was_begun() -> None:
     session = Session()
 
     def ask(**message: Any) -> list[dict[str, Any]]:
-        return list(session.answer({"id": 1, **message}))
+        return asking.ask(session, **message)
 
     opened, events = ask(do="open", trace="".join(f"{line}\n" for line in written(live)))
     assert opened["playable"] and events["ended"] == "recorded"
