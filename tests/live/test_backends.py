@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from tests.live.engines import FORKING, SYSTEMS, System, client
 import habemus
 from habemus.client.asynchronous import AsyncCluster
 from habemus.client.blocking import Cluster
+from habemus.client.engines.engine import Wait, WaitOver
+from habemus.client.engines.engine_backend import EngineBackend
 from habemus.supervise.process_tree import children
 
 CHOSEN = os.environ.get("HABEMUS_TEST_BACKENDS", "own,local,postgresql,redis").split(",")
@@ -542,6 +545,20 @@ def test_tasks_read_and_write(system: System, other: Cluster) -> None:
                 assert await asyncio.to_thread(theirs.acquire, timeout=0.1) is None
 
     asyncio.run(scenario())
+
+
+def test_a_request_that_is_withdrawn_when_it_is_granted_leaves_nothing(
+    system: System, cluster: Cluster, other: Cluster
+) -> None:
+    if not isinstance(cluster._backend, EngineBackend):
+        pytest.skip("only the requests to engines run in threads")
+    engine = cluster._backend.engine
+    wait = Wait(None, is_plain=False)
+    wait.withdraw()
+    with suppress(WaitOver):
+        engine.release(engine.acquire("locks/withdrawn", "one", None, wait))
+    with other.lock("withdrawn", timeout=0):
+        pass
 
 
 def habemus_command(system: System, *words: str) -> subprocess.Popen[str]:

@@ -269,12 +269,12 @@ class PostgreSQLEngine(Engine):
         given = (str(_number(key)), key, label)
         with self._errors():
             token = session.call(TRY, *given)
-        left = wait.left()
-        if token is None and left != 0:
+        if token is None:
+            left = wait.left()
+            if left == 0:
+                raise WaitOver
             patience = "0" if left is None else str(max(1, round(left * 1_000)))
             token = self._awaited(session, (*given, patience), wait)
-        if token is None:
-            raise WaitOver
         return int(token)
 
     def _awaited(self, session: _LockSession, given: Sequence[str], wait: Wait) -> str:
@@ -289,6 +289,7 @@ class PostgreSQLEngine(Engine):
                     connection.execute("SELECT pg_advisory_unlock_all()")
                     raise WaitOver from None
         except Unreachable:
+            session.end()  # it may have the lock
             wait.left()  # a cancelled statement can end the connection
             raise
         assert row is not None
