@@ -53,8 +53,7 @@ def _window(branch: Branch, begin: int | None, end: int | None) -> Selection:
 def _svg(branch: Branch, selection: Selection) -> str:
     from habemus.traces.diagram import svg
 
-    trace = trace_of(branch)
-    return svg(trace, steps=trace.counts_steps, selection=selection)
+    return svg(trace_of(branch), selection=selection)
 
 
 def _png(branch: Branch, selection: Selection) -> bytes:
@@ -66,15 +65,13 @@ def _png(branch: Branch, selection: Selection) -> bytes:
 def _mermaid(branch: Branch, selection: Selection) -> str:
     from habemus.traces.mermaid import mermaid
 
-    trace = trace_of(branch)
-    return mermaid(trace, steps=trace.counts_steps, selection=selection)
+    return mermaid(trace_of(branch), selection=selection)
 
 
 def _shiviz(branch: Branch, _: Selection) -> str:
     from habemus.traces.shiviz import shiviz
 
-    trace = trace_of(branch)
-    return shiviz(trace, steps=trace.counts_steps)
+    return shiviz(trace_of(branch))
 
 
 def _jsonl(branch: Branch, _: Selection) -> str:

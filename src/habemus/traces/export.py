@@ -35,8 +35,8 @@ def _save_trace(trace: Trace, path: Path, **_: Any) -> None:
     write(trace, path)
 
 
-def _save_shiviz(trace: Trace, path: Path, *, words: Words, steps: bool, **_: Any) -> None:
-    path.write_text(shiviz(trace, words, steps=steps), encoding="utf-8", newline="\n")
+def _save_shiviz(trace: Trace, path: Path, *, words: Words, **_: Any) -> None:
+    path.write_text(shiviz(trace, words), encoding="utf-8", newline="\n")
 
 
 def _save_perfetto(trace: Trace, path: Path, *, words: Words, **_: Any) -> None:
@@ -77,15 +77,9 @@ def save(
     path: Path | str,
     *,
     words: Words = ENGLISH,
-    steps: bool = False,
     selection: Selection = EVERYTHING,
     states: States | None = None,
 ) -> None:
-    """Write the trace as a picture, a diagram in text, a log, or a trace file.
-
-    `steps`: the times of the trace count steps, not microseconds.
-    """
+    """Write the trace as a picture, a diagram in text, a log, or a trace file."""
     check_ending(path)
-    _SAVES[_ending(path)](
-        trace, Path(path), words=words, steps=steps, selection=selection, states=states
-    )
+    _SAVES[_ending(path)](trace, Path(path), words=words, selection=selection, states=states)

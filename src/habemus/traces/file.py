@@ -14,6 +14,7 @@ became `true`), and the footer detects a file that was truncated or changed.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -118,10 +119,13 @@ def _within_limits(line: str, what: str) -> str:
 # Reading.
 
 
-def read(path: Path | str) -> Trace:
+def read(path: str | os.PathLike[str]) -> Trace:
     """Return the trace in the file, or raise `MalformedTrace`."""
     with Path(path).open("rb") as file:
-        return parsed(iter(lambda: file.readline(LONGEST_LINE + 2), b""))
+        try:
+            return parsed(iter(lambda: file.readline(LONGEST_LINE + 2), b""))
+        except MalformedTrace as error:
+            raise MalformedTrace(f"{path} is not a trace: {error}") from None
 
 
 def parsed(raw: Iterable[bytes]) -> Trace:

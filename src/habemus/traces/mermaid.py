@@ -34,7 +34,6 @@ def mermaid(
     trace: Trace,
     words: Words = ENGLISH,
     *,
-    steps: bool = False,
     selection: Selection = EVERYTHING,
     states: States | None = None,
 ) -> str:
@@ -46,7 +45,7 @@ def mermaid(
             f"participant {_name(process)} as {_safe(trace.label(process)) or _name(process)}"
             for process in view.processes
         ]
-        lines += _DiagramWriter(view, words, steps).lines()
+        lines += _DiagramWriter(view, words).lines()
         text = "\n    ".join(lines) + "\n"
         if len(text) <= MOST_CHARACTERS:
             break
@@ -65,12 +64,11 @@ def markdown(
     trace: Trace,
     words: Words = ENGLISH,
     *,
-    steps: bool = False,
     selection: Selection = EVERYTHING,
     states: States | None = None,
 ) -> str:
     """Return a page of Markdown with the title, the diagram and the findings."""
-    findings = [f"- {_inline(one_line(finding, words, steps))}" for finding in trace.findings]
+    findings = [f"- {_inline(one_line(finding, words))}" for finding in trace.findings]
     title = _inline(trace.title or words["untitled"])
     return (
         "\n".join(
@@ -78,7 +76,7 @@ def markdown(
                 f"# {title}",
                 "",
                 "```mermaid",
-                mermaid(trace, words, steps=steps, selection=selection, states=states) + "```",
+                mermaid(trace, words, selection=selection, states=states) + "```",
                 "",
                 *findings,
             ]
@@ -90,12 +88,11 @@ def markdown(
 class _DiagramWriter:
     """Writer of the lines of a diagram, event by event."""
 
-    def __init__(self, view: View, words: Words, steps: bool) -> None:
+    def __init__(self, view: View, words: Words) -> None:
         trace = view.trace
         self._view = view
         self._trace = trace
         self._words = words
-        self._steps = steps
         self._first = trace.events[0].time if trace.events else 0
         self._flights: dict[int, Flight] = {}
         self._under_way: list[Flight] = []
@@ -145,8 +142,8 @@ class _DiagramWriter:
             if index == last:
                 text = self._words["left out"].format(
                     events=last - first + 1,
-                    begin=moment(self._trace.events[first].time, self._words, self._steps),
-                    end=moment(self._trace.events[last].time, self._words, self._steps),
+                    begin=moment(self._trace.events[first].time, self._words),
+                    end=moment(self._trace.events[last].time, self._words),
                 )
                 yield f"Note over {self._everybody()}: {_safe(text)}"
 

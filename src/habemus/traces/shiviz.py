@@ -24,12 +24,12 @@ class NoClocks(ValueError):
     """A trace that was recorded without vector clocks, or with clocks that skip events."""
 
 
-def shiviz(trace: Trace, words: Words = ENGLISH, *, steps: bool = False) -> str:
+def shiviz(trace: Trace, words: Words = ENGLISH) -> str:
     """Return the log."""
-    return "\n".join([EXPRESSION, "", *_entries(trace, words, steps)]) + "\n"
+    return "\n".join([EXPRESSION, "", *_entries(trace, words)]) + "\n"
 
 
-def _entries(trace: Trace, words: Words, steps: bool) -> Iterator[str]:
+def _entries(trace: Trace, words: Words) -> Iterator[str]:
     hosts = _hosts(trace)
     counts = dict.fromkeys(trace.processes, 0)
     position = {process: index for index, process in enumerate(trace.processes)}
@@ -54,7 +54,7 @@ def _entries(trace: Trace, words: Words, steps: bool) -> Iterator[str]:
             if count
         }
         line = printable(in_words(event, trace.label, words))
-        yield f"{line} ({moment(event.time, words, steps)})"
+        yield f"{line} ({moment(event.time, words)})"
         yield f"{hosts[event.process]} {json.dumps(clock, separators=(',', ':'))}"
 
 

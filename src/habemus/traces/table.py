@@ -35,14 +35,10 @@ def rows(
     trace: Trace,
     words: Words = ENGLISH,
     *,
-    steps: bool = False,
     selection: Selection = EVERYTHING,
     states: States | None = None,
 ) -> list[EventRow]:
-    """Return a row for each event, and one for all links that change together.
-
-    `steps`: the times of the trace count steps, not microseconds.
-    """
+    """Return a row for each event, and one for all links that change together."""
     view = select(trace, selection, states)
     on_arrival = {
         flight.ended
@@ -52,7 +48,7 @@ def rows(
     changed = {change.first: change for change in changes(trace.events)}
     found = []
     for index, (event, inside) in enumerate(zip(trace.events, holders(trace.events), strict=True)):
-        time = str(event.time) if steps else _thousandths(event.time)
+        time = _thousandths(event.time)
         names = ", ".join(trace.label(process) for process in inside)
         if index not in view.shown:
             continue
@@ -86,7 +82,6 @@ def text(
     width: int = 100,
     words: Words = ENGLISH,
     *,
-    steps: bool = False,
     selection: Selection = EVERYTHING,
     states: States | None = None,
 ) -> str:
@@ -95,13 +90,13 @@ def text(
     No line is longer than the width, unless the width is too small for a table.
     """
     title = EventRow(
-        words["axis steps"] if steps else words["time"],
+        words["time"],
         words["process"],
         words["what"],
         words["inside"],
         () if states is None else (words["changes"],) if states.changes_only else states.names,
     )
-    body = rows(trace, words, steps=steps, selection=selection, states=states)
+    body = rows(trace, words, selection=selection, states=states)
     shows_inside = any(row.inside for row in body)
     widths = [max(len(row[column]) for row in (title, *body)) for column in range(4)]
     widths[1] = min(widths[1], 24)
@@ -114,7 +109,7 @@ def text(
     lines = [_line(title, widths, shows_inside), "-" * (taken + widths[2])]
     lines += [_line(row, widths, shows_inside) for row in body]
     if trace.findings:
-        findings = (one_line(finding, words, steps) for finding in trace.findings)
+        findings = (one_line(finding, words) for finding in trace.findings)
         lines += [
             "",
             *(

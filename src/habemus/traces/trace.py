@@ -52,24 +52,19 @@ class Trace:
     def label(self, process: ProcessId) -> str:
         return self.labels.get(process, str(process))
 
-    @property
-    def counts_steps(self) -> bool:
-        """Whether the times are steps, as in a counterexample, and not microseconds."""
-        return "check" in self.run
-
     def save(self, path: Path | str) -> None:
         """Save the trace in the format of the suffix: .svg, .png, .md, .mmd (Mermaid), .json,
         .shiviz.
         """
         from habemus.traces.export import save  # slow to import, and rarely needed
 
-        save(self, path, steps=self.counts_steps)
+        save(self, path)
 
     def _repr_svg_(self) -> str:
         """Return the space-time diagram, for notebooks."""
         from habemus.traces.diagram import svg
 
-        return svg(self, steps=self.counts_steps)
+        return svg(self)
 
     @property
     def violations(self) -> tuple[Finding, ...]:

@@ -24,7 +24,7 @@ class UnknownWord(ValueError):
 
 @dataclass(frozen=True)
 class Selection:
-    """The choice of a reader.  Times are microseconds, or steps in a counterexample.
+    """The choice of a reader.  Times are microseconds.
 
     A word of `hide` and `only` is a name (`Heartbeat`), a kind of event (`timer`), a component
     (`election.detector`) or a process.

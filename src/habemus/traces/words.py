@@ -64,7 +64,6 @@ ENGLISH: Words = {
     "untitled": "A run",
     "axis ms": "ms",
     "axis s": "s",
-    "axis steps": "step",
     "legend inside": "in the critical section, numbered by order of entry",
     "legend waiting": "waiting to enter",
     "legend paused": "paused",
@@ -150,15 +149,15 @@ def milliseconds(time: int) -> str:
     return f"-{digits}" if time < 0 else digits
 
 
-def moment(time: int, words: Words = ENGLISH, steps: bool = False) -> str:
-    """Format a time with its unit: "12.5 ms", or "step 12" if times count steps."""
-    return f"{words['axis steps']} {time}" if steps else f"{milliseconds(time)} {words['axis ms']}"
+def moment(time: int, words: Words = ENGLISH) -> str:
+    """Format a time with its unit: "12.5 ms"."""
+    return f"{milliseconds(time)} {words['axis ms']}"
 
 
-def one_line(finding: Finding, words: Words = ENGLISH, steps: bool = False) -> str:
+def one_line(finding: Finding, words: Words = ENGLISH) -> str:
     """Describe a finding: "ME1 violated at 12.475 ms: 1 and 2 are inside"."""
     why = printable(finding.why)
-    when = "" if finding.time is None else moment(finding.time, words, steps)
+    when = "" if finding.time is None else moment(finding.time, words)
     said = f" {words['at'].format(time=when)}" if when and when not in why else ""  # once is enough
     return f"{finding.name} {words[f'verdict {finding.verdict.value}']}{said}" + (
         f": {why}" if why else ""

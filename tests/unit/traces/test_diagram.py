@@ -413,20 +413,6 @@ def test_messages_of_components_step_back(stories: dict[str, Trace]) -> None:
     assert ink.COMPONENT in svg(on_top)
 
 
-def test_times_can_count_steps(stories: dict[str, Trace]) -> None:
-    trace = stories["violation"]
-    events = tuple(event._replace(time=index) for index, event in enumerate(trace.events))
-    words = words_in(
-        svg(
-            replace(trace, events=events, findings=(trace.findings[0]._replace(time=16),)),
-            steps=True,
-        )
-    )
-    assert "step" in words
-    assert "ms" not in words
-    assert any("violated at step 16" in each for each in words)
-
-
 def test_a_clock_that_had_long_been_running_is_set_to_zero(stories: dict[str, Trace]) -> None:
     trace = stories["violation"]
     late = 1_700_000_000_000_000

@@ -90,10 +90,6 @@ def test_a_finding_as_a_sentence() -> None:
         one_line(Finding("ME1", Verdict.VIOLATED, "at 12.5 ms B entered", 12_500))
         == "ME1 violated: at 12.5 ms B entered"
     )
-    assert (
-        one_line(Finding("ME1", Verdict.VIOLATED, "two inside", 12), steps=True)
-        == "ME1 violated at step 12: two inside"
-    )
     assert one_line(Finding("ME3", Verdict.UNDECIDED, "")) == "ME3 undecided"
 
 
@@ -142,17 +138,6 @@ def test_nothing_in_a_trace_can_command_the_terminal() -> None:
     assert text.replace("\n", "").isprintable()
     assert len(text.splitlines()) == 3
     assert printable("a\x1b b\n c") == "a\ufffd b c"
-
-
-def test_times_can_count_steps() -> None:
-    trace = Trace({}, (1,), {}, (Event(7, 1, "start"),))
-    assert table.rows(trace, steps=True)[0].time == "7"
-    assert table.text(trace, steps=True).splitlines()[0].split() == [
-        "step",
-        "process",
-        "what",
-        "happens",
-    ]
 
 
 def test_a_trace_without_events_is_an_empty_table() -> None:

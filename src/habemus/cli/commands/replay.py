@@ -31,12 +31,9 @@ def replay(
     trace are fed to the pure processes, which must do what the live nodes did.
     """
     from habemus.traces import digest
-    from habemus.traces.file import MalformedTrace, read
+    from habemus.traces.file import read
 
-    try:
-        trace = read(file)
-    except MalformedTrace as reason:
-        raise click.ClickException(f"{file} is not a trace: {reason}") from None
+    trace = read(file)
     showing.save(trace, diagrams, lambda: _system_of(trace))
     if table:
         from habemus.traces.table import text

@@ -46,17 +46,13 @@ def svg(
     *,
     width: int | None = None,
     words: Words = ENGLISH,
-    steps: bool = False,
     selection: Selection = EVERYTHING,
     states: States | None = None,
 ) -> str:
-    """Draw a trace, with as much folded as is needed to fit.
-
-    `steps`: the times of the trace count steps, as in a counterexample, not microseconds.
-    """
+    """Draw a trace, with as much folded as is needed to fit."""
     picture = ""
     for view, spacing in _candidates(select(trace, selection, states), selection.fold):
-        sheet, marked = _sheet(view, words, steps, width, spacing)
+        sheet, marked = _sheet(view, words, width, spacing)
         if view.left_out or sheet.bottom < MOST_HEIGHT:
             picture, height = _drawn(sheet, marked)
             if height <= MOST_HEIGHT:
@@ -100,7 +96,7 @@ def _drawn(sheet: Sheet, marked: list[marks.Mark]) -> tuple[str, float]:
 
 
 def _sheet(
-    view: View, words: Words, steps: bool, wanted: int | None, spacing: Spacing
+    view: View, words: Words, wanted: int | None, spacing: Spacing
 ) -> tuple[Sheet, list[marks.Mark]]:
     trace = view.trace
     marked = marks.marks(view, words)
@@ -155,13 +151,13 @@ def _sheet(
         default=0.0,
     )
     columns = Columns(view.processes, between, left, right, wanted, min(whole, marks.LONGEST) + 24)
-    return Sheet(view, words, steps, scale, columns, periods(trace.events)), marked
+    return Sheet(view, words, scale, columns, periods(trace.events)), marked
 
 
 def _axis(sheet: Sheet) -> None:
-    scale, words, steps, left = sheet.scale, sheet.words, sheet.steps, sheet.columns.left
-    in_seconds = not steps and scale.last - scale.origin() >= SECONDS_FROM
-    unit = words["axis steps" if steps else "axis s" if in_seconds else "axis ms"]
+    scale, words, left = sheet.scale, sheet.words, sheet.columns.left
+    in_seconds = scale.last - scale.origin() >= SECONDS_FROM
+    unit = words["axis s" if in_seconds else "axis ms"]
     sheet.draw(
         "ground",
         ink.text(left - 10, -24, unit, size=10.5, fill=ink.MUTED, anchor="end", style="italic"),
@@ -170,7 +166,7 @@ def _axis(sheet: Sheet) -> None:
         if not sheet.view.covers(tick.time):
             continue
         time = tick.time - scale.origin()
-        shown = str(time) if steps else milliseconds(time // 1_000 if in_seconds else time)
+        shown = milliseconds(time // 1_000 if in_seconds else time)
         sheet.draw(
             "ground", ink.line(left - 5, tick.y, sheet.columns.last + 20, tick.y, ink.FAINT, 1)
         )
@@ -199,7 +195,7 @@ def _wait(sheet: Sheet, gap: Gap) -> str:
         if index not in sheet.shown and gap.begin < event.time < gap.begin + gap.duration
     )
     key = "folded" if hidden else "nothing"
-    time = moment(gap.duration, sheet.words, sheet.steps)
+    time = moment(gap.duration, sheet.words)
     return sheet.words[key].format(time=time, events=hidden)
 
 

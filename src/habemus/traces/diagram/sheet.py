@@ -28,7 +28,6 @@ class Sheet:
         self,
         view: View,
         words: Words,
-        steps: bool,
         scale: Scale,
         columns: Columns,
         periods: list[Period],
@@ -38,7 +37,6 @@ class Sheet:
         self.shown = view.shown
         self.processes = view.processes
         self.words = words
-        self.steps = steps
         self.scale = scale
         self.columns = columns
         self.periods = periods
@@ -84,8 +82,8 @@ class Sheet:
 
     def when(self, time: int) -> str:
         """Format a time as the axis counts it."""
-        return moment(time - self.scale.origin(), self.words, self.steps)
+        return moment(time - self.scale.origin(), self.words)
 
     def description(self, finding: Finding) -> str:
         when = None if finding.time is None else finding.time - self.scale.origin()
-        return one_line(finding._replace(time=when), self.words, self.steps)
+        return one_line(finding._replace(time=when), self.words)
