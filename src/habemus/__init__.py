@@ -24,10 +24,16 @@ TYPE_CHECKING = False  # importing `typing` would take as long as the rest of a 
 if TYPE_CHECKING:
     from typing import Any
 
-    from habemus.client.asynchronous import AsyncCluster, AsyncLock
+    from habemus.client.asynchronous import (
+        AsyncCluster,
+        AsyncHeldLock,
+        AsyncLeaderElection,
+        AsyncLock,
+    )
+    from habemus.client.backend import LockState
     from habemus.client.barrier import AsyncBarrier, Barrier, BarrierBroken
-    from habemus.client.blocking import Cluster, Lock, connect
-    from habemus.client.embedded import embedded
+    from habemus.client.blocking import Cluster, HeldLock, LeaderElection, Lock, Term, connect
+    from habemus.client.embedded import EmbeddedNode, embedded
     from habemus.client.errors import (
         HabemusError,
         LockLost,
@@ -38,7 +44,8 @@ if TYPE_CHECKING:
     )
     from habemus.client.lease import Lease
     from habemus.client.read_write import AsyncReadWriteLock, ReadWriteLock
-    from habemus.core.properties import Verdict
+    from habemus.core.events import Event
+    from habemus.core.properties import Finding, Verdict
     from habemus.experiments import (
         CheckResult,
         ComparisonResult,
@@ -50,12 +57,13 @@ if TYPE_CHECKING:
         scenario,
         simulate,
     )
-    from habemus.runtimes.live.hosting.node import Node
     from habemus.traces import Trace
 
 __all__ = [
     "AsyncBarrier",
     "AsyncCluster",
+    "AsyncHeldLock",
+    "AsyncLeaderElection",
     "AsyncLock",
     "AsyncReadWriteLock",
     "Barrier",
@@ -63,17 +71,23 @@ __all__ = [
     "CheckResult",
     "Cluster",
     "ComparisonResult",
+    "EmbeddedNode",
+    "Event",
+    "Finding",
     "HabemusError",
+    "HeldLock",
+    "LeaderElection",
     "Lease",
     "Lock",
     "LockLost",
     "LockNotHeld",
+    "LockState",
     "LockTimeout",
-    "Node",
     "ReadWriteLock",
     "RefusedByNode",
     "RunResult",
     "ScenarioResult",
+    "Term",
     "Trace",
     "Unreachable",
     "Verdict",
@@ -98,9 +112,22 @@ _MODULES = {
         "scenario",
         "simulate",
     ),
-    "habemus.client.asynchronous": ("AsyncCluster", "AsyncLock"),
-    "habemus.client.blocking": ("Cluster", "Lock", "connect"),
-    "habemus.client.embedded": ("embedded",),
+    "habemus.client.asynchronous": (
+        "AsyncCluster",
+        "AsyncHeldLock",
+        "AsyncLeaderElection",
+        "AsyncLock",
+    ),
+    "habemus.client.backend": ("LockState",),
+    "habemus.client.blocking": (
+        "Cluster",
+        "HeldLock",
+        "LeaderElection",
+        "Lock",
+        "Term",
+        "connect",
+    ),
+    "habemus.client.embedded": ("EmbeddedNode", "embedded"),
     "habemus.client.barrier": ("AsyncBarrier", "Barrier", "BarrierBroken"),
     "habemus.client.errors": (
         "HabemusError",
@@ -112,8 +139,8 @@ _MODULES = {
     ),
     "habemus.client.lease": ("Lease",),
     "habemus.client.read_write": ("AsyncReadWriteLock", "ReadWriteLock"),
-    "habemus.core.properties": ("Verdict",),
-    "habemus.runtimes.live.hosting.node": ("Node",),
+    "habemus.core.events": ("Event",),
+    "habemus.core.properties": ("Finding", "Verdict"),
     "habemus.traces": ("Trace",),
 }
 """The modules in which the public names are defined."""

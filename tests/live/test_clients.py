@@ -882,13 +882,13 @@ def test_a_program_can_be_a_node(tmp_path: Path, start: Start) -> None:
     async def run() -> None:
         async with habemus.embedded(nodes.file, 3) as node:
             async with (
-                habemus.connect(str(node.address), name="inside") as mine,
+                habemus.connect(node.address, name="inside") as mine,
                 mine.lock("x", timeout=PATIENCE) as lease,
             ):
                 lease.check()
                 with pytest.raises(LockTimeout):
                     await asyncio.to_thread(other_tries)
-            assert node.address.port
+            assert (node.number, node.impediments()) == (3, [])
 
     def other_tries() -> None:
         with habemus.connect(nodes.socket(1)) as other:

@@ -354,6 +354,7 @@ class HeldLock:
             raise lost_inside(self.lease)
 
     def release(self) -> None:
+        """Release the lock."""
         self._cluster._release(self.lease)
 
 

@@ -12,8 +12,29 @@ from habemus.runtimes.live.config import load
 from habemus.runtimes.live.hosting.node import Node
 
 
+class EmbeddedNode:
+    """A node of a cluster that runs in this program; see `embedded`."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    @property
+    def number(self) -> int:
+        """The number of the node in the cluster.toml."""
+        return self._node.me
+
+    @property
+    def address(self) -> str:
+        """The address for clients, such as 127.0.0.1:7400."""
+        return str(self._node.address)
+
+    def impediments(self) -> list[str]:
+        """Return why clients cannot get locks at this node; nothing if they can."""
+        return self._node.impediments()
+
+
 @asynccontextmanager
-async def embedded(file: str | Path, number: int) -> AsyncIterator[Node]:
+async def embedded(file: str | Path, number: int) -> AsyncIterator[EmbeddedNode]:
     """Run a node of a cluster.toml in this event loop, as `habemus node` would in a process.
 
     The loop must not be kept busy: the other nodes take a node that does not respond for failed.
@@ -23,6 +44,6 @@ async def embedded(file: str | Path, number: int) -> AsyncIterator[Node]:
     node = Node(config.settings(number), all_services(config))
     await node.start()
     try:
-        yield node
+        yield EmbeddedNode(node)
     finally:
         await node.stop()

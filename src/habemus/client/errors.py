@@ -4,7 +4,10 @@ from __future__ import annotations
 
 
 class HabemusError(Exception):
-    """Base class of all habemus exceptions."""
+    """Base class of the exceptions of locks, leases and clusters.
+
+    Arguments that are wrong raise `ValueError`, `LookupError` or `TypeError`.
+    """
 
 
 class LockLost(HabemusError):

@@ -24,15 +24,16 @@ class Lease:
     """A lock that is held, until it is released or lost.
 
     The code that has this object holds the lock; ownership does not depend on threads or tasks.
+
+    name: the name of the lock; `service` the service of the cluster that granted it.
+    token: the fencing token, for the resource to check: larger than that of every earlier grant of
+        this lock, unless a node was paused beyond its lease.  None if the algorithm has none.
     """
 
     def __init__(self, session: LeaseKeeper, state: LeaseState) -> None:
         self.service = state.service
         self.name = state.name
         self.token = state.token
-        """Fencing token, for the resource to check: larger than that of every earlier grant of this
-        lock, unless a node was paused beyond its lease.  None if the algorithm has none.
-        """
         self._id = state.id
         self._session = session
         self._state = state

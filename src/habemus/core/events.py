@@ -31,6 +31,8 @@ TEXTS_KEPT = 2_000
 
 
 class Event(NamedTuple):
+    """One event of a run, at one process; `docs/traces.md` lists the kinds."""
+
     time: int
     process: int  # where it happened; for cut, heal and slow the sending end
     kind: str

@@ -8,8 +8,10 @@ from typing import Any
 
 from habemus.analysis.numbers import ranges
 from habemus.analysis.numbers.compare import Comparison, ComparisonRow, safe_mutexes
-from habemus.catalog.entries import find
+from habemus.core.process import Process
+from habemus.experiments.arguments import check_types
 from habemus.experiments.results import table_html
+from habemus.experiments.run import entry_for
 from habemus.runs.setup import Setup
 
 
@@ -47,14 +49,14 @@ class ComparisonResult:
 
 
 def compare(
-    *algorithms: str,
+    *algorithms: str | type[Process],
     n: int | str = 5,
     load: float | str | None = None,
     points: int = 8,
     requests: int = 20,
-    hold: str = Setup.hold,
-    delay: str = Setup.delay,
-    processing: str = Setup.processing,
+    hold: int | str = Setup.hold,
+    delay: int | str = Setup.delay,
+    processing: int | str = Setup.processing,
     repeat: int = 1,
     seed: int = 0,
     jobs: int = 1,
@@ -68,7 +70,9 @@ def compare(
     >>> rows[0]["messages_per_entry_by_formula"]
     3
     """
-    names = tuple(dict.fromkeys(find(name).name for name in algorithms)) or safe_mutexes()
+    check_types(compare, {key: each for key, each in locals().items() if key != "algorithms"})
+    named = [entry_for(algorithm).name for algorithm in algorithms]
+    names = tuple(dict.fromkeys(named)) or safe_mutexes()
     loads = None if load is None else ranges.loads(str(load))
     comparison = Comparison(
         names,
@@ -77,9 +81,9 @@ def compare(
         points,
         requests,
         seed,
-        hold,
-        delay,
-        processing=processing,
+        str(hold),
+        str(delay),
+        processing=str(processing),
         repeats=repeat,
     )
     comparison.check()

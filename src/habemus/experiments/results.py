@@ -146,7 +146,7 @@ class RunResult(_Result[Report]):
         return [
             (name.replace("_", " "), value)
             for name, value in self.costs.items()
-            if name != "formula" and not isinstance(value, dict)
+            if name != "formula" and value is not None and not isinstance(value, dict)
         ]
 
 

@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from habemus import scenarios
 from habemus.catalog.entries import Entry, entry_of, find
 from habemus.core.process import Process, ProcessId
+from habemus.experiments.arguments import check_types
 from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
 from habemus.runs.check import STATE_LIMIT, Check, perform
 from habemus.runs.fault_notation import all_written
@@ -23,47 +23,47 @@ from habemus.runtimes.sim.faults import Fault
 from habemus.traces import Trace
 from habemus.traces.file import read
 
-Algorithm = str | type[Process]
-"""A name of the catalog, `path/to/mine.py:MyMutex`, or a class."""
-
 
 def simulate(
-    algorithm: Algorithm,
+    algorithm: str | type[Process],
     n: int = 3,
     *,
     seed: int = 0,
     requests: int = 1,
     workload: str = "steady",
-    think: str = Setup.think,
-    hold: str = Setup.hold,
+    think: int | str = Setup.think,
+    hold: int | str = Setup.hold,
     asks: Iterable[str] = (),
-    delay: str = Setup.delay,
+    delay: int | str = Setup.delay,
     fifo: bool | None = None,
-    loss: str = "0",
-    duplicate: str = "0",
+    loss: float | str = 0,
+    duplicate: float | str = 0,
     over: str = "",
     faults: Iterable[Fault | str] = (),
     options: Mapping[str, Any] | None = None,
     initial: Mapping[ProcessId, Mapping[str, Any]] | None = None,
     labels: Mapping[ProcessId, str] | None = None,
-    until: str | None = None,
+    until: int | str | None = None,
     events: int = EVENT_LIMIT,
     overtaking: int | None = None,
     order: str = MESSAGES,
-    processing: str = Setup.processing,
+    processing: int | str = Setup.processing,
     then: Iterable[str] = (),
 ) -> RunResult:
     """Simulate one run and judge it.  The arguments are those of `habemus run`.
 
-    The same arguments give the same events, and the same digest, on every platform.  `faults` are
-    values of `habemus.faults` or texts such as "crash 2@5ms".  `then` has interventions such as
-    "60: 2 crashes", sixty deliveries into the run.
+    The algorithm is a name of the catalog, a class, or `path/to/mine.py:MyMutex`.  The same
+    arguments give the same events, and the same digest, on every platform.  A time is a
+    text such as "5ms" or a number of microseconds.  `faults` are values of `habemus.faults` or
+    texts such as "crash 2@5ms".  `then` has interventions such as "60: 2 crashes", sixty deliveries
+    into the run.  Arguments that make no run raise `ValueError`, `LookupError` or `TypeError`.
 
     >>> result = simulate("ricart-agrawala", n=10, seed=7)
     >>> result.verdict.value, result.costs["messages_per_entry"]
     ('holds', 18)
     """
-    entry = _entry(algorithm)
+    check_types(simulate, locals())
+    entry = entry_for(algorithm)
     setup = Setup(
         entry.name,
         n,
@@ -73,33 +73,33 @@ def simulate(
         labels=tuple(f"{process}={label}" for process, label in (labels or {}).items()),
         workload=workload,
         requests=requests,
-        think=think,
-        hold=hold,
+        think=str(think),
+        hold=str(hold),
         asks=tuple(asks),
-        delay=delay,
+        delay=str(delay),
         fifo=fifo,
-        loss=loss,
-        duplicate=duplicate,
+        loss=str(loss),
+        duplicate=str(duplicate),
         over=over,
         faults=all_written(faults),
-        until=until,
+        until=None if until is None else str(until),
         events=events,
         overtaking=overtaking,
         order=order,
-        processing=processing,
+        processing=str(processing),
         then=tuple(then),
     )
     return RunResult(execute(setup, entry=entry))
 
 
 def check(
-    algorithm: Algorithm,
+    algorithm: str | type[Process],
     n: int = 3,
     *,
     entries: int | None = 1,
     network: str = "",
     faults: Mapping[str, int] | None = None,
-    timeouts: int | str | None = None,
+    timeouts: int | str | Mapping[str, int] | None = None,
     receipts: Mapping[str, int] | None = None,
     draws: int | None = None,
     asking: Sequence[ProcessId] = (),
@@ -118,18 +118,23 @@ def check(
 ) -> CheckResult:
     """Search every interleaving within a bound.  The arguments are those of `habemus check`.
 
+    `entries` is the number of entries of each participant; None: any number.
     `faults` says how many of each kind may strike, at every point: {"crash": 1, "recover": 1}.
     `order` judges ME3; "outside": as if applications also told each other of their requests.
-    `timeouts` is the number of timeouts in all, or by the names of timers: "Repeat=1,Remind=0".
+    `timeouts` is the number of timeouts in all, or by the names of timers: {"Repeat": 1}.
     `receipts` is the number of receipts by the names of messages, `draws` that of random draws.
 
     >>> check("maekawa", n=3).violated
     ['ME2-deadlock']
     """
-    entry = _entry(algorithm)
+    check_types(check, locals())
+    entry = entry_for(algorithm)
     if order not in (False, True, *ORDERS):
         raise BadSetup(f"there is no order {order}; there are {' and '.join(ORDERS)}")
-    in_all, timers = bounds_of_timeouts("" if timeouts is None else str(timeouts))
+    if isinstance(timeouts, Mapping):
+        in_all, timers = None, tuple(sorted(timeouts.items()))
+    else:
+        in_all, timers = bounds_of_timeouts("" if timeouts is None else str(timeouts))
     description = Check(
         entry.name,
         n,
@@ -164,16 +169,19 @@ def scenario(name: str) -> ScenarioResult:
     >>> scenario("central-holder-slow").violated
     ['ME1']
     """
-    outcome = scenarios.find(name).run()
-    return ScenarioResult(outcome)
+    check_types(scenario, locals())
+    return ScenarioResult(scenarios.find(name).run())
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
     """Read a trace that `save`, `--diagram run.json` or `habemus trace merge` wrote."""
-    return read(Path(path))
+    check_types(load_trace, locals())
+    return read(path)
 
 
-def _entry(algorithm: Algorithm) -> Entry:
+def entry_for(algorithm: str | type[Process]) -> Entry:
+    """Return the algorithm of a name or a class."""
+    check_types(entry_for, locals())
     if isinstance(algorithm, str):
         return find(algorithm)
     entry = entry_of(algorithm)

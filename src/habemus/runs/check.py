@@ -144,6 +144,8 @@ class Check(Description):
             raise BadSetup("--returning needs recoveries: add recover=1 or amnesia=1 to the faults")
         if self.entries is not None and self.entries < 0:
             raise BadSetup(f"the number of entries is 0 or more, not {self.entries}")
+        if self.limit < 1:
+            raise BadSetup(f"a search visits at least 1 state, not {self.limit}")
 
         if self.abstract:
             from habemus.runs import abstraction

@@ -92,7 +92,10 @@ def delay_text(delay: Delay) -> str:
         case UntilGst(before, after, gst):
             return f"gst:{gst}:{delay_text(before)}:{delay_text(after)}"
         case _:
-            raise BadNotation(f"the delay {delay!r} has no notation; use Uniform or Exponential")
+            raise BadNotation(
+                f"{delay!r} is not a delay; give Uniform(9_000, 9_000), Exponential(9_000) or"
+                " HeavyTail(9_000) of habemus.faults"
+            )
 
 
 def all_written(faults: Iterable[Fault | str]) -> tuple[tuple[str, str], ...]:

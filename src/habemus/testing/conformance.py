@@ -294,6 +294,7 @@ CHECKS: dict[str, Callable[[Entry], None]] = {
     "cost": check_cost,
     "crashes": check_crashes,
 }
+"""The checks of the suite by name, for `pytest.mark.parametrize`; each takes `entry_of(...)`."""
 
 
 def entry_of(algorithm: str | type[Process]) -> Entry:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,8 +94,11 @@ def test_a_check_says_its_bound_and_shows_its_counterexample(tmp_path: Path) -> 
     assert "<svg" in result._repr_html_()
     result.save(tmp_path / "found.json")
     trace = habemus.load_trace(tmp_path / "found.json")
-    assert trace.counts_steps
-    assert trace._repr_svg_() == result._repr_svg_()
+    picture = trace._repr_svg_()
+    assert picture == result._repr_svg_()
+    command = [sys.executable, "-m", *shlex.split(result.command), "--diagram", "found.svg"]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert picture == (tmp_path / "found.svg").read_text(), "a notebook shows the same picture"
 
 
 def test_a_result_without_a_trace_cannot_be_saved(tmp_path: Path) -> None:
@@ -135,3 +141,8 @@ def test_a_comparison_is_a_table() -> None:
 def test_bad_arguments_are_refused_with_a_reason(arguments: dict[str, object], reason: str) -> None:
     with pytest.raises((ValueError, LookupError), match=reason):
         habemus.simulate(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_class_is_compared_as_well_as_a_name() -> None:
+    result = habemus.compare("central", Polite, n=2, requests=1)
+    assert [row["algorithm"] for row in result.rows] == ["central", f"{__file__}:Polite"]

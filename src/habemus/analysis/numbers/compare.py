@@ -165,6 +165,11 @@ class Comparison:
             raise BadSetup("a processing time is for mutual exclusion; leave --processing out")
         if self.requests < 1:
             raise BadSetup(f"each participant asks at least once, not {self.requests} times")
+        if self.points < 1 or self.repeats < 1:
+            raise BadSetup(
+                f"a comparison has at least one point and one run, not {self.points} points and"
+                f" {self.repeats} runs at each"
+            )
         hold = notation.span(self.hold)
         if hold == 0 or not isinstance(hold, int):
             raise BadSetup(

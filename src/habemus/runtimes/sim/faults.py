@@ -26,11 +26,19 @@ class Nth:
     process: ProcessId | None = None  # None: the process that the fault strikes
 
     def __post_init__(self) -> None:
+        kind: object = self.kind
+        count: object = self.count
+        if not (isinstance(kind, str) and isinstance(count, int)):
+            raise TypeError(
+                f"Nth({self.kind!r}, {self.count!r}): give the kind of an event and a number, such"
+                " as Nth('Granted', 1)"
+            )
         if self.count < 1:
             raise ValueError(f"events are counted from 1, not from {self.count}")
 
 
 When: TypeAlias = int | Nth
+"""A time in microseconds, or an event."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,7 @@ class Skew:
 
 
 Fault: TypeAlias = Crash | Recover | Replace | Pause | Cut | Heal | Slow | Skew
+"""Any fault."""
 
 
 def both_ways(one: ProcessId, other: ProcessId) -> tuple[tuple[ProcessId, ProcessId], ...]:

@@ -24,6 +24,8 @@ Sampler: TypeAlias = Callable[[int], int]
 
 
 class Delay(Protocol):
+    """A distribution of delays: `Uniform`, `Exponential` or `HeavyTail`."""
+
     @property
     def mean(self) -> int: ...
 
