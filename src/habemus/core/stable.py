@@ -18,6 +18,7 @@ class _Variable(NamedTuple):
     name: str
     shape: Shape
     known: Known
+    title: str  # path and class of its part, and its name
 
 
 class Stable:
@@ -26,7 +27,14 @@ class Stable:
     def __init__(self, stack: Stack) -> None:
         self._initial = stack.initial
         self._variables = [
-            _Variable(part.port, place, name, shape, stack.known_at(part.port))
+            _Variable(
+                part.port,
+                place,
+                name,
+                shape,
+                stack.known_at(part.port),
+                f"{part.path}:{type(part.plan).__name__}.{name}",
+            )
             for part in stack.parts
             for place, name, shape in _durable(type(part.plan))
         ]
@@ -42,6 +50,11 @@ class Stable:
             for port, found in groupby(plain, key=lambda each: each.port)
         ]
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the variables, in the order in which they are stored."""
+        return [each.title for each in self._variables]
+
     def taken(self, parts: Sequence[Process]) -> tuple[Any, ...]:
         """Return the current values in a form that can be compared with earlier ones."""
         values = [get(parts[port]) for port, get in self._taken]
@@ -55,15 +68,24 @@ class Stable:
             each.shape.to_plain(getattr(parts[each.port], each.name)) for each in self._variables
         ]
 
-    def state(self, plain: Any) -> State:
+    def state(self, plain: Any, names: Sequence[str] | None = None) -> State:
         """Return the state in which a process recovers that had stored these values.
+
+        names: of the variables that were stored, if another version may have stored them.  A
+            variable that is not among them has its initial value.
 
         Raises `Malformed` if they are not values of the durable variables.
         """
-        if not isinstance(plain, list) or len(plain) != len(self._variables):
-            raise Malformed(f"{len(self._variables)} durable variables were expected")
+        names = self.names if names is None else names
+        if not isinstance(plain, list) or len(plain) != len(names):
+            raise Malformed(f"{len(names)} durable variables were expected")
+        variables = {each.title: each for each in self._variables}
+        unknown = [name for name in names if name not in variables]
+        if unknown:
+            raise Malformed(f"unknown durable variables {', '.join(unknown)}")
         state = [list(values) for values in self._initial]
-        for each, found in zip(self._variables, plain, strict=True):
+        for name, found in zip(names, plain, strict=True):
+            each = variables[name]
             state[each.port][each.place] = each.shape.frozen(each.shape.parse(found, each.known))
         return tuple(tuple(values) for values in state)
 

@@ -78,6 +78,7 @@ class ValueType(type):
 
     __fields__: dict[str, Shape]
     __declared__: dict[str, Any]
+    __defaults__: dict[str, Any]
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> ValueType:
         own = declared_names(namespace)
@@ -221,19 +222,27 @@ def _decode(found: Any, known: Mapping[str, type]) -> Value:
         raise Malformed(
             f"unknown value {str(name)[:60]!r}; known are {', '.join(sorted(known)) or 'none'}"
         )
-    if not isinstance(fields, dict) or fields.keys() != cls.__fields__.keys():
+    if not isinstance(fields, dict) or (
+        fields.keys() != cls.__fields__.keys() and not _has_required(cls, fields)
+    ):
         raise Malformed(
             f"{name} has the fields {', '.join(cls.__fields__) or 'none'}, found {shown(fields)}"
         )
     try:
         parsed = {}
-        for field, shape in cls.__fields__.items():
-            found = fields[field]
+        for field, found in fields.items():
+            shape = cls.__fields__[field]
             parsed[field] = found if type(found) is shape.atom else shape.parse(found, known)
         result: Value = cls(**parsed)
     except RecursionError:
         raise Malformed(f"{name} is nested too deep") from None
     return result
+
+
+def _has_required(cls: type[Value], fields: dict[str, Any]) -> bool:
+    """Return whether only fields with a default are missing: an earlier version wrote the value."""
+    missing = cls.__fields__.keys() - fields.keys()
+    return fields.keys() <= cls.__fields__.keys() and missing <= cls.__defaults__.keys()
 
 
 shapes.value_base = Value

@@ -113,6 +113,7 @@ class PrintingClient:
             None,
             self._recorder,
             self._transport.send,
+            [service.codecs],
             self._stop_at_once,
             lambda instance: self._stop_at_once(ProcessFailed(str(instance.failed))),
             self.counts,

@@ -327,7 +327,7 @@ def test_only_a_bool_is_a_bool(wrong: Any) -> None:
         (int | None, "x", r"expected int \| None"),
         (Point, {"Ping": {"stamp": 1, "colour": "RED", "marks": []}}, "expected Point"),
         (Point, {"Nobody": {}}, "unknown value 'Nobody'"),
-        (Point, {"Point": {"x": 1}}, "Point has the fields x, y"),
+        (Point, {"Point": {"y": 1}}, "Point has the fields x, y"),
         (Point, {"Point": {"x": 1, "y": 2, "z": 3}}, "Point has the fields x, y"),
         (Point, {"Point": [1, 2]}, "Point has the fields x, y"),
         (Point, {"Point": {"x": 1, "y": True}}, "expected int"),

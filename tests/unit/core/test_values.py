@@ -396,7 +396,7 @@ def test_text_from_outside_is_a_value_or_malformed(found: Any) -> None:
     [
         {"Request": {"stamp": True, "sender": 0}},
         {"Request": {"stamp": 1.0, "sender": 0}},
-        {"Request": {"stamp": 1}},
+        {"Request": {"sender": 1}},
         {"Request": {"stamp": 1, "sender": 0, "more": 0}},
         {"Request": [1, 0]},
         {"Envelope": {"inner": {"Retry": {"peer": 1}}}},
@@ -411,6 +411,11 @@ def test_text_from_outside_is_a_value_or_malformed(found: Any) -> None:
 def test_what_is_malformed(found: Any) -> None:
     with pytest.raises(Malformed):
         from_plain(found, {**KNOWN, "int": int})
+
+
+def test_a_missing_field_has_its_default() -> None:
+    """An earlier version, which did not have the field, wrote the value."""
+    assert from_plain({"Request": {"stamp": 1}}, KNOWN) == Request(1, 0)
 
 
 def test_only_known_types_are_read() -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from habemus.runtimes.live.hosting.timers import Timers
+from habemus.runtimes.live.peers.capabilities import PeerCodecs
 from habemus.runtimes.live.peers.codec import Refused
 from habemus.runtimes.live.peers.frames import StatePageFrame, StateQueryFrame
 from habemus.runtimes.live.peers.membership import Membership, StateRecovery
@@ -41,6 +42,7 @@ class Joining:
         timers: Timers,
         fail: Callable[[StorageFailed], None],
         take_part: Callable[[], None],
+        peer_codecs: PeerCodecs,
     ) -> None:
         self._node = node
         self._memory = memory
@@ -48,6 +50,7 @@ class Joining:
         self._timers = timers
         self._fail = fail
         self._take_part = take_part
+        self._peer_codecs = peer_codecs
         self.recovery: StateRecovery | None = None
         """The state that is collected from the other nodes, if the memory was lost."""
         self.is_late = False
@@ -88,7 +91,9 @@ class Joining:
     def _has_recovered(self, waited_us: int) -> bool:
         node = self._node
         if self.recovery is None:
-            self.recovery = StateRecovery(node.me, node.settings.peers, node.services)
+            self.recovery = StateRecovery(
+                node.me, node.settings.peers, node.services, self._peer_codecs.durable_variables
+            )
         if waited_us % RECALL_US == 0:
             for peer, question in self.recovery.questions():
                 node.send(peer, question)

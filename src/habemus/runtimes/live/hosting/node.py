@@ -61,8 +61,10 @@ from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.steps import Steps
 from habemus.runtimes.live.hosting.timers import Timers, now_us, random_source
 from habemus.runtimes.live.hosting.turn import Turn
+from habemus.runtimes.live.hosting.upgrade import convert_entries
 from habemus.runtimes.live.log_limits import RateLimitedLog
 from habemus.runtimes.live.monitoring.monitor import Monitor
+from habemus.runtimes.live.peers.capabilities import Capabilities, PeerCodecs
 from habemus.runtimes.live.peers.codec import (
     Refused,
     TermBound,
@@ -117,6 +119,7 @@ class Node:
         self._fingerprint = fingerprint(
             self.services, settings.record is not None, settings.semaphores, settings.rules
         )
+        self._peer_codecs = PeerCodecs(self.services)
         self.configuration = self._fingerprint.hex()[:16]
         """Digest of what the nodes of a cluster have to agree on."""
         self.counts: Counter[str] = Counter()
@@ -163,6 +166,7 @@ class Node:
             self._fingerprint,
             settings.secret,
             self._membership,
+            self._peer_codecs.own,
         )
         slices, limited_log = TimeSlicer(loop, turn), RateLimitedLog(loop)
         self._slices = slices
@@ -207,6 +211,7 @@ class Node:
                 self._memory,
                 self._recorder,
                 send,
+                self._peer_codecs.codecs,
                 self._fail,
                 self._failed,
                 self.counts,
@@ -235,6 +240,7 @@ class Node:
                 self._timers,
                 self._fail,
                 self._take_part,
+                self._peer_codecs,
             )
             self._joining.attempt()
 
@@ -261,6 +267,8 @@ class Node:
     def _take_part(self) -> None:
         """Start all processes; those with entries in stable memory recover."""
         mentioned = list(self._instances.values())  # before this node took part
+        if self._memory is not None:
+            convert_entries(self._memory, self.services, self.me)
         stored = {} if self._memory is None else self._stored_in(self._memory)
         for index, service in enumerate(self.services):
             if service.is_forgetful and self._recorder is None:
@@ -479,7 +487,11 @@ class Node:
         return self._recorder is not None and (self._index[service], name) in self._instances
 
     def send(self, peer: int, frame: Frame) -> None:
-        self._network.send(peer, encoded(frame))
+        # a peer of another version may not know frames of this type
+        if self._peer_codecs.understands(peer, frame):
+            self._network.send(peer, encoded(frame))
+        else:
+            self.counts["not understood"] += 1
 
     def number_of(self, service: str) -> int:
         """Index of the service in wire frames."""
@@ -571,9 +583,8 @@ class Node:
             raise TooMany(f"this node hosts {len(self._instances)} instances, its limit")
         instance = self._new(index, name)
         if not instance.service.is_silent:
-            notice = encoded(OpenFrame(index, name))
             for peer in self.settings.peers:
-                self._network.send(peer, notice)
+                self.send(peer, OpenFrame(index, name))
         for local_process in instance.processes.values():
             self._begin(local_process)
         return instance
@@ -680,11 +691,12 @@ class Node:
 
     # Frames of peers.
 
-    def _connected(self, peer: int) -> None:
+    def _connected(self, peer: int, capabilities: Capabilities) -> None:
         """Announce all instances again: earlier notices may be lost with a connection."""
+        self._peer_codecs.learn(peer, capabilities)
         for (index, name), instance in self._instances.items():
             if not instance.service.is_silent:
-                self._network.send(peer, encoded(OpenFrame(index, name)))
+                self.send(peer, OpenFrame(index, name))
         self.watchers.connected(peer)
 
     def _received(self, peer: int, frame: Frame) -> Refused | None:

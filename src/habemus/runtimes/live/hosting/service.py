@@ -114,25 +114,16 @@ class Service:
         return not fresh.start() and fresh.capture() == stack.initial
 
     def described(self) -> list[Any]:
-        """Return what two nodes must agree on, as plain values."""
+        """Return what two nodes must agree on, as plain values.
+
+        Messages are not part of it: nodes of two versions may understand different ones.
+        """
         neighbours = [
             [process, list(others)]
             for process, others in sorted(self.system.topology.neighbours.items())
         ]
-        parts = [
-            [
-                process,
-                [
-                    [part.path, type(part.plan).__name__, codec.described()]
-                    for part, codec in zip(stack.parts, codecs, strict=True)
-                ],
-            ]
-            for process, stack, codecs in (
-                (each, self.stacks[each], self.codecs[each]) for each in sorted(self.stacks)
-            )
-        ]
         fed = None if self.feed is None else list(self.feed[:3])
-        return [self.name, sorted(self.run.items(), key=repr), neighbours, parts, fed]
+        return [self.name, sorted(self.run.items(), key=repr), neighbours, fed]
 
 
 def _can_absorb(stack: Stack) -> bool:

@@ -50,8 +50,13 @@ from habemus.runtimes.live.hosting.record import NodeRecorder
 from habemus.runtimes.live.hosting.timers import Timers, now_us
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.monitoring.meter import Meter
-from habemus.runtimes.live.peers.codec import encoded
-from habemus.runtimes.live.peers.frames import IdleMessageFrame, MessageFrame, Unsendable
+from habemus.runtimes.live.peers.codec import PortCodec, encoded
+from habemus.runtimes.live.peers.frames import (
+    IdleMessageFrame,
+    MessageFrame,
+    NotUnderstood,
+    Unsendable,
+)
 from habemus.runtimes.live.storage.commit import GroupCommit
 from habemus.runtimes.live.storage.log import StableMemory, StorageFailed
 
@@ -71,6 +76,7 @@ class Steps:
         memory: StableMemory | None,  # None: durable variables last as long as the node
         recorder: NodeRecorder | None,
         send: Callable[[int, bytes], None],
+        codecs: list[dict[ProcessId, list[PortCodec]]],  # by service, receiver and port
         failed: Callable[[StorageFailed], None],
         given_up: Callable[[Instance], None],
         counts: Counter[str],
@@ -80,6 +86,7 @@ class Steps:
         self._timers = timers
         self._recorder = recorder
         self._send_to_node = send
+        self._codecs = codecs
         self._given_up = given_up
         self._counts = counts
         self._commit = (
@@ -358,13 +365,18 @@ class Steps:
                 self._turn.before_end(self._deliver_local)
             return
         try:
-            kind, fields = instance.service.codecs[to][port].encode(message)
             index, me = instance.service_index, local_process.me
+            codec = self._codecs[index][to][port]
+            kind, fields = codec.encode(message)
+            at = codec.port
             frame = encoded(
-                MessageFrame(index, instance.name, to, me, port, kind, fields, number)
+                MessageFrame(index, instance.name, to, me, at, kind, fields, number)
                 if instance.besides is None
-                else IdleMessageFrame(index, "", to, me, port, kind, fields, instance.besides())
+                else IdleMessageFrame(index, "", to, me, at, kind, fields, instance.besides())
             )
+        except NotUnderstood:
+            self._counts["not understood"] += 1  # by a peer of another version
+            return
         except Unsendable as reason:
             self._counts["lost"] += 1
             log.warning(

@@ -6,10 +6,11 @@ announce more than the limit.
 
 A message of an algorithm travels as `MessageFrame`: the instance, the sender, the receiver and its
 part, the index of the message type among those that the part handles (sorted by name), and the
-fields in the order of their declaration.  Both ends have the same tables, because the handshake
-compares their fingerprints.  The declared shapes of the message, which also read trace files, check
-every field.  `decode` returns a message or a `Refused`; no input makes it raise, hang or take more
-memory than a small multiple of the limit.
+fields in the order of their declaration.  The receiver's tables decide: the sender learns them in
+the handshake, and encodes for a receiver of another version what that one understands
+(`capabilities`).  Fields at the end that have defaults may be missing.  The declared shapes of the
+message, which also read trace files, check every field.  `decode` returns a message or a `Refused`;
+no input makes it raise, hang or take more memory than a small multiple of the limit.
 
 Terms have an upper bound, because a cluster that adopts the largest number can never hold another
 election.  No cluster holds two elections per second for years, so the bound is two terms per second
@@ -37,6 +38,7 @@ from habemus.runtimes.live.peers.frames import (
     IdleMessageFrame,
     LockStatusFrame,
     MessageFrame,
+    NotUnderstood,
     OpenFrame,
     Proof,
     Rejection,
@@ -49,10 +51,13 @@ from habemus.runtimes.live.peers.frames import (
 )
 
 VERSION: Final = 1
+"""Version of the header of frames: the first byte of each."""
 FRAME_LIMIT: Final = 1 << 20
 """Bytes of a body."""
 HANDSHAKE_LIMIT = 1 << 10
 """Bytes of a body before the handshake is complete."""
+CHALLENGE_LIMIT = 1 << 18
+"""The same at the dialler: a challenge says what the answerer understands."""
 NAME_LIMIT: Final = 200
 """Characters in the name of an instance."""
 
@@ -240,13 +245,15 @@ class _Kind(NamedTuple):
     # for each field the type that needs no parsing, and the parser for others
     parses: tuple[tuple[type | None, Callable[[Any, Mapping[str, type]], Any]], ...]
     bounded: tuple[str, ...]  # fields that may contain terms and tokens
+    required: int  # fields without a default
 
 
 class PortCodec:
     """Encoder and decoder of the messages that one part of a process handles."""
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
+    def __init__(self, known: Known, port: int = 0) -> None:
+        self.port = port
+        self.known = known
         classes = [known[name] for name in sorted(known) if issubclass(known[name], Message)]
         self._kinds = [_kind_of(cls) for cls in classes if issubclass(cls, Message)]
         self._index = {kind.cls: index for index, kind in enumerate(self._kinds)}
@@ -267,15 +274,16 @@ class PortCodec:
     ) -> Message | Refused:
         if not 0 <= index < len(self._kinds):
             return Refused(f"unknown message type {index}")
-        cls, _, parses, bounded = self._kinds[index]
-        if len(fields) != len(parses):
+        cls, _, parses, bounded, required = self._kinds[index]
+        if not required <= len(fields) <= len(parses):
             return Refused(f"{cls.__name__} with {len(fields)} fields; it has {len(parses)}")
-        known = self._known
+        known = self.known
         try:
             message = cls(
                 *[
                     field if type(field) is atom else parse(field, known)
-                    for (atom, parse), field in zip(parses, fields, strict=True)
+                    # not strict: fields that have defaults may be missing
+                    for (atom, parse), field in zip(parses, fields, strict=False)
                 ]
             )
         except (Malformed, RecursionError) as reason:
@@ -288,12 +296,69 @@ class PortCodec:
                 )
         return message
 
-    def described(self) -> list[Any]:
-        """Return what both ends must agree on, as plain values."""
-        return [
-            [kind.cls.__name__, [[name, shape.name] for name, shape in kind.cls.__fields__.items()]]
-            for kind in self._kinds
-        ]
+    def messages(self) -> list[type[Message]]:
+        """Return the message types, by index."""
+        return [kind.cls for kind in self._kinds]
+
+    def values_inside(self) -> Mapping[str, type]:
+        """Return the values that may stand in a field that is declared as any message."""
+        inside: Mapping[str, type] = getattr(self.known, "inside", self.known)
+        return inside
+
+
+class ForeignCodec(PortCodec):
+    """Encodes messages for a part of a process on a node of another version (`capabilities`).
+
+    kept: for each message type that the peer knows its index there, and the places of the fields
+        that the peer knows, in its order.
+    changed: the values whose fields differ, with the names of those that the peer does not know;
+        None if it does not understand the value.
+    """
+
+    def __init__(
+        self,
+        own: PortCodec,
+        port: int,
+        kept: dict[type[Message], tuple[int, list[int]]],
+        changed: dict[str, frozenset[str] | None],
+    ) -> None:
+        super().__init__(own.known, port)
+        self._kept = kept
+        self._changed = changed
+
+    def lost(self) -> list[str]:
+        """Return the messages and values that the peer does not understand."""
+        messages = [cls.__name__ for cls in self.messages() if cls not in self._kept]
+        return messages + [name for name, unknown in self._changed.items() if unknown is None]
+
+    def encode(self, message: Message) -> tuple[int, list[Any]]:
+        _, fields = super().encode(message)
+        kept = self._kept.get(type(message))
+        if kept is None:
+            raise NotUnderstood(type(message).__name__)
+        kind, places = kept
+        if not self._changed:
+            return kind, [fields[place] for place in places]
+        return kind, [self._adapted(fields[place]) for place in places]
+
+    def _adapted(self, plain: Any) -> Any:
+        """Return a field without what the peer does not know.  A dict is a value: its name, and
+        its fields.
+        """
+        if isinstance(plain, list):
+            return [self._adapted(each) for each in plain]
+        if not isinstance(plain, dict):
+            return plain
+        [(name, fields)] = plain.items()
+        unknown = self._changed.get(name, _NOTHING)
+        if unknown is None:
+            raise NotUnderstood(name)
+        return {
+            name: {key: self._adapted(each) for key, each in fields.items() if key not in unknown}
+        }
+
+
+_NOTHING: frozenset[str] = frozenset()
 
 
 def _kind_of(cls: type[Message]) -> _Kind:
@@ -301,8 +366,17 @@ def _kind_of(cls: type[Message]) -> _Kind:
     plains = tuple((name, shape.plain) for name, shape in shapes.items())
     bounded = tuple(name for name, shape in shapes.items() if name in _TERMS or shape.atom is None)
     return _Kind(
-        cls, plains, tuple((shape.atom, shape.parse) for shape in shapes.values()), bounded
+        cls,
+        plains,
+        tuple((shape.atom, shape.parse) for shape in shapes.values()),
+        bounded,
+        required_fields(cls),
     )
+
+
+def required_fields(cls: type[Value]) -> int:
+    """Return how many fields of a value have no default.  They come before the others."""
+    return sum(name not in cls.__defaults__ for name in cls.__fields__)
 
 
 _TERMS = ("term", "next_term")
@@ -323,4 +397,4 @@ def _has_beyond(name: str, value: Any, terms: TermBound) -> bool:
 
 def codecs_of(stack: Stack) -> list[PortCodec]:
     """Return the codec of each part of a process, by port."""
-    return [PortCodec(stack.known_at(part.port)) for part in stack.parts]
+    return [PortCodec(stack.known_at(part.port), part.port) for part in stack.parts]

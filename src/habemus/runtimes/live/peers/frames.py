@@ -1,5 +1,9 @@
 """The frames that nodes send to each other.
 
+A later version may add a field with a default at the end of a frame; an earlier one ignores it.  A
+frame of a type that the receiver does not know is not sent to it (`capabilities`).  The greetings
+up to the proof never change: what a node understands is encoded in one field of the challenge.
+
 Not compiled: mypyc drops the keyword arguments of a class statement, and with them the tags.
 """
 
@@ -10,9 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 
-class MessageFrame(
-    msgspec.Struct, array_like=True, tag=1, forbid_unknown_fields=True, gc=False, frozen=True
-):
+class MessageFrame(msgspec.Struct, array_like=True, tag=1, gc=False, frozen=True):
     """A message between two processes of an instance."""
 
     service: int
@@ -25,9 +27,7 @@ class MessageFrame(
     number: int = 0  # of the message in the sender's record; 0 where nothing is recorded
 
 
-class IdleMessageFrame(
-    msgspec.Struct, array_like=True, tag=8, forbid_unknown_fields=True, frozen=True
-):
+class IdleMessageFrame(msgspec.Struct, array_like=True, tag=8, frozen=True):
     """A message between the processes that stand for the idle instances of a service at two nodes.
 
     It does not speak for the instances in `besides`, which are in use at the sender.
@@ -43,23 +43,21 @@ class IdleMessageFrame(
     besides: list[str]
 
 
-class OpenFrame(msgspec.Struct, array_like=True, tag=2, forbid_unknown_fields=True, frozen=True):
+class OpenFrame(msgspec.Struct, array_like=True, tag=2, frozen=True):
     """Announces an instance, which the receiver starts too."""
 
     service: int
     instance: str
 
 
-class WatchFrame(msgspec.Struct, array_like=True, tag=3, forbid_unknown_fields=True, frozen=True):
+class WatchFrame(msgspec.Struct, array_like=True, tag=3, frozen=True):
     """Subscribes the sender to the status of a lock; expires unless it is repeated."""
 
     service: int
     instance: str
 
 
-class LockStatusFrame(
-    msgspec.Struct, array_like=True, tag=4, forbid_unknown_fields=True, frozen=True
-):
+class LockStatusFrame(msgspec.Struct, array_like=True, tag=4, frozen=True):
     """Holder and waiters of a lock at the sender, for watchers.  No algorithm depends on it."""
 
     service: int
@@ -69,9 +67,7 @@ class LockStatusFrame(
     waiting: int
 
 
-class TransferFrame(
-    msgspec.Struct, array_like=True, tag=5, forbid_unknown_fields=True, frozen=True
-):
+class TransferFrame(msgspec.Struct, array_like=True, tag=5, frozen=True):
     """Reserves a lock for the client to which its holder transferred it."""
 
     service: int
@@ -79,9 +75,7 @@ class TransferFrame(
     label: str
 
 
-class StateQueryFrame(
-    msgspec.Struct, array_like=True, tag=6, forbid_unknown_fields=True, frozen=True
-):
+class StateQueryFrame(msgspec.Struct, array_like=True, tag=6, frozen=True):
     """Asks for the durable state of the receiver, for instances after this one.
 
     Sent by a node that has lost its memory.
@@ -91,9 +85,7 @@ class StateQueryFrame(
     instance: str
 
 
-class StatePageFrame(
-    msgspec.Struct, array_like=True, tag=7, forbid_unknown_fields=True, frozen=True
-):
+class StatePageFrame(msgspec.Struct, array_like=True, tag=7, frozen=True):
     """One page of the durable state of the sender, for instances after the one in the query."""
 
     service: int
@@ -137,6 +129,7 @@ class Challenge(msgspec.Struct, array_like=True, tag=12, forbid_unknown_fields=T
     memory: bytes = b""  # identity of the answerer's stable memory
     replaces: bool = False
     knows: bytes = b""  # identity by which it knows the dialler
+    capabilities: bytes = b""  # what the answerer understands
 
 
 class Proof(msgspec.Struct, array_like=True, tag=13, forbid_unknown_fields=True, frozen=True):
@@ -160,3 +153,7 @@ Greeting: TypeAlias = Hello | Challenge | Proof | Welcome | Rejection
 
 class Unsendable(ValueError):
     """A message that cannot be encoded: an integer beyond 64 bits, or too large."""
+
+
+class NotUnderstood(Unsendable):
+    """A message that the receiver, of another version, does not know: it is lost."""

@@ -2,8 +2,8 @@
 
 A connection carries messages one way, from the node that dialled.  Before the first message:
 
-    dialler    Hello      cluster, own id, id of the peer, fingerprint of the services, nonce
-    answerer   Challenge  nonce, and the proof that it knows the secret
+    dialler    Hello      cluster, own id, id of the peer, fingerprint, nonce
+    answerer   Challenge  nonce, what it understands, and the proof that it knows the secret
     dialler    Proof      the same proof from the dialler
     answerer   Welcome    accepts messages from now on
 
@@ -19,8 +19,9 @@ Each end shows the identity of its stable memory, and the answerer also the iden
 knows the dialler (see `membership`).  The proofs cover these too.  Each end stores the identity of
 the other before it sends its proof or its welcome.
 
-The fingerprint covers the services and all their message types: nodes that would misread each other
-are not connected.
+The fingerprint is that of the configuration, on which all nodes have to agree.  Message types are
+not part of it: the answerer says in its challenge what it understands (`capabilities`).  `Hello`
+has the newest protocol version that the dialler speaks.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from habemus.runtimes.live.peers.codec import VERSION, Refused
+from habemus.runtimes.live.peers.capabilities import Capabilities, decoded_capabilities
+from habemus.runtimes.live.peers.codec import Refused
 from habemus.runtimes.live.peers.frames import Challenge, Greeting, Hello, Proof, Rejection, Welcome
 
 NONCE_SIZE = 32
@@ -70,6 +72,7 @@ class Identity(NamedTuple):
     fingerprint: bytes
     secret: bytes | None
     members: Members
+    capabilities: Capabilities = Capabilities()
 
     def proof(self, side: str, hello: Hello, challenge: Challenge) -> bytes:
         """Return the HMAC over hello and challenge, the latter without its own proof."""
@@ -99,12 +102,15 @@ class DiallerHandshake:
         self._peer = peer
         members = identity.members
         self._hello = Hello(
-            *(VERSION, identity.cluster, identity.node, peer, identity.fingerprint),
+            *(identity.capabilities.newest, identity.cluster, identity.node, peer),
+            identity.fingerprint,
             *(os.urandom(NONCE_SIZE), members.identity, members.replaces),
         )
         self._expected: type[Greeting] | None = Challenge  # None: complete or failed
         self._disowning = b""  # another memory by which the answerer has proved to know this node
         self.is_welcome = False
+        self.capabilities = identity.capabilities
+        """Capabilities of the answerer, from its challenge on."""
 
     def hello(self) -> Hello:
         return self._hello
@@ -120,7 +126,13 @@ class DiallerHandshake:
         if isinstance(greeting, Challenge) and expected is Challenge:
             if not hmac.compare_digest(greeting.proof, me.proof("answers", self._hello, greeting)):
                 return Refused(f"wrong cluster secret at node {self._peer}")
-            wrong = me.members.objection(self._peer, greeting.memory, greeting.replaces)
+            theirs = decoded_capabilities(greeting.capabilities)
+            if isinstance(theirs, Refused):
+                return theirs
+            self.capabilities = theirs
+            wrong = me.capabilities.objection(self._peer, theirs.newest) or me.members.objection(
+                self._peer, greeting.memory, greeting.replaces
+            )
             if wrong:
                 return Refused(wrong)
             me.members.meet(self._peer, greeting.memory)
@@ -164,6 +176,7 @@ class AnswererHandshake:
                 members.identity,
                 members.replaces,
                 members.known(greeting.node),
+                msgspec.msgpack.encode(me.capabilities),
             )
             self._challenge = msgspec.structs.replace(
                 challenge, proof=me.proof("answers", greeting, challenge)
@@ -183,19 +196,17 @@ class AnswererHandshake:
 
     def _mistake_in(self, hello: Hello) -> str:
         me = self._identity
-        if hello.protocol != VERSION:
-            return f"protocol {hello.protocol}; node {me.node} speaks {VERSION}"
         if hello.cluster != me.cluster:
             return f"wrong cluster: node {me.node} is in {me.cluster!r}, not {hello.cluster!r}"
         if hello.to != me.node:
             return f"wrong address: this is node {me.node}, not node {hello.to}"
         if hello.node not in me.peers:
             return f"node {hello.node} is not a peer of node {me.node}"
+        wrong = me.capabilities.objection(hello.node, hello.protocol)
+        if wrong:
+            return wrong
         if hello.fingerprint != me.fingerprint:
-            return (
-                "different services or semaphores; use the same cluster.toml and version on all"
-                " nodes"
-            )
+            return "different services, semaphores or rules; use the same cluster.toml on all nodes"
         if len(hello.nonce) != NONCE_SIZE:
             return f"nonce of {len(hello.nonce)} bytes; it must have {NONCE_SIZE}"
         if not self._is_named(node_name(me.cluster, hello.node)):

@@ -168,8 +168,16 @@ def _page_order(key: tuple[int, str]) -> tuple[int, bool, str]:
 class StateRecovery:
     """The durable state of the other nodes, collected page by page by a node that replaces one."""
 
-    def __init__(self, node: int, peers: Collection[int], services: Sequence[Service]) -> None:
+    def __init__(
+        self,
+        node: int,
+        peers: Collection[int],
+        services: Sequence[Service],
+        durable_variables: Callable[[int, str, ProcessId], list[str] | None] = lambda *_: None,
+    ) -> None:
         self._node = node
+        # names of what a peer stores for a process; None: the same as this node
+        self._durable_variables = durable_variables
         self._services = services
         self._after = dict.fromkeys(peers, BEFORE_ALL)  # peers with more pages
         self._life = 1
@@ -224,7 +232,7 @@ class StateRecovery:
             for me in service.at(self._node):
                 if service.stacks[me].durable:
                     others = [
-                        _restored(service, process, each)
+                        self._restored(service, process, each)
                         for process, each in sorted((idle | stored).items())
                     ]
                     mine = _replaced(service, me, others, self._life)
@@ -235,6 +243,13 @@ class StateRecovery:
                         )
                     )
         return found
+
+    def _restored(self, service: Service, process: ProcessId, stored: bytes) -> PureNode:
+        made = _made(service, process)
+        plain: Any = msgspec.msgpack.decode(stored)
+        names = self._durable_variables(service.home[process], service.name, process)
+        made.restore(service.stable[process].state(plain, names))
+        return made
 
 
 def irreplaceable(services: Sequence[Service], node: int) -> str:
@@ -254,13 +269,6 @@ def _made(service: Service, process: ProcessId) -> PureNode:
     return PureNode(
         stack, process, service.system.topology.neighbours[process], lambda options: options[0]
     )
-
-
-def _restored(service: Service, process: ProcessId, stored: bytes) -> PureNode:
-    made = _made(service, process)
-    plain: Any = msgspec.msgpack.decode(stored)
-    made.restore(service.stable[process].state(plain))
-    return made
 
 
 def _replaced(service: Service, me: ProcessId, others: list[PureNode], life: int) -> PureNode:

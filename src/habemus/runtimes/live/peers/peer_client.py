@@ -11,8 +11,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from habemus.runtimes.live.cluster_file import Address
+from habemus.runtimes.live.peers.capabilities import Capabilities
 from habemus.runtimes.live.peers.codec import (
-    HANDSHAKE_LIMIT,
+    CHALLENGE_LIMIT,
     Deframer,
     Refused,
     encoded,
@@ -47,6 +48,7 @@ class PeerLink:
         self._flushing = False
         self._task: asyncio.Task[None] | None = None
         self._last_error = ""  # logged once, not at every attempt
+        self._capabilities = network.identity.capabilities  # for which queued frames are encoded
 
     @property
     def is_up(self) -> bool:
@@ -128,7 +130,12 @@ class PeerLink:
         log.info("connected to node %d", self.peer)
         self.network.counts["connected"] += 1
         self._connection = connection
-        self.network.connected(self.peer)
+        if connection.capabilities != self._capabilities:  # of another version than before
+            self._capabilities = connection.capabilities
+            self.network.counts["lost"] += len(self._queue)
+            self._queue.clear()
+            self._queued = 0
+        self.network.connected(self.peer, connection.capabilities)
         self._flush()
 
     def resume(self) -> None:
@@ -152,11 +159,15 @@ class _OutgoingConnection(asyncio.Protocol):
         self.loop = loop
         self._link = link
         self._transport: asyncio.Transport | None = None
-        self._deframer = Deframer(HANDSHAKE_LIMIT)
+        self._deframer = Deframer(CHALLENGE_LIMIT)
         self._handshake = DiallerHandshake(link.network.identity, link.peer)
         self.decided: asyncio.Future[None] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         self.takes_more = False
+
+    @property
+    def capabilities(self) -> Capabilities:  # of the peer
+        return self._handshake.capabilities
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it

@@ -69,12 +69,14 @@ _VACANT = "/"  # clean shutdown while no client held a lock
 _IDENTITY = "/identity"
 _JOINS = "/joins"  # the owner does not take part yet: see `StableMemory.joins`
 _NODE = "/node/"  # identity of another node
+_VARIABLES = "/variables/"  # names of the durable variables of a process, as they are stored
 
 NEW = "new"
 REPLACES = "replaces"
 
 Entry = tuple[str, bytes | None]
 _ENTRIES = msgspec.msgpack.Decoder(list[tuple[str, bytes | None]])
+_NAMES = msgspec.msgpack.Decoder(list[str])
 _ENCODER = msgspec.msgpack.Encoder()
 
 COST = (
@@ -216,6 +218,18 @@ class StableMemory:
     def table(self) -> Mapping[str, bytes]:
         """The entries of instances.  Do not read them during a commit."""
         return {key: value for key, value in self._table.items() if key and not key.startswith("/")}
+
+    def variables(self, service: str, process: int) -> list[str] | None:
+        """Return the names of the variables in the entries of a process; None if unknown."""
+        found = self._table.get(f"{_VARIABLES}{service}/{process}")
+        return None if found is None else _NAMES.decode(found)
+
+    def name_variables(
+        self, service: str, process: int, names: list[str], entries: list[Entry]
+    ) -> None:
+        """Store the names of the variables in the entries of a process, with these entries."""
+        name = (f"{_VARIABLES}{service}/{process}", msgspec.msgpack.encode(names))
+        self.commit([name, *entries])
 
     def leave_vacant(self) -> None:
         """Store that no client held a lock at the shutdown."""

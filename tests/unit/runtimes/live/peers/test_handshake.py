@@ -2,8 +2,14 @@
 
 from itertools import product
 
+import msgspec
 import pytest
 
+from habemus.runtimes.live.peers.capabilities import (
+    NEWEST_PROTOCOL,
+    OLDEST_PROTOCOL,
+    Capabilities,
+)
 from habemus.runtimes.live.peers.codec import Refused
 from habemus.runtimes.live.peers.frames import Challenge, Greeting, Hello, Proof, Rejection, Welcome
 from habemus.runtimes.live.peers.handshake import AnswererHandshake, DiallerHandshake, Identity
@@ -18,7 +24,11 @@ def unexpected(reason: StorageFailed) -> None:
 
 
 def identity(
-    node: int, secret: bytes | None = SECRET, cluster: str = "office", fingerprint: bytes = b"f"
+    node: int,
+    secret: bytes | None = SECRET,
+    cluster: str = "office",
+    fingerprint: bytes = b"f",
+    speaks: tuple[int, int] = (NEWEST_PROTOCOL, OLDEST_PROTOCOL),
 ) -> Identity:
     return Identity(
         cluster,
@@ -27,6 +37,7 @@ def identity(
         fingerprint,
         secret,
         Membership(None, node, (), unexpected),
+        Capabilities(*speaks, release=f"{speaks[0]}.0"),
     )
 
 
@@ -81,6 +92,46 @@ def test_who_does_not_belong_here(
     answering = AnswererHandshake(answerer)
     assert reason in greet(DiallerHandshake(dialler, peer), answering)
     assert answering.peer is None
+
+
+@pytest.mark.parametrize(
+    ("dialler", "answerer", "reason"),
+    [
+        ((3, 2), (2, 1), ""),
+        ((2, 1), (3, 2), ""),
+        ((2, 2), (5, 1), ""),
+        ((3, 3), (2, 1), r"node 2 speaks protocols up to 2, and this node from 3 (habemus 3.0"),
+        ((1, 1), (3, 2), r"node 1 speaks protocols up to 1, and this node from 2 (habemus 3.0"),
+    ],
+)
+def test_versions_of_the_protocol_must_overlap(
+    dialler: tuple[int, int], answerer: tuple[int, int], reason: str
+) -> None:
+    dialling = DiallerHandshake(identity(1, speaks=dialler), 2)
+    refusal = greet(dialling, AnswererHandshake(identity(2, speaks=answerer)))
+    assert refusal.startswith(reason) and bool(refusal) == bool(reason)
+    if reason:
+        older = 1 if dialler < answerer else 2
+        assert refusal.endswith(f": upgrade node {older}")
+    else:
+        assert dialling.capabilities.newest == answerer[0]
+
+
+def test_the_answerer_proves_what_it_understands() -> None:
+    dialler, answerer = DiallerHandshake(identity(1), 2), AnswererHandshake(identity(2))
+    challenge = answerer.answer(dialler.hello())
+    assert isinstance(challenge, Challenge)
+    other = msgspec.msgpack.encode(Capabilities(release="of another node"))
+    forged = msgspec.structs.replace(challenge, capabilities=other)
+    assert dialler.answer(forged) == Refused("wrong cluster secret at node 2")
+
+
+def test_malformed_capabilities_are_refused() -> None:
+    dialler, answerer = DiallerHandshake(identity(1, None), 2), AnswererHandshake(identity(2, None))
+    challenge = answerer.answer(dialler.hello())
+    assert isinstance(challenge, Challenge)
+    refusal = dialler.answer(msgspec.structs.replace(challenge, capabilities=b"x"))
+    assert isinstance(refusal, Refused) and "malformed list of capabilities" in refusal.reason
 
 
 def test_a_dialler_that_lies_about_the_secret_is_found_out_by_the_answerer() -> None:
