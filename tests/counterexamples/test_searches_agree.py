@@ -9,7 +9,7 @@ from habemus.runs.check import Check
 from habemus.runs.simulate import system_of
 from habemus.runtimes.checker.search import FoundViolation, Search
 from habemus.runtimes.checker.symbolic import SymbolicSearch
-from habemus.runtimes.checker.vectorised import VectorisedSearch
+from habemus.runtimes.checker.vectorised import TooWide, VectorisedSearch
 
 LIMIT = 800
 """A check with more states is left out here: that is a matter of time."""
@@ -117,6 +117,50 @@ def test_a_state_may_take_all_bits_of_a_machine_word() -> None:
     search.run()
     assert sum(search._widths) == search.bits == 63
     assert (search.extent.complete, search.extent.states) == (True, 18_344)
+
+
+def test_fields_with_room_give_bits_to_those_that_need_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The coordinator has more components than the participants."""
+    check = Check("central", 4, faults=(("crash", 1), ("recover", 1)))
+    plain = made(Search, check)
+    plain.run(stop_at_first=False)
+    needed = [(size() - 1).bit_length() for size in plain._sizes]
+    monkeypatch.setattr(VectorisedSearch, "bits", sum(needed))
+    monkeypatch.setattr("habemus.runtimes.checker.search.COMPACT", sum(needed))
+    search = made(VectorisedSearch, check)
+    before = list(search._widths)
+    search.run(stop_at_first=False)
+    assert any(after < width for after, width in zip(search._widths, before, strict=True))
+    assert search._widths == needed
+    assert (search.extent.states, search.extent.transitions) == (
+        plain.extent.states,
+        plain.extent.transitions,
+    )
+    for name, wrong in search.wrong.items():
+        assert wrong.depth == plain.wrong[name].depth
+        assert len(search.path_to(wrong.state)) == len(plain.path_to(plain.wrong[name].state))
+    monkeypatch.setattr(VectorisedSearch, "bits", sum(needed) - 1)
+    with pytest.raises(TooWide, match="--search breadth"):
+        made(VectorisedSearch, check).run(stop_at_first=False)
+
+
+def test_the_field_on_top_keeps_its_room_when_another_one_needs_bits() -> None:
+    """Else the numbers on top would lose their highest bits, and different states would be one."""
+    search = made(VectorisedSearch, Check("central", 3))
+    for place in (0, 1):
+        components = search.models[place].components
+        for known in range((3 - 2 * place << search._widths[place]) + 1):
+            components.number(components.values[0]._replace(known=known))
+    top = len(search.models[0].components) - 1
+    assert 1 << search._widths[0] <= top <= search._masks[0]
+    search._widened(1)
+    assert all(
+        size() <= 1 << width
+        for size, width in zip(search._sizes, search._widths, strict=True)
+        if width
+    )
 
 
 @pytest.mark.parametrize("kind", [Search, VectorisedSearch, SymbolicSearch])

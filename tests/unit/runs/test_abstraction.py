@@ -121,6 +121,23 @@ def test_a_planted_bug_is_found_over_the_real_election(network: str, election: s
     assert repeated.same and repeated.simulated == "ME1 is violated too"
 
 
+def test_a_violation_is_found_although_another_process_may_be_elected_first() -> None:
+    """In the run over the abstract election 2 leads, and 1 calls an election as it starts."""
+    result = habemus.check(
+        "elected-coordinator-leased",
+        3,
+        abstract="election",
+        timeouts="Lead=1,Overdue=1,Follow=0,Doubt=0,Repeat=0,RunOut=0,Remind=0",
+        network="fifo",
+        asking=[1, 2],
+    )
+    assert result.violated == ["ME1"]
+    trace = result.trace
+    assert trace is not None and "abstract" not in trace.run["check"]
+    repeated = again(trace)
+    assert repeated.same and repeated.simulated == "ME1 is violated too"
+
+
 def test_a_violation_over_the_abstraction_only_is_not_called_one() -> None:
     result = habemus.check(LeaderEnters, 2, abstract="election")
     assert (result.verdict, result.violated) == (Verdict.UNDECIDED, [])

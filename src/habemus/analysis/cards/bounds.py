@@ -44,6 +44,9 @@ class Bounds(NamedTuple):
     """Participants that make requests; empty: all."""
     abstract: str = ""
     """The component that an abstract one replaces."""
+    losses: int = 1
+    """How many messages are lost, for liveness or where links keep the order. A majority of three
+    does without any one of its messages, and not without two."""
     limit: int = 60_000
     """States of one search."""
     search: str = "breadth"

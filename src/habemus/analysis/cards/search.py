@@ -7,6 +7,7 @@ as can be explored to the end within the limit: three, or two where three are to
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -149,7 +150,7 @@ def _models(entry: Entry, bounds: Bounds) -> dict[str, dict[str, dict[str, Any]]
     """
     fifo = entry.assumes.fifo
     base = {"network": "fifo"} if bounds.fifo else {}
-    lose: dict[str, Any] = {**base, "faults": (("lose", 1),)}
+    lose: dict[str, Any] = {**base, "faults": (("lose", bounds.losses),)}
     models: dict[str, dict[str, dict[str, Any]]] = {"none": {"": base}}
     if fifo or bounds.fifo:
         models["unordered"] = {"": {"network": "unordered"}}
@@ -279,7 +280,8 @@ def make(
 
 
 def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: list[Shown]) -> Card:
-    card = Card(entry.name, entry.problem.name, fingerprint(entry))
+    plan = plan_of(task for task, _ in searched)
+    card = Card(entry.name, entry.problem.name, fingerprint(entry), plan)
     cells: dict[Place, Cell] = {}
     for task, found in searched:
         for name in task.properties:
@@ -319,21 +321,20 @@ def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: lis
     return card
 
 
+def plan_of(tasks: Iterable[CardTask]) -> str:
+    """Return the fingerprint of the searches of a card, in the order in which they are tried."""
+    lines = [
+        " ".join((task.timing, *task.models, *task.properties, *map(Check.command, task.checks)))
+        for task in tasks
+    ]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
 def outdated(card: Card, entry: Entry) -> str:
     """Return why a stored card must be made anew; empty: it need not."""
     if card.sources != fingerprint(entry):
         return f"the code of {entry.name} has changed since its card was made"
-    tasks = tasks_of(entry)
-    planned = {check for task in tasks for check in task.checks}
-    places = {
-        (_row(entry, task, name), model, name)
-        for task in tasks
-        for model in task.models
-        for name in task.properties
-    }
-    of_tokens = ("FENCE", "TOKEN")  # where no grant carries a token there are none
-    missing = [place for place in places if place not in card.cells and place[2] not in of_tokens]
-    if missing or not {each.check for each in card.searches} <= planned:
+    if card.plan != plan_of(tasks_of(entry)):
         return f"the bounds of {entry.name} have changed since its card was made"
     return ""
 
@@ -530,7 +531,9 @@ The evidence for every cell is a search through *all* possible runs within a bou
   round are received and lots are drawn, and which component below is an abstract one.
 - **≈ with probability one**: as *holds*, unless random draws fail for ever.
 - **✘ violated**: a run is known that violates it. The first number is the length of a shortest one
-  in steps, and the evidence has the command that shows it. Most algorithms do not claim to tolerate
+  in steps, and the evidence has the command that shows it. Where the search is over an abstract
+  election, the run is a shortest one there, and its length is that of a run over the real election
+  that follows it. Most algorithms do not claim to tolerate
   most faults: a ✘ is not a mistake where the algorithm does not claim the property, or assumes that
   there is no such fault.
 - **? undecided**: the search was cut off at its limit, or could not judge. The evidence says which.
@@ -562,7 +565,9 @@ Notes for reading:
   recover (`--returning`).
 - With *lossy* links any messages are lost, for safety. For liveness one is lost, since a process
   that may lose every message may wait for ever; and one for all properties where links keep the
-  order.
+  order. Two are lost where a majority does without any one: one of three voters may be cut off, so
+  `ra-majority` with three keeps ME2 when one message is lost, and not when two are; with two
+  participants, which need both votes, one is enough.
 - ME3 is about the causal order among the algorithm's own messages. Applications that also
   communicate in other ways can learn of a request earlier; only a card that claims ME3 covers that.
 - Faults that may happen need not: a violation without faults is one in every column.

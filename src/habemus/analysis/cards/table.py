@@ -128,6 +128,8 @@ class Card:
     problem: str
     sources: str
     """A fingerprint of the files that the algorithm is made of."""
+    plan: str = ""
+    """A fingerprint of the searches that were planned, also of those that decided nothing."""
     searches: list[Searched] = field(default_factory=list)
     cells: dict[Place, Cell] = field(default_factory=dict)
 
@@ -172,7 +174,8 @@ class Card:
             if cell.verdict in (Verdict.HOLDS, Verdict.ALMOST_SURELY):
                 told.append(f"in all {searched.states:,} states: {bound}")
             elif cell.steps is not None:
-                told.append(f"after {cell.steps} steps at the earliest: {bound}")
+                earliest = "" if searched.check.abstract else " at the earliest"
+                told.append(f"after {cell.steps} steps{earliest}: {bound}")
             elif cell.verdict is Verdict.UNDECIDED:
                 why = (
                     cell.why
@@ -229,6 +232,7 @@ class Card:
         return {
             "problem": self.problem,
             "sources": self.sources,
+            "plan": self.plan,
             "searches": searches,
             "cells": cells,
         }
@@ -245,7 +249,7 @@ class Card:
             for model, properties in models.items()
             for each, cell in properties.items()
         }
-        return cls(name, plain["problem"], plain["sources"], searches, cells)
+        return cls(name, plain["problem"], plain["sources"], plain["plan"], searches, cells)
 
 
 _OF_ALL = {"every": True, "search": "breadth"}
@@ -284,7 +288,7 @@ def text_of(made: Iterable[Card]) -> str:
         ]
         head = (
             f' {_line(card.algorithm)}: {{\n  "problem": {_line(card.problem)},\n  "sources":'
-            f" {_line(card.sources)},\n"
+            f' {_line(card.sources)},\n  "plan": {_line(card.plan)},\n'
         )
         blocks.append(
             head

@@ -40,52 +40,71 @@ class GuidedSearch:
         self.guide = guide
         self.part = part  # the path of the component
         self.states = 0  # visited
+        self._at_once = True  # messages of the component are received before all other steps
         # On links that keep the order, messages of the component may be behind others.
         self._extra = (INDICATION, "receive") if search.bound.fifo else (INDICATION,)
 
     def path_to(self, name: str, limit: int) -> list[int] | None:
         """Return a path to a violation of the property; None if none was found in so many states.
 
-        The most advanced states are visited first, of these the ones with the fewest timeouts of
-        the component, of these the deepest: most elections come to an end if all messages arrive.
+        At first messages of the component that the algorithm above does not notice are received at
+        once, since most elections come to an end if all messages arrive; then at any moment.
         """
-        while True:
-            try:
-                return self._path_to(name, limit)
-            except TooNarrow as narrow:
-                self.search.make_room(narrow.place)
-
-    def _path_to(self, name: str, limit: int) -> list[int] | None:
-        before: dict[tuple[int, int], tuple[int, int] | None] = {}
-        heap: list[tuple[int, int, int, int, int]] = []
-        for state in self.search.initials:
-            before[state, 0] = None
-            heappush(heap, (0, 0, 0, len(before), state))
-        while heap and len(before) <= limit:
-            advanced, timeouts, depth, _, state = heappop(heap)
-            here = (state, -advanced)
-            for step, position in self._steps(state, -advanced):
-                there = (step.target, position)
-                if name in self.search.violations_of(state, step):
-                    before.setdefault(there, here)
-                    self.states = len(before)
-                    return [*_path(before, here), step.target]
-                if there not in before:
-                    before[there] = here
-                    fired = timeouts + (position == -advanced and step.label.kind == "timer")
-                    heappush(heap, (-position, fired, depth - 1, len(before), step.target))
-        self.states = len(before)
+        for self._at_once in (True, False):
+            while True:
+                try:
+                    found = self._path_to(name, limit // 2)
+                    break
+                except TooNarrow as narrow:
+                    self.search.make_room(narrow.place)
+            if found is not None:
+                return found
         return None
 
-    def _steps(self, state: int, position: int) -> Iterator[tuple[GlobalStep, int]]:
-        """Yield the steps that the guide allows, with the position in the guide afterwards."""
+    def _path_to(self, name: str, limit: int) -> list[int] | None:
+        """Visit the positions of the guide in turn, one state of each: the most advanced may be a
+        dead end, in which another leader than that of the guide was elected.  Of the states of a
+        position those with the fewest deviations from the guide come first, of these the deepest.
+        """
+        before: dict[tuple[int, int], tuple[int, int] | None] = {}
+        heaps: list[list[tuple[int, int, int, int]]] = [[] for _ in range(len(self.guide) + 1)]
+        for state in self.search.initials:
+            before[state, 0] = None
+            heappush(heaps[0], (0, 0, len(before), state))
+        while any(heaps) and len(before) <= limit:
+            for position in reversed(range(len(heaps))):
+                if not heaps[position]:
+                    continue
+                deviations, depth, _, state = heappop(heaps[position])
+                here = (state, position)
+                for step, after, deviates in self._steps(state, position):
+                    there = (step.target, after)
+                    if name in self.search.violations_of(state, step):
+                        before.setdefault(there, here)
+                        self.states += len(before)
+                        return [*_path(before, here), step.target]
+                    if there not in before:
+                        before[there] = here
+                        ranked = (deviations + deviates, depth - 1, len(before), step.target)
+                        heappush(heaps[after], ranked)
+        self.states += len(before)
+        return None
+
+    def _steps(self, state: int, position: int) -> Iterator[tuple[GlobalStep, int, bool]]:
+        """Yield the steps that the guide allows, with the position in the guide afterwards, and
+        whether they deviate from it.
+        """
         wanted = self.guide[position] if position < len(self.guide) else None
-        for step in _all_steps(self.search, state):
-            noticed = noticed_step(self.search, state, step, self.part)
+        steps = [
+            (step, noticed_step(self.search, state, step, self.part))
+            for step in _all_steps(self.search, state)
+        ]
+        unnoticed = [each for each in steps if each[1] is None and each[0].label.kind == "receive"]
+        for step, noticed in unnoticed[:1] if self._at_once and unnoticed else steps:
             if noticed is not None and noticed == wanted:
-                yield step, position + 1
+                yield step, position + 1, False
             if noticed is None or noticed.kind in self._extra:
-                yield step, position
+                yield step, position, noticed is not None or step.label.kind == "timer"
 
 
 def _all_steps(search: Search, state: int) -> list[GlobalStep]:

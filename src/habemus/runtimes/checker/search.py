@@ -201,17 +201,33 @@ class Search:
         far.
         """
         shifts, masks = self._shifts, self._masks
-        while self._sizes[place]() > 1 << self._widths[place]:
-            self._widths[place] += 1
+        # The field on top has room beyond its width, so it may need more bits as well.
+        for each in (place, 0):
+            while self._sizes[each]() > 1 << self._widths[each]:
+                self._widths[each] += 1
         for other, width in enumerate(self._widths):
             has_room = self.bits is None or sum(self._widths) < self.bits
             if has_room and width and self._sizes[other]() > FULL * (1 << width):
                 self._widths[other] += 1
+        self._narrow()
         self._pack_anew()
         together: dict[int, int] = {}
         for old, mask, new in zip(shifts, masks, self._shifts, strict=True):
             together[new - old] = together.get(new - old, 0) | mask << old
         return [(bits, distance) for distance, bits in together.items()]
+
+    def _narrow(self) -> None:
+        """Take bits from the emptiest fields until a state has no more than it may have."""
+        while self.bits is not None and sum(self._widths) > self.bits:
+            fill = {
+                place: self._sizes[place]() / (1 << width)
+                for place, width in enumerate(self._widths)
+                if width > 1
+            }
+            emptiest = min(fill, key=fill.__getitem__)
+            if fill[emptiest] > 0.5:
+                return
+            self._widths[emptiest] -= 1
 
     def move_packed(self, again: Callable[[int], int]) -> None:
         """Repack everything that refers to states."""

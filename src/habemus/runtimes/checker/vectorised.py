@@ -263,7 +263,8 @@ class VectorisedSearch(Search):
             packed = np.zeros_like(states)
             for bits, distance in groups:
                 # The field on top has more room than a machine word.
-                packed += (states & np.int64(bits & np.iinfo(np.int64).max)) << distance
+                moving = states & np.int64(bits & np.iinfo(np.int64).max)
+                packed += moving << distance if distance >= 0 else moving >> -distance
             return packed
 
         self._sorted_levels = [again(level) for level in self._sorted_levels]

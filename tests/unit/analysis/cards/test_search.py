@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from habemus.analysis.cards import search as cards_search
 from habemus.analysis.cards import table as stored
 from habemus.analysis.cards.bounds import (
     ASYNCHRONOUS,
@@ -73,13 +74,23 @@ def test_the_card_is_about_the_algorithm_and_the_bounds_that_there_are(name: str
     assert not outdated(cards()[name], find(name)), "run make cards"
 
 
-def test_a_card_of_other_code_or_other_bounds_is_outdated() -> None:
-    card, entry = cards()["central"], find("central")
+def test_a_card_of_other_code_or_other_bounds_is_outdated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    card, entry = cards()["suzuki-kasami"], find("suzuki-kasami")
+    assert bounds_of(entry) == Bounds()
     assert "code" in outdated(replace(card, sources="other"), entry)
-    other = replace(card.searches[0], check=replace(card.searches[0].check, n=9))
-    assert "bounds" in outdated(replace(card, searches=[other]), entry)
-    fewer = {place: cell for place, cell in card.cells.items() if place[2] != "ME1"}
-    assert "bounds" in outdated(replace(card, cells=fewer), entry)
+    assert not outdated(card, entry)
+    for changes in (
+        {"sizes": (4, 3, 2)},  # a larger one, tried first
+        {"sizes": (2, 3)},
+        {"limit": 1},
+        {"timings": (ASYNCHRONOUS,)},
+        {"models": ("none",)},
+        {"properties": ("ME1",)},
+    ):
+        monkeypatch.setattr(cards_search, "bounds_of", lambda _, given=changes: Bounds(**given))
+        assert "bounds" in outdated(card, entry), changes
 
 
 def test_the_file_and_the_page_are_those_of_the_cards() -> None:
@@ -158,6 +169,25 @@ def test_claims_of_safety_with_leaders_rest_on_two_of_them() -> None:
             assert check.timeouts == dict(check.timers)["Lead"] == 2
 
 
+@pytest.mark.parametrize(
+    ("n", "lost", "expected"),
+    [(2, 1, (Verdict.VIOLATED, 4)), (3, 1, (Verdict.HOLDS, 0)), (3, 2, (Verdict.VIOLATED, 5))],
+)
+def test_a_majority_of_three_does_without_one_message(
+    n: int, lost: int, expected: tuple[Verdict, int]
+) -> None:
+    """Two need both votes.  So the card of ra-majority is made with two messages lost."""
+    check = Check("ra-majority", n, asking=(1, 2), faults=(("lose", lost),), every=True)
+    report = perform(check)
+    [found] = [each.verdict for each in report.findings if each.name == "ME2-deadlock"]
+    steps = report.stories["ME2-deadlock"].steps if found is Verdict.VIOLATED else 0
+    assert (found, steps) == expected
+    card = cards()["ra-majority"]
+    cell = card.cells["", "lossy", "ME2-deadlock"]
+    assert cell.search is not None and (cell.verdict, cell.steps) == (Verdict.VIOLATED, 5)
+    assert card.searches[cell.search].check.faults == (("lose", 2),)
+
+
 def test_a_contradiction_is_seen() -> None:
     card = cards()["central"]
     broken = replace(card.cells["", "none", "ME1"], verdict=Verdict.VIOLATED, steps=3)
@@ -165,6 +195,7 @@ def test_a_contradiction_is_seen() -> None:
         card.algorithm,
         card.problem,
         card.sources,
+        card.plan,
         card.searches,
         {**card.cells, ("", "none", "ME1"): broken},
     )
@@ -173,6 +204,7 @@ def test_a_contradiction_is_seen() -> None:
         card.algorithm,
         card.problem,
         card.sources,
+        card.plan,
         card.searches,
         {("", "none", "ME3"): broken, ("", "crash", "ME1"): broken},
     )
