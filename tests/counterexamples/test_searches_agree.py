@@ -155,7 +155,7 @@ def test_the_field_on_top_keeps_its_room_when_another_one_needs_bits() -> None:
             components.number(components.values[0]._replace(known=known))
     top = len(search.models[0].components) - 1
     assert 1 << search._widths[0] <= top <= search._masks[0]
-    search._widened(1)
+    search.make_room(1)
     assert all(
         size() <= 1 << width
         for size, width in zip(search._sizes, search._widths, strict=True)
