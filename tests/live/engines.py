@@ -284,6 +284,7 @@ class ZooKeeper(Server):
     """A ZooKeeper server; the first client protects its nodes by a password."""
 
     jar = Path("/usr/share/java/zookeeper.jar")
+    jars = ("zookeeper.jar", "netty-codec.jar", "netty-resolver.jar")
 
     def __init__(self, folder: Path) -> None:
         if not self.jar.exists():
@@ -299,13 +300,16 @@ class ZooKeeper(Server):
             return b"Mode" in asking.recv(1 << 16)
         return False
 
+    def settings(self) -> list[str]:
+        return [f"clientPort={self.port}", "clientPortAddress=127.0.0.1"]
+
     def command(self) -> list[str]:
         settings = self.folder / "zoo.cfg"
-        settings.write_text(
-            f"dataDir={self.folder}/data\ntickTime=500\nclientPortAddress=127.0.0.1\n"
-            f"clientPort={self.port}\nadmin.enableServer=false\n"
-        )
-        java = [installed("java", "default-jre-headless"), "-Xmx256m", "-cp", str(self.jar)]
+        lines = [f"dataDir={self.folder}/data", "tickTime=500", *self.settings()]
+        settings.write_text("\n".join(lines))
+        # Debian's zookeeper.jar does not name the jar of netty's codecs, which TLS needs.
+        jars = os.pathsep.join(str(self.jar.with_name(name)) for name in self.jars)
+        java = [installed("java", "default-jre-headless"), "-Xmx256m", "-cp", jars]
         flags = ["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no"]
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         return [*java, *flags, main, str(settings)]

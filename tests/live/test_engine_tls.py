@@ -1,6 +1,6 @@
 """TLS to engines, with real servers and an authority of our own.
 
-etcd is among them if its tests were asked for, as in `test_backends`.
+etcd and ZooKeeper are among them if their tests were asked for, as in `test_backends`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.engines import Etcd, PostgreSQL, Redis, Server
+from tests.live.engines import Etcd, PostgreSQL, Redis, Server, ZooKeeper
 from tests.ports import reserved_ports
 from tests.unit.fencing.conftest import as_another
 
@@ -25,7 +25,7 @@ CHOSEN = os.environ.get("HABEMUS_TEST_BACKENDS", "postgresql,redis").split(",")
 
 
 def certificates(folder: Path) -> Path:
-    words = ["--nodes", "1", "--host", "127.0.0.1", "--clients", "me"]
+    words = ["--nodes", "1", "--host", "127.0.0.1", "--clients", "me,other"]
     command = [sys.executable, "-m", "habemus", "certs", str(folder), *words]
     subprocess.run(command, check=True, capture_output=True)
     return folder
@@ -89,10 +89,34 @@ class SafeEtcd(Etcd):
         ]
 
 
+class SafeZooKeeper(ZooKeeper):
+    """A ZooKeeper server with TLS only, which asks clients for certificates."""
+
+    def __init__(self, folder: Path, papers: Path) -> None:
+        self._papers = papers
+        both = [(papers / name).read_text() for name in ("node-1.key", "node-1.pem")]
+        (folder / "server.pem").write_text("".join(both))
+        Server.__init__(self, folder)
+        self.url = f"zookeeper://habemus:correct@127.0.0.1:{self.port}"
+
+    def ready(self) -> bool:
+        return Server.ready(self)
+
+    def settings(self) -> list[str]:
+        return [
+            f"secureClientPort={self.port}",
+            "secureClientPortAddress=127.0.0.1",
+            "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+            f"ssl.keyStore.location={self.folder}/server.pem",
+            f"ssl.trustStore.location={self._papers}/ca.pem",
+        ]
+
+
 SAFE: dict[str, Callable[[Path, Path], Server]] = {
     "postgresql": SafePostgreSQL,
     "redis": SafeRedis,
     "etcd": SafeEtcd,
+    "zookeeper": SafeZooKeeper,
 }
 
 
@@ -109,19 +133,50 @@ def safe(request: pytest.FixtureRequest) -> Iterator[tuple[str, Server, Path]]:
         server.stop()
 
 
-def test_locks_over_tls(safe: tuple[str, Server, Path]) -> None:
+WITH_FILES = ("etcd", "zookeeper")
+"""Engines to which certificates are given beside the URL; they ask for that of the client."""
+
+
+def connected(safe: tuple[str, Server, Path], authority: str, who: str = "me") -> Cluster:
+    """Return a client that trusts an authority, and has a certificate of the right one."""
     name, server, place = safe
+    ca = str(place / authority / "ca.pem")
+    if name not in WITH_FILES:
+        return habemus.connect(server.url.replace("{ca}", ca))
+    mine = str(place / "papers" / f"client-{who}")
+    given = {"certificate": f"{mine}.pem", "key": f"{mine}.key"} if who else {}
+    return habemus.connect(server.url, ca=ca, **given)
 
-    def connected(authority: Path) -> Cluster:
-        ca = str(authority / "ca.pem")
-        if name != "etcd":
-            return habemus.connect(server.url.replace("{ca}", ca))
-        mine = str(place / "papers" / "client-me")
-        return habemus.connect(server.url, ca=ca, certificate=f"{mine}.pem", key=f"{mine}.key")
 
-    with connected(place / "papers") as cluster, cluster.lock("safe") as lease:
-        assert lease.token is not None
+def refusal(cluster: Cluster) -> str:
     with pytest.raises((habemus.RefusedByNode, habemus.Unreachable)) as refused:
-        connected(place / "other").__enter__()
-    assert "certificate" in str(refused.value)
-    assert "\n" not in str(refused.value)
+        cluster.__enter__()
+    said = str(refused.value)
+    assert "\n" not in said
+    return said
+
+
+def test_locks_over_tls(safe: tuple[str, Server, Path]) -> None:
+    name, server, _ = safe
+    with connected(safe, "papers") as cluster, cluster.lock("safe") as lease:
+        assert lease.token is not None
+    assert "certificate" in refusal(connected(safe, "other"))
+    if name in WITH_FILES:
+        assert "certificate" in refusal(connected(safe, "papers", who=""))
+        refusal(habemus.connect(server.url))  # without TLS
+    if name == "zookeeper":  # where a certificate is a user as well
+        with connected(safe, "papers", "other"):
+            pass
+        server.url = server.url.replace("correct", "wrong")
+        assert "not permitted" in refusal(connected(safe, "papers", "other"))
+
+
+def test_a_server_with_the_certificate_of_another_host_is_refused(
+    safe: tuple[str, Server, Path],
+) -> None:
+    """It is signed by the right authority."""
+    _, server, _ = safe
+    there = server.url.replace("127.0.0.1", "localhost")
+    assert there != server.url
+    server.url = there
+    assert "certificate" in refusal(connected(safe, "papers"))
