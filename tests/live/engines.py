@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -11,8 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from functools import cache
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from tests.unit.fencing.conftest import as_another, program
 
 import habemus
 from habemus.client.blocking import Cluster
+from habemus.torture.links import ProxyLink
 
 FORKING = """
 import habemus, os, sys, time
@@ -50,9 +54,24 @@ def client(url: str, name: str, program: str = CLIENT) -> subprocess.Popen[str]:
     )
 
 
+@cache
+def proxies() -> asyncio.AbstractEventLoop:
+    """Return the event loop of all proxies; it runs in a thread."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
+
+
+def listening(link: ProxyLink) -> int:
+    """Start a proxy; return its port."""
+    return asyncio.run_coroutine_threadsafe(link.listen(), proxies()).result(PATIENCE)
+
+
 class System(ABC):
     """A system that grants locks."""
 
+    keeps_places = False
+    """Whether a request keeps its place when the connection of its client breaks."""
     commands_notice = True
     """Whether a command under `habemus lock` is ended when its lock is taken away."""
     is_local = False
@@ -76,6 +95,10 @@ class System(ABC):
     @abstractmethod
     def unreachable(self) -> str:
         """Return a URL at which there is no server."""
+
+    @abstractmethod
+    def through(self, link: ProxyLink, name: str) -> Cluster:
+        """Return a client behind a proxy."""
 
     def take_away(self, cluster: Cluster, name: str) -> None:
         """Have the holder of a lock lose it."""
@@ -104,6 +127,12 @@ class Own(System):
     def unreachable(self) -> str:
         return f"127.0.0.1:{reserved_ports(1)[0]}"
 
+    def through(self, link: ProxyLink, name: str) -> Cluster:
+        address = self._nodes.address(1)
+        link.port = int(address.rpartition(":")[2])
+        secret = (self.folder / "secret").read_bytes()
+        return habemus.connect(f"127.0.0.1:{listening(link)}", secret=secret, name=name)
+
 
 class Local(System):
     """The kernel."""
@@ -130,6 +159,9 @@ class Local(System):
     def unreachable(self) -> str:
         (self.folder / "file").touch()
         return f"local://{self.folder}/file/locks"
+
+    def through(self, link: ProxyLink, name: str) -> Cluster:
+        pytest.skip("a local lock has no connection that could break")
 
     def take_away(self, cluster: Cluster, name: str) -> None:
         (self.folder / "locks" / f"locks%2F{name}.lock").unlink()
@@ -173,6 +205,10 @@ class Server(System):
 
     def unreachable(self) -> str:
         return self.url.replace(f":{self.port}", f":{reserved_ports(1)[0]}")
+
+    def through(self, link: ProxyLink, name: str) -> Cluster:
+        link.port = self.port
+        return habemus.connect(self.url.replace(f":{self.port}", f":{listening(link)}"), name=name)
 
 
 def installed(name: str, package: str) -> str:
@@ -240,6 +276,8 @@ class Redis(Server):
 class Etcd(Server):
     """An etcd server, with a password."""
 
+    keeps_places = True
+
     def __init__(self, folder: Path) -> None:
         (self._peers,) = reserved_ports(1)
         super().__init__(folder)
@@ -282,6 +320,8 @@ class Etcd(Server):
 
 class ZooKeeper(Server):
     """A ZooKeeper server; the first client protects its nodes by a password."""
+
+    keeps_places = True
 
     jar = Path("/usr/share/java/zookeeper.jar")
     jars = ("zookeeper.jar", "netty-codec.jar", "netty-resolver.jar")

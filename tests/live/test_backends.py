@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import pytest
 from tests.live.conftest import PATIENCE, until
-from tests.live.engines import FORKING, SYSTEMS, System, client
+from tests.live.engines import FORKING, SYSTEMS, System, client, proxies
 
 import habemus
 from habemus.client.asynchronous import AsyncCluster
@@ -29,6 +30,7 @@ from habemus.client.blocking import Cluster
 from habemus.client.engines.engine import Wait, WaitOver
 from habemus.client.engines.engine_backend import EngineBackend
 from habemus.supervise.process_tree import children
+from habemus.torture.links import ProxyLink
 
 CHOSEN = os.environ.get("HABEMUS_TEST_BACKENDS", "own,local,postgresql,redis").split(",")
 
@@ -137,6 +139,61 @@ def test_a_request_that_timed_out_does_not_stand_in_the_way(
         assert not order
     thread.join(PATIENCE)
     assert order == ["behind"]
+
+
+def test_a_client_whose_connection_breaks_while_it_waits_is_granted_the_lock(
+    system: System, cluster: Cluster, other: Cluster
+) -> None:
+    order: list[str] = []
+    link = ProxyLink(0)
+    with system.through(link, "broken") as behind_proxy, cluster.lock("broken") as lease:
+        first = Waiter(behind_proxy, "broken", order, "first")
+        until(partial(has_waiting, cluster, "broken", 1))
+        second = Waiter(other, "broken", order, "second")
+        until(partial(has_waiting, cluster, "broken", 2))
+        broken = set(link.connections)
+        assert broken
+        proxies().call_soon_threadsafe(link.hold)
+        if system.keeps_places:  # break it while an answer is awaited
+            until(lambda: any(each.near.waiting for each in broken))
+        proxies().call_soon_threadsafe(link.break_off)
+        proxies().call_soon_threadsafe(link.let_go)
+        until(lambda: link.connections - broken)
+        until(partial(has_waiting, cluster, "broken", 2))
+        lease.check()
+        assert not order
+        cluster.lock("broken").release(lease)
+        for thread in (first, second):
+            thread.join(PATIENCE)
+    proxies().call_soon_threadsafe(link.close)
+    assert sorted(order) == ["first", "second"]
+    if system.keeps_places:
+        assert order == ["first", "second"]
+
+
+def test_a_client_that_lost_the_lock_while_it_waited_does_not_enter(
+    system: System, cluster: Cluster, other: Cluster
+) -> None:
+    """It is paused until the lock was granted to it, and its lease has expired."""
+    if system.is_local:
+        pytest.skip("a local lock has no lease: a client that is paused keeps its place")
+    with cluster.lock("slept"):
+        process = client(system.url, "slept")
+        until(partial(has_waiting, cluster, "slept", 1))
+        process.send_signal(signal.SIGSTOP)
+    assert process.stdout is not None
+    try:
+        with other.lock("slept", timeout=PATIENCE) as lease:
+            process.send_signal(signal.SIGCONT)
+            until(partial(has_waiting, cluster, "slept", 1))
+            assert select.select([process.stdout], [], [], 0)[0] == []
+            lease.check()
+        assert lease.token is not None
+        assert int(process.stdout.readline()) > lease.token
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def test_two_tasks_and_a_cancellation_in_the_middle(system: System) -> None:

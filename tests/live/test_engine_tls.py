@@ -143,9 +143,9 @@ def connected(safe: tuple[str, Server, Path], authority: str, who: str = "me") -
     ca = str(place / authority / "ca.pem")
     if name not in WITH_FILES:
         return habemus.connect(server.url.replace("{ca}", ca))
-    mine = str(place / "papers" / f"client-{who}")
-    given = {"certificate": f"{mine}.pem", "key": f"{mine}.key"} if who else {}
-    return habemus.connect(server.url, ca=ca, **given)
+    mine = str(place / "papers" / f"client-{who}") if who else ""
+    files = (f"{mine}.pem", f"{mine}.key") if mine else (None, None)
+    return habemus.connect(server.url, ca=ca, certificate=files[0], key=files[1])
 
 
 def refusal(cluster: Cluster) -> str:

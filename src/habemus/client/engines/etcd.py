@@ -354,7 +354,10 @@ class EtcdEngine(Engine):
             },
         )
         if not answer.get("succeeded"):
-            raise WaitOver
+            if left == 0:
+                raise WaitOver
+            # The key is there: the connection broke, and the request was sent a second time.
+            raise Unreachable(f"{self.shown}: the answer to a request was lost")
         token = int(answer["header"]["revision"])
         found = answer["responses"][1]["response_range"]["kvs"][0]
         while _plain(found["key"]) != mine:

@@ -8,7 +8,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from habemus.client.engines.etcd import ANSWER_LIMIT, GatewayConnection
+from habemus.client.credentials import Credentials
+from habemus.client.engines.engine import Wait, WaitOver
+from habemus.client.engines.etcd import ANSWER_LIMIT, EtcdEngine, GatewayConnection
+from habemus.client.errors import Unreachable
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
@@ -53,3 +56,23 @@ def test_something_else_is_refused(what: bytes) -> None:
 def test_a_connection_that_ends_in_an_answer() -> None:
     with pytest.raises(ConnectionError):
         answer(HEAD + b"Content-Length: 9\r\n\r\nabc")
+
+
+@pytest.mark.parametrize(
+    ("timeout", "end"), [(None, Unreachable), (5.0, Unreachable), (0, WaitOver)]
+)
+def test_a_request_that_arrived_twice_is_made_again(
+    timeout: float | None, end: type[Exception]
+) -> None:
+    """A client that may wait was told that its time is over, because its own key was there."""
+    engine = EtcdEngine("etcd://h:1", Credentials())
+    called: list[str] = []
+
+    def call(path: str, body: object) -> dict[str, object]:
+        called.append(path)
+        return {"ID": "7", "TTL": "10"} if path == "lease/grant" else {"succeeded": False}
+
+    engine._gateway.call = call  # type: ignore[method-assign]
+    with pytest.raises(end):
+        engine.acquire("locks/x", "me", None, Wait(timeout))
+    assert called == ["lease/grant", "kv/txn", "kv/deleterange"]
