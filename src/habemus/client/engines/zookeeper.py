@@ -42,8 +42,8 @@ ANSWER_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 """Time after which a waiting client looks at the queue again, whatever its watch says."""
 RECONNECTING = {"max_tries": -1, "delay": 0.1, "max_delay": 0.5}
-"""Pauses between attempts to connect again.  kazoo doubles them up to a minute unless it is told a
-limit: a client could find an ensemble that is back 25 s later."""
+"""Pauses between attempts to connect again.  The default of kazoo doubles them up to a minute: a
+client then finds an ensemble that is back up to a minute later."""
 ROOT = "/habemus"
 SIZES = "/habemus-sizes"
 DIGITS = 10
