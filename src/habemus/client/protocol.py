@@ -178,7 +178,7 @@ def decode(line: bytes, source: object) -> list[Any]:
         read = _read_json(text)
     except (ValueError, RecursionError):
         read = None
-    if not _is_well_formed(read):
+    if not _is_well_formed(read) and not _is_well_formed(read := _known_fields(read)):
         raise ProtocolError(f"{source} sends what no node would send: {line[:60]!r}")
     found: list[Any] = read
     return found
@@ -210,6 +210,13 @@ def _is_well_formed(line: object) -> bool:
     if word == "alive":
         return all(type(each) is list and len(each) == 2 and _is_time(*each) for each in line[2])
     return _is_welcome(line[1]) if word == "welcome" else True
+
+
+def _known_fields(line: object) -> object:
+    """Return a line without the fields that a later version has added at its end."""
+    if type(line) is list and line and type(line[0]) is str and line[0] in _SHAPES:
+        return line[: len(next(iter(_SHAPES[line[0]])))]
+    return line
 
 
 def _is_time(id: object, left_ms: object) -> bool:

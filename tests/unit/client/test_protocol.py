@@ -71,7 +71,7 @@ def test_a_grant_read_without_json_is_what_json_reads(
         b'["granted",01,7,null,1,"x"]',
         b'["granted",1,7,null,+1,"x"]',
         b'["granted",1,7,null,1_0,"x"]',
-        b'["granted",1,7,null,1,"x","y"]',
+        b'["granted",1,7,null,1,2,"y"]',
         b'["granted",1,7,null,1,x"]',
         b'["granted",1,7,null,1,"x\\"]',
         b'["granted", 1,7,null,1,"x"],',
@@ -80,6 +80,20 @@ def test_a_grant_read_without_json_is_what_json_reads(
 def test_what_is_no_json_is_no_grant(line: bytes) -> None:
     with pytest.raises(ProtocolError, match="sends what no node would send"):
         decode(line, "the node")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["granted", 1, 7, None, 1, "x"],
+        ["refused", None, "full", "no"],
+        ["alive", 1, [[1, None]]],
+        ["lost", 1, "why"],
+    ],
+)
+def test_fields_that_a_later_version_has_added_are_ignored(line: list[Any]) -> None:
+    for more in ([1], ["x", {"y": [None]}]):
+        assert decode(json.dumps(line + more).encode(), "the node") == line
 
 
 @given(st.lists(st.binary().map(lambda each: each.replace(b"\n", b""))), st.integers(1, 7))

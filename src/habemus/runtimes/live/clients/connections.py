@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -80,7 +80,7 @@ UNREAD_LIMIT = 4 << 20
 """Bytes of unread output at which the connection of a client is closed."""
 
 
-_LINES = msgspec.json.Decoder(
+ClientLine: TypeAlias = (
     HelloLine
     | ProofLine
     | RequestLine
@@ -96,6 +96,11 @@ _LINES = msgspec.json.Decoder(
     | ForceLine
     | ElectLine
 )
+_LINES = msgspec.json.Decoder(ClientLine)
+LINE_FIELDS: Final[dict[str, int]] = {
+    str(line.__struct_config__.tag): len(line.__struct_fields__) for line in get_args(ClientLine)
+}
+"""How many fields this version knows of each line, by its first word."""
 _ENCODER = msgspec.json.Encoder()
 FEW_LINES: Final = 4
 """Lines of a client that are handled at once: mostly one, or a release and the next request."""
@@ -344,13 +349,7 @@ class ClientConnection(asyncio.Protocol):
             line = None
         session = self._session
         if line is None:
-            is_long = len(text) > LINE_LIMIT
-            self._refuse(
-                "bad_request",
-                f"line exceeds the limit of {LINE_LIMIT} bytes"
-                if is_long
-                else "not a valid line of the client protocol",
-            )
+            self._refuse_line(text)
         elif session is None:
             self._greet(line)
         elif self._clients.rules is not None and self._is_forbidden(session, line):
@@ -368,6 +367,21 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._answer(session, line)
         return None
+
+    def _refuse_line(self, text: bytes) -> None:
+        """Refuse a line that is not valid.  Close the connection, unless a later version may have
+        sent the line.
+        """
+        if len(text) > LINE_LIMIT:
+            self._refuse("bad_request", f"line exceeds the limit of {LINE_LIMIT} bytes")
+            return
+        later = None if self._session is None else _of_later_version(text)
+        if later is None:
+            self._refuse("bad_request", "not a valid line of the client protocol")
+            return
+        id, what = later
+        node = f"node {self._clients.node.me} (habemus {self._clients.version})"
+        self.send("refused", id, "unsupported", f"{node} does not know {what}; upgrade the node")
 
     def _answer_status(self, id: int) -> Iterator[None]:
         """Send the status.  It is linear in all locks and waiting clients of this node."""
@@ -564,9 +578,11 @@ class ClientConnection(asyncio.Protocol):
         if isinstance(line, HelloLine) and self._hello is None:
             self._hello = line
             if line.version != VERSION:
+                older = "the node" if line.version > VERSION else "the client"
                 self._refuse(
                     "bad_request",
-                    f"client protocol {line.version}; this node speaks {VERSION}: update the older",
+                    f"client protocol {line.version}; node {settings.node} (habemus"
+                    f" {self._clients.version}) speaks {VERSION}: upgrade {older}",
                 )
             elif len(line.label) > LABEL_LIMIT or not line.label.isprintable():
                 self._refuse(
@@ -648,8 +664,27 @@ class ClientConnection(asyncio.Protocol):
             "node": node.me,
             "session": session.key,
             "nodes": nodes,
+            "version": self._clients.version,
+            "lines": LINE_FIELDS,
         }
         self.send("welcome", {**welcome, "services": self._clients.services()})
+
+
+def _of_later_version(text: bytes) -> tuple[int | None, str] | None:
+    """Return the id of a line of a later version, and what is unknown in it; None if it is none."""
+    try:
+        line = msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    if not isinstance(line, list) or not line or not isinstance(line[0], str):
+        return None
+    word, *fields = line
+    id = fields[0] if fields and type(fields[0]) is int and abs(fields[0]) < 1 << 63 else None
+    if word not in LINE_FIELDS:
+        return id, f"the line {word[:20]!r}"
+    if len(fields) > LINE_FIELDS[word]:
+        return id, f"{len(fields)} fields of {word!r}, but {LINE_FIELDS[word]}"
+    return None
 
 
 def _wanted(line: Any) -> tuple[str, list[str]] | None:

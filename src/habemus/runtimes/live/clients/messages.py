@@ -16,7 +16,8 @@ class _ClientMessage(
     pass
 
 
-class HelloLine(_ClientMessage, frozen=True, tag="hello"):
+class HelloLine(_ClientMessage, frozen=True, tag="hello", forbid_unknown_fields=False):
+    # later versions may add fields, which this one ignores
     version: int
     label: str
     session: str | None = None

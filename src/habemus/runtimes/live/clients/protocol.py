@@ -25,7 +25,7 @@ A client sends
 and a node
 
     ["challenge", cluster, node, nonce, proof]
-    ["welcome", {"cluster", "node", "session", "nodes", "services"}]
+    ["welcome", {"cluster", "node", "session", "nodes", "services", "version", "lines"}]
     ["granted", id, token or null, left_ms or null, at, name]
     ["wanted", id]                    to a holder with `keeps`: another client waits
     ["lost", id, why]                 the lease has ended
@@ -34,7 +34,12 @@ and a node
     ["refused", id or null, word, why]
 
 The words of refusals are timeout, unknown, full, stopped, bad_request, unauthenticated, forbidden
-(by the rules of the cluster), and unavailable: use another node; what is held here stays.
+(by the rules of the cluster), unavailable: use another node; what is held here stays, and
+unsupported: a line or field of a later version.
+
+A later version may add lines, and fields at the end of lines.  A node answers a line that it does
+not know, or that has more fields than it knows, by a refusal and goes on; "lines" in its welcome
+says how many fields it knows of each.  A client ignores lines and fields that it does not know.
 
 The leader of an election `x` holds the lock `leader/x`, and the holder of the second place of a
 semaphore `x` the lock `semaphore/x/2`; grants, watches and the status show these names.  A plain

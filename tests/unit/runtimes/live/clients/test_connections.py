@@ -303,3 +303,59 @@ def test_an_election_is_called_in_a_service_of_elections_only(cluster: Any) -> N
             connection.connection_lost(None)
 
     virtual.run(main())
+
+
+def test_lines_of_a_later_version_are_refused_and_the_connection_stays(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            connection, transport = connected(made.nodes[1])
+            for line, id, what in [
+                ('["teleport",7,"x"]', 7, "the line 'teleport'"),
+                ('["teleport"]', None, "the line 'teleport'"),
+                ('["teleport","x",[[{}]]]', None, "the line 'teleport'"),
+                ('["status",8,"verbose"]', 8, "2 fields of 'status', but 1"),
+                ('["release",9,1,2]', 9, "3 fields of 'release', but 1"),
+            ]:
+                connection.data_received(line.encode() + b"\n")
+                [refusal] = transport.lines
+                transport.lines.clear()
+                assert refusal[:3] == ["refused", id, "unsupported"]
+                assert f"does not know {what}; upgrade the node" in refusal[3]
+            connection.data_received(b'["status",10]\n')
+            await cluster.until(lambda: bool(transport.lines))
+            assert transport.lines.pop()[:2] == ["status", 10]
+            assert not transport.is_closed
+            connection.data_received(b'["status","x"]\n')  # of no version
+            assert transport.lines.pop()[2] == "bad_request"
+            await cluster.until(lambda: transport.is_closed)
+            connection.connection_lost(None)
+
+    virtual.run(main())
+
+
+def test_a_hello_of_a_later_version_may_have_more_fields(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            connection, transport = made.nodes[1]._network.clients.connection(), Transport()
+            connection.connection_made(cast(asyncio.Transport, transport))
+            connection.data_received(b'["hello",1,"client",null,null,null,{"new":1}]\n')
+            word, welcome = transport.lines.pop()
+            assert word == "welcome" and welcome["lines"]["release"] == 1
+            connection.connection_lost(None)
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize(("version", "older"), [(2, "the node"), (0, "the client")])
+def test_a_client_of_another_protocol_is_told_what_to_upgrade(
+    cluster: Any, version: int, older: str
+) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            connection, transport = made.nodes[1]._network.clients.connection(), Transport()
+            connection.connection_made(cast(asyncio.Transport, transport))
+            connection.data_received(b'["hello",%d,"client",null,null]\n' % version)
+            assert transport.lines.pop()[3].endswith(f"speaks 1: upgrade {older}")
+            connection.connection_lost(None)
+
+    virtual.run(main())
