@@ -13,8 +13,8 @@ from tests.counterexamples import test_token_mutants as token
 from tests.counterexamples.searching import Planted, assert_caught, within
 
 from habemus.algorithms.mutex.central import Central
-from habemus.algorithms.mutex.elected_coordinator import Claim as LockClaim
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator, ElectedCoordinatorPlain
+from habemus.algorithms.mutex.elected_coordinator import NumberedRequest as LockClaim
 from habemus.algorithms.mutex.lamport import Acknowledgement, Lamport
 from habemus.algorithms.mutex.lamport import Request as LamportRequest
 from habemus.algorithms.mutex.maekawa import Maekawa

@@ -16,7 +16,12 @@ from habemus.problems.tokens import TOKEN
 
 
 def model(entries: int | None, system: System) -> tuple[Mapping[ProcessId, ClientModel], Observer]:
-    return dict.fromkeys(system.plans, MutexClientModel(entries)), MutexObserver()
+    moves = getattr(next(iter(system.plans.values())), "moves", 0)
+    clients = {
+        process: MutexClientModel(entries, moves, tuple(p for p in system.plans if p != process))
+        for process in system.plans
+    }
+    return clients, MutexObserver()
 
 
 MUTEX = Problem(

@@ -17,7 +17,7 @@ from habemus.core import Indication, ProcessId
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Kind, Property, Verdict
 from habemus.problems.finality import in_ms
-from habemus.problems.mutex import Granted
+from habemus.problems.mutex import Granted, Resumed
 
 FENCE = Property(
     "FENCE",
@@ -41,8 +41,16 @@ class LockLostWithToken(Indication):
     token: Token
 
 
+class ResumedWithToken(Resumed):
+    """An application that entered at another process goes on here."""
+
+    token: Token  # that it shows to the resource, as before
+    loan: Token  # by which it may go on at yet another process
+
+
 # Events, traces and schedules call them by what happened, with a token or without.
 GrantedWithToken.__name__, LockLostWithToken.__name__ = Granted.__name__, "LockLost"
+ResumedWithToken.__name__ = Resumed.__name__
 
 
 class AcceptedWrites(NamedTuple):
@@ -114,6 +122,10 @@ class FenceMonitor:
         if event.kind == "indicate" and event.name == "Granted" and "token" in event.fields():
             token = _token(event.fields()["token"])
             self.tokens.append(token)
+            self._since[event.process, token] = event.time
+            self._writes.grant(event.process, token)
+        elif event.kind == "indicate" and event.name == "Resumed":
+            token = _token(event.fields()["token"])
             self._since[event.process, token] = event.time
             self._writes.grant(event.process, token)
         elif event.kind == "request" and event.name == "write":

@@ -16,6 +16,10 @@ class Granted(Indication):
     """The process has entered the critical section."""
 
 
+class Resumed(Indication):
+    """An application that has entered at another process goes on at this one."""
+
+
 class MutexCosts(NamedTuple):
     """Costs of one uncontended entry and exit by the formula; delays in message times.  None: it
     depends.
@@ -51,6 +55,11 @@ class Mutex(Process):
     withdraws: ClassVar[bool] = False
     """Whether a release before the grant cancels the request.  Processes of other algorithms must
     enter before they can leave.
+    """
+
+    can_move: ClassVar[bool] = False
+    """Whether an application that is inside can go on at another process: by the requests `move`,
+    or `break_off`, and there `claim`.
     """
 
     sees_waiters: ClassVar[bool] = False
@@ -104,14 +113,27 @@ class Mutex(Process):
 class Visits:
     """Stays of applications inside.  An application with a token writes on entry and before it
     leaves.
+
+    moves: how often an application goes on at the next process, each time after its stay there.
     """
 
+    moves: int = 0
+    clients: tuple[ProcessId, ...] = ()
+
+    # by the tokens of applications that move, how often they have moved
+    _moved: dict[tuple[int, int], int] = field(default_factory=dict, init=False)
+    guests: set[ProcessId] = field(default_factory=set, init=False)
+    """Processes at which an application is inside that entered at another one."""
     _tokens: dict[ProcessId, tuple[int, int]] = field(default_factory=dict, init=False)
     # durations of the stays in which nothing was written yet
     _holds: dict[ProcessId, Span] = field(default_factory=dict, init=False)
 
-    def begin(self, process: ProcessId, indication: Granted, hold: Span, drive: Drive) -> None:
+    def begin(
+        self, process: ProcessId, indication: Granted | Resumed, hold: Span, drive: Drive
+    ) -> None:
         token = getattr(indication, "token", None)  # only some locks give one
+        if isinstance(indication, Resumed):
+            self.guests.add(process)
         if token is None:
             drive.ask(process, "release", after=hold)
         else:
@@ -120,14 +142,29 @@ class Visits:
             drive.ask(process, "write", *token, after=0)
 
     def wrote(self, process: ProcessId, drive: Drive) -> None:
-        if process in self._holds:
+        if process in self._holds and self._moved.get(self._tokens[process], 0) < self.moves:
+            place = self.clients.index(process) + 1
+            to = self.clients[place % len(self.clients)]
+            drive.ask(process, "move", to, after=self._holds.pop(process))
+        elif process in self._holds:
             drive.ask(process, "write", *self._tokens[process], after=self._holds.pop(process))
         elif self._tokens.pop(process, None) is not None:
             drive.ask(process, "release", after=0)
 
-    def end(self, process: ProcessId) -> None:
+    def move(self, process: ProcessId) -> bool:
+        """End the stay of an application that moves; return whether it was a guest."""
+        token = self._tokens.get(process)
+        if token is not None:
+            self._moved[token] = self._moved.get(token, 0) + 1
+        return self.end(process)
+
+    def end(self, process: ProcessId) -> bool:
+        """End a stay; return whether it was that of a guest."""
         self._tokens.pop(process, None)
         self._holds.pop(process, None)
+        is_guest = process in self.guests
+        self.guests.discard(process)
+        return is_guest
 
 
 @dataclass
@@ -137,6 +174,7 @@ class Clients:
     rounds: int = 1
     think: Span = (0, 10_000)
     hold: Span = 1_000
+    moves: int = 0
 
     _left: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
     _busy: set[ProcessId] = field(default_factory=set, init=False, repr=False)
@@ -145,7 +183,7 @@ class Clients:
     _visits: Visits = field(default_factory=Visits, init=False, repr=False)
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
-        self._visits = Visits()
+        self._visits = Visits(self.moves, clients)
         self._left = dict.fromkeys(clients, self.rounds)
         self._busy = set()
         self._thinking = set()
@@ -166,11 +204,14 @@ class Clients:
             self._thinking.discard(process)
         elif request == "write":
             self._visits.wrote(process, drive)
-        elif request == "release" and not self._next(process, drive):
-            self._busy.discard(process)
+        elif request in ("release", "move"):
+            visits = self._visits
+            is_guest = (visits.end if request == "release" else visits.move)(process)
+            if not is_guest and not self._next(process, drive):
+                self._busy.discard(process)
 
     def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
-        if isinstance(indication, Granted):
+        if isinstance(indication, Granted | Resumed):
             self._visits.begin(process, indication, self.hold, drive)
 
     def crashed(self, process: ProcessId) -> None:
@@ -185,7 +226,7 @@ class Clients:
             self._busy.add(process)
 
     def is_done(self) -> bool:
-        return not self._busy
+        return not self._busy and not self._visits.guests
 
 
 class InTurn(Clients):
@@ -239,6 +280,7 @@ class Script:
     """Workload of given requests; those of one process are made one after the other."""
 
     asks: Iterable[Ask]
+    moves: int = 0
 
     _left: dict[ProcessId, list[Ask]] = field(default_factory=dict, init=False, repr=False)
     _now: dict[ProcessId, Ask] = field(default_factory=dict, init=False, repr=False)
@@ -247,7 +289,7 @@ class Script:
     _visits: Visits = field(default_factory=Visits, init=False, repr=False)
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
-        self._visits = Visits()
+        self._visits = Visits(self.moves, clients)
         self._left = {}
         self._now = {}
         self._made = set()
@@ -268,12 +310,17 @@ class Script:
             self._made.add(process)
         elif request == "write":
             self._visits.wrote(process, drive)
-        elif request == "release":
-            self._next(process, drive)
+        elif request in ("release", "move"):
+            visits = self._visits
+            is_guest = (visits.end if request == "release" else visits.move)(process)
+            if not is_guest:
+                self._next(process, drive)
 
     def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
         if isinstance(indication, Granted) and process in self._now:
             self._visits.begin(process, indication, self._now[process].hold, drive)
+        elif isinstance(indication, Resumed):
+            self._visits.begin(process, indication, 1_000, drive)
 
     def crashed(self, process: ProcessId) -> None:
         self._visits.end(process)
@@ -285,4 +332,4 @@ class Script:
         self._next(process, drive)
 
     def is_done(self) -> bool:
-        return not self._now
+        return not self._now and not self._visits.guests

@@ -1,5 +1,9 @@
 """The judgement of ME1, ME2-deadlock and ME3, as a fold over requests, entries, exits and crashes.
 
+An application that moves from one process to another stays inside all the time, until it cannot go
+on, its lease has run out, or the process that it left crashes.  If it goes on although a larger
+token was granted in between (`tokens.TokenOrder.is_overtaken`), it was inside with another one.
+
 Searches and runs share it.  A search needs the state between two events as a value: `frozen` and
 `thawed` convert it.  A run keeps one `MutexJudgement` and adds times, explanations and costs.
 """
@@ -14,7 +18,10 @@ CHANGES = {
     ("request", "acquire"): "request",
     ("indicate", "Granted"): "entry",
     ("request", "release"): "exit",
-    ("indicate", "LockLost"): "exit",
+    ("request", "break_off"): "exit",
+    ("indicate", "LockLost"): "loss",
+    ("request", "move"): "move",
+    ("indicate", "Resumed"): "resume",
     ("crash", ""): "crash",
 }
 """Meaning of an event of the topmost part for mutual exclusion, by its kind and name."""
@@ -36,6 +43,7 @@ class MutexState(NamedTuple):
     """The state of the judgement as a value."""
 
     inside: frozenset[ProcessId] = frozenset()
+    moving: frozenset[ProcessId] = frozenset()
     waiting: tuple[tuple[ProcessId, int, int], ...] = ()  # sorted; with the fields of the request
 
 
@@ -44,6 +52,7 @@ class MutexJudgement:
 
     def __init__(self) -> None:
         self.inside: set[ProcessId] = set()
+        self.moving: set[ProcessId] = set()  # of these, whose applications go on elsewhere
         self.waiting: dict[ProcessId, PendingRequest] = {}
         self._pending = 0  # the requests of all waiting processes, as a set of bits
 
@@ -57,18 +66,43 @@ class MutexJudgement:
         request happened before the one that is served.
         """
         served = self._withdraw(process)
-        inside = tuple(sorted(self.inside - {process})) if self.inside else ()
+        inside = tuple(sorted(self.inside - ({process} - self.moving))) if self.inside else ()
         self.inside.add(process)
         if served is None or not served.before & self._pending:
             return MutexEntry(inside, ())
         overtaken = [each for each, other in self.waiting.items() if served.before & other.own]
         return MutexEntry(inside, tuple(sorted(overtaken)))
 
+    def move(self, process: ProcessId) -> None:
+        """Let the application of a process go on elsewhere: its stay is not over."""
+        if process in self.inside:
+            self.moving.add(process)
+
+    def resume(self, process: ProcessId) -> tuple[ProcessId, ...]:
+        """Let an application that moved go on at a process.  ME1: no other process is inside."""
+        self._arrive()
+        inside = tuple(sorted(self.inside))
+        self.inside.add(process)
+        return inside
+
+    def _arrive(self) -> None:
+        """End the stays in transit: there is one, or ME1 has been violated before."""
+        self.inside -= self.moving
+        self.moving.clear()
+
+    def loss(self, process: ProcessId) -> None:
+        """End the stay of a process, or the one in transit, which cannot go on there."""
+        if process not in self.inside:
+            self._arrive()
+        self.exit(process)
+
     def exit(self, process: ProcessId) -> None:
         self.inside.discard(process)
+        self.moving.discard(process)
 
     def crash(self, process: ProcessId) -> None:
         self.inside.discard(process)
+        self.moving.discard(process)
         self._withdraw(process)
 
     @property
@@ -88,12 +122,13 @@ class MutexJudgement:
 
     def frozen(self) -> MutexState:
         waiting = sorted((process, *request) for process, request in self.waiting.items())
-        return MutexState(frozenset(self.inside), tuple(waiting))
+        return MutexState(frozenset(self.inside), frozenset(self.moving), tuple(waiting))
 
     @classmethod
     def thawed(cls, state: MutexState) -> MutexJudgement:
         judgement = cls()
         judgement.inside.update(state.inside)
+        judgement.moving.update(state.moving)
         for process, own, before in state.waiting:
             judgement.request(process, own, before)
         return judgement

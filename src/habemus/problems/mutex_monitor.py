@@ -19,6 +19,7 @@ from habemus.core.properties import Finding, Verdict
 from habemus.problems.finality import FAULTS, Finality
 from habemus.problems.mutex_judgement import CHANGES, MutexJudgement
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3, ME4
+from habemus.problems.tokens import TokenOrder
 from habemus.problems.traffic import Sizes
 
 PATIENCE = 100
@@ -68,6 +69,7 @@ class MutexMonitor:
     uninvited: int = field(default=0, init=False)  # entries without a request
 
     _judgement: MutexJudgement = field(default_factory=MutexJudgement, init=False, repr=False)
+    _tokens: TokenOrder = field(default_factory=TokenOrder, init=False, repr=False)
     _entered: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # when
     _requested: dict[ProcessId, RequestRecord] = field(default_factory=dict, init=False, repr=False)
     _last_change: int = field(default=0, init=False, repr=False)  # a request, entry or exit
@@ -119,6 +121,12 @@ class MutexMonitor:
             self._entry(event)
         elif change == "exit":
             self._judgement.exit(process)
+        elif change == "loss":
+            self._judgement.loss(process)
+        elif change == "move":
+            self._judgement.move(process)
+        elif change == "resume":
+            self._resume(event)
         elif change == "crash":
             if process in self._judgement.inside:
                 self.crashed_inside.append(process)
@@ -130,7 +138,7 @@ class MutexMonitor:
             self.paused.add(process)
         elif kind == "resume":
             self.paused.discard(process)
-        if change in ("request", "entry", "exit"):
+        if change in ("request", "entry", "exit", "loss", "resume"):
             self._last_change = event.time
 
     @property
@@ -170,6 +178,9 @@ class MutexMonitor:
         process = event.process
         is_invited = process in self._judgement.waiting
         inside, overtaken = self._judgement.entry(process)
+        if "token" in event.fields():
+            term, count = event.fields()["token"]
+            self._tokens.grant(process, (term, count))
         if inside and "ME1" not in self._violated:
             self._violated["ME1"] = self._two_inside(event, inside)
         if overtaken and "ME3" not in self._violated:
@@ -181,6 +192,22 @@ class MutexMonitor:
         self._entered[process] = event.time
         self._total += 1
         self.entries[process] += 1
+
+    def _resume(self, event: Event) -> None:
+        """Judge an application that goes on at another process than the one where it entered."""
+        inside = self._judgement.resume(event.process)
+        term, count = event.fields()["token"]
+        if "ME1" not in self._violated:
+            if inside:
+                self._violated["ME1"] = self._two_inside(event, inside)
+            elif self._tokens.is_overtaken((term, count)):
+                why = (
+                    f"at {_ms(event.time)} an application went on at {self.label(event.process)}"
+                    f" with token {term}.{count}, after one had entered with a larger token"
+                )
+                found = Finding("ME1", Verdict.VIOLATED, why, event.time, (event.process,))
+                self._violated["ME1"] = found
+        self._entered[event.process] = event.time
 
     def _count_overtaking(self, event: Event) -> None:
         count = self._passed(event.process)
@@ -437,6 +464,11 @@ class MutexMeter:
         ):
             self._inside.discard(event.process)
             self._last_exit = event.time
+        elif (kind, event.name) == ("indicate", "Resumed"):
+            self._inside.add(event.process)
+            self._last_exit = None
+        elif kind == "request" and event.name in ("move", "break_off"):
+            self._inside.discard(event.process)
         elif kind == "crash":
             self._waiting.pop(event.process, None)
             self._inside.discard(event.process)

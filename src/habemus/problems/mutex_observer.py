@@ -20,6 +20,9 @@ from habemus.problems.mutex_judgement import CHANGES, MutexJudgement, MutexState
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3
 from habemus.problems.tokens import TOKEN, IssuedTokens, TokenOrder
 
+MOVES = ("move", "break_off")
+"""Requests by which an application goes on at another process."""
+
 
 class VisitStage(IntEnum):
     OUTSIDE = 0
@@ -34,6 +37,7 @@ class Visit(NamedTuple):
     stage: VisitStage = VisitStage.OUTSIDE
     token: Token | None = None
     writes: int = 0  # still to be made before it leaves
+    moves: int = 0  # how often it may still move
 
 
 class MutexClientModel:
@@ -41,11 +45,15 @@ class MutexClientModel:
     on entry and before it leaves.
     """
 
-    def __init__(self, entries: int | None) -> None:
+    def __init__(
+        self, entries: int | None, moves: int = 0, others: tuple[ProcessId, ...] = ()
+    ) -> None:
         self.entries = entries
+        self.moves = moves
+        self.others = others  # where it can go on
 
     def first(self) -> ClientState:
-        return Visit(self.entries)
+        return Visit(self.entries, moves=self.moves)
 
     def choices(self, state: ClientState) -> Sequence[PossibleRequest]:
         assert isinstance(state, Visit)
@@ -57,29 +65,39 @@ class MutexClientModel:
             )
         if state.stage == VisitStage.WAITING:
             return []
+        moves = [
+            PossibleRequest(how, (other,), voluntary=True)
+            for how in MOVES
+            for other in self.others
+            if state.moves
+        ]
         return (
-            [PossibleRequest("write", state.token)]
+            [PossibleRequest("write", state.token), *moves]
             if state.writes and state.token is not None
-            else [PossibleRequest("release")]
+            else [PossibleRequest("release"), *moves]
         )
 
     def asked(self, state: ClientState, asking: PossibleRequest) -> ClientState:
         assert isinstance(state, Visit)
         if asking.name == "acquire":
-            return Visit(None if state.left is None else state.left - 1, VisitStage.WAITING)
-        return (
-            state._replace(writes=state.writes - 1) if asking.name == "write" else Visit(state.left)
-        )
+            left = None if state.left is None else state.left - 1
+            return Visit(left, VisitStage.WAITING, moves=state.moves)
+        if asking.name == "write":
+            return state._replace(writes=state.writes - 1)
+        moves = state.moves - (asking.name in MOVES)
+        return Visit(state.left, moves=moves)
 
     def indicated(self, state: ClientState, indication: Indication) -> ClientState:
         assert isinstance(state, Visit)
         if isinstance(indication, fencing.GrantedWithToken):
             return state._replace(stage=VisitStage.INSIDE, token=indication.token, writes=2)
+        if isinstance(indication, fencing.ResumedWithToken):
+            return state._replace(stage=VisitStage.INSIDE, token=indication.token, writes=1)
         return state._replace(stage=VisitStage.INSIDE) if isinstance(indication, Granted) else state
 
     def crashed(self, state: ClientState) -> ClientState:
         assert isinstance(state, Visit)
-        return Visit(state.left)
+        return Visit(state.left, moves=state.moves)
 
 
 class MutexScene(NamedTuple):
@@ -127,6 +145,15 @@ class MutexObserver:
                     violated += [TOKEN.name] if is_stale else []
             case "exit":
                 mutex.exit(process)
+            case "loss":
+                mutex.loss(process)
+            case "move":
+                mutex.move(process)
+            case "resume":
+                assert isinstance(seen.value, fencing.ResumedWithToken)
+                is_overtaken = tokens.is_overtaken(seen.value.token)
+                violated += [ME1.name] if mutex.resume(process) or is_overtaken else []
+                writes.grant(process, seen.value.token)
             case "crash":
                 mutex.crash(process)
                 tokens.crash(process)

@@ -58,6 +58,10 @@ class TokenOrder:
             self.newest = token
         return is_stale
 
+    def is_overtaken(self, token: Any) -> bool:
+        """Return whether a larger token was granted than this one, with which a process goes on."""
+        return self.newest is not None and token < self.newest
+
     def crash(self, key: int) -> None:
         self.due.pop(key, None)
 

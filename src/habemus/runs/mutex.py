@@ -25,13 +25,17 @@ from habemus.runtimes.sim.simulation import Ending
 
 def workload(setup: Setup, system: System) -> Workload:
     asks = asks_of(setup, system)
+    moves = getattr(next(iter(system.plans.values())), "moves", 0)
     if asks:
-        return Script(asks)
+        return Script(asks, moves)
     hold = notation.span(setup.hold)
     if setup.workload == "in-turn":
         return InTurn(setup.requests, hold=hold)
     return Clients(
-        setup.requests, 0 if setup.workload == "burst" else notation.span(setup.think), hold
+        setup.requests,
+        0 if setup.workload == "burst" else notation.span(setup.think),
+        hold,
+        moves,
     )
 
 

@@ -63,10 +63,13 @@ class Past:
                 continue
             if (event.kind, event.name) == ("request", "acquire"):
                 waiting[event.process] = None
-            elif event.kind == "indicate" and event.name.startswith("Granted"):
+            elif event.kind == "indicate" and event.name.startswith(("Granted", "Resumed")):
                 waiting.pop(event.process, None)
                 inside[event.process] = None
-            elif event.kind == "crash" or event.name in ("release", "LockLost"):
+            elif event.kind == "crash" or event.name in (
+                *("release", "LockLost"),
+                *("move", "break_off"),
+            ):
                 waiting.pop(event.process, None)
                 inside.pop(event.process, None)
         return ContinuedClients(tuple(inside), tuple(waiting))

@@ -25,13 +25,17 @@ def asks(event: Event) -> bool:
 
 
 def enters(event: Event) -> bool:
-    return event.kind == "indicate" and event.name == "Granted" and not event.part
+    return event.kind == "indicate" and event.name in ("Granted", "Resumed") and not event.part
 
 
 def leaves(event: Event) -> bool:
-    """Whether the event ends a stay inside: a release, or an indication that the lock is lost."""
+    """Whether the event ends a stay inside: a release, an indication that the lock is lost, or a
+    request by which the application goes on at another process.
+    """
     return (event.kind, event.name) in (
         ("request", "release"),
+        ("request", "move"),
+        ("request", "break_off"),
         ("indicate", "LockLost"),
     ) and not event.part
 

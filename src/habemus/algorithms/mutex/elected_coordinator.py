@@ -45,6 +45,8 @@ from habemus.algorithms.election.omega_recovery import OmegaRecovery
 from habemus.algorithms.election.terms import Terms
 from habemus.algorithms.mutex.elected_coordinator_participant import (
     Answer,
+    ClaimLoan,
+    ClaimRefused,
     Grant,
     Inquire,
     Loan,
@@ -74,7 +76,7 @@ RECORDINGS = ("majority", "none")
 MOST_TOKENS = 1_000_000
 """Tokens of one loan: a coordinator that lost many of them would run out of numbers."""
 
-Claim: TypeAlias = tuple[ProcessId, int]
+NumberedRequest: TypeAlias = tuple[ProcessId, int]
 """A process, and the number of its request."""
 
 
@@ -119,9 +121,9 @@ class ElectedCoordinator(Participant):
     answers: set[ProcessId] = set()  # processes that have answered the inquiry of this term
     knows_borrower: bool = False  # one of them has the lock in its hands
     settled: bool = False  # this coordinator knows enough to lend
-    queue: list[Claim] = []  # who comes next, in order of arrival
+    queue: list[NumberedRequest] = []  # who comes next, in order of arrival
     attempts: dict[
-        ProcessId, Claim
+        ProcessId, NumberedRequest
     ] = {}  # of each process, the number and the attempt of its latest request
     ended: dict[ProcessId, int] = {}  # up to which number the requests of a process are over
     lapsed: bool = False  # the borrower has let its lease run out
@@ -132,6 +134,7 @@ class ElectedCoordinator(Participant):
     last: int = 0  # the count of the last token of this term that may have been used
     prompt: list[ProcessId] = []  # all processes, those that answered last first
     have_records: set[ProcessId] = set()  # others that may have recorded a loan, and not its end
+    claims: list[tuple[ProcessId, int, Token]] = []  # requests for what is lent, not decided yet
 
     # Taking over: what may the lock's former coordinators have done?
 
@@ -141,6 +144,7 @@ class ElectedCoordinator(Participant):
         self.ended = {self.me: self.number if self.state == RELEASED else self.number - 1}
         self.attempts = {}
         self.queue = []
+        self.claims = []
         self.knows_borrower = self.state == HELD
         self.settled = self.lapsed = self.lending = self.knows_of_others = False
         self.last = 0
@@ -257,7 +261,7 @@ class ElectedCoordinator(Participant):
             self.send_recall()
             self.end_requests(self.loan.borrower, self.loan.number)
 
-    def borrowing(self) -> Claim | None:
+    def borrowing(self) -> NumberedRequest | None:
         """Return the request of the process that has the lock, or may have it."""
         if (
             self.loan is None
@@ -297,6 +301,55 @@ class ElectedCoordinator(Participant):
         if self.recording == "majority":
             others = [other for other in self.prompt if other not in (self.me, process)]
             self.have_recorded_by(others[: self.majority() - len({self.me, process})])
+
+    # Lending to another process what an application took along.
+
+    @upon(ClaimLoan)
+    def hear_claim(self, sender: ProcessId, claim: ClaimLoan) -> None:
+        if self.is_for_coordinator(claim.term):
+            self.end_requests(sender, claim.number - 1)
+            latest = (claim.number, claim.attempt)
+            self.attempts[sender] = max(latest, self.attempts.get(sender, (0, 0)))
+            self.claims = [each for each in self.claims if each[0] != sender]
+            self.claims.append((sender, claim.number, claim.token))
+
+    def can_decide(self) -> bool:
+        """Return whether the coordinator knows what is lent, and a process claims it."""
+        return (
+            self.coordinator == self.me and self.settled and not self.lending and self.claims != []
+        )
+
+    @whenever(can_decide)
+    def decide(self) -> None:
+        process, number, token = self.claims.pop(0)
+        if (process, number) == self.borrowing():
+            self.queue.append((process, number))  # accepted before, and asked for again
+        elif number > self.ended.get(process, 0) and self.is_lent(token):
+            self.replace_borrower(process, number)
+        else:
+            self.end_requests(process, number)
+            self.send(ClaimRefused(self.term, number), to=process)
+
+    def is_lent(self, token: Token) -> bool:
+        """Return whether an application may be inside by this token."""
+        if self.borrowing() is None or self.loan is None or self.recording == "none":
+            return False
+        term, first = self.loan.token
+        return token[0] == term and first <= token[1] < first + self.block
+
+    def replace_borrower(self, process: ProcessId, number: int) -> None:
+        """Lend to another process in the place of the borrower, and let that one record it."""
+        assert self.loan is not None
+        former = self.loan
+        if self.lease:
+            self.cancel_timer(Overdue(self.term, former.token))
+        self.end_requests(former.borrower, former.number)
+        self.queue.insert(0, (process, number))
+        self.lend()
+        if former.borrower != self.me:
+            self.have_recorded_by([former.borrower])
+        elif self.moving and former.number == self.number:
+            self.pass_on()
 
     def next_token(self) -> Token:
         """Return a token larger than any before it: by term, and counted within a term."""
@@ -530,6 +583,10 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
     again without asking.  It goes back when others wait, when the block is used up, or when it is
     unused at the time of its renewal.
 
+    An application that is inside can go on at another process within its lease, when its own one
+    shuts down or crashes: that process claims the loan, and the coordinator lends to it in the
+    place of the borrower, before all that wait.
+
     Source   Gray, Cheriton: Leases, SOSP 1989; Burrows: The Chubby lock service, OSDI 2006
              (sequencers, here fencing tokens).
     Assumes  stable memory; FENCE needs nothing else.  ME1 and TOKEN, which are not claimed, also
@@ -539,13 +596,16 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
     Cost     3*floor(N/2) messages per loan, as without a lease, and 2*floor(N/2) for each renewal,
              every third of a lease.  None, and no visit to stable memory, for an entry by a loan
              that has stayed.  A recall costs 1, and none if others waited already when the loan was
-             granted.  After a recall the coordinator also sends the end of the loan, later.
+             granted.  After a recall the coordinator also sends the end of the loan, later.  A
+             claim costs a loan and up to 2 more.
     Ensures  FENCE, ME2; not ME1 (split-brain-fenced), no ME3, and no TOKEN: a process that enters
              by a loan that has stayed, and does not know that its lease has run out, shows a
              smaller token than the next borrower.  Once a recall has arrived, no local entry comes
-             before the next borrower; until then at most a block of them.
+             before the next borrower; until then at most a block of them.  A claim is granted if
+             the loan is not over, and refused otherwise; the stay goes on with its token.
     Differs  A renewal is recorded like a grant, so a coordinator that has been replaced cannot
-             renew.
+             renew.  The papers have sessions at one master; here the borrower is a process, and a
+             stay that moves changes the borrower.
     """
 
     name = "elected-coordinator-leased"

@@ -21,6 +21,11 @@ does the same, and the answer renews the lease.  Repetitions are numbered, and a
 the moment at which the request was sent that the grant answers.  So it expires for the process
 before it expires for the coordinator, which began to count later, however long messages take: as
 long as clocks run equally fast and no process pauses.
+
+An application that is inside may go on at another process, which claims the loan: its request takes
+the place of the loan that has the application's token.  The former borrower keeps its record and
+lets no other application in by that loan, until it has recorded the loan that took its place, or
+its lease has run out.  A claim is no request that waits: if the loan is over it is refused.
 """
 
 from abc import abstractmethod
@@ -30,7 +35,12 @@ from typing import Self
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Standing
 from habemus.core import Const, Durable, Message, ProcessId, Timer, Uses, Value, request, upon
 from habemus.problems.election import Election, Leader
-from habemus.problems.fencing import GrantedWithToken, LockLostWithToken, Token
+from habemus.problems.fencing import (
+    GrantedWithToken,
+    LockLostWithToken,
+    ResumedWithToken,
+    Token,
+)
 from habemus.problems.mutex import Mutex
 
 
@@ -113,6 +123,29 @@ class Recorded(Message):
     attempt: int
 
 
+class Arrive(Message):
+    """The application of the sender goes on at the receiver."""
+
+    token: Token  # of the loan by which it is inside
+    shown: Token  # that it shows to the resource
+
+
+class ClaimLoan(Message):
+    """A request in the place of the loan that has this token, and for nothing else."""
+
+    term: int
+    number: int
+    attempt: int
+    token: Token
+
+
+class ClaimRefused(Message):
+    """The loan that this request claims is over."""
+
+    term: int
+    number: int
+
+
 class Repeat(Timer):
     number: int
 
@@ -135,8 +168,9 @@ LIFE = 1 << 40
 
 
 class Participant(Mutex):
-    indications = (GrantedWithToken, LockLostWithToken)
+    indications = (GrantedWithToken, LockLostWithToken, ResumedWithToken)
     withdraws = True
+    can_move = True
 
     election: Uses[Election]
     lease: Const[int] = 0  # how long a grant is good for; 0: until the release
@@ -145,6 +179,7 @@ class Participant(Mutex):
         0  # how many numbers of requests are set aside by one visit to stable memory
     )
     block: Const[int] = 1  # how many tokens a loan has, and so how many entries
+    moves: Const[int] = 0  # how often an application moves, in runs and searches
 
     term: Durable[int] = 0  # the newest heard of
     coordinator: ProcessId | None = None  # of that term, if this process has heard who it is
@@ -161,6 +196,10 @@ class Participant(Mutex):
     run_out_at: int = 0  # the latest attempt from which on a lease would have run out by now
     token: Token = (0, 0)  # the first of its loan
     used: int = 0  # how many tokens of the loan it has used
+    moving: bool = False  # the application has left for another process, which may claim the loan
+    postponed: bool = False  # a request that waits until an application that moves has left
+    claimed: Token | None = None  # its request claims the loan with this token
+    shown: Token | None = None  # the token that the application brought along
 
     def on_start(self) -> None:
         if self.me == min((self.me, *self.peers)):
@@ -186,6 +225,8 @@ class Participant(Mutex):
     def acquire(self) -> None:
         if self.kept:
             self.enter()
+        elif self.moving or self.shown is not None:
+            self.postponed = True
         else:
             self.begin_request()
 
@@ -201,7 +242,13 @@ class Participant(Mutex):
     def ask(self) -> None:
         self.begin_attempt()
         if self.coordinator is not None:
-            self.send(Request(self.term, self.number, self.attempt), to=self.coordinator)
+            self.send_request(to=self.coordinator)
+
+    def send_request(self, to: ProcessId) -> None:
+        if self.claimed is None:
+            self.send(Request(self.term, self.number, self.attempt), to=to)
+        else:
+            self.send(ClaimLoan(self.term, self.number, self.attempt, self.claimed), to=to)
 
     def begin_attempt(self) -> None:
         self.attempt += 1
@@ -211,7 +258,7 @@ class Participant(Mutex):
 
     def needs_an_answer(self) -> bool:
         """Return whether the process waits, or has a lease to renew."""
-        return self.state == WANTED or (self.state == HELD and self.lease > 0)
+        return self.state == WANTED or (self.state == HELD and self.lease > 0 and not self.moving)
 
     @upon(Repeat)
     def ask_again(self, repeat: Repeat) -> None:
@@ -256,18 +303,28 @@ class Participant(Mutex):
         self.state = HELD
         self.kept = False
         self.used += 1
-        self.indicate(GrantedWithToken(self.shown()))
+        if self.claimed is None or self.shown is None:
+            self.shown = None
+            self.indicate(GrantedWithToken(self.used_last()))
+        else:
+            self.claimed = None
+            self.indicate(ResumedWithToken(self.shown, self.used_last()))
 
-    def shown(self) -> Token:
-        """Return the token that the process shows to the resource."""
+    def used_last(self) -> Token:
+        """Return the token of the loan that was used last."""
         term, count = self.token
         return term, count + self.used - 1
 
     def release(self) -> None:
         """Leave, or stop waiting."""
-        if self.state == HELD and not self.recalled and self.used < self.block:
+        if self.moving:
+            self.postponed = False
+        elif (
+            self.state == HELD and not (self.recalled or self.postponed) and self.used < self.block
+        ):
             self.state = RELEASED
             self.kept = True
+            self.shown = None
         elif self.state != RELEASED:
             self.give_back()
 
@@ -285,17 +342,29 @@ class Participant(Mutex):
 
     def give_back(self) -> None:
         """End the request and the loan.  If the message is lost, the coordinator will inquire."""
-        self.state = RELEASED
         self.kept = False
         if not self.recalled:
             self.drop_own_record()
+        self.cancel_timers()
+        if self.coordinator is not None:
+            self.send(Release(self.term, self.number, self.used), to=self.coordinator)
+        self.end_loan()
+
+    def end_loan(self) -> None:
+        """Be outside, without a loan and without a request."""
+        self.state = RELEASED
+        self.used = 0
+        self.moving = False
+        self.claimed = self.shown = None
+        if self.postponed:
+            self.postponed = False
+            self.begin_request()
+
+    def cancel_timers(self) -> None:
         self.cancel_timer(Repeat(self.number))
         if self.lease:
             for attempt in range(self.run_out_at + 1, self.attempt + 1):
                 self.cancel_timer(RunOut(self.number, attempt))
-        if self.coordinator is not None:
-            self.send(Release(self.term, self.number, self.used), to=self.coordinator)
-        self.used = 0
 
     @upon(RunOut)
     def notice_the_end_of_the_lease(self, run_out: RunOut) -> None:
@@ -313,8 +382,73 @@ class Participant(Mutex):
 
     def lose(self) -> None:
         if self.state == HELD:
-            self.indicate(LockLostWithToken(self.shown()))
+            self.indicate(LockLostWithToken(self.used_last()))
         self.give_back()
+
+    # Moving.
+
+    @request
+    def move(self, to: ProcessId) -> None:
+        """Let the application go on at another process.  The loan stays here, and lets no other
+        application in: until it has passed on, or the lease has run out.
+        """
+        if self.state == HELD and not self.moving:
+            self.moving = True
+            self.send_application(to)
+
+    @request
+    def break_off(self, to: ProcessId) -> None:
+        """Give the loan back: the application has left without a release, and may go on at another
+        process.  The first of this release and its claim to arrive decides.
+        """
+        if self.state == HELD and not self.moving:
+            self.send_application(to)
+            self.give_back()
+
+    def send_application(self, to: ProcessId) -> None:
+        """Send the application, in runs and searches.  A live one finds another process itself."""
+        if to in self.peers:
+            self.send(Arrive(self.used_last(), self.shown or self.used_last()), to=to)
+
+    @upon(Arrive)
+    def go_on(self, sender: ProcessId, arrive: Arrive) -> None:
+        self.claim(*arrive.token, *arrive.shown)
+
+    @request
+    def claim(self, term: int, count: int, shown_term: int, shown_count: int) -> None:
+        """Request the loan that has a token, for the application that is inside by it.
+
+        A request that waits is made again when that application has left.
+
+        shown: the token that the application shows to the resource.
+        """
+        self.return_unused()
+        if self.state == WANTED and self.shown is None:
+            self.give_back()
+            self.postponed = True
+        if self.state == RELEASED:
+            self.claimed = (term, count)
+            self.shown = (shown_term, shown_count)
+            self.begin_request()
+        else:
+            self.indicate(LockLostWithToken((term, count)))
+
+    @upon(ClaimRefused)
+    def drop_claim(self, sender: ProcessId, refused: ClaimRefused) -> None:
+        if (
+            self.is_from_coordinator(sender, refused.term)
+            and refused.number == self.number
+            and self.claimed is not None
+        ):
+            claimed = self.claimed
+            self.cancel_timers()
+            self.end_loan()
+            self.indicate(LockLostWithToken(claimed))
+
+    def pass_on(self) -> None:
+        """Leave for good: a later loan has taken the place of this one, and is recorded here."""
+        self.cancel_timers()
+        self.end_loan()
 
     # Remembering for the coordinator.
 
@@ -322,6 +456,8 @@ class Participant(Mutex):
     def record(self, sender: ProcessId, record: Record) -> None:
         if self.is_from_coordinator(sender, record.term):
             self.keep_record(record.loan)
+            if self.moving and record.loan.token > self.token:
+                self.pass_on()
             self.send(Recorded(self.term, record.loan.token, record.attempt), to=sender)
 
     def keep_record(self, loan: Loan) -> None:
@@ -353,9 +489,12 @@ class Participant(Mutex):
             self.return_unused()
             if self.needs_an_answer():
                 self.begin_attempt()
-            self.send(
-                Answer(self.term, self.loan, self.number, self.attempt, self.state), to=sender
-            )
+            number, state = self.number, self.state
+            if self.claimed is not None:  # it does not wait for its turn
+                number, state = self.number - 1, RELEASED
+            self.send(Answer(self.term, self.loan, number, self.attempt, state), to=sender)
+            if self.claimed is not None:
+                self.send_request(to=sender)
 
     # Terms and coordinators.
 

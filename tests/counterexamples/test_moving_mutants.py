@@ -1,0 +1,172 @@
+"""Elected coordinators whose applications move, with one broken line each: the search must find it,
+and find nothing in the healthy one.
+
+The searches that take longer are made by `make planted` (pytest --times 10).
+"""
+
+from typing import Any
+
+import pytest
+from tests.counterexamples.searching import Planted, assert_caught, within
+
+from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator
+from habemus.algorithms.mutex.elected_coordinator_participant import Answer, Grant, Inquire, Loan
+from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED
+from habemus.core import ProcessId
+from habemus.problems.fencing import Token
+from habemus.runs.check import Check
+
+
+class LendsWhatIsOver(ElectedCoordinator):
+    """Accepts a claim although the loan is over, and lent to another process."""
+
+    def is_lent(self, token: Token) -> bool:
+        return self.loan is not None
+
+
+class KeepsTheFormerBorrower(ElectedCoordinator):
+    """Grants to the process that claims, and still takes the former borrower for the present."""
+
+    def replace_borrower(self, process: ProcessId, number: int) -> None:
+        term, count = self.next_token()
+        self.last = count
+        attempt = self.attempts[process][1]
+        self.send(Grant(self.term, number, attempt, (term, count), False), to=process)
+
+
+class LendsTheSameTokensAgain(ElectedCoordinator):
+    """The tokens of a loan that takes the place of another one do not come behind its block."""
+
+    def replace_borrower(self, process: ProcessId, number: int) -> None:
+        assert self.loan is not None
+        former = self.loan
+        super().replace_borrower(process, number)
+        self.loan = Loan(self.term, former.token, process, number)
+
+
+class DecidesTooEarly(ElectedCoordinator):
+    """Decides on a claim by what it has recorded itself, before it has asked the others."""
+
+    def can_decide(self) -> bool:
+        return self.coordinator == self.me and not self.lending and self.claims != []
+
+    def decide(self) -> None:
+        self.prompt = [self.me, *self.peers]
+        super().decide()
+
+
+class EntersAgainAfterABreak(ElectedCoordinator):
+    """Keeps the loan of an application that has left without a release."""
+
+    def break_off(self, to: ProcessId) -> None:
+        if self.state == HELD and not self.moving:
+            self.send_application(to)
+            self.release()
+
+
+class EntersAgainAfterAMove(ElectedCoordinator):
+    def acquire(self) -> None:
+        if self.moving:
+            self.moving = False
+            self.enter()
+        else:
+            super().acquire()
+
+
+class AnswersThatItHasLeft(ElectedCoordinator):
+    """Takes an application that goes on elsewhere for one that has left."""
+
+    def answer(self, sender: ProcessId, inquire: Inquire) -> None:
+        if self.moving and self.is_from_coordinator(sender, inquire.term):
+            self.send(Answer(self.term, self.loan, self.number, self.attempt, RELEASED), to=sender)
+        else:
+            super().answer(sender, inquire)
+
+
+class DropsItsRecordAfterAMove(ElectedCoordinator):
+    def move(self, to: ProcessId) -> None:
+        super().move(to)
+        self.drop_own_record()
+
+
+class AnswersThatItsClaimWaits(ElectedCoordinator):
+    """A new coordinator takes its claim for a request that waits for its turn."""
+
+    def answer(self, sender: ProcessId, inquire: Inquire) -> None:
+        if self.claimed is not None and self.is_from_coordinator(sender, inquire.term):
+            self.send(
+                Answer(self.term, self.loan, self.number, self.attempt, self.state), to=sender
+            )
+        else:
+            super().answer(sender, inquire)
+
+
+def over_election(n: int, leaders: int = 2, **bound: Any) -> Check:
+    """Processes whose applications move once, and so many leaders one after the other."""
+    timers = (("Doubt", 0), ("Follow", 0), ("Lead", leaders))
+    fields: dict[str, Any] = {"abstract": "election", "network": "fifo", "timeouts": leaders}
+    fields |= {"timers": timers, "options": ("moves=1",)}
+    return within(n, **{**fields, **bound})
+
+
+CRASH = (("crash", 1), ("recover", 1))
+BLOCK: dict[str, Any] = {"entries": 2, "options": ("block=2", "moves=1")}
+ALONE: dict[str, Any] = {"entries": 2, "asking": (1,)}
+QUICK = [
+    Planted(LendsWhatIsOver, ElectedCoordinator, "ME1", over_election(2, 1), 23, 15_797),
+    Planted(EntersAgainAfterAMove, ElectedCoordinator, "ME1", over_election(2, 1, **ALONE), 7, 49),
+    Planted(
+        EntersAgainAfterABreak,
+        ElectedCoordinator,
+        "ME1",
+        over_election(2, 1, **{**BLOCK, **ALONE}),
+        12,
+        299,
+    ),
+]
+
+# Only with --times 10 or more.
+LONG = [
+    Planted(
+        LendsTheSameTokensAgain,
+        ElectedCoordinator,
+        "TOKEN",
+        over_election(2, 1, **BLOCK),
+        23,
+        None,
+    ),
+    Planted(
+        AnswersThatItHasLeft, ElectedCoordinator, "ME1", over_election(3, asking=(1, 2)), 14, None
+    ),
+    Planted(AnswersThatItsClaimWaits, ElectedCoordinator, "ME1", over_election(2), 27, None),
+    Planted(
+        KeepsTheFormerBorrower,
+        ElectedCoordinator,
+        "ME1",
+        over_election(2, faults=CRASH),
+        26,
+        None,
+    ),
+]
+
+
+def name_of(planted: Planted) -> str:
+    return planted.mutant.__name__
+
+
+@pytest.fixture(autouse=True)
+def _no_search_over_the_real_election(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A violation over the abstract election is enough here, since the healthy one has none."""
+    monkeypatch.setattr("habemus.runs.check.GUIDED_LIMIT", 0)
+
+
+@pytest.mark.parametrize("planted", QUICK, ids=map(name_of, QUICK))
+def test_found(planted: Planted) -> None:
+    assert_caught(planted)
+
+
+@pytest.mark.parametrize("planted", LONG, ids=map(name_of, LONG))
+def test_found_by_a_long_search(planted: Planted, times: int) -> None:
+    if times < 10:
+        pytest.skip("takes up to a minute; --times 10 makes it")
+    assert_caught(planted)
