@@ -84,6 +84,20 @@ def test_command_of_the_documents(
             assert same, f"{document}: {name} is not what {command} draws; run make docs"
 
 
+def test_commands_with_clusters_follow_one_another_in_one_folder(tmp_path: Path) -> None:
+    """A reader types the commands of README in the folder in which the last one ran."""
+    for document, command in commands():
+        if document == "README.md" and command.startswith("habemus up"):
+            done = subprocess.run(
+                [sys.executable, "-m", *shlex.split(re.sub(r"\s+#.*", "", command))],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
 def test_the_pictures_of_the_numbers_are_made_by_the_commands_beside_them() -> None:
     saved = {
         word

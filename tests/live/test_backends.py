@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -589,9 +589,15 @@ def test_tasks_read_and_write(system: System, other: Cluster) -> None:
     async def scenario() -> None:
         async with habemus.connect(system.url) as cluster:
             lock = cluster.read_write_lock("rw-tasks")
-            async with lock.read(), lock.read():
+            async with lock.read() as first, lock.read() as second:
                 waiting = asyncio.ensure_future(lock.write().acquire())
-                await asyncio.sleep(0.1)
+                newest = max(first.token or 0, second.token or 0)
+                async with aclosing(
+                    cluster._backend.watch("locks", "rwlock/rw-tasks/gate")
+                ) as gate:
+                    async for state in gate:
+                        if state.holder is not None and (state.token or 0) > newest:
+                            break  # the writer has the gate, and waits for the readers
                 assert not waiting.done()
                 waiting.cancel()
                 with pytest.raises(asyncio.CancelledError):

@@ -136,6 +136,8 @@ def run(arguments: list[str] | None) -> int:
         return _fail("interrupted", 130)
     except click.exceptions.Exit as requested:
         return requested.exit_code
+    except click.UsageError as error:
+        return _fail(_usage(error))
     except click.ClickException as error:
         return _fail(error.format_message())
     except BrokenPipeError:
@@ -147,6 +149,22 @@ def run(arguments: list[str] | None) -> int:
     except _user_errors() as error:
         return _fail(str(error))
     return code if isinstance(code, int) else Exit.OK
+
+
+def _usage(error: click.UsageError) -> str:
+    """Say what is wrong with the arguments, and show an example if some are missing."""
+    context, message = error.ctx, error.format_message()
+    if context is None or context.parent is None:
+        return message
+    if isinstance(context.command, click.Group):
+        commands = ", ".join(context.command.list_commands(context))
+        if message == "Missing command." or message.startswith("Usage:"):
+            return f"{context.command_path} needs a command: {commands}"
+        if message.startswith("No such command"):
+            return f"{message} {context.command_path} has the commands {commands}"
+    if isinstance(error, click.MissingParameter) and context.command.epilog:
+        return f"{message} {context.command.epilog}"
+    return message
 
 
 def _user_errors() -> tuple[type[Exception], ...]:

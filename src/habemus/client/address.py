@@ -45,6 +45,11 @@ def cluster_address(named: str | None = None) -> ClusterAddress:
             "no cluster is named: set HABEMUS_CLUSTER=host:port, start a cluster with `habemus up`,"
             " or use HABEMUS_CLUSTER=local for locks between the processes of this machine"
         )
+    if named == "local" or "://" in named:
+        raise ValueError(
+            f"{named!r} is an engine and has no nodes: name a cluster, such as 127.0.0.1:7400 or a"
+            " cluster.toml; `habemus status` shows the locks of an engine"
+        )
     if os.path.isdir(named):  # noqa: PTH112
         return _in_folder(named)
     if named.endswith(".toml"):

@@ -26,6 +26,8 @@ from habemus.client.blocking import (
     Result,
     asked_timeout,
     checked_lease,
+    checked_listener,
+    checked_names,
     checked_timeout,
     lock_request,
     lost_inside,
@@ -51,6 +53,7 @@ from habemus.client.tracing import spans_of
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LOCKS,
+    checked_name,
 )
 
 if TYPE_CHECKING:
@@ -87,6 +90,9 @@ class AsyncCluster:
         """The name of this client that others see."""
         return self._label or own_label()
 
+    def __repr__(self) -> str:
+        return f"<AsyncCluster {self._named or 'by default'}, as {self.label}>"
+
     async def __aenter__(self) -> Self:
         try:
             await self._backend.connect()
@@ -104,7 +110,7 @@ class AsyncCluster:
         await self.close()
 
     async def close(self) -> None:
-        """Release all locks and close all connections."""
+        """Release all locks and close all connections.  A later request connects again."""
         await self._backend.close()
 
     # Locks.
@@ -179,7 +185,7 @@ class AsyncCluster:
         deadline = None if timeout is None else boottime.seconds() + timeout
         async with AsyncExitStack() as stack:
             leases = []
-            for name in sorted(set(names)):
+            for name in checked_names(names):
                 left = None if deadline is None else max(0.0, deadline - boottime.seconds())
                 leases.append(
                     await stack.enter_async_context(
@@ -211,7 +217,7 @@ class AsyncCluster:
 
     def election(self, name: str, *, service: str = LOCKS) -> AsyncLeaderElection:
         """Return the election of this name, to lead or to observe."""
-        return AsyncLeaderElection(self, name, service)
+        return AsyncLeaderElection(self, checked_name(name), service)
 
     async def _acquire(
         self,
@@ -352,7 +358,7 @@ class AsyncLock:
         self._request = request
         self._timeout = checked_timeout(timeout)
         self._reentrant = reentrant
-        self._on_lost = on_lost
+        self._on_lost = checked_listener(on_lost)
         self._entered: dict[Any, list[AsyncHeldLock]] = {}  # by `async with`, for each task
         self._acquired: WeakKeyDictionary[Any, list[Lease]] = WeakKeyDictionary()  # by `acquire`
 
@@ -372,7 +378,7 @@ class AsyncLock:
 
         A task that is not inside `async with` is not cancelled if the lock is lost.
         """
-        if blocking and timeout is UNSET:
+        if blocking is True and timeout is UNSET:
             lease = await self._take(self._timeout)
         else:
             found = await self._take_if(blocking, timeout)

@@ -35,6 +35,7 @@ from habemus.client.tracing import spans_of
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LOCKS,
+    checked_name,
     lock_name,
 )
 
@@ -72,23 +73,44 @@ def semaphore_request(
     service: str, name: str, size: int | None, lease: float | None
 ) -> SemaphoreRequest:
     """Return a request for a place; raise `ValueError` if the size or the lease is not valid."""
-    if size is not None and size < 1:
-        raise ValueError(f"semaphore size is {size}; it must be at least 1")
-    return SemaphoreRequest(service, name, size, checked_lease(lease))
+    given: object = size
+    if given is not None and not (isinstance(given, int) and _is_number(given) and given >= 1):
+        raise ValueError(f"semaphore size is {size!r}; it must be a whole number, at least 1")
+    return SemaphoreRequest(service, checked_name(name), size, checked_lease(lease))
 
 
 def checked_timeout(timeout: float | None) -> float | None:
     """Return the timeout if it is a valid number of seconds or None."""
-    if timeout is not None and not (_is_number(timeout) and timeout < MOST_SECONDS):
+    if timeout is not None and not (_is_number(timeout) and 0 <= timeout < MOST_SECONDS):
         raise ValueError(
-            f"timeout={timeout!r}: give a number of seconds, less than {MOST_SECONDS:,}, or None to"
+            f"timeout={timeout!r}: give a number of seconds, from 0 to {MOST_SECONDS:,}, or None to"
             " wait for ever"
         )
     return timeout
 
 
+def checked_listener(
+    on_lost: Callable[[Lease], None] | None,
+) -> Callable[[Lease], None] | None:
+    """Return the listener if it can be called, or None."""
+    given: object = on_lost
+    if given is not None and not callable(given):
+        raise ValueError(f"on_lost={on_lost!r}: give a function that takes the lease, or None")
+    return on_lost
+
+
+def checked_names(names: Sequence[str]) -> list[str]:
+    """Return the names of several locks, in the order in which to acquire them."""
+    if isinstance(names, str):
+        raise TypeError(f"{names!r} is one name: give a list of names, such as [{names!r}]")
+    return sorted(set(names))
+
+
 def asked_timeout(blocking: bool, timeout: float | None) -> float | None:
     """Return the timeout that the arguments of `acquire` mean."""
+    given: object = blocking
+    if not isinstance(given, bool):
+        raise TypeError(f"blocking={blocking!r}: give True or False; a time is timeout={blocking}")
     if not blocking:
         if timeout is not UNSET:
             raise ValueError("timeout= has no meaning with blocking=False: leave one of them out")
@@ -127,6 +149,9 @@ class Cluster:
         """The name of this client that others see."""
         return self._label or own_label()
 
+    def __repr__(self) -> str:
+        return f"<Cluster {self._named or 'by default'}, as {self.label}>"
+
     def __enter__(self) -> Self:
         self._backend.connect()
         return self
@@ -158,7 +183,7 @@ class Cluster:
         await self._asynchronous.close()
 
     def close(self) -> None:
-        """Release all locks and close all connections."""
+        """Release all locks and close all connections.  A later request connects again."""
         self._backend.close()
 
     # Locks.
@@ -248,7 +273,7 @@ class Cluster:
         deadline = None if timeout is None else boottime.seconds() + timeout
         with ExitStack() as stack:
             leases = []
-            for name in sorted(set(names)):
+            for name in checked_names(names):
                 left = None if deadline is None else max(0.0, deadline - boottime.seconds())
                 leases.append(
                     stack.enter_context(
@@ -288,7 +313,7 @@ class Cluster:
 
     def election(self, name: str, *, service: str = LOCKS) -> LeaderElection:
         """Return the election of this name, to lead or to observe."""
-        return LeaderElection(self, name, service)
+        return LeaderElection(self, checked_name(name), service)
 
     def _acquire(
         self,
@@ -340,6 +365,9 @@ class HeldLock:
         self.lease = lease
         self._cluster = cluster
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.lease!r}>"
+
     def __enter__(self) -> Lease:
         return self.lease
 
@@ -387,7 +415,7 @@ class Lock:
         self._request = request
         self._timeout = checked_timeout(timeout)
         self._reentrant = reentrant
-        self._on_lost = on_lost
+        self._on_lost = checked_listener(on_lost)
         self._entered: dict[int, list[Lease]] = {}  # by `with`, for each thread
         self._acquired: OwnLeases | None = None  # by `acquire`
 
@@ -410,7 +438,7 @@ class Lock:
         blocking: whether to wait if the lock is not free.
         timeout: seconds to wait; None waits for ever.
         """
-        if blocking and timeout is UNSET:
+        if blocking is True and timeout is UNSET:
             lease = self._take(self._timeout)
         else:
             found = self._take_if(blocking, timeout)
@@ -617,7 +645,7 @@ def no_waiters_shown(lease: Lease) -> RefusedByNode:
 
 def lost_inside(lease: Lease) -> LockLost:
     """Return the error of a `with` during which the lock was lost."""
-    return LockLost(f"{lease.name} was lost before it was released")
+    return LockLost(f"lock {lease.name!r} was lost before it was released")
 
 
 def not_held(shown: str, owner: str) -> LockNotHeld:
@@ -636,6 +664,9 @@ class LeaderElection:
         self._cluster = cluster
         self._service = service
         self._lease: Lease | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
 
     def lead(
         self,
@@ -718,7 +749,7 @@ class Term:
 
 
 def connect(
-    cluster: str | None = None,
+    cluster: str | os.PathLike[str] | None = None,
     *,
     name: str | None = None,
     secret: bytes | None = None,
@@ -736,4 +767,10 @@ def connect(
     secret or secret_file, ca, certificate, key: credentials, if the cluster requires them.  The
         defaults are HABEMUS_SECRET_FILE, HABEMUS_CA, HABEMUS_CERTIFICATE and HABEMUS_KEY.
     """
-    return Cluster(cluster, Credentials.given(secret, ca, certificate, key, secret_file), name)
+    given: object = cluster
+    if not (given is None or isinstance(given, str | os.PathLike)):
+        raise ValueError(
+            f'{cluster!r} is not the address of a cluster: write for example "127.0.0.1:7400"'
+        )
+    named = None if cluster is None else os.fspath(cluster)
+    return Cluster(named, Credentials.given(secret, ca, certificate, key, secret_file), name)

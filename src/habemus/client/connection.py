@@ -316,7 +316,10 @@ def no_node(cluster: ClusterAddress, reasons: Sequence[HabemusError]) -> Habemus
     again cannot help.
     """
     if not cluster.nodes:
-        return Unreachable(f"no node is up in {cluster.folder}")
+        return Unreachable(
+            f"no node is up in {cluster.folder}: start its cluster by `habemus up --folder"
+            f" {cluster.folder}`"
+        )
     if not any(isinstance(reason, Unreachable) for reason in reasons):
         return reasons[0]
     listed = "; ".join(str(reason) for reason in reasons[:3])

@@ -85,7 +85,7 @@ class Lease:
         """Raise `LockLost` if the lock is not held any more, or may not be."""
         self._is_lost_now()
         if self._why:
-            raise LockLost(f"{self.name} is not held any more: {self._why}")
+            raise LockLost(f"lock {self.name!r} is not held any more: {self._why}")
 
     def wrote(self) -> None:
         """Record at the node that the resource was written with this token.

@@ -94,7 +94,7 @@ def plots(
                 minutes = [_minutes(sample.time, began) for sample in own]
                 axis.plot(minutes, [getattr(each, name) / scale for each in own], label=f"{node}")
             axis.set_ylabel(label)
-            axis.set_ylim(bottom=0)
+            axis.set_ylim(0, axis.get_ylim()[1] * 1.1)
         axes[0].legend(title="node", ncols=8, loc="lower right")
         _plot_rate(axes[3], began, grants)
         for fault in faults:

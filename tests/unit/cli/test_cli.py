@@ -68,6 +68,12 @@ def test_run_in_words(habemus: Habemus) -> None:
     assert "(formula, uncontended: 3)" in done.stdout
 
 
+def test_a_long_run_says_how_to_see_its_events(habemus: Habemus) -> None:
+    done = habemus("run", "ricart-agrawala", "-n", "5", "--seed", "7")
+    assert done.stdout.startswith("100 events; --table prints them, --diagram run.svg draws them")
+    assert "--table" not in habemus("run", "ricart-agrawala", "-n", "5", "--no-table").stdout
+
+
 def test_exit_codes_say_what_became_of_it(habemus: Habemus) -> None:
     violated = habemus(
         "run",
@@ -143,6 +149,13 @@ def test_exit_codes_say_what_became_of_it(habemus: Habemus) -> None:
         (("run", "central", "--hide", "Grnt"), "did you mean Grant?"),
         (("run", "central", "--from", "soon"), "'soon' is not a time"),
         (("rn", "central"), "did you mean run?"),
+        (("numbers",), "habemus numbers needs a command: growth, pv, timeout"),
+        (("trace",), "habemus trace needs a command: merge"),
+        (("trace", "mrge"), "habemus trace has the commands merge"),
+        (("lock", "x"), "Missing argument 'COMMAND...'. Example: habemus lock nightly-report"),
+        (("lock", "", "--cluster", "local", "--", "true"), "'' is not a name"),
+        (("top", "--cluster", "local"), "'local' is an engine and has no nodes: name a cluster"),
+        (("doctor", "--cluster", "redis://x"), "'redis://x' is an engine and has no nodes"),
     ],
 )
 def test_bad_input_gets_one_line(habemus: Habemus, arguments: tuple[str, ...], said: str) -> None:

@@ -72,3 +72,10 @@ def test_short_lives_are_not_judged_but_their_disk_is() -> None:
 
 def test_nothing_watched_is_undecided() -> None:
     assert set(verdicts([]).values()) == {Verdict.UNDECIDED}
+
+
+def test_the_nodes_of_ten_minutes_are_judged() -> None:
+    watched = [each for each in hour() if 10 * NS <= each.time < 590 * NS]
+    assert set(verdicts(watched).values()) == {Verdict.HOLDS}
+    short = [each for each in watched if each.time < 500 * NS]
+    assert set(verdicts(short).values()) == {Verdict.UNDECIDED}

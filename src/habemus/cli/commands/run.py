@@ -295,6 +295,8 @@ def _say_table(trace: Trace, table: bool | None, arguments: dict[str, Any]) -> N
     if table or count <= TABLE_UP_TO:
         unjudged = replace(trace, findings=())
         say_events(text(unjudged, width=text_width(110), **arguments) + "\n", trace)
+    else:
+        click.echo(f"{count:,} events; --table prints them, --diagram run.svg draws them\n")
 
 
 _ENDINGS = {

@@ -80,7 +80,7 @@ def test_names_that_are_too_long_are_refused(tmp_path: Path) -> None:
     for name in ("x" * 1_001, "a\0b"):
         with (
             habemus.connect(f"local://{tmp_path}/locks") as cluster,
-            pytest.raises(ValueError, match="lock"),
+            pytest.raises(ValueError, match=r"too long for a lock|is not a name"),
         ):
             cluster.lock(name).acquire()
 

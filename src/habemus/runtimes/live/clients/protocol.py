@@ -85,9 +85,19 @@ node that restarts waits twice as long before it ends the leases of its earlier 
 """
 
 
+def checked_name(name: str) -> str:
+    """Return the name of a lock, an election or a semaphore; raise `ValueError` if it cannot be
+    one.
+    """
+    given: object = name
+    if not (isinstance(given, str) and given and given.isprintable()):
+        raise ValueError(f"{name!r} is not a name: give a text of printable characters")
+    return name
+
+
 def lock_name(name: str) -> str:
     """Return the name; raise `ValueError` if it is reserved for elections or semaphores."""
-    if name.startswith(RESERVED):
+    if checked_name(name).startswith(RESERVED):
         is_election = name.startswith(ELECTIONS)
         prefix, what = (ELECTIONS, "elections") if is_election else (SEMAPHORES, "semaphores")
         raise ValueError(

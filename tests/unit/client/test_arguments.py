@@ -1,0 +1,67 @@
+"""Arguments of clients that are wrong are refused in words, before any node is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import habemus
+
+CLUSTER: Any = habemus.connect("127.0.0.1:1", name="me")
+WRONG: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda cluster: cluster.lock(3), "3 is not a name: give a text of printable characters"),
+    (lambda cluster: cluster.lock(""), "'' is not a name"),
+    (lambda cluster: cluster.lock("a\nb"), "is not a name: give a text of printable characters"),
+    (lambda cluster: cluster.election(None), "None is not a name"),
+    (lambda cluster: cluster.semaphore(""), "'' is not a name"),
+    (lambda cluster: cluster.semaphore("x", "2"), "semaphore size is '2'; it must be a whole numb"),
+    (lambda cluster: cluster.semaphore("x", 2.5), "semaphore size is 2.5; it must be a whole numb"),
+    (lambda cluster: cluster.lock("x", timeout=-1), "timeout=-1: give a number of seconds, from 0"),
+    (lambda cluster: cluster.lock("x", on_lost="y"), "on_lost='y': give a function that takes the"),
+    (lambda cluster: cluster.read_write_lock(3), "3 is not a name"),
+    (lambda cluster: cluster.barrier("", 2), "'' is not a name"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG)
+def test_a_wrong_argument_is_refused_in_words(call: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        call(CLUSTER)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG)
+def test_the_asynchronous_client_refuses_it_too(call: Callable[[Any], Any], message: str) -> None:
+    async def refuse() -> None:
+        call(CLUSTER._asynchronous_copy())
+
+    with pytest.raises(ValueError) as refused:
+        asyncio.run(refuse())
+    assert message in str(refused.value)
+
+
+def test_a_time_is_not_a_choice_whether_to_wait() -> None:
+    with pytest.raises(TypeError, match=r"blocking=5: give True or False; a time is timeout=5"):
+        CLUSTER.lock("x").acquire(5)
+
+
+def test_one_name_is_not_a_list_of_names() -> None:
+    with pytest.raises(TypeError, match=r"'ink' is one name: give a list"):
+        CLUSTER.acquire_all("ink").__enter__()
+
+
+def test_a_cluster_is_named_by_a_text_or_a_path(tmp_path: Path) -> None:
+    assert repr(habemus.connect(tmp_path, name="me")) == f"<Cluster {tmp_path}, as me>"
+    with pytest.raises(ValueError, match=r"7400 is not the address of a cluster: write for exam"):
+        habemus.connect(7400)  # type: ignore[arg-type]
+
+
+def test_objects_say_what_they_are() -> None:
+    assert repr(CLUSTER) == "<Cluster 127.0.0.1:1, as me>"
+    assert repr(CLUSTER.election("e")) == "<LeaderElection 'e'>"
+    with habemus.connect("local") as cluster, cluster.lock("repr") as lease:
+        assert repr(habemus.HeldLock(cluster, lease)).startswith("<HeldLock: <Lease of repr, tok")
