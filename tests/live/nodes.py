@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -50,8 +51,14 @@ class Nodes:
         size: int = 3,
         head: str = "",
         flags: Sequence[str] = (),
+        source: Path | None = None,
     ) -> None:
+        """Start the nodes.
+
+        source: folder of another version of the package, to run instead of this one.
+        """
         self.folder = folder
+        self.source = source
         self.file = folder / "cluster.toml"
         (folder / "data").mkdir()
         addresses = "\n".join(
@@ -104,6 +111,7 @@ class Nodes:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                env=None if self.source is None else {**os.environ, "PYTHONPATH": str(self.source)},
             )
         if wait:
             self.started[number] = _wait_until_up(self.processes[number])

@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from habemus.client.errors import HabemusError
-from habemus.operations.cluster_view import NodeStatus, cluster_view
+from habemus.operations.cluster_view import ClusterView, NodeStatus, cluster_view
 from habemus.operations.node_survey import ClusterSurvey
 from habemus.runtimes.live.certificate_dates import expiry_of
 from habemus.runtimes.live.config import Config
@@ -180,7 +180,7 @@ def check_cluster(answers: Mapping[int, ClockedStatus]) -> Iterator[HealthCheck]
         else:
             leads = f"node {election.leader} leads, term {election.term}"
             yield HealthCheck("leader", OK, f"{what}: {leads}")
-    yield from _versions(answers)
+    yield from _versions(seen)
     yield from _clocks(answers)
 
 
@@ -192,17 +192,13 @@ def _quorum(up: int, size: int) -> HealthCheck:
     return HealthCheck("quorum", level, f"{up} of {size} nodes take part; {spare} more may fail")
 
 
-def _versions(answers: Mapping[int, ClockedStatus]) -> Iterator[HealthCheck]:
-    found = {
-        node: str(answer.status.status.get("version", "older"))
-        for node, answer in answers.items()
-        if answer.status.status is not None
-    }
-    if len(set(found.values())) > 1:
-        each = ", ".join(f"node {node} {version}" for node, version in found.items())
-        yield HealthCheck("versions", WARNING, f"different versions: {each}; finish the upgrade")
+def _versions(seen: ClusterView) -> Iterator[HealthCheck]:
+    different = seen.different_versions()
+    found = [node.version or "an older version" for node in seen.nodes if node.up]
+    if different:
+        yield HealthCheck("versions", WARNING, different)
     elif found:
-        yield HealthCheck("versions", OK, f"all nodes run {next(iter(found.values()))}")
+        yield HealthCheck("versions", OK, f"all nodes run {found[0]}")
 
 
 def _clocks(answers: Mapping[int, ClockedStatus]) -> Iterator[HealthCheck]:

@@ -83,6 +83,8 @@ def say_nodes(seen: ClusterView) -> None:
     click.echo(f"cluster {seen.cluster}: {up} of {len(seen.nodes)} nodes up{leads}")
     for trouble in seen.troubles():
         click.echo(trouble)
+    if seen.different_versions():
+        click.echo(seen.different_versions())
     heads = (
         "node",
         "address",

@@ -171,6 +171,7 @@ class ClientConnections:
             "now_ms": wall_clock_ms(),
             "address": str(node.address),
             "configuration": node.configuration,
+            "messages": node.messages,
             "reaches": node.reaches(),
             "member": node.is_member,
             "clients": len(self.connections),

@@ -122,6 +122,8 @@ class Node:
         self._peer_codecs = PeerCodecs(self.services)
         self.configuration = self._fingerprint.hex()[:16]
         """Digest of what the nodes of a cluster have to agree on."""
+        self.messages = self._peer_codecs.digest
+        """Digest of the messages that this node understands."""
         self.counts: Counter[str] = Counter()
         self.address = settings.bind
         self.failure: asyncio.Future[None]  # set if the node has to stop

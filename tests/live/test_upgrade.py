@@ -1,0 +1,222 @@
+"""A rolling upgrade: from the last release to this version, and from this one to the next, while
+clients hold locks and work.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from tests.live.conftest import PATIENCE, until
+from tests.live.nodes import Nodes, leased
+
+import habemus
+from habemus.fencing import FencedFile, StaleToken
+
+RELEASES = Path(__file__).parent.parent / "fixtures"
+SOURCE = Path(habemus.__file__).parent
+PATCHES = {
+    "runtimes/live/peers/capabilities.py": [("NEWEST_PROTOCOL = 2", "NEWEST_PROTOCOL = 3")],
+    "algorithms/mutex/elected_coordinator_participant.py": [
+        ("number: int  # of the request that it answers\n", "=    shade: int = 0\n"),
+        ("attempt: int  # how often that process has asked\n", "=    colour: str = 'red'\n"),
+        (
+            "class Queued(Message):",
+            "class Bell(Message):\n    sound: str = 'ding'\n\n\nclass Queued(Message):",
+        ),
+        (
+            "loan: Durable[Loan | None] = None  # the newest recorded here\n",
+            "=    rung: Durable[int] = 0\n",
+        ),
+        (
+            "    @upon(Queued)\n",
+            "    @upon(Bell)\n    def count(self, sender: ProcessId, bell: Bell) -> None:\n"
+            "        self.rung += bell.sound == 'ding'\n\n    @upon(Queued)\n",
+        ),
+        (
+            "self.send(Request(self.term, self.number, self.attempt), to=self.coordinator)",
+            "self.send(\n                Request(self.term, self.number, self.attempt, 'blue'),"
+            " to=self.coordinator\n            )\n            self.broadcast(Bell())",
+        ),
+    ],
+}
+"""Texts and what replaces them; with "=" in front, what follows them."""
+
+
+def named(folder: Path, version: str) -> Path:
+    """Give the package in a folder the number of a version."""
+    files = folder / f"habemus-{version}.dist-info"
+    files.mkdir()
+    text = f"Metadata-Version: 2.1\nName: habemus\nVersion: {version}\n"
+    (files / "METADATA").write_text(text)
+    return folder
+
+
+def last_release(folder: Path) -> Path:
+    [archive] = RELEASES.glob("release-*.tar.xz")
+    with tarfile.open(archive) as files:
+        files.extractall(folder, filter="data")
+    return named(folder / "src", "0.0.9")
+
+
+def next_release(folder: Path) -> Path:
+    """Make the next version of this one: a newer protocol, one more message type, one more field of
+    a message and of a value that is stored, and one more durable variable.
+    """
+    ignore = shutil.ignore_patterns("__pycache__", "*.so")
+    shutil.copytree(SOURCE, folder / "habemus", ignore=ignore)
+    for name, changes in PATCHES.items():
+        path = folder / "habemus" / name
+        text = path.read_text()
+        for before, after in changes:
+            assert text.count(before) == 1, before
+            text = text.replace(before, before + after[1:] if after[0] == "=" else after)
+        path.write_text(text)
+    return named(folder, "0.9.0")
+
+
+class Work:
+    """Clients that take a lock in turns and write with its token to a guarded file."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._file = FencedFile(nodes.folder / "report")
+        self._file.write(b"", 0)
+        self._is_over = threading.Event()
+        self.written = 0
+        self.wrong: list[str] = []
+        self._threads = [threading.Thread(target=self._run, args=(first,)) for first in (1, 2, 3)]
+
+    def __enter__(self) -> Work:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, more: int) -> None:
+        enough = self.written + more
+        until(lambda: self.written >= enough or self.wrong)
+
+    def tokens(self) -> list[int]:
+        """Return the tokens of all writes that were accepted."""
+        return [int(line) for line in self._file.read().split()]
+
+    def _run(self, first: int) -> None:
+        addresses = [self._nodes.address(1 + (first + turn) % 3) for turn in range(3)]
+        with habemus.connect(",".join(addresses), name=f"worker-{first}") as cluster:
+            while not self._is_over.is_set():
+                with (
+                    suppress(habemus.LockTimeout, habemus.LockLost, habemus.Unreachable),
+                    cluster.lock("report", timeout=1) as lease,
+                ):
+                    self._write(lease)
+
+    def _write(self, lease: habemus.Lease) -> None:
+        try:
+            self._file.append(b"%d\n" % (lease.token or 0), lease.token)
+            self.written += 1
+        except StaleToken as reason:
+            if lease.held:  # another client was granted the lock as well
+                self.wrong.append(str(reason))
+
+
+def upgrade(nodes: Nodes, number: int, source: Path | None) -> None:
+    """Stop a node as an operator does, and start it from other sources."""
+    process = nodes.processes.pop(number)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=PATIENCE)
+    nodes.source = source
+    nodes.start(number)
+
+
+def versions(nodes: Nodes) -> list[str]:
+    found = []
+    for number in (1, 2, 3):
+        with habemus.connect(nodes.socket(number)) as cluster:
+            found.append(cluster.status()["version"])
+    return found
+
+
+def doctor(nodes: Nodes, command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "habemus", command, "--cluster", str(nodes.file)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def current_version() -> str:
+    return metadata.version("habemus")
+
+
+@pytest.mark.parametrize("direction", ["from the last release", "to the next release"])
+def test_nodes_are_upgraded_one_after_the_other(tmp_path: Path, direction: str) -> None:
+    """Locks held at other nodes stay held, no write is stale and no token falls, with two versions
+    running all the time.
+    """
+    before = after = None
+    if direction == "from the last release":
+        before = last_release(tmp_path / "before")
+    else:
+        after = next_release(tmp_path / "after")
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    nodes = Nodes(folder, leased("30s"), source=before)
+    clients = {number: habemus.connect(nodes.socket(number)) for number in (1, 2, 3)}
+    try:
+        first, last = versions(nodes)[0], "0.9.0" if after else current_version()
+        assert first == ("0.0.9" if before else current_version())
+        locks = {number: lock_at(clients[number], number) for number in clients}
+        held = {number: lock.acquire() for number, lock in locks.items()}
+        with Work(nodes) as work:
+            work.wait_for(20)
+            for number in clients:
+                locks[number].release()
+                upgrade(nodes, number, after)
+                work.wait_for(20)
+                for other, lease in held.items():
+                    assert other == number or (lease.held and not lease.lost), (number, other)
+                clients[number].close()
+                clients[number] = habemus.connect(nodes.socket(number))
+                token = held[number].token or 0
+                locks[number] = lock_at(clients[number], number)
+                held[number] = locks[number].acquire()
+                assert (held[number].token or 0) > token
+                if number < 3:
+                    shown = doctor(nodes, "doctor")
+                    assert f"different versions: node 1 {last}" in shown, shown
+                    assert f"node 3 {first}; finish the upgrade" in doctor(nodes, "status")
+            work.wait_for(20)
+        assert not work.wrong
+        tokens = work.tokens()
+        assert len(tokens) == work.written and tokens == sorted(set(tokens))
+        assert versions(nodes) == [last] * 3
+        assert f"all nodes run {last}" in doctor(nodes, "doctor")
+        logs = "".join(path.read_text() for path in folder.glob("*.log"))
+        assert "refused node" not in logs and "has stopped" not in logs
+        assert "has another version" in logs
+        for lease in held.values():
+            assert lease.held and not lease.lost
+    finally:
+        for client in clients.values():
+            client.close()
+        nodes.close()
+
+
+def lock_at(cluster: habemus.Cluster, number: int) -> habemus.Lock:
+    return cluster.lock(f"held-{number}", timeout=PATIENCE)
