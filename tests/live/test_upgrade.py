@@ -41,11 +41,8 @@ PATCHES = {
             "    @upon(Bell)\n    def count(self, sender: ProcessId, bell: Bell) -> None:\n"
             "        self.rung += bell.sound == 'ding'\n\n    @upon(Queued)\n",
         ),
-        (
-            "self.send(Request(self.term, self.number, self.attempt), to=self.coordinator)",
-            "self.send(\n                Request(self.term, self.number, self.attempt, 'blue'),"
-            " to=self.coordinator\n            )\n            self.broadcast(Bell())",
-        ),
+        ("Request(self.term, self.number, self.attempt", "=, 'blue'"),
+        ("        self.attempt += 1\n", "=        self.broadcast(Bell())\n"),
     ],
 }
 """Texts and what replaces them; with "=" in front, what follows them."""
