@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from os import urandom
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from habemus import boottime
 from habemus.client.asynchronous import AsyncLock
@@ -100,65 +100,98 @@ def write_steps(parts: Parts, release: Callable[[Lease], None]) -> Steps:
     return gate, places
 
 
-class TimeLeft:
-    """The time that is left to acquire several locks."""
+class Acquisition:
+    """The acquisition of one side of a read-write lock, without I/O: which lock to acquire next."""
 
-    def __init__(self, timeout: float | None, shown: str) -> None:
+    def __init__(self, side: Side, release: Callable[[Lease], None], timeout: float | None) -> None:
+        self._shown = side.parts.any_place.shown
         self._timeout = timeout
-        self._shown = shown
         self._deadline = None if timeout is None else boottime.seconds() + timeout
+        self._steps = side.steps(side.parts, release)
+        self.request = next(self._steps)
+        self.ending: list[Lease] = []  # the leases that end with that of the user
 
     def seconds(self) -> float | None:
+        """Return the time that is left."""
         return None if self._deadline is None else max(0.0, self._deadline - boottime.seconds())
 
-    def over(self) -> LockTimeout:
-        return LockTimeout(f"timed out after {self._timeout:g} s waiting for {self._shown}")
+    def fail(self, reason: BaseException) -> None:
+        """Release what was acquired, and raise the reason."""
+        if isinstance(reason, LockTimeout):
+            reason = LockTimeout(f"timed out after {self._timeout:g} s waiting for {self._shown}")
+        self._steps.throw(reason)
+
+    def go_on(self, lease: Lease) -> Lease | None:
+        """Return the lease of the user when all locks are acquired, None before."""
+        try:
+            self.request = self._steps.send(lease)
+        except StopIteration as done:
+            held: Lease
+            held, self.ending = done.value
+            return held
+        return None
+
+
+class Side(NamedTuple):
+    """One side of a read-write lock: that of readers, or that of writers."""
+
+    parts: Parts
+    steps: Callable[[Parts, Callable[[Lease], None]], Steps]
+
+
+class EndingLeases:
+    """The leases that end with those that users hold."""
+
+    def __init__(self, release: Callable[[Lease], None]) -> None:
+        self._release = release
+        self._ending: dict[Lease, list[Lease]] = {}
+
+    def add(self, lease: Lease, ending: list[Lease]) -> None:
+        self._ending[lease] = ending
+
+    def release(self, lease: Lease) -> None:
+        """Release the lease of a user, after those that end with it."""
+        for each in self._ending.pop(lease, []):
+            self._release(each)
+        self._release(lease)
 
 
 class SharedLock(Lock):
-    """A side of a read-write lock, of readers or of writers."""
+    """A side of a read-write lock."""
 
     def __init__(
         self,
         cluster: Cluster,
-        parts: Parts,
-        steps: Callable[[Parts, Callable[[Lease], None]], Steps],
+        side: Side,
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None,
     ) -> None:
-        super().__init__(cluster, parts.any_place, timeout, False, on_lost)
-        self._parts = parts
-        self._steps = steps
-        self._ending: dict[Lease, list[Lease]] = {}  # leases that end with another
+        super().__init__(cluster, side.parts.any_place, timeout, False, on_lost)
+        self._side = side
+        self._ending = EndingLeases(cluster._release)
 
     def _take(self, timeout: float | None) -> Lease:
-        left = TimeLeft(timeout, self._request.shown)
-        steps = self._steps(self._parts, self._cluster._release)
-        request = next(steps)
-        while True:
+        acquisition = Acquisition(self._side, self._cluster._release, timeout)
+        held: Lease | None = None
+        while held is None:
             try:
-                lease = self._cluster._acquire(request, left.seconds(), names_holder=False)
+                lease = self._cluster._acquire(
+                    acquisition.request, acquisition.seconds(), names_holder=False
+                )
             except BaseException as reason:
-                steps.throw(left.over() if isinstance(reason, LockTimeout) else reason)
+                acquisition.fail(reason)
                 raise  # the line above has raised it
-            try:
-                request = steps.send(lease)
-            except StopIteration as done:
-                ended: tuple[Lease, list[Lease]] = done.value
-                lease, ending = ended
-                self._ending[lease] = ending
-                break
+            held = acquisition.go_on(lease)
+        self._ending.add(held, acquisition.ending)
         if self._on_lost is not None:
-            lease.on_lost(self._on_lost)
-        return lease
+            held.on_lost(self._on_lost)
+        return held
 
     def _give_back(self, lease: Lease) -> None:
-        for each in self._ending.pop(lease, []):
-            self._cluster._release(each)
-        self._cluster._release(lease)
+        self._ending.release(lease)
 
     def _asynchronous(self, cluster: AsyncCluster) -> AsyncLock:
-        return AsyncSharedLock(cluster, self._parts, self._steps, self._timeout, self._on_lost)
+        return AsyncSharedLock(cluster, self._side, self._timeout, self._on_lost)
 
     def locked(self) -> bool:
         """Return whether a client would have to wait now; it is tried for a moment."""
@@ -168,7 +201,76 @@ class SharedLock(Lock):
         return found is None
 
 
-class ReadWriteLock:
+class AsyncSharedLock(AsyncLock):
+    """A side of a read-write lock, for tasks."""
+
+    def __init__(
+        self,
+        cluster: AsyncCluster,
+        side: Side,
+        timeout: float | None,
+        on_lost: Callable[[Lease], None] | None,
+    ) -> None:
+        super().__init__(cluster, side.parts.any_place, timeout, False, on_lost)
+        self._side = side
+        self._ending = EndingLeases(cluster._release)
+
+    async def _take(self, timeout: float | None) -> Lease:
+        acquisition = Acquisition(self._side, self._cluster._release, timeout)
+        held: Lease | None = None
+        while held is None:
+            try:
+                lease = await self._cluster._acquire(
+                    acquisition.request, acquisition.seconds(), names_holder=False
+                )
+            except BaseException as reason:
+                acquisition.fail(reason)
+                raise  # the line above has raised it
+            held = acquisition.go_on(lease)
+        self._ending.add(held, acquisition.ending)
+        if self._on_lost is not None:
+            held.on_lost(self._on_lost)
+        return held
+
+    def _give_back(self, lease: Lease) -> None:
+        self._ending.release(lease)
+
+    async def locked(self) -> bool:
+        """Return whether a client would have to wait now; it is tried for a moment."""
+        found = await self._take_if(True, 0.0)
+        if found is not None:
+            self._give_back(found)
+        return found is None
+
+
+AnyCluster = TypeVar("AnyCluster")
+
+
+class TwoSides(Generic[AnyCluster]):
+    """The sides of a read-write lock of a blocking or an asynchronous client."""
+
+    def __init__(
+        self,
+        cluster: AnyCluster,
+        name: str,
+        timeout: float | None,
+        lease: float | None,
+        service: str,
+    ) -> None:
+        self.name = name
+        self._cluster = cluster
+        self._timeout = checked_timeout(timeout)
+        self._readers = Side(parts_of(service, name, lease, "read"), read_steps)
+        self._writers = Side(parts_of(service, name, lease, "write"), write_steps)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    def _seconds(self, timeout: float | None) -> float | None:
+        return self._timeout if timeout is None else timeout
+
+
+class ReadWriteLock(TwoSides["Cluster"]):
     """A lock that many readers, or one writer, may hold; see `Cluster.read_write_lock`.
 
         config = cluster.read_write_lock("config")
@@ -187,112 +289,30 @@ class ReadWriteLock:
     re-entrant: who holds it and asks again may wait for ever.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        name: str,
-        timeout: float | None,
-        lease: float | None,
-        service: str,
-    ) -> None:
-        self.name = name
-        self._cluster = cluster
-        self._timeout = checked_timeout(timeout)
-        self._reading = parts_of(service, name, lease, "read")
-        self._writing = parts_of(service, name, lease, "write")
-
     def read(
         self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
     ) -> Lock:
         """Return the side of readers: a `Lock`, for `with`, `acquire` or a decorator."""
-        seconds = self._timeout if timeout is None else timeout
-        return SharedLock(self._cluster, self._reading, read_steps, seconds, on_lost)
+        return SharedLock(self._cluster, self._readers, self._seconds(timeout), on_lost)
 
     def write(
         self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
     ) -> Lock:
         """Return the side of writers: a `Lock`, for `with`, `acquire` or a decorator."""
-        seconds = self._timeout if timeout is None else timeout
-        return SharedLock(self._cluster, self._writing, write_steps, seconds, on_lost)
+        return SharedLock(self._cluster, self._writers, self._seconds(timeout), on_lost)
 
 
-class AsyncSharedLock(AsyncLock):
-    """A side of a read-write lock, for tasks."""
-
-    def __init__(
-        self,
-        cluster: AsyncCluster,
-        parts: Parts,
-        steps: Callable[[Parts, Callable[[Lease], None]], Steps],
-        timeout: float | None,
-        on_lost: Callable[[Lease], None] | None,
-    ) -> None:
-        super().__init__(cluster, parts.any_place, timeout, False, on_lost)
-        self._parts = parts
-        self._steps = steps
-        self._ending: dict[Lease, list[Lease]] = {}
-
-    async def _take(self, timeout: float | None) -> Lease:
-        left = TimeLeft(timeout, self._request.shown)
-        steps = self._steps(self._parts, self._cluster._release)
-        request = next(steps)
-        while True:
-            try:
-                lease = await self._cluster._acquire(request, left.seconds(), names_holder=False)
-            except BaseException as reason:
-                steps.throw(left.over() if isinstance(reason, LockTimeout) else reason)
-                raise  # the line above has raised it
-            try:
-                request = steps.send(lease)
-            except StopIteration as done:
-                ended: tuple[Lease, list[Lease]] = done.value
-                lease, ending = ended
-                self._ending[lease] = ending
-                break
-        if self._on_lost is not None:
-            lease.on_lost(self._on_lost)
-        return lease
-
-    def _give_back(self, lease: Lease) -> None:
-        for each in self._ending.pop(lease, []):
-            self._cluster._release(each)
-        self._cluster._release(lease)
-
-    async def locked(self) -> bool:
-        """Return whether a client would have to wait now; it is tried for a moment."""
-        found = await self._take_if(True, 0.0)
-        if found is not None:
-            self._give_back(found)
-        return found is None
-
-
-class AsyncReadWriteLock:
+class AsyncReadWriteLock(TwoSides["AsyncCluster"]):
     """A lock that many readers, or one writer, may hold; see `ReadWriteLock`."""
-
-    def __init__(
-        self,
-        cluster: AsyncCluster,
-        name: str,
-        timeout: float | None,
-        lease: float | None,
-        service: str,
-    ) -> None:
-        self.name = name
-        self._cluster = cluster
-        self._timeout = checked_timeout(timeout)
-        self._reading = parts_of(service, name, lease, "read")
-        self._writing = parts_of(service, name, lease, "write")
 
     def read(
         self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
     ) -> AsyncLock:
         """Return the side of readers: an `AsyncLock`."""
-        seconds = self._timeout if timeout is None else timeout
-        return AsyncSharedLock(self._cluster, self._reading, read_steps, seconds, on_lost)
+        return AsyncSharedLock(self._cluster, self._readers, self._seconds(timeout), on_lost)
 
     def write(
         self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
     ) -> AsyncLock:
         """Return the side of writers: an `AsyncLock`."""
-        seconds = self._timeout if timeout is None else timeout
-        return AsyncSharedLock(self._cluster, self._writing, write_steps, seconds, on_lost)
+        return AsyncSharedLock(self._cluster, self._writers, self._seconds(timeout), on_lost)
