@@ -3,7 +3,8 @@
 python -m habemus.bench.client URL            locks of habemus
 python -m habemus.bench.client URL redis      the same by hand (`habemus.bench.by_hand`)
 
-["cycles", lock, seconds]         take and release a free lock: [count, seconds, p99 in us]
+["cycles", lock, seconds]         take and release a free lock:
+                                  [count, seconds, median in us, p99 in us, processor time in us]
 ["contend", lock, seconds]        against others: [[time, wait in us, token], ...] of all grants
 ["hold", lock, lease]             take the lock and keep it: [time]
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import ExitStack
-from time import monotonic_ns
+from time import monotonic_ns, process_time_ns
 from typing import Any
 
 import habemus
@@ -30,6 +31,7 @@ def percentile(times: list[int], percent: int) -> float:
 
 def cycles(locks: Any, name: str, seconds: float) -> list[float]:
     times = []
+    used = process_time_ns()
     began = now = monotonic_ns()
     end = began + round(seconds * NS)
     while now < end:
@@ -38,7 +40,9 @@ def cycles(locks: Any, name: str, seconds: float) -> list[float]:
             pass
         now = monotonic_ns()
         times.append(now - before)
-    return [len(times), (now - began) / NS, percentile(times, 99)]
+    used = process_time_ns() - used
+    middle, p99 = percentile(times, 50), percentile(times, 99)
+    return [len(times), (now - began) / NS, middle, p99, used / len(times) / 1_000]
 
 
 def contend(locks: Any, name: str, seconds: float) -> list[list[int]]:

@@ -5,7 +5,10 @@ of them alike.  Numbers are medians of the rounds.  Unless they are told to, ser
 the disk: the software is measured.
 
 *Cycles*: one client takes and releases a free lock.  *By hand*: the same by the library of the
-engine (`habemus.bench.by_hand`).  *Hand-overs*: several client processes compete for one lock.
+engine (`habemus.bench.by_hand`).  *Overhead*: each turn of the client is compared with the turn by
+hand beside it, by the median time of a cycle and by the processor time of the client; the median of
+all turns and their quartiles.  A sum over all turns would follow the few in which the machine did
+something else.  *Hand-overs*: several client processes compete for one lock.
 *Fail-over*: the holder is killed while another client waits; the time until that client is granted
 the lock.
 """
@@ -22,9 +25,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from time import monotonic, monotonic_ns, sleep
-from typing import Any
+from typing import Any, NamedTuple
 
 from habemus.bench.client import NS, percentile
 from habemus.client.credentials import Credentials
@@ -41,7 +44,7 @@ LEASE_S = 2
 READY_S = 60.0
 WAITING_S = 0.3
 """Time in which a client has begun to wait."""
-SLICES = 10
+SLICES = 20
 """Turns of each client in a measurement of cycles."""
 
 Progress = Callable[[str], None]
@@ -58,6 +61,8 @@ class Measured:
     cycles: list[float] = field(default_factory=list)  # per second
     cycle_p99_us: list[float] = field(default_factory=list)
     by_hand: list[float] = field(default_factory=list)  # cycles per second
+    overhead: list[float] = field(default_factory=list)  # of each turn, in per cent
+    cpu_overhead: list[float] = field(default_factory=list)
     handovers: list[float] = field(default_factory=list)  # per second
     wait_p99_us: list[float] = field(default_factory=list)
     failover_s: list[float] = field(default_factory=list)
@@ -65,12 +70,14 @@ class Measured:
 
     def plain(self) -> dict[str, Any]:
         """Return the medians."""
-        hand = [h / c - 1 for h, c in zip(self.by_hand, self.cycles, strict=False)]
         return {
             "cycles_per_second": _median(self.cycles, 0),
             "cycle_p99_us": _median(self.cycle_p99_us, 1),
             "by_hand_cycles_per_second": _median(self.by_hand, 0),
-            "overhead_percent": _median([100 * each for each in hand], 1),
+            "overhead_percent": _median(self.overhead, 1),
+            "overhead_quartiles_percent": _quartiles(self.overhead, 1),
+            "cpu_overhead_percent": _median(self.cpu_overhead, 1),
+            "cpu_overhead_quartiles_percent": _quartiles(self.cpu_overhead, 1),
             "handovers_per_second": _median(self.handovers, 0),
             "wait_p99_us": _median(self.wait_p99_us, 0),
             "failover_s": _median(self.failover_s, 6),
@@ -80,6 +87,24 @@ class Measured:
 
 def _median(numbers: Sequence[float], digits: int) -> float | None:
     return round(median(numbers), digits) if numbers else None
+
+
+def _quartiles(numbers: Sequence[float], digits: int) -> list[float] | None:
+    if len(numbers) < 2:
+        return None
+    low, _, high = quantiles(numbers, n=4)
+    return [round(low, digits), round(high, digits)]
+
+
+class Turn(NamedTuple):
+    """Cycles of one client in one of its turns."""
+
+    cycles: int
+    seconds: float
+    median_us: float
+    p99_us: float
+    cpu_us: float
+    """Processor time of the client for each cycle."""
 
 
 class BenchClient:
@@ -200,32 +225,31 @@ class LiveBench:
                 if name == "redis":
                     own = stack.enter_context(_clients(1, url, REDIS_PY))[0]
                     hands.append((self.results[REDIS_PY].cycles, own))
-                found = self._cycles([ours, *(client for _, client in hands)])
-                self.results[name].cycles.append(found[0][0])
-                self.results[name].cycle_p99_us.append(found[0][1])
-                for (rates, _), (rate, _) in zip(hands, found[1:], strict=True):
-                    rates.append(rate)
+                mine, *others = self._turns([ours, *(client for _, client in hands)])
+                found = self.results[name]
+                found.cycles.append(_rate(mine))
+                found.cycle_p99_us.append(median(turn.p99_us for turn in mine))
+                for (rates, _), turns in zip(hands, others, strict=True):
+                    rates.append(_rate(turns))
+                if by_hand:
+                    pairs = list(zip(mine, others[0], strict=True))
+                    found.overhead += [_more(a.median_us, b.median_us) for a, b in pairs]
+                    found.cpu_overhead += [_more(a.cpu_us, b.cpu_us) for a, b in pairs]
 
-    def _cycles(self, clients: Sequence[BenchClient]) -> list[tuple[float, float]]:
-        """Return cycles per second of each client, and the median of the p99 of its slices.
+    def _turns(self, clients: Sequence[BenchClient]) -> list[list[Turn]]:
+        """Return the turns of each client.
 
         Clients take turns, in an order that is reversed each time: a server that becomes faster
         while it runs, as a JVM does, or other work on the machine must not favour one of them.
         """
-        slices: list[list[list[float]]] = [[] for _ in clients]
+        turns: list[list[Turn]] = [[] for _ in clients]
         for number in range(-1, SLICES):  # the first one to warm up
             for place in range(len(clients))[:: -1 if number % 2 else 1]:
                 clients[place].ask("cycles", "free", self._seconds / SLICES)
-                answer = clients[place].answer()
+                turn = Turn(*clients[place].answer())
                 if number >= 0:
-                    slices[place].append(answer)
-        return [
-            (
-                sum(each[0] for each in own) / sum(each[1] for each in own),
-                median(each[2] for each in own),
-            )
-            for own in slices
-        ]
+                    turns[place].append(turn)
+        return turns
 
     def _measure_handovers(self, name: str, url: str) -> None:
         with _clients(CONTENDERS, url) as clients:
@@ -248,6 +272,16 @@ class LiveBench:
         self.results[name].failover_s.append(_failover(url))
         if name == "local":
             self.results[name].by_hand_failover_s.append(_failover(url, name))
+
+
+def _rate(turns: Sequence[Turn]) -> float:
+    """Return cycles per second."""
+    return sum(turn.cycles for turn in turns) / sum(turn.seconds for turn in turns)
+
+
+def _more(one: float, other: float) -> float:
+    """Return how much more one is than the other, in per cent."""
+    return 100 * (one / other - 1)
 
 
 def _failover(url: str, by_hand: str = "") -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from habemus.bench.by_hand import HAND_MADE
-from habemus.bench.live import BenchFailed, LiveBench, Measured
+from habemus.bench.live import SLICES, BenchFailed, LiveBench, Measured
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:
@@ -35,9 +35,12 @@ def test_a_name_that_is_not_known_is_refused() -> None:
 
 
 def test_medians_and_overhead() -> None:
-    found = Measured(cycles=[100, 200, 100], by_hand=[110, 200, 120]).plain()
+    found = Measured(cycles=[100, 200, 100], overhead=[10, 4, 12, 900, 5]).plain()
     assert found["cycles_per_second"] == 100
     assert found["overhead_percent"] == 10.0
+    assert found["overhead_quartiles_percent"] == [4.5, 456.0]
+    assert found["cpu_overhead_percent"] is None
+    assert found["cpu_overhead_quartiles_percent"] is None
     assert found["failover_s"] is None
 
 
@@ -76,12 +79,17 @@ class FakeClient:
         self.server.turns += 1
 
     def answer(self) -> list[float]:
-        return [100 * self.server.turns, 1.0, 7.0]
+        turns = self.server.turns
+        return [100 * turns, 1.0, 1_000.0 / turns, 7.0, 3.0]
 
 
 def test_a_server_that_warms_up_favours_no_client() -> None:
     server = WarmingServer()
     clients: Any = [FakeClient(server), FakeClient(server)]
-    first, second = LiveBench([], 1, 1.0, 1, syncs=False)._cycles(clients)
-    assert first == second
-    assert first[1] == 7.0
+    first, second = LiveBench([], 1, 1.0, 1, syncs=False)._turns(clients)
+    assert len(first) == len(second) == SLICES
+    for turns in zip(*((turn.cycles for turn in own) for own in (first, second)), strict=True):
+        assert turns[0] != turns[1]
+    assert sum(turn.cycles for turn in first) == sum(turn.cycles for turn in second)
+    is_slower = [a.median_us > b.median_us for a, b in zip(first, second, strict=True)]
+    assert is_slower.count(True) == is_slower.count(False)

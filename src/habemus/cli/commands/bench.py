@@ -86,14 +86,25 @@ def live(
 
 
 def _say(results: dict[str, dict[str, Any]], absent: dict[str, str]) -> None:
-    heads = ("", "cycles/s", "p99", "by hand", "overhead", "hand-overs/s", "wait p99", "fail-over")
+    heads = (
+        "",
+        "cycles/s",
+        "p99",
+        "by hand",
+        "overhead",
+        "cpu",
+        "hand-overs/s",
+        "wait p99",
+        "fail-over",
+    )
     rows = [
         (
             name,
             _number(found["cycles_per_second"], "{:,.0f}"),
             _number(found["cycle_p99_us"], "{:,.0f} us"),
             _number(found["by_hand_cycles_per_second"], "{:,.0f}/s"),
-            _number(found["overhead_percent"], "{:+.0f} %"),
+            _spread(found["overhead_percent"], found["overhead_quartiles_percent"]),
+            _spread(found["cpu_overhead_percent"], found["cpu_overhead_quartiles_percent"]),
             _number(found["handovers_per_second"], "{:,.0f}"),
             _number(found["wait_p99_us"], "{:,.0f} us"),
             _number(found["failover_s"], "{:.4f} s"),
@@ -111,6 +122,12 @@ def _say(results: dict[str, dict[str, Any]], absent: dict[str, str]) -> None:
         click.echo(f"Its fail-over takes {times:.1f} times that of flock(2), {flock:.2f} ms.")
     for name, why in absent.items():
         click.echo(f"{name} was not measured: {why}")
+
+
+def _spread(value: float | None, quartiles: list[float] | None) -> str:
+    if value is None or quartiles is None:
+        return ""
+    return "{:+.0f} % ({:+.0f} to {:+.0f})".format(value, *quartiles)
 
 
 def _number(value: float | None, text: str) -> str:
