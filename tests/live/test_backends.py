@@ -656,6 +656,20 @@ def test_commands(system: System, cluster: Cluster) -> None:
     assert output(system, "release", "command", "--force")[0] == 1
 
 
+def test_the_command_release_takes_a_lock_away(system: System, cluster: Cluster) -> None:
+    lock = cluster.lock("forced")
+    lease = lock.acquire()
+    code, said = output(system, "release", "forced", "--force")
+    if system.is_local:  # the kernel takes no lock away from a process that runs
+        assert code == 2 and str(os.getpid()) in said and "\n" not in said.strip()
+        lock.release()
+    else:
+        assert code == 0 and "one" in said
+        until(lambda: lease.lost)
+    with cluster.lock("forced", timeout=PATIENCE):
+        pass
+
+
 def test_a_command_ends_with_its_lock(system: System, other: Cluster) -> None:
     process = habemus_command(system, "lock", "ended", "--", "sh", "-c", "echo in; exec sleep 999")
     assert process.stdout is not None

@@ -32,6 +32,10 @@ from habemus.torture.schedule import KINDS, MASS_KINDS, OUT_OF_HEARING, is_by_ne
 
 LEASE_S = 3.0
 LOOK_S = 0.1
+LISTEN_S = 0.5
+"""Time in which a server listens to the others.  A follower of ZooKeeper connects to a new leader
+before that listens; a connection that is accepted and broken ends the election, and the leader waits
+`initLimit` for its followers before there is another one."""
 CLIENT_KINDS = ("kill-client", "pause-client")
 SERVER_KINDS = ("kill-node", *MASS_KINDS, "pause-node", *CLIENT_KINDS, "cut-client")
 USUAL = ("kill-node", "kill-client", "pause-node", "pause-client", "cut", "cut-client")
@@ -140,7 +144,7 @@ class EngineTorture(Torture):
             ports = [client_port] if replicated else self._peers[receiver]
             for sender in self._ports:
                 if sender != receiver and ports:
-                    link = self._links[sender, receiver] = ProxyLink(ports[0])
+                    link = self._links[sender, receiver] = ProxyLink(ports[0], LISTEN_S)
                     self._seen[sender, receiver] = [await link.listen(port) for port in ports]
             if self._plan.engine == "etcd":
                 self._seen[receiver, receiver] = [await self._gate(receiver)]

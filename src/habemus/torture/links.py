@@ -27,11 +27,21 @@ BUFFER_LIMIT = 1 << 20
 """Bytes that wait in one direction before the sender is made to wait."""
 
 
+DIAL_S = 0.02
+"""Time between two attempts to reach a receiver."""
+
+
 class ProxyLink:
     """A link from one node to another, or from a client to a node."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, patience_s: float = 0.0) -> None:
+        """Make a link.
+
+        patience_s: how long to try to reach a receiver that does not listen.  A sender behind a
+        proxy is connected before the receiver is, so it cannot try again by itself.
+        """
         self.port = port  # of the receiver
+        self.patience_s = patience_s
         self.lag_s: Callable[[], float] | None = None
         self.connections: set[_ProxyConnection] = set()
         self._servers: list[asyncio.Server] = []
@@ -219,10 +229,15 @@ class _ProxyConnection:
 
     async def _dial(self) -> None:
         port = self._port or self._link.port
-        try:
-            await self._loop.create_connection(lambda: self.far, "127.0.0.1", port)
-        except OSError:
-            self.abort()
+        deadline = self._loop.time() + self._link.patience_s
+        while self in self._link.connections:
+            try:
+                await self._loop.create_connection(lambda: self.far, "127.0.0.1", port)
+                break
+            except OSError:
+                if self._loop.time() >= deadline:
+                    self.abort()
+            await asyncio.sleep(DIAL_S)
         if self not in self._link.connections:  # it was broken off in the meantime
             self.abort()
 
