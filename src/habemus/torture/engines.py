@@ -34,8 +34,8 @@ LEASE_S = 3.0
 LOOK_S = 0.1
 LISTEN_S = 0.5
 """Time in which a server listens to the others.  A follower of ZooKeeper connects to a new leader
-before that listens; a connection that is accepted and broken ends the election, and the leader waits
-`initLimit` for its followers before there is another one."""
+before that listens; a connection that is accepted and broken ends the election, and the leader
+waits `initLimit` for its followers before there is another one."""
 CLIENT_KINDS = ("kill-client", "pause-client")
 SERVER_KINDS = ("kill-node", *MASS_KINDS, "pause-node", *CLIENT_KINDS, "cut-client")
 USUAL = ("kill-node", "kill-client", "pause-node", "pause-client", "cut", "cut-client")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from tests import virtual
+from tests.ports import reserved_ports
 
 from habemus.torture.links import ProxyLink
 
@@ -220,3 +221,23 @@ def test_nobody_behind_it() -> None:
         assert not link.connections
 
     virtual.run(run())
+
+
+def test_a_patient_link_waits_for_a_receiver_that_does_not_listen_yet() -> None:
+    async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
+        (late,) = reserved_ports(1)
+        link.port = late
+        reader, hasty = await dial(port)
+        assert await is_closed(reader)
+        link.patience_s = PATIENCE
+        _, patient = await dial(port)
+        patient.write(b"early")
+        await asyncio.sleep(1)
+        assert not receiver.heard
+        receiver.server.close()
+        receiver.server = await asyncio.start_server(receiver._let_in, "127.0.0.1", late)
+        await receiver.until(lambda: receiver.heard == b"early")
+        await hang_up(hasty, patient)
+        await receiver.until(lambda: receiver.ended == 1)
+
+    over_a_link(test)
