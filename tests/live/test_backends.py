@@ -664,7 +664,7 @@ def test_the_command_release_takes_a_lock_away(system: System, cluster: Cluster)
         assert code == 2 and str(os.getpid()) in said and "\n" not in said.strip()
         lock.release()
     else:
-        assert code == 0 and "one" in said
+        assert code == 0 and "one" in said, said
         until(lambda: lease.lost)
     with cluster.lock("forced", timeout=PATIENCE):
         pass
