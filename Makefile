@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus postgresql chromium lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces postgresql chromium lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
 
 # The program habemus in .venv/bin, with pictures and live clusters.
 .PHONY: install
@@ -58,6 +58,10 @@ test-prometheus: $(VENV)/.test-ready
 		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus curl >/dev/null; } \
 		|| echo "Prometheus could not be installed, so its test will fail" >&2
 	$(BIN)/python -m tests.prometheus
+
+# Nodes in network namespaces whose packets are lost in one direction.  Needs root and iproute2.
+test-namespaces: $(VENV)/.test-ready
+	$(BIN)/pytest -q -p no:cacheprovider tests/namespaces.py
 
 # The recipes of examples/recipes with Celery, Django, APScheduler, FastAPI and gunicorn, which have a virtual environment of their own.
 test-recipes: build/recipes/.ready
