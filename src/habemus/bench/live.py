@@ -96,7 +96,7 @@ def _quartiles(numbers: Sequence[float], digits: int) -> list[float] | None:
     return [round(low, digits), round(high, digits)]
 
 
-class Turn(NamedTuple):
+class ClientTurn(NamedTuple):
     """Cycles of one client in one of its turns."""
 
     cycles: int
@@ -236,17 +236,17 @@ class LiveBench:
                     found.overhead += [_more(a.median_us, b.median_us) for a, b in pairs]
                     found.cpu_overhead += [_more(a.cpu_us, b.cpu_us) for a, b in pairs]
 
-    def _turns(self, clients: Sequence[BenchClient]) -> list[list[Turn]]:
+    def _turns(self, clients: Sequence[BenchClient]) -> list[list[ClientTurn]]:
         """Return the turns of each client.
 
         Clients take turns, in an order that is reversed each time: a server that becomes faster
         while it runs, as a JVM does, or other work on the machine must not favour one of them.
         """
-        turns: list[list[Turn]] = [[] for _ in clients]
+        turns: list[list[ClientTurn]] = [[] for _ in clients]
         for number in range(-1, SLICES):  # the first one to warm up
             for place in range(len(clients))[:: -1 if number % 2 else 1]:
                 clients[place].ask("cycles", "free", self._seconds / SLICES)
-                turn = Turn(*clients[place].answer())
+                turn = ClientTurn(*clients[place].answer())
                 if number >= 0:
                     turns[place].append(turn)
         return turns
@@ -274,7 +274,7 @@ class LiveBench:
             self.results[name].by_hand_failover_s.append(_failover(url, name))
 
 
-def _rate(turns: Sequence[Turn]) -> float:
+def _rate(turns: Sequence[ClientTurn]) -> float:
     """Return cycles per second."""
     return sum(turn.cycles for turn in turns) / sum(turn.seconds for turn in turns)
 
