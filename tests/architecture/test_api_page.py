@@ -157,6 +157,7 @@ FOREIGN = frozenset(
     (
         *("Any", "AsyncIterator", "Callable", "F", "Iterable", "Iterator", "Mapping", "Path"),
         *("PathLike", "None", "Self", "Sequence", "True", "False", "Entry", "Value"),
+        *("Connection", "Cursor"),  # of sqlite3
     )
 )
 """Names of Python itself in signatures; an entry is passed on, and values are the messages,

@@ -16,6 +16,9 @@ PUBLIC = (
     "habemus.algorithm",
     "habemus.faults",
     "habemus.fencing",
+    "habemus.fencing.async_postgresql",
+    "habemus.fencing.postgresql",
+    "habemus.fencing.sqlite",
     "habemus.redis",
     "habemus.testing",
 )

@@ -23,6 +23,7 @@ from habemus.fencing.sql import (
     SAVEPOINT,
     TABLE,
     Marks,
+    Unguarded,
     is_asynchronous,
     marks_of,
     only,
@@ -30,6 +31,8 @@ from habemus.fencing.sql import (
     unguarded,
 )
 from habemus.fencing.tokens import StaleToken, check_token
+
+__all__ = ["Unguarded", "fenced", "make_table"]
 
 
 async def make_table(connection: Any) -> None:

@@ -21,11 +21,14 @@ from habemus.fencing.sql import (
     Cursor,
     Marks,
     Statements,
+    Unguarded,
     guarded,
     is_asynchronous,
     marks_of,
     refuse_autocommit,
 )
+
+__all__ = ["Unguarded", "fenced", "make_table"]
 
 KEY = int.from_bytes(b"habemus", "big")
 """Advisory lock for creating the table: concurrent IF NOT EXISTS can fail."""

@@ -11,7 +11,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from habemus.fencing.sql import QUESTION, TABLE, guarded
+from habemus.fencing.sql import QUESTION, TABLE, Unguarded, guarded
+
+__all__ = ["Unguarded", "fenced", "make_table"]
 
 
 def make_table(connection: sqlite3.Connection) -> None:

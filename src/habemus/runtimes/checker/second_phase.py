@@ -106,7 +106,6 @@ class SecondPhase:
         self._fields: list[dict[int, _Fields]] = [{} for _ in self.models]
         self._bundled: list[dict[tuple[int, int], int]] = [{} for _ in self.models]
         self._observed: dict[tuple[int, int], int] = {}
-        self._sight_of: dict[tuple[ExternalEvent, ...], int] = {}
         self._unfulfilled: list[frozenset[Obligation]] = []
         bound = first.bound
         self.quiet = not (

@@ -16,8 +16,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-FORMATS = ("text", "json")
-
 
 class LogFormatter(logging.Formatter):
     """Formats records as text or JSON.
