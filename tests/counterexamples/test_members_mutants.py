@@ -11,6 +11,7 @@ from habemus.algorithms.election.terms import LEADING, Vote
 from habemus.algorithms.election.terms_members import Canvass, TermsMembers
 from habemus.algorithms.mutex.elected_coordinator_members import ElectedCoordinatorMembers
 from habemus.core import ProcessId
+from habemus.problems.election import Place
 from habemus.runs.check import Check
 
 # Elections.
@@ -60,9 +61,16 @@ class VotesForAnOlderConfiguration(TermsMembers):
         return False
 
 
+class VotesWithoutConfiguration(TermsMembers):
+    """Votes before it has heard of a configuration: it may have voted, and lost its memory."""
+
+    def is_configured(self) -> bool:
+        return True
+
+
 class RemovesTwoAtOnce(TermsMembers):
-    def change(self, members: tuple[ProcessId, ...]) -> None:
-        super().change(members[:1])
+    def change(self, members: tuple[ProcessId, ...], book: tuple[Place, ...] | None = None) -> None:
+        super().change(members[:1], book)
 
 
 class ChangesBeforeItsTermIsStored(TermsMembers):
@@ -103,7 +111,8 @@ def bound(n: int, timers: dict[str, int], **others: Any) -> Check:
 
 
 def configured(process: ProcessId, term: int, version: int, members: list[ProcessId]) -> str:
-    plain = {"Configuration": {"term": term, "version": version, "members": members}}
+    found = {"term": term, "version": version, "members": members, "book": []}
+    plain = {"Configuration": found}
     return f"{process}.configuration={json.dumps(plain)}"
 
 
@@ -122,6 +131,13 @@ TWO_CHANGES = (
     *("2.voted_for=2", "3.voted_for=2", "4.voted_for=2"),
     *('2.stage="STANDING"', "2.supporters=[2,3,4]"),
     configured(1, 1, 1, [1, 3, 4]),
+)
+
+# 1 has the vote of 3 for term 1; then 3 has lost its memory, and begins without configuration.  It
+# may be removed and added again.
+MEMORY_LOST = (
+    *("1.term=1", "1.voted_for=1", '1.stage="STANDING"', "1.supporters=[1,3]"),
+    configured(3, 0, 0, []),
 )
 
 # 1 is the only member, and the lock can be lent; 2 is added, and one of both removed.
@@ -170,6 +186,19 @@ GALLERY = [
         bound(3, {"Patience": 2}, options=election(3, 0, "[]"), initial=TWO_REMOVED),
         4,
         84,
+    ),
+    Planted(
+        VotesWithoutConfiguration,
+        TermsMembers,
+        "T1",
+        bound(
+            3,
+            {"Patience": 2, "Change": 2},
+            options=election(3, 2, "[3]"),
+            initial=MEMORY_LOST,
+        ),
+        3,
+        67,
     ),
     Planted(
         RemovesTwoAtOnce,

@@ -18,6 +18,7 @@ TOO_LARGE = {
     "elected-coordinator",
     "elected-coordinator-bully",
     "elected-coordinator-leased",
+    "elected-coordinator-leased-members",
     "elected-coordinator-members",
     "elected-coordinator-plain",
     "elected-coordinator-unrecorded",

@@ -35,6 +35,7 @@ COMMANDS = (
         "certs",
         "up",
         "node",
+        "member",
         "status",
         "top",
         "doctor",

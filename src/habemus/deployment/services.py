@@ -6,14 +6,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from habemus.algorithms.election.shared_election import LeaderChanged, SharedElection
+from habemus.algorithms.election.shared_election import (
+    LeaderChanged,
+    MembersChanged,
+    SharedElection,
+    SharedElectionOfMembers,
+)
+from habemus.algorithms.election.terms_members import Configuration, TermsMembers
 from habemus.algorithms.links.perfect import PerfectLinks
 from habemus.catalog.entries import Entry, find
 from habemus.core.assumptions import Crashes, Links
 from habemus.core.process import Process, ProcessId
-from habemus.core.system import System
+from habemus.core.system import System, complete
 from habemus.core.values import Indication, Timer
-from habemus.problems.election import Election, Leader
+from habemus.problems.election import Election, Leader, Members
 from habemus.runs import notation
 from habemus.runs.setup import BadSetup, Setup
 from habemus.runs.simulate import Report, system_of
@@ -24,7 +30,7 @@ from habemus.traces import Trace, digest
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.config import Config
-    from habemus.runtimes.live.hosting.service import Service
+    from habemus.runtimes.live.hosting.service import Feed, Service
 
 LINKS: dict[str, Process] = {
     "perfect": PerfectLinks(every=(50_000, 100_000)),
@@ -44,10 +50,8 @@ LIVE_OPTIONS: dict[str, tuple[str, ...]] = {
     "elected-coordinator": LENDING,
     "elected-coordinator-bully": (*LEASE, *LENDING),
     "elected-coordinator-leased": (*LEASE, *LENDING),
-    "elected-coordinator-members": (
-        *LENDING,
-        'election_options={"patience": [200000, 400000], "period": 50000}',
-    ),
+    "elected-coordinator-leased-members": (*LEASE, *LENDING),
+    "elected-coordinator-members": LENDING,
     "elected-coordinator-plain": LENDING,
     "elected-coordinator-unrecorded": (*LEASE, *LENDING),
     "eventually-perfect": ("period=200ms", "step=100ms"),
@@ -68,6 +72,7 @@ ELECTION_OPTIONS: dict[str, str] = {
     "bully": '{"timeout": 200000, "patience": 500000}',
     "bully-stable": '{"timeout": 200000, "patience": 500000}',
     "omega-recovery": '{"period": 100000, "step": 100000}',
+    "terms-members": '{"patience": [200000, 400000], "period": 50000}',
 }
 """The same for the election below an algorithm."""
 
@@ -97,26 +102,37 @@ def services_of(
     over: str,
     nodes: Iterable[int],
     shared: bool | None = None,
+    *,
+    may_grow: bool = True,
+    joins: bool = False,
 ) -> list[Service]:
     """Return a service for a cluster with these nodes, preceded by its shared election, if any.
 
     Locks with an elected coordinator share one election by default: otherwise each lock would run
     its own for ever.
+
+    may_grow: members may change, if the election is one whose members do.
+    joins: the services are for a node that does not know the members yet.
     """
     # needs msgspec, which judging a trace does not
-    from habemus.runtimes.live.hosting.service import (
-        Feed,
-        Service,
-    )
+    from habemus.runtimes.live.hosting.service import Service
 
     everybody = sorted(nodes)
+    setup = Setup(algorithm, len(everybody), options=tuple(options), over=over)
+    election_system = _election_of(setup)
+    if may_grow and shared is not False and not over and _has_members(election_system):
+        assert election_system is not None
+        return _growing(name, setup, election_system, () if joins else tuple(everybody))
+    if joins:
+        raise BadSetup(
+            f"--join: service {name} ({algorithm}) has fixed members; a node can only join where"
+            " they change"
+        )
     if everybody != list(range(1, len(everybody) + 1)):
         raise BadSetup(
             f"nodes {', '.join(map(str, everybody))}: number the nodes of a cluster from 1 without"
             " gaps"
         )
-    setup = Setup(algorithm, len(everybody), options=tuple(options), over=over)
-    election_system = _election_of(setup)
     if shared and election_system is None:
         raise BadSetup(
             f"shared = true: {algorithm} has no election that its instances can share; remove it"
@@ -126,7 +142,7 @@ def services_of(
     election = Service(
         f"{name}-election", election_system, everybody, {"live": True, "election_of": setup.plain()}
     )
-    feed = Feed(election.name, SHARED, ".election", _leader_changed)
+    feed = _feed_of(election)
     return [
         election,
         Service(
@@ -139,12 +155,59 @@ def services_of(
     ]
 
 
-def all_services(config: Config) -> list[Service]:
-    """Return the services that a configuration names."""
+def _feed_of(election: Service) -> Feed:
+    from habemus.runtimes.live.hosting.service import Feed
+
+    kinds = (MembersChanged, LeaderChanged)  # members first: a new leader counts by them
+    return Feed(election.name, SHARED, ".election", _news_of, kinds)
+
+
+def _has_members(election_system: System | None) -> bool:
+    """Return whether the members of an election change."""
+    return election_system is not None and isinstance(election_system.plans[1], TermsMembers)
+
+
+def _growing(
+    name: str, setup: Setup, election_system: System, members: tuple[ProcessId, ...]
+) -> list[Service]:
+    """Return a service whose members change, preceded by its election.
+
+    The systems have all processes that the cluster may ever have; these are the first members.
+    """
+    from habemus.runtimes.live.cluster_file import MOST_NODES
+    from habemus.runtimes.live.hosting.service import Service
+
+    everybody = range(1, MOST_NODES + 1)
+    of_election, of_lock = (
+        election_system.plans[1].replace(configuration=Configuration(0, 0, members)),
+        live_system(setup, shared=True).plans[1].replace(members=members),
+    )
+    election_system, system = (
+        System(dict.fromkeys(everybody, plan), complete(everybody), tuple(everybody))
+        for plan in (of_election, of_lock)
+    )
+    run = {"live": True, "election_of": setup.plain()}
+    election = Service(f"{name}-election", election_system, everybody, run, grows=True)
+    run = {"live": True, "shared": True, **setup.plain()}
+    return [election, Service(name, system, everybody, run, _feed_of(election), grows=True)]
+
+
+def all_services(config: Config, *, joins: bool = False) -> list[Service]:
+    """Return the services that a configuration names.
+
+    joins: for a node that is new in the cluster.
+    """
     found: list[Service] = []
     for name, (algorithm, options, over, shared) in sorted(config.services.items()):
         found += services_of(
-            name, algorithm, live_options(algorithm, options), over, config.nodes, shared
+            name,
+            algorithm,
+            live_options(algorithm, options),
+            over,
+            config.nodes,
+            shared,
+            may_grow=config.record is None,
+            joins=joins,
         )
     return found
 
@@ -153,12 +216,12 @@ SHARED = "all"
 """Name of a shared instance."""
 
 
-def _leader_changed(indication: Indication) -> Timer | None:
-    return (
-        LeaderChanged(indication.process, indication.term)
-        if isinstance(indication, Leader)
-        else None
-    )
+def _news_of(indication: Indication) -> Timer | None:
+    if isinstance(indication, Leader):
+        return LeaderChanged(indication.process, indication.term)
+    if isinstance(indication, Members) and indication.members:
+        return MembersChanged(indication.term, indication.version, indication.members)
+    return None
 
 
 def _election_of(setup: Setup) -> System | None:
@@ -184,7 +247,7 @@ def live_system(setup: Setup, *, shared: bool = False) -> System:
     changed: dict[int, Process] = {}  # keeps processes with one plan together
     for plan in system.plans.values():
         if id(plan) not in changed:
-            other = plan.replace(election=SharedElection()) if shared else plan
+            other = plan.replace(election=_shared(plan)) if shared else plan
             changed[id(plan)] = (
                 other.over(LINKS[setup.over]) if setup.over and plan.links is None else other
             )
@@ -192,6 +255,12 @@ def live_system(setup: Setup, *, shared: bool = False) -> System:
         process: changed[id(plan)] for process, plan in system.plans.items()
     }
     return replace(system, plans=plans)
+
+
+def _shared(plan: Process) -> Election:
+    """Return what takes the place of the election in a process."""
+    has_members = isinstance(getattr(plan, "election", None), TermsMembers)
+    return SharedElectionOfMembers() if has_members else SharedElection()
 
 
 def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -> list[str]:

@@ -33,7 +33,7 @@ class NodeClient:
         self._connection = connection
         self._asked = 0
 
-    def ask(self, word: str, *rest: str) -> dict[str, Any]:
+    def ask(self, word: str, *rest: object) -> dict[str, Any]:
         """Return the answer of the node; `Unreachable` if there is none, or `RefusedByNode`."""
         if self._connection is None:
             self._connection = NodeConnection(self._node, self._credentials, own_label())
@@ -72,8 +72,11 @@ class NodeClient:
 class ClusterSurvey:
     """Asks all nodes of a cluster for their statuses, again and again."""
 
-    def __init__(self, clients: Mapping[int, NodeClient]) -> None:
+    def __init__(
+        self, clients: Mapping[int, NodeClient], credentials: Credentials | None = None
+    ) -> None:
         self.clients = clients
+        self.credentials = credentials or Credentials()
         self._threads = ThreadPoolExecutor(min(MOST_AT_ONCE, len(clients)))
 
     def look(self) -> ClusterView:
@@ -93,14 +96,15 @@ def survey_cluster(named: str | None, **papers: str | None) -> ClusterSurvey:
     cluster = cluster_address(named)
     credentials = Credentials.of_files(**papers).at(cluster)
     found = _connected(cluster, credentials)
-    welcome = next(iter(found.values())).welcome
+    # a node that is about to join knows no other one
+    welcome = max((each.welcome for each in found.values()), key=lambda each: len(each["nodes"]))
     clients = {}
     for number, address in welcome["nodes"].items():
         node = int(number)
         connection = found.get(node)
         at = connection.address if connection is not None else cluster_address(address).nodes[0]
         clients[node] = NodeClient(at, credentials, address, connection)
-    return ClusterSurvey(clients)
+    return ClusterSurvey(clients, credentials)
 
 
 def _connected(cluster: ClusterAddress, credentials: Credentials) -> dict[int, NodeConnection]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from habemus.core import Indication, Process, ProcessId, Span, System, request
+from habemus.core import Indication, Process, ProcessId, Span, System, Value, request
 from habemus.core.application import Drive
 from habemus.core.system import complete
 
@@ -19,6 +19,25 @@ class Leader(Indication):
 
     process: ProcessId | None
     term: int = 0
+
+
+class Place(Value):
+    """Where a process is, and what it keeps its stable memory in.  Algorithms pass both on."""
+
+    process: ProcessId
+    address: str
+    memory: str = ""  # identity of the stable memory; empty: not agreed on
+
+
+class Members(Indication):
+    """The configuration by which this process counts from now on, in an election whose members
+    change.
+    """
+
+    term: int  # of the leader that wrote it
+    version: int  # how many changes have led to it
+    members: tuple[ProcessId, ...]
+    book: tuple[Place, ...] = ()  # of all processes, members or not; empty: not written down yet
 
 
 class ElectionCosts(NamedTuple):
@@ -55,6 +74,16 @@ class Election(Process):
     @abstractmethod
     def elect(self) -> None:
         """Call an election: there is no leader yet, or the application suspects it."""
+
+    def may_change(self) -> bool:
+        """Return whether this process leads, and can change the members now."""
+        return False
+
+    def unconfirmed(self) -> tuple[int, int] | None:
+        """Return the term and version of members that the processes above have to confirm before
+        this process can change them again.  None if it waits for no confirmation.
+        """
+        return None
 
     def costs(self, size: int) -> ElectionCosts:
         """Return the costs by formula for a number of participants; measurements must equal it."""

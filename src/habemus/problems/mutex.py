@@ -91,6 +91,12 @@ class Mutex(Process):
         """Return whether this process knows that others wait for the lock it holds."""
         return False
 
+    def confirmed_members(self) -> tuple[int, int] | None:
+        """Return the term and version of the members that have recorded all that this process, as
+        the coordinator, relies on.  None if there are none, or members do not change.
+        """
+        return None
+
     def granted(self) -> None:
         """Let the application enter."""
         self.indicate(Granted())

@@ -11,6 +11,10 @@ A process that is no member follows the leader, but it neither stands nor counts
 member only after it has stored the configuration, so it is up.  A leader that is removed leads on
 until a majority of the others has stored that, and then resigns.
 
+A process may begin without any configuration: it is new, or it takes the place of one that has lost
+its memory and was removed.  It does not vote before it has heard of a configuration.  By then its
+term is not older than that of the removal, and no candidate that counts its former self can win.
+
 Source   Schultz, Dardik, Tripakis: Formal verification of a distributed dynamic reconfiguration
          protocol, CPP 2022 (MongoRaftReconfig); Ongaro's thesis, 4.1, and the correction of
          2015, raft-dev: bug in single-server membership changes.
@@ -35,7 +39,6 @@ from habemus.algorithms.election.terms import LEADING, STANDING, Beat, Heartbeat
 from habemus.core import (
     Const,
     Durable,
-    Indication,
     Message,
     MistakeInPlan,
     ProcessId,
@@ -48,7 +51,7 @@ from habemus.core import (
     whenever,
 )
 from habemus.core.system import complete
-from habemus.problems.election import Leader
+from habemus.problems.election import Leader, Members, Place
 
 
 class Configuration(Value):
@@ -56,14 +59,8 @@ class Configuration(Value):
 
     term: int  # of the leader that wrote it
     version: int  # how many changes have led to it
-    members: tuple[ProcessId, ...]
-
-
-class Members(Indication):
-    """The configuration by which this process counts from now on."""
-
-    version: int
-    members: tuple[ProcessId, ...]
+    members: tuple[ProcessId, ...]  # none: this process has not heard of a configuration yet
+    book: tuple[Place, ...] = ()  # of members and others; passed on, and not used here
 
 
 class Canvass(Message):
@@ -140,10 +137,14 @@ class TermsMembers(Terms):
         if (
             self.is_current(canvass.term)
             and self.voted_for in (None, sender)
+            and self.is_configured()
             and not self.has_newer_than(canvass)
         ):
             self.voted_for = sender
             self.send(Vote(self.term), to=sender)
+
+    def is_configured(self) -> bool:
+        return bool(self.configuration.members)
 
     def has_newer_than(self, canvass: Canvass) -> bool:
         mine = self.configuration
@@ -152,13 +153,14 @@ class TermsMembers(Terms):
     # The configuration: written by the leader, stored by all.
 
     def lead(self) -> None:
-        self.write(self.configuration.version, self.configuration.members)
+        now = self.configuration
+        self.write(now.version, now.members, now.book)
         if self.configuration.version < self.changes:
             self.set_timer(Change(self.term), after=self.every)
         super().lead()
 
-    def write(self, version: int, members: tuple[ProcessId, ...]) -> None:
-        self.configuration = Configuration(self.term, version, members)
+    def write(self, version: int, members: tuple[ProcessId, ...], book: tuple[Place, ...]) -> None:
+        self.configuration = Configuration(self.term, version, members, book)
         self.installed = {self.me}
         self.confirmed = -1
 
@@ -179,11 +181,16 @@ class TermsMembers(Terms):
 
     def store(self, configuration: Configuration) -> None:
         before, self.configuration = self.configuration, configuration
-        if (before.version, before.members) != (configuration.version, configuration.members):
+        if (before.version, before.members, before.book) != (
+            configuration.version,
+            configuration.members,
+            configuration.book,
+        ):
             self.indicate_members()
 
     def indicate_members(self) -> None:
-        self.indicate(Members(self.configuration.version, self.configuration.members))
+        now = self.configuration
+        self.indicate(Members(now.term, now.version, now.members, now.book))
 
     @upon(Installed)
     def count_installed(self, sender: ProcessId, installed: Installed) -> None:
@@ -220,10 +227,26 @@ class TermsMembers(Terms):
         if self.may_change() and process in members and len(members) > 1:
             self.change(tuple(each for each in members if each != process))
 
-    def change(self, members: tuple[ProcessId, ...]) -> None:
-        self.write(self.configuration.version + 1, members)
+    @request
+    def rewrite(self, book: tuple[Place, ...]) -> None:
+        """Change what is known of the processes, and not the members: introduce a process that may
+        become one, or forget one that was removed.
+        """
+        named = [each.process for each in book]
+        if self.may_change() and all(each in named for each in self.configuration.members):
+            self.change(self.configuration.members, book)
+
+    def change(self, members: tuple[ProcessId, ...], book: tuple[Place, ...] | None = None) -> None:
+        now = self.configuration
+        self.write(now.version + 1, members, now.book if book is None else book)
         self.indicate_members()
         self.beat(Beat())
+
+    def unconfirmed(self) -> tuple[int, int] | None:
+        is_confirmed = not self.confirms or self.confirmed == self.configuration.version
+        if self.stage != LEADING or is_confirmed:
+            return None
+        return self.term, self.configuration.version
 
     @request
     def confirm(self, version: int) -> None:

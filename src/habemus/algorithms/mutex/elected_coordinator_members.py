@@ -26,11 +26,14 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from habemus.algorithms.election.terms import Terms
-from habemus.algorithms.election.terms_members import Members, TermsMembers
+from habemus.algorithms.election.terms_members import TermsMembers
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator, Remind
-from habemus.algorithms.mutex.elected_coordinator_participant import Loan, Recorded
+from habemus.algorithms.mutex.elected_coordinator_participant import LIFE, Loan, Recorded, Repeat
+from habemus.algorithms.mutex.ricart_agrawala import WANTED
 from habemus.core import MistakeInPlan, ProcessId, System, upon, whenever
+from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.core.quorums import more_than_half
+from habemus.problems.election import Members
 
 
 class ElectedCoordinatorMembers(ElectedCoordinator):
@@ -82,11 +85,24 @@ class ElectedCoordinatorMembers(ElectedCoordinator):
 
     @upon(Members)
     def adopt_members(self, members: Members) -> None:
+        self.is_current(members.term)
+        if not self.members:
+            self.begin_life(members.version)
         self.version, self.members = members.version, members.members
         if self.coordinator == self.me:
             self.prompt = self.everybody(first=self.recorders)
             if self.lending:
                 self.have_recorded_by(self.without_record())
+
+    def begin_life(self, version: int) -> None:
+        """Use numbers of requests that no earlier process of this name has used: it was removed
+        before this version.
+        """
+        if self.state == WANTED:
+            self.cancel_timer(Repeat(self.number))
+        self.number = max(self.number, version * LIFE)
+        if self.state == WANTED:
+            self.begin_request()
 
     def without_record(self) -> list[ProcessId]:
         return [each for each in self.members if each not in self.recorders and each != self.me]
@@ -137,6 +153,9 @@ class ElectedCoordinatorMembers(ElectedCoordinator):
         if isinstance(self.election, TermsMembers):
             self.election.confirm(self.version)
 
+    def confirmed_members(self) -> tuple[int, int] | None:
+        return (self.term, self.confirmed) if self.coordinator == self.me else None
+
     def absorb(self, idle: Self) -> bool:
         same = (self.version, self.members) == (idle.version, idle.members)
         return same and super().absorb(idle)
@@ -170,3 +189,37 @@ class ElectedCoordinatorMembers(ElectedCoordinator):
             members=election.configuration.members,
         )
         return System(dict.fromkeys(checked.plans, plan), checked.topology, checked.clients)
+
+
+class ElectedCoordinatorLeasedMembers(ElectedCoordinatorMembers):
+    """Mutual exclusion by an elected coordinator with leases, among members that change.
+
+    As elected-coordinator-leased, over an election whose members are added and removed one at a
+    time, as in elected-coordinator-members.
+
+    Source   Gray, Cheriton: Leases, SOSP 1989; Schultz, Dardik, Tripakis: CPP 2022.
+    Assumes  stable memory; FENCE needs nothing else.  ME1 and TOKEN, which are not claimed, also
+             hold as long as no process is paused and no clock is slower than another by more than a
+             tenth.  ME2: an election that settles in the end, and a majority of the members that is
+             up and connected.
+    Cost     As elected-coordinator-leased, for N members.  A change while the lock is lent costs up
+             to 2(N-1) more, apart from the election.
+    Ensures  FENCE, ME2; not ME1, no ME3, and no TOKEN, for the reasons of
+             elected-coordinator-leased.
+    Differs  A loan whose lease has expired is not recorded again before a change: no process is
+             inside by it, and tokens need no record.
+    """
+
+    name = "elected-coordinator-leased-members"
+    sees_waiters = True
+    assumes = Assumptions(
+        links=Links.MOSTLY_RELIABLE,
+        crashes=Crashes.RECOVER,
+        timing=Timing.PARTIALLY_SYNCHRONOUS,
+        stable_memory=True,
+        always=("FENCE",),
+        holds_without_pauses=("ME1", "TOKEN"),
+    )
+
+    lease = 100_000
+    block = 1_000

@@ -88,6 +88,12 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
     is_flag=True,
     help="Start with empty stable memory: the old one of this node is lost.",
 )
+@click.option(
+    "--join",
+    "joins",
+    is_flag=True,
+    help="Join a running cluster: wait until `habemus member add` makes this node a member.",
+)
 @click.option("--secret-file", metavar="FILE", help="File with the cluster secret.")
 @click.option(
     "--record",
@@ -136,6 +142,7 @@ def node(
     number: int,
     grace: float,
     replace: bool,
+    joins: bool,
     with_stdin: bool,
     log_format: str,
     verbose: bool,
@@ -165,8 +172,8 @@ def node(
             for name, value in flags.items()
         }
         config = load(file, os.environ, given)
-        services = all_services(config)
-        settings = dataclasses.replace(config.settings(number), replace=replace)
+        services = all_services(config, joins=joins)
+        settings = dataclasses.replace(config.settings(number, joins=joins), replace=replace)
         if settings.metrics is not None:
             import habemus.runtimes.live.monitoring.metrics  # noqa: F401  # is it installed?
     with_papers = partial(config.contexts_of, number)
@@ -281,9 +288,11 @@ async def _serve(here: Node, as_json: bool, with_stdin: bool, grace: float) -> i
     manager.notify(READY=1, STATUS=f"node {here.me} listens on {here.address}")
     watchdog = loop.create_task(manager.feed_watchdog())
     ending = loop.create_task(stopping.wait())
-    await asyncio.wait((ending, here.failure), return_when=asyncio.FIRST_COMPLETED)
+    removed = loop.create_task(here.removed.wait())
+    await asyncio.wait((ending, removed, here.failure), return_when=asyncio.FIRST_COMPLETED)
     manager.notify(STOPPING=1)
     ending.cancel()
+    removed.cancel()
     collecting.cancel()
     failed = here.failure.exception() if here.failure.done() else None
     await here.stop(grace)
@@ -291,4 +300,6 @@ async def _serve(here: Node, as_json: bool, with_stdin: bool, grace: float) -> i
     if failed is not None:
         click.echo(f"habemus: {failed}", err=True)
         return Exit.FAILED
+    if here.removal:
+        click.echo(f"habemus: {here.removal}; its data is of no use any more", err=True)
     return Exit.OK

@@ -65,7 +65,7 @@ class ClusterFile:
         return os.path.join(self.folder, named)  # noqa: PTH118
 
     def nodes(self) -> dict[int, Address]:
-        """Return the addresses of the nodes, which are numbered from 1."""
+        """Return the addresses of the nodes by number; after removals there may be gaps."""
         nodes = self.table(("nodes",))
         if not nodes:
             self.refuse(
@@ -78,16 +78,11 @@ class ClusterFile:
                     ("nodes", key),
                     f"{key!r} is not the number of a node; number nodes 1, 2, 3, ...",
                 )
-        wanted = [str(number) for number in range(1, len(nodes) + 1)]
         for key in nodes:
-            if key not in wanted:
-                self.refuse(
-                    ("nodes", key),
-                    f"node {key} among {len(nodes)} nodes; number them from 1 to {len(nodes)}",
-                )
-        if len(nodes) > MOST_NODES:
-            self.refuse(("nodes",), f"{len(nodes)} nodes; the limit is {MOST_NODES}")
-        found = {int(key): self.address(("nodes", key), nodes[key]) for key in wanted}
+            if int(key) > MOST_NODES:
+                self.refuse(("nodes", key), f"node {key}; the largest number is {MOST_NODES}")
+        numbers = sorted(map(int, nodes))
+        found = {each: self.address(("nodes", str(each)), nodes[str(each)]) for each in numbers}
         for number, address in found.items():
             if list(found.values()).count(address) > 1:
                 self.refuse(

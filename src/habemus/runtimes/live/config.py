@@ -57,6 +57,7 @@ from typing import Any, NamedTuple
 from habemus.runtimes.live import cluster_file
 from habemus.runtimes.live.clients.protocol import NAMES_LIMIT, secret_name
 from habemus.runtimes.live.cluster_file import (
+    MOST_NODES,
     Address,
     BadConfig,
     ClusterFile,
@@ -135,13 +136,20 @@ class Config:
     def folder(self) -> Path:
         return self.file.parent
 
-    def settings(self, node: int) -> Settings:
-        """Return the settings of one node; read its secret and certificates."""
-        if node not in self.nodes:
+    def settings(self, node: int, *, joins: bool = False) -> Settings:
+        """Return the settings of one node; read its secret and certificates.
+
+        joins: the node is new in a cluster that is running.
+        """
+        if joins and not 1 <= node <= MOST_NODES:
+            raise BadConfig(f"node {node}: number nodes from 1 to {MOST_NODES}")
+        if node not in self.nodes and not (joins and self.bind):
             raise BadConfig(
                 f"no node {node}; {self.file} has nodes {', '.join(map(str, self.nodes))}"
+                + ("; give its address with --bind" if joins else "")
             )
         self.check_memory()
+        address = self.nodes.get(node) or self.bind
         bind = self.bind or self.nodes[node]
         metrics = self.metrics_of(node)
         secret = None if self.secret_file is None else secret_in(self.secret_file)
@@ -149,8 +157,10 @@ class Config:
         return Settings(
             cluster=self.cluster,
             node=node,
-            peers={peer: address for peer, address in self.nodes.items() if peer != node},
+            peers={} if joins else {peer: at for peer, at in self.nodes.items() if peer != node},
             bind=bind,
+            address=address,
+            joins=joins,
             socket=self.socket_of(node),
             folder=None if self.data is None else _folder_in(self.data, node),
             secret=secret,

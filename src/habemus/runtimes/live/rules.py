@@ -2,7 +2,7 @@
 
     [[rules]]
     who = ["alice", "@ci"]          # clients
-    may = ["lock"]                  # lock, watch, force
+    may = ["lock"]                  # lock, watch, force, members
     names = ["reports/*"]           # of locks
 
 Without rules every client may do everything.  Once there is a rule, what no rule allows is refused.
@@ -18,7 +18,7 @@ of names followed by `*`, which stands for at least one character, "/" included.
 names `leader/NAME`, semaphores `semaphore/NAME`.
 
 `lock` includes to watch the same locks.  `force` is to release a lock of another client and to call
-an election.
+an election.  `members` is to add, remove and replace nodes, whatever the names are.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-LOCK, WATCH, FORCE = "lock", "watch", "force"
-ACTIONS = (LOCK, WATCH, FORCE)
+LOCK, WATCH, FORCE, MEMBERS = "lock", "watch", "force", "members"
+ACTIONS = (LOCK, WATCH, FORCE, MEMBERS)
 ANY = "*"
 BY_SOCKET = "@socket"
 BY_SECRET = "@secret"
-INCLUDED = {WATCH: (WATCH, LOCK), LOCK: (LOCK,), FORCE: (FORCE,)}
+INCLUDED = {WATCH: (WATCH, LOCK), LOCK: (LOCK,), FORCE: (FORCE,), MEMBERS: (MEMBERS,)}
 """Permissions of which each suffices for an action."""
 
 

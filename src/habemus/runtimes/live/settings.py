@@ -23,8 +23,10 @@ class Settings:
     node: int
     peers: Mapping[int, Address]  # without the node itself
     bind: Address
+    address: Address | None = None  # at which the peers reach it; None: where it listens
     socket: Path | None = None  # for clients on this machine
     folder: Path | None = None  # stable memory; None: durable variables last as long as the node
+    joins: bool = False  # the node is new in a cluster, which `habemus member add` tells it
     replace: bool = False  # the node replaces one whose stable memory is lost
     secret: bytes | None = None
     tls: TlsContexts | None = None

@@ -103,6 +103,7 @@ CUT = {
     "adaptive",
     "elected-coordinator",
     "elected-coordinator-leased",
+    "elected-coordinator-leased-members",
     "elected-coordinator-members",
     "elected-coordinator-plain",
     "elected-coordinator-unrecorded",

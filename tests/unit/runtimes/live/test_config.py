@@ -163,8 +163,8 @@ def test_no_shape_of_a_value_gets_through_or_makes_a_traceback(tmp_path: Path, k
         ),
         (('algorithm = "ricart-agrawala"\n', ""), "line 9: [services.locks] names no algorithm"),
         (
-            ('2 = "localhost:7402"', '4 = "localhost:7402"'),
-            "line 6: node 4 among 3 nodes; number them from 1 to 3",
+            ('2 = "localhost:7402"', '101 = "localhost:7402"'),
+            "line 6: node 101; the largest number is 100",
         ),
         (
             ('2 = "localhost:7402"', 'two = "localhost:7402"'),

@@ -28,6 +28,7 @@ from habemus.runtimes.live.clients.messages import (
     ForceLine,
     HelloLine,
     LeadLine,
+    MemberLine,
     ProofLine,
     ReleaseLine,
     RequestLine,
@@ -64,6 +65,7 @@ from habemus.runtimes.live.rules import (
     BY_SOCKET,
     FORCE,
     LOCK,
+    MEMBERS,
     WATCH,
     AccessRules,
     is_client_name,
@@ -95,6 +97,7 @@ ClientLine: TypeAlias = (
     | StatusLine
     | ForceLine
     | ElectLine
+    | MemberLine
 )
 _LINES = msgspec.json.Decoder(ClientLine)
 LINE_FIELDS: Final[dict[str, int]] = {
@@ -174,6 +177,8 @@ class ClientConnections:
             "messages": node.messages,
             "reaches": node.reaches(),
             "member": node.is_member,
+            "members": node.members.plain(),
+            "fixed_members": node.members.fixed(),
             "clients": len(self.connections),
             "services": self.services(),
             "leaders": [
@@ -407,6 +412,8 @@ class ClientConnection(asyncio.Protocol):
         if not forbidden and (names or rules.allow_some(self._who, action)):
             return False
         why = f"may not {action} {forbidden[0]!r}" if forbidden else f"may not {action} any lock"
+        if action == MEMBERS:
+            why = "may not change the members"
         self._clients.limited_log.warning(
             "refused client %s%s: %s",
             self._known(session),
@@ -488,6 +495,8 @@ class ClientConnection(asyncio.Protocol):
             self._force(session, line)
         elif isinstance(line, ElectLine):
             self._elect(line)
+        elif isinstance(line, MemberLine):
+            self._change_members(session, line)
         else:
             self._refuse("bad_request", "second hello on one connection")
 
@@ -519,6 +528,32 @@ class ClientConnection(asyncio.Protocol):
         if self._meter is not None:
             self._meter.forced += 1
         self.send("done", line.id, done)
+
+    def _change_members(self, session: ClientSession, line: MemberLine) -> None:
+        """Make a step of a change of members, with a line in the log that says who asked for it."""
+        members = self._clients.node.members
+        try:
+            has_begun = members.change(line.step, line.node, line.address, line.memory)
+        except (ValueError, RuntimeError) as reason:
+            self.send("refused", line.id, "bad_request", str(reason))
+            return
+        if has_begun:
+            log.warning(
+                "audit: client %s%s changes the members: %s node %d%s",
+                self._known(session),
+                origin(self._transport),
+                line.step,
+                line.node,
+                f" at {line.address}" if line.address else "",
+                extra=details(
+                    "members changed",
+                    client=session.label,
+                    who=self._who,
+                    step=line.step,
+                    changed=line.node,
+                ),
+            )
+        self.send("done", line.id, {"begun": has_begun, "members": members.plain()})
 
     def _elect(self, line: ElectLine) -> None:
         if self._lock_queues.kind(line.service) != "election":
@@ -658,7 +693,7 @@ class ClientConnection(asyncio.Protocol):
         node = self._clients.node
         nodes = {
             str(each): str(address)
-            for each, address in sorted({**node.settings.peers, node.me: node.address}.items())
+            for each, address in sorted({**node.peers, node.me: node.address}.items())
         }
         welcome = {
             "cluster": node.settings.cluster,
@@ -704,6 +739,8 @@ def _wanted(line: Any) -> tuple[str, list[str]] | None:
         return LOCK, [line.name]
     if isinstance(line, ForceLine | ElectLine):
         return FORCE, [line.name]
+    if isinstance(line, MemberLine):
+        return MEMBERS, []
     return (WATCH, []) if isinstance(line, StatusLine) else None
 
 

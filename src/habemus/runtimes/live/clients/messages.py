@@ -101,3 +101,11 @@ class ForceLine(_ClientMessage, frozen=True, tag="force"):
     id: int
     service: str
     name: str
+
+
+class MemberLine(_ClientMessage, frozen=True, tag="member"):
+    id: int
+    step: str
+    node: int
+    address: str
+    memory: str

@@ -21,6 +21,8 @@ A client sends
     ["status", id]
     ["force", id, service, name]      an operator asserts that the holder has crashed
     ["elect", id, service, name]      calls an election, in a service of elections
+    ["member", id, step, node, address, memory]
+                                      makes one step of a change of members, if the node leads
 
 and a node
 

@@ -183,7 +183,7 @@ class LockWatchers:
     def _query_peers(self, key: Key, watched: _WatchedLock) -> None:
         watched.queried_us = self._timers.now_us()
         frame = WatchFrame(self._node.number_of(key[0]), key[1])
-        for peer in self._node.settings.peers:
+        for peer in self._node.peers:
             self._node.send(peer, frame)
 
     def connected(self, peer: int) -> None:
@@ -209,7 +209,7 @@ class LockWatchers:
         self._report_if_changed(key)
 
     def _transferred(self, service: str, name: str, label: str) -> None:
-        for peer in self._node.settings.peers:
+        for peer in self._node.peers:
             self._node.send(peer, TransferFrame(self._node.number_of(service), name, label))
 
     def hear(

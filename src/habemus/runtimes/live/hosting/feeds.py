@@ -1,19 +1,33 @@
 """Feeds: what one instance indicates is news for all instances of another service.
 
-So many locks share one election.
+So many locks share one election.  News reach an instance before any other event, as if each had an
+election of its own: the time slices in which all of them are told make no difference to it.
+
+Where members change, an election waits until the processes above it confirm the present members.
+It gets the confirmation of all instances together: of those in use at this node, and of the
+representative for the idle ones (docs/members.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import cast
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication, Timer
+from habemus.problems.election import Election
+from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.hosting.instance import Instance, Listener, LocalProcess
 from habemus.runtimes.live.hosting.service import Feed, Service
 from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.steps import Steps
+from habemus.runtimes.live.hosting.timers import Timers
+
+CONFIRM_US = 20_000
+"""How often a node looks whether all instances have confirmed the members."""
+CONFIRM_SHARE_US = 10
+"""More time between two looks for each instance."""
 
 
 class Feeds:
@@ -33,45 +47,83 @@ class Feeds:
         self._me = me
         self._instances = instances
         self._representatives = representatives
-        self._news: dict[int, Timer] = {}  # latest of each service with a feed
+        # latest of each kind, for each service with a feed
+        self._news: dict[int, dict[type[Timer], Timer]] = {}
         self._steps: Steps
         self._slices: TimeSlicer
         self.sources: dict[tuple[int, str], list[Listener]] = {}
         """The instances that feed others, and their listeners."""
+        self._growing: dict[int, tuple[int, str]] = {}  # services that confirm members, to whom
         index_of = {service.name: index for index, service in enumerate(services)}
         for index, service in enumerate(services):
             if service.feed is not None:
                 source = (index_of[service.feed.service], service.feed.instance)
                 listener = partial(self._hear, index, service.feed)
                 self.sources.setdefault(source, []).append(listener)
+                if service.grows:
+                    self._growing[index] = source
 
-    def begin(self, steps: Steps, slices: TimeSlicer) -> None:
+    def begin(self, steps: Steps, slices: TimeSlicer, timers: Timers) -> None:
         """Carry out the deliveries of news by these from now on."""
-        self._steps, self._slices = steps, slices
+        self._steps, self._slices, self._timers = steps, slices, timers
+        if self._growing:
+            self._timers.set(CONFIRM_US, self._look_for_confirmations)
 
     def tell(self, local_process: LocalProcess) -> None:
         """Deliver the latest news to a process that has just started."""
         instance = local_process.instance
-        news = self._news.get(instance.service_index)
-        if news is not None and instance.service.feed is not None:
-            self._steps.tell(local_process, instance.service.feed.part, news)
+        latest, feed = self._news.get(instance.service_index), instance.service.feed
+        if latest is not None and feed is not None:
+            for kind in feed.kinds:
+                if kind in latest:
+                    self._steps.tell(local_process, feed.part, latest[kind])
 
     def _hear(self, index: int, feed: Feed, process: ProcessId, indication: Indication) -> None:
         news = feed.news(indication) if process == self._me else None
         if news is not None:
-            self._news[index] = news
+            self._news.setdefault(index, {})[type(news)] = news
             if index in self._representatives:  # first, for the copies that are made meanwhile
                 self._tell(self._representatives[index], feed.part, news)
             affected = [
                 instance for instance in self._instances.values() if instance.service_index == index
             ]
-            self._slices.run(feed, self._tell_all(affected, feed.part, news))
+            for instance in affected:
+                instance.unheard.append(news)
+            self._slices.run(feed, self._tell_all(affected))
 
-    def _tell_all(self, instances: list[Instance], part: str, news: Timer) -> Iterator[None]:
+    def _tell_all(self, instances: list[Instance]) -> Iterator[None]:
         for instance in instances:
-            self._tell(instance, part, news)
+            self._steps.catch_up(instance)
             yield
 
     def _tell(self, instance: Instance, part: str, news: Timer) -> None:
         for local_process in instance.processes.values():
             self._steps.tell(local_process, part, news)
+
+    # Confirmations of members.
+
+    def _look_for_confirmations(self) -> None:
+        for index, source in self._growing.items():
+            election = self._instances.get(source)
+            if election is not None and election.failed is None:
+                self._confirm(index, election)
+        after = CONFIRM_US + CONFIRM_SHARE_US * len(self._instances)
+        self._timers.set(after, self._look_for_confirmations)
+
+    def _confirm(self, index: int, election: Instance) -> None:
+        """Confirm the present members to the election if all instances of the service do."""
+        local_process = election.processes[self._me]
+        wanted = cast(Election, local_process.pure.parts[0]).unconfirmed()
+        if wanted is None:
+            return
+        representative = self._representatives.get(index)
+        if representative is not None and not self._has_confirmed(representative, wanted):
+            return
+        for (service, _), instance in self._instances.items():
+            if service == index and not self._has_confirmed(instance, wanted):
+                return
+        self._steps.request(local_process, "confirm", (wanted[1],), None)
+
+    def _has_confirmed(self, instance: Instance, wanted: tuple[int, int]) -> bool:
+        top = cast(Mutex, instance.processes[self._me].pure.parts[0])
+        return not instance.unheard and top.confirmed_members() == wanted

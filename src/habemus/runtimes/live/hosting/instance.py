@@ -102,7 +102,7 @@ class LocalProcess:
         self.instance = instance
         self.me = me
         self.key = f"{service.name}/{me}/{instance.name}"  # in stable memory
-        self.peers = service.system.topology.neighbours[me]
+        self.peers = instance.peers if service.grows else service.system.topology.neighbours[me]
         self.homes = service.home  # the node of each process
         self.pure = PureNode(stack, me, self.peers, choose)
         self.paths = [part.path for part in stack.parts]
@@ -114,6 +114,12 @@ class LocalProcess:
         # None while the process is up; while it is down requests are deferred, messages are lost
         self.deferred_requests: list[tuple[str, tuple[Any, ...], OnDone]] | None = None
         self.timers: dict[tuple[int, Timer], Alarm] = {}  # set timers, by port and timer
+
+    def replug(self, peers: tuple[ProcessId, ...]) -> None:
+        """Change the peers, between two steps: messages to others were lost, and are sent now."""
+        self.peers = peers
+        for part in self.pure.parts:
+            part.peers = peers
 
     def is_initial(self) -> bool:
         return (
@@ -134,26 +140,42 @@ class Instance:
         "is_used",
         "listeners",
         "name",
+        "peers",
         "processes",
         "service",
         "service_index",
         "title",
+        "unheard",
     )
 
     def __init__(
-        self, service: Service, service_index: int, name: str, node: int, choose: Choose
+        self,
+        service: Service,
+        service_index: int,
+        name: str,
+        node: int,
+        choose: Choose,
+        peers: tuple[ProcessId, ...] = (),
     ) -> None:
         self.service = service
+        self.peers = peers  # of its local process, if the service grows
         self.service_index = service_index
         self.name = name
         self.title = f"{service.name}/{name}"
         self.listeners: list[Listener] = []
         self.after_delivery: Callable[[], None] | None = None  # called after every message
         self.failed: str | None = None  # why it has stopped
+        self.unheard: list[Timer] = []  # news that its processes get before any other event
         # of the unnamed instance, which stands for those that are idle: the names of the others
         self.besides: Callable[[], list[str]] | None = None
         self.is_used = True  # since the last sweep
         self.processes = {me: LocalProcess(self, me, choose) for me in service.at(node)}
+
+    def replug(self, peers: tuple[ProcessId, ...]) -> None:
+        """Change the peers of the processes of a service that grows."""
+        self.peers = peers
+        for local_process in self.processes.values():
+            local_process.replug(peers)
 
     def can_be_forgotten(self) -> bool:
         """Return whether the instance is indistinguishable from one that does not exist."""

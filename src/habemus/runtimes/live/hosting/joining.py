@@ -92,7 +92,7 @@ class Joining:
         node = self._node
         if self.recovery is None:
             self.recovery = StateRecovery(
-                node.me, node.settings.peers, node.services, self._peer_codecs.durable_variables
+                node.me, node.peers, node.services, self._peer_codecs.durable_variables
             )
         if waited_us % RECALL_US == 0:
             for peer, question in self.recovery.questions():

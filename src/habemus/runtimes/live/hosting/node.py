@@ -33,7 +33,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -53,6 +53,7 @@ from habemus.runtimes.live.hosting.feeds import Feeds
 from habemus.runtimes.live.hosting.idle import IdleInstances
 from habemus.runtimes.live.hosting.instance import Instance, Listener, LocalProcess, check_request
 from habemus.runtimes.live.hosting.joining import Joining
+from habemus.runtimes.live.hosting.members import ClusterMembers
 from habemus.runtimes.live.hosting.observations import Observations
 from habemus.runtimes.live.hosting.record import NodeRecorder
 from habemus.runtimes.live.hosting.service import Service, fingerprint
@@ -132,6 +133,9 @@ class Node:
         self._instances: dict[tuple[int, str], Instance] = {}
         self._idle = IdleInstances(self._instances)
         self._feeds = Feeds(self.me, self.services, self._instances, self._idle.representatives)
+        self.members = ClusterMembers(self, self._instances, self._idle.representatives)
+        self.removal = ""  # why the node is not in the cluster any more
+        self.removed = asyncio.Event()
         self._unswept: list[tuple[int, str]] = []
         self._observations = Observations(self.me)
         self._memory: StableMemory | None = None
@@ -160,11 +164,11 @@ class Node:
         turn = self._turn = Turn(loop)
         self._timers = Timers(loop, self._draw, self._clock, turn)
         self._memory = self._opened_memory()
-        self._membership = Membership(self._memory, self.me, settings.peers, self._fail)
+        self._membership = Membership(self._memory, self.me, self.peers, self._fail)
         identity = Identity(
             settings.cluster,
             self.me,
-            frozenset(settings.peers),
+            self.members.accepted,
             self._fingerprint,
             settings.secret,
             self._membership,
@@ -184,7 +188,7 @@ class Node:
         heard = (self._received, self._connected)
         self._network = PeerNetwork(
             identity,
-            settings.peers,
+            self.peers,
             *heard,
             clients,
             turn,
@@ -200,6 +204,7 @@ class Node:
             self._terms,
         )
         self.counts = self._network.counts
+        self.members.begin(self._network, self._membership)
         try:
             self.address = await self._network.listen(listening or settings.bind, settings.socket)
             if settings.record is not None:
@@ -219,11 +224,13 @@ class Node:
                 self.counts,
                 turn,
             )
-            self._feeds.begin(self._steps, slices)
+            self._feeds.begin(self._steps, slices, self._timers)
             self._idle.begin(self._steps, slices)
             await self._monitor.start(self._steps)
             if self._membership.is_complete:
                 self._take_part()
+            if self._memory is not None and not self.members.fixed():
+                self.members.check_file(self._memory)
         except BaseException:
             await self._monitor.close()
             await self._network.close()
@@ -317,6 +324,13 @@ class Node:
         self._close_files()
         if not self.failure.done():
             self.failure.cancel()
+
+    def leave(self, reason: str) -> None:
+        """Note that this node is not in the cluster any more: the application has to stop it."""
+        if not self.removal:
+            self.removal = reason
+            log.warning("%s", reason)
+            self.removed.set()
 
     def hurry(self) -> None:
         """End the grace period of `stop`, and do not wait for a successor."""
@@ -559,6 +573,11 @@ class Node:
         """Whether this node has waited long to take part, and has logged why."""
         return self._joining is not None and self._joining.is_late
 
+    @property
+    def peers(self) -> Mapping[int, Address]:
+        """Addresses of the other nodes, as this node knows them now."""
+        return self.members.peers
+
     def reaches(self) -> list[int]:
         """Return the peers to which there is a connection."""
         return self._network.reaches()
@@ -566,7 +585,8 @@ class Node:
     # Instances.
 
     def _new_instance(self, index: int, name: str) -> Instance:
-        return Instance(self.services[index], index, name, self.me, self._draw.choice)
+        peers = tuple(sorted(self.peers))
+        return Instance(self.services[index], index, name, self.me, self._draw.choice, peers)
 
     def _new(self, index: int, name: str) -> Instance:
         instance = self._new_instance(index, name)
@@ -574,6 +594,8 @@ class Node:
         instance.listeners += self._feeds.sources.get((index, name), ())
         if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
             instance.listeners.append(partial(self._observations.note, instance))
+            if instance.service.grows:
+                instance.listeners.insert(0, self.members.note)  # before locks send by them
         if not self._membership.is_complete:
             for local_process in instance.processes.values():
                 local_process.deferred_requests = []
@@ -585,7 +607,7 @@ class Node:
             raise TooMany(f"this node hosts {len(self._instances)} instances, its limit")
         instance = self._new(index, name)
         if not instance.service.is_silent:
-            for peer in self.settings.peers:
+            for peer in self.peers:
                 self.send(peer, OpenFrame(index, name))
         for local_process in instance.processes.values():
             self._begin(local_process)

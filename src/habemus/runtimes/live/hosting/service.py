@@ -13,6 +13,10 @@ so it can be dropped, and created again by the first message.  An instance of an
 process creates the token, detectors send heartbeats) must start on every node and is never dropped:
 nodes announce it to each other.
 
+A service *grows* if the members of its election change while the cluster runs.  Its system has all
+processes that the cluster may ever have, all of one plan.  The peers of its processes are the nodes
+that the cluster has now (`members`): messages to all others would be lost.
+
 A service is *forgetful* if its processes can absorb each other when they are idle
 (`Process.absorb`).  Then one process of each node stands for all its idle instances (`idle`).
 """
@@ -50,6 +54,7 @@ class Feed(NamedTuple):
     instance: str
     part: str  # path of the part
     news: Callable[[Indication], Timer | None]
+    kinds: tuple[type[Timer], ...]  # of news; a process that starts gets the latest of each
 
 
 class Service:
@@ -62,11 +67,13 @@ class Service:
         nodes: Iterable[int],
         run: Mapping[str, Any] | None = None,
         feed: Feed | None = None,
+        grows: bool = False,
     ) -> None:
         self.name = name
         self.system = system
         self.run = dict(run or {})  # identifies it in traces
         self.feed = feed
+        self.grows = grows
         self.nodes = tuple(sorted(nodes))
         self.home = _homes(system, self.nodes)
         made: dict[int, tuple[Stack, list[PortCodec], Stable]] = {}  # one stack per plan
@@ -86,11 +93,14 @@ class Service:
 
     def at(self, node: int) -> list[ProcessId]:
         """Return the processes that run on a node."""
+        if self.grows:
+            return [node]
         return [process for process in self.system.topology.processes if self.home[process] == node]
 
     @cached_property
     def is_silent(self) -> bool:
-        return all(self._starts_silently(process) for process in self.system.plans)
+        processes = list(self.system.plans)[:2] if self.grows else self.system.plans
+        return all(self._starts_silently(process) for process in processes)
 
     @cached_property
     def is_forgetful(self) -> bool:
@@ -123,7 +133,18 @@ class Service:
             for process, others in sorted(self.system.topology.neighbours.items())
         ]
         fed = None if self.feed is None else list(self.feed[:3])
+        if self.grows:  # nodes may have started with different members
+            return [self.name, _without_size(self.run), [], fed, "grows"]
         return [self.name, sorted(self.run.items(), key=repr), neighbours, fed]
+
+
+def _without_size(run: Mapping[str, Any]) -> list[Any]:
+    """Return what identifies a run, without the number of its processes."""
+    return [
+        [key, _without_size(value) if isinstance(value, dict) else value]
+        for key, value in sorted(run.items())
+        if key != "n"
+    ]
 
 
 def _can_absorb(stack: Stack) -> bool:

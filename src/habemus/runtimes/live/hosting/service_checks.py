@@ -65,8 +65,8 @@ class ServiceChecks:
         node = self._node
         if not node.is_member:
             return f"node {node.me} does not take part yet" if node.is_late_to_join else ""
-        reached, size = len(node.reaches()) + 1, len(node.settings.peers) + 1
-        if 2 * reached <= size:
-            return f"node {node.me} reaches {reached - 1} of {size - 1} peers: no majority"
+        why = node.members.majority_error(node.reaches())
+        if why:
+            return why
         leader = self._observations.leader(feed.service, feed.instance)
         return f"node {node.me} knows no leader" if leader is None else ""

@@ -162,6 +162,15 @@ class Steps:
         """Expire a timer that carries news from outside the instance (`Feed`)."""
         self._expire(local_process, (local_process.paths.index(part), news))
 
+    def catch_up(self, instance: Instance) -> None:
+        """Tell the processes of an instance the news that they have not heard yet."""
+        feed, unheard = instance.service.feed, instance.unheard
+        if unheard and feed is not None:
+            instance.unheard = []
+            for news in unheard:
+                for local_process in instance.processes.values():
+                    self.tell(local_process, feed.part, news)
+
     def _expire(self, local_process: LocalProcess, expired: tuple[int, Timer]) -> None:
         local_process.timers.pop(expired, None)
         self._step(local_process, ("timer", expired, 0))
@@ -237,6 +246,8 @@ class Steps:
             or local_process.deferred_requests is not None
         ):
             return
+        if instance.unheard:
+            self.catch_up(instance)
         instance.is_used = True
         commit = self._commit
         try:

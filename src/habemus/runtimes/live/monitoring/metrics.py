@@ -134,10 +134,10 @@ class NodeMetrics:
         peers = GaugeMetricFamily(
             "habemus_peer_up", "Whether there is a connection to a node.", labels=["peer"]
         )
-        for peer in sorted(node.settings.peers):
+        for peer in sorted(node.peers):
             peers.add_metric([str(peer)], float(peer in reached))
         yield peers
-        yield _gauge("habemus_cluster_nodes", "Nodes of the cluster.", len(node.settings.peers) + 1)
+        yield _gauge("habemus_cluster_nodes", "Nodes of the cluster.", len(node.peers) + 1)
         yield _gauge("habemus_instances", "Locks and elections in memory.", len(node.instances()))
 
     def _about_locks(self) -> Iterator[Metric]:

@@ -29,7 +29,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -68,7 +68,7 @@ class Identity(NamedTuple):
 
     cluster: str
     node: int
-    peers: frozenset[int]
+    peers: Set[int]  # may change
     fingerprint: bytes
     secret: bytes | None
     members: Members

@@ -26,6 +26,10 @@ Only then it takes part.  Why that is enough:
 
 This needs all other nodes at once, with their memories.  If two nodes have lost theirs, neither can
 be replaced, and the cluster has to begin anew.
+
+*Where members change* (`hosting.members`), a node that lost its memory is removed, and a new one of
+the same number is added.  The configuration that the members store names the memory of each node
+that was added.  From then on this node knows it by that memory and by no other.
 """
 
 from __future__ import annotations
@@ -110,6 +114,20 @@ class Membership:
                 self._memory.learn(peer, identity)
             except StorageFailed as reason:
                 self._failed(reason)
+
+    def agree_on(self, peer: int, identity: bytes) -> bool:
+        """Know a peer by the memory that the members have agreed on.  Return whether it was known
+        by another one.  A node that was replaced since stays replaced.
+        """
+        memory = self._memory
+        if memory is None or memory.agreed.get(peer) == identity:
+            return False
+        was_other = self.known(peer) not in (b"", identity)
+        try:
+            memory.agree_on(peer, identity)
+        except StorageFailed as reason:
+            self._failed(reason)
+        return was_other
 
     def accepted_by(self, peer: int) -> None:
         self.missing.discard(peer)

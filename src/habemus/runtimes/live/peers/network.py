@@ -77,6 +77,8 @@ class PeerNetwork:
         self.counts: Counter[str] = Counter()
         self.draw = random_source(seed)
         self._links = {peer: PeerLink(self, peer, address) for peer, address in peers.items()}
+        self._dropped: set[asyncio.Task[None]] = set()  # links to former peers, until closed
+        self._is_serving = False
         self._server: asyncio.Server | None = None
         self._local: asyncio.Server | None = None
         self.incoming: set[PeerConnection] = set()
@@ -128,11 +130,41 @@ class PeerNetwork:
         await self._server.start_serving()
         if self._local is not None:
             await self._local.start_serving()
+        self._is_serving = True
         for link in self._links.values():
             link.start()
 
     def send(self, peer: int, frame: bytes) -> None:
-        self._links[peer].send(frame)
+        link = self._links.get(peer)
+        if link is not None:
+            link.send(frame)
+        else:
+            self.counts["lost"] += 1  # to a node that the cluster does not have
+
+    def dial(self, peer: int, address: Address) -> None:
+        """Connect to a new peer, or to one whose address has changed."""
+        self._drop_link(peer)
+        link = self._links[peer] = PeerLink(self, peer, address)
+        if self._is_serving and not self.is_closed:
+            link.start()
+
+    def drop(self, peer: int) -> None:
+        """Send what is queued for a former peer, and close all connections with it."""
+        self._drop_link(peer)
+        self.disconnect(peer)
+
+    def disconnect(self, peer: int) -> None:
+        """Close the connection that a peer has dialled."""
+        connection = self.current.get(peer)
+        if connection is not None:
+            connection.abort()
+
+    def _drop_link(self, peer: int) -> None:
+        link = self._links.pop(peer, None)
+        if link is not None and self._is_serving:
+            task = asyncio.get_running_loop().create_task(link.stop())
+            self._dropped.add(task)
+            task.add_done_callback(self._dropped.discard)
 
     def reaches(self) -> list[int]:
         """Return the peers to which there is a connection."""
@@ -144,7 +176,7 @@ class PeerNetwork:
         for server in (self._server, self._local):
             if server is not None:
                 server.close()
-        await asyncio.gather(*(link.stop() for link in self._links.values()))
+        await asyncio.gather(*(link.stop() for link in self._links.values()), *self._dropped)
         for handshake in self.tls_handshakes.values():
             handshake.abort()
         await asyncio.gather(*self.tls_handshakes)

@@ -70,6 +70,8 @@ _IDENTITY = "/identity"
 _JOINS = "/joins"  # the owner does not take part yet: see `StableMemory.joins`
 _NODE = "/node/"  # identity of another node
 _VARIABLES = "/variables/"  # names of the durable variables of a process, as they are stored
+_AGREED = "/agreed/"  # identity by which the members have agreed to know another node
+_STARTED_WITH = "/nodes"  # the nodes in the file with which the owner last started
 
 NEW = "new"
 REPLACES = "replaces"
@@ -198,6 +200,12 @@ class StableMemory:
             if key.startswith(_NODE)
         }
         self.known = {node: KnownPeer(*_KNOWN.unpack(value)) for node, value in stored.items()}
+        self.agreed = {
+            int(key.removeprefix(_AGREED)): value
+            for key, value in self._table.items()
+            if key.startswith(_AGREED)
+        }
+        """Identities of other nodes that the members have agreed on."""
         self.was_vacant = _VACANT in self._table
         if self.was_vacant:
             self.commit([(_VACANT, None)])  # valid for this start only
@@ -242,6 +250,22 @@ class StableMemory:
             found = KnownPeer(identity, 1 if before is None else before.lives + 1)
             self.commit([(f"{_NODE}{node}", _KNOWN.pack(*found))])
             self.known[node] = found
+
+    def agree_on(self, node: int, identity: bytes) -> None:
+        """Store the identity of another node's memory that the members have agreed on."""
+        self.learn(node, identity)
+        self.commit([(f"{_AGREED}{node}", identity)])
+        self.agreed[node] = identity
+
+    @property
+    def started_with(self) -> bytes | None:
+        """The nodes in the file with which the owner last started."""
+        return self._table.get(_STARTED_WITH)
+
+    def start_with(self, nodes: bytes) -> None:
+        """Store the nodes in the file with which the owner starts."""
+        if self.started_with != nodes:
+            self.commit([(_STARTED_WITH, nodes)])
 
     def join(self, entries: list[Entry]) -> None:
         """Store the first entries, and that the owner takes part from now on."""
