@@ -18,6 +18,10 @@ from habemus.operations.node_survey import ClusterSurvey, NodeClient
 from habemus.runtimes.live.cluster_file import Address
 
 PAUSE_SECONDS = 0.05
+NOTICE_SECONDS = 5.0
+"""How long a node that is removed has time to hear of it before it is forgotten."""
+START_SECONDS = 5.0
+"""How long to wait for a node that is being started."""
 
 
 class NotChanged(HabemusError):
@@ -109,16 +113,25 @@ class MemberChanges:
         return self._become(number, str(at), memory)
 
     def remove(self, number: int) -> MembersView:
-        """Remove a node, and forget it."""
+        """Remove a node, and forget it when it knows, if it is up: then it stops by itself."""
+        view = self.view()
+        if number not in view.nodes:
+            raise NotChanged(f"no node {number}; the cluster has nodes {listed(view.nodes)}")
+        waits_for = f"node {number} is not removed yet"
+        self._until(
+            lambda now: ("remove", number, "", "") if number in now.members else None, waits_for
+        )
+        until = min(self._deadline, time.monotonic() + NOTICE_SECONDS)
+        while time.monotonic() < until and self._is_unaware(number):
+            time.sleep(PAUSE_SECONDS)
+        return self._until(
+            lambda now: ("forget", number, "", "") if number in now.nodes else None, waits_for
+        )
 
-        def step(now: MembersView) -> Step | None:
-            if number in now.members:
-                return "remove", number, "", ""
-            return ("forget", number, "", "") if number in now.nodes else None
-
-        if number not in self.view().nodes:
-            raise NotChanged(f"no node {number}; the cluster has nodes {listed(self.view().nodes)}")
-        return self._until(step, f"node {number} is not removed yet")
+    def _is_unaware(self, number: int) -> bool:
+        """Return whether a node is up, and takes itself for a member."""
+        status = self._clients[number].status().status
+        return status is not None and number in (status.get("members") or {}).get("members", ())
 
     def _become(self, number: int, address: str, memory: str) -> MembersView:
         """Introduce a node, and add it to the members."""
@@ -136,16 +149,7 @@ class MemberChanges:
 
     def _memory_at(self, number: int, address: Address, view: MembersView) -> str:
         """Return the identity of the memory of the node that waits at an address."""
-        client = self._client_at(address)
-        try:
-            status = client.ask("status")
-        except (Unreachable, RefusedByNode) as reason:
-            raise NotChanged(
-                f"no node answers at {address} ({reason}); start it first: habemus node --config"
-                f" cluster.toml --id {number} --join --bind {address}"
-            ) from None
-        finally:
-            client.close()
+        status = self._status_at(number, address)
         found, members = status["node"], status.get("members")
         if found != number:
             raise NotChanged(f"node {found} answers at {address}, not node {number}")
@@ -158,6 +162,21 @@ class MemberChanges:
             )
         memory: str = members["memory"]
         return memory
+
+    def _status_at(self, number: int, address: Address) -> dict[str, Any]:
+        client = self._client_at(address)
+        deadline = min(self._deadline, time.monotonic() + START_SECONDS)
+        answer = client.status()
+        while answer.status is None and time.monotonic() < deadline:
+            time.sleep(PAUSE_SECONDS)
+            answer = client.status()
+        client.close()
+        if answer.status is None:
+            raise NotChanged(
+                f"no node answers at {address} ({answer.why}); start it first: habemus node"
+                f" --config cluster.toml --id {number} --join --bind {address}"
+            )
+        return answer.status
 
     # Steps.
 

@@ -83,7 +83,8 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 COST = (
     "if it is lost for good, start the node with --replace: it recovers its state from all the"
-    " other nodes, which must be up; do not restore an older copy, which lacks votes and grants"
+    " other nodes, which must be up (where members change, start it with --join, and run `habemus"
+    " member replace`); do not restore an older copy, which lacks votes and grants"
 )
 
 

@@ -1,0 +1,180 @@
+"""Members of a live cluster change by command, under kills and restarts."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live.conftest import PATIENCE, until
+from tests.live.nodes import DEFAULT, Nodes, leased
+from tests.ports import reserved_ports
+
+import habemus
+
+MEMBERS = leased("30s").replace("elected-coordinator-leased", "elected-coordinator-leased-members")
+Made = Callable[..., Nodes]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Made]:
+    found: list[Nodes] = []
+
+    def make(size: int, services: str = MEMBERS) -> Nodes:
+        found.append(Nodes(tmp_path, services, size))
+        return found[-1]
+
+    yield make
+    for nodes in found:
+        nodes.close()
+
+
+def command(nodes: Nodes, *words: str) -> list[str]:
+    return [sys.executable, "-m", "habemus", "member", *words, "--cluster", str(nodes.file)]
+
+
+def member(nodes: Nodes, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(nodes, *words), capture_output=True, text=True, timeout=4 * PATIENCE, check=False
+    )
+
+
+def changed(nodes: Nodes, *words: str) -> dict[str, Any]:
+    done = member(nodes, *words, "--json")
+    assert done.returncode == 0, done.stderr
+    view: dict[str, Any] = json.loads(done.stdout)
+    return view
+
+
+def join(nodes: Nodes, number: int) -> str:
+    """Start a node that waits to be added; return its address."""
+    (port,) = reserved_ports(1)
+    nodes.start(number, "--join", "--bind", f"127.0.0.1:{port}")
+    return f"127.0.0.1:{port}"
+
+
+def take(nodes: Nodes, number: int) -> int:
+    """Take a lock through a node, and return its token."""
+    with habemus.connect(nodes.socket(number)) as cluster:
+        until(lambda: any(each["leader"] for each in cluster.status()["leaders"]))
+        with cluster.lock("x", timeout=PATIENCE) as lease:
+            assert lease.token is not None
+            return lease.token
+
+
+def last_line(nodes: Nodes, number: int) -> str:
+    return (nodes.folder / f"{number}.log").read_text().strip().splitlines()[-1]
+
+
+def ended(nodes: Nodes, number: int) -> int:
+    process = nodes.processes.pop(number)
+    code = process.wait(PATIENCE)
+    process.communicate()
+    return code
+
+
+def test_one_node_grows_to_three_and_the_first_one_goes(made: Made) -> None:
+    nodes = made(1)
+    tokens = [take(nodes, 1)]
+    for number in (2, 3):
+        view = changed(nodes, "add", str(number), join(nodes, number))
+        assert number in view["members"] and not view["learners"]
+        tokens.append(take(nodes, number))
+    assert view["members"] == [1, 2, 3] and view["version"] == 4
+    listed = json.loads(member(nodes, "list", "--json").stdout)
+    assert listed["leader"] == 1 and nodes.address(3) == listed["nodes"]["3"]
+    nodes.kill(1)  # two of three go on
+    tokens.append(take(nodes, 2))
+    nodes.start(1)
+    assert changed(nodes, "remove", "1")["members"] == [2, 3]
+    assert ended(nodes, 1) == 0 and "removed from the cluster" in last_line(nodes, 1)
+    assert "1 =" not in nodes.file.read_text()
+    tokens.append(take(nodes, 3))
+    for number in (2, 3):
+        nodes.kill(number)
+    for number in (2, 3):
+        nodes.start(number)  # as members, without --join
+    tokens.append(take(nodes, 2))
+    assert tokens == sorted(set(tokens))
+
+
+def test_the_leader_is_removed_while_a_lock_is_held(made: Made) -> None:
+    nodes = made(3)
+    take(nodes, 1)
+    leader = changed(nodes, "list")["leader"]
+    other = next(number for number in (1, 2, 3) if number != leader)
+    with (
+        habemus.connect(nodes.socket(other)) as cluster,
+        cluster.lock("x", timeout=PATIENCE) as lease,
+    ):
+        view = changed(nodes, "remove", str(leader))
+        assert leader not in view["members"] and view["leader"] != leader
+        assert ended(nodes, leader) == 0
+        lease.check()
+        with habemus.connect(nodes.socket(view["leader"])) as third, pytest.raises(TimeoutError):
+            third.lock("x", timeout=1).acquire()
+    assert take(nodes, other) > (lease.token or 0)
+
+
+def test_a_node_that_lost_its_disk_comes_back_as_a_new_member(made: Made) -> None:
+    nodes = made(3)
+    before = take(nodes, 3)
+    nodes.kill(3)
+    shutil.rmtree(nodes.folder / "data" / "node-3")
+    nodes.start(3, wait=False)
+    assert ended(nodes, 3) == 1 and "lost its memory" in last_line(nodes, 3)
+    nodes.start(3, "--join")
+    refused = member(nodes, "add", "3", nodes.address(3))
+    assert refused.returncode == 1 and "habemus member replace 3" in refused.stderr
+    view = changed(nodes, "replace", "3")
+    assert view["members"] == [1, 2, 3] and not view["learners"]
+    assert take(nodes, 3) > before
+    again = member(nodes, "replace", "3")
+    assert again.returncode == 1 and "nothing is to be replaced" in again.stderr
+    nodes.kill(3)
+    nodes.start(3)
+    assert take(nodes, 3) > before
+
+
+def test_a_change_survives_the_kill_of_the_leader(made: Made) -> None:
+    nodes = made(3)
+    take(nodes, 1)
+    leader = changed(nodes, "list")["leader"]
+    address = join(nodes, 4)
+    with subprocess.Popen(command(nodes, "add", "4", address)) as adding:
+        log = nodes.folder / f"{leader}.log"
+        until(lambda: "audit: " in log.read_text())  # the first step was taken
+        nodes.kill(leader)
+        assert adding.wait(4 * PATIENCE) == 0
+    assert changed(nodes, "list")["members"] == [1, 2, 3, 4]
+    take(nodes, 4)
+    nodes.start(leader)
+    take(nodes, leader)
+    until(lambda: "members are 1, 2, 3, 4" in log.read_text())
+
+
+def test_an_edited_file_is_refused_with_the_command_to_use(made: Made) -> None:
+    nodes = made(3)
+    take(nodes, 3)
+    text = nodes.file.read_text()
+    nodes.kill(3)
+    nodes.file.write_text(text.replace("[nodes]\n", '[nodes]\n4 = "127.0.0.1:1"\n'))
+    nodes.start(3, wait=False)
+    assert ended(nodes, 3) == 2
+    assert re.search(r"habemus: \[nodes\].*run `habemus member add 4 127", last_line(nodes, 3))
+    nodes.file.write_text(text)
+    nodes.start(3)
+    take(nodes, 3)
+
+
+def test_other_algorithms_have_fixed_members(made: Made) -> None:
+    nodes = made(1, DEFAULT)
+    refused = member(nodes, "add", "2", "127.0.0.1:1")
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1
+    assert "service locks (elected-coordinator-leased) has fixed members" in refused.stderr
