@@ -7,7 +7,8 @@ configuration that its election indicates:
 
 - it dials the nodes that are new in the book, and accepts them;
 - it closes the connections with nodes that are not in the book any more, and refuses them;
-- it knows each node by the memory that the book names;
+- it knows each node by the memory that the book names, and what it has queued for another node of
+  the same number is lost;
 - its processes get the nodes of the book as peers, between two of their steps.
 
 Before the first change the book is empty, and the nodes are those of the `cluster.toml`.
@@ -113,12 +114,13 @@ class ClusterMembers:
         self._replug()
 
     def _apply_place(self, peer: int, place: Place) -> None:
-        if place.memory and self._membership.agree_on(peer, bytes.fromhex(place.memory)):
-            self._network.disconnect(peer)
+        is_other = place.memory and self._membership.agree_on(peer, bytes.fromhex(place.memory))
+        if is_other:
+            self._network.drop(peer)  # with all that is queued for the node that it replaces
         address = parsed_address(place.address)
         if address is None:
             log.error("node %d has the address %r, which is none", peer, place.address)
-        elif self.peers.get(peer) != address:
+        elif is_other or self.peers.get(peer) != address:
             self.peers[peer] = address
             self._network.dial(peer, address)
 

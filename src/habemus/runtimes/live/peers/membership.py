@@ -116,18 +116,17 @@ class Membership:
                 self._failed(reason)
 
     def agree_on(self, peer: int, identity: bytes) -> bool:
-        """Know a peer by the memory that the members have agreed on.  Return whether it was known
-        by another one.  A node that was replaced since stays replaced.
+        """Know a peer by the memory that the members have agreed on.  Return whether that is news.
+        A node that was replaced since stays replaced.
         """
         memory = self._memory
         if memory is None or memory.agreed.get(peer) == identity:
             return False
-        was_other = self.known(peer) not in (b"", identity)
         try:
             memory.agree_on(peer, identity)
         except StorageFailed as reason:
             self._failed(reason)
-        return was_other
+        return True
 
     def accepted_by(self, peer: int) -> None:
         self.missing.discard(peer)
