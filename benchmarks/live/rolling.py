@@ -35,7 +35,7 @@ READY_SECONDS = 60.0
 class RestartedCluster:
     """Nodes as processes, each of which can be restarted in good order."""
 
-    def __init__(self, folder: Path, size: int = NODES) -> None:
+    def __init__(self, folder: Path, size: int = NODES, services: str = "") -> None:
         self.file = folder / "cluster.toml"
         (folder / "data").mkdir()
         sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(size)]
@@ -46,7 +46,8 @@ class RestartedCluster:
         for each in sockets:
             each.close()
         self.file.write_text(
-            "\n".join(['cluster = "rolling"', 'data = "data"', "[nodes]", *addresses]) + "\n"
+            "\n".join(['cluster = "rolling"', 'data = "data"', "[nodes]", *addresses, services])
+            + "\n"
         )
         self._log = (folder / "log").open("ab")
         self._processes = {number: self._started(number) for number in range(1, size + 1)}
@@ -54,7 +55,7 @@ class RestartedCluster:
 
     def addresses(self) -> dict[int, str]:
         lines = self.file.read_text().splitlines()
-        found = (line.split(" = ") for line in lines if line[0].isdigit())
+        found = (line.split(" = ") for line in lines if line[:1].isdigit())
         return {int(number): address.strip('"') for number, address in found}
 
     def _command(self, number: int) -> list[str]:

@@ -11,7 +11,7 @@ from habemus.algorithms.election.terms import LEADING, Vote
 from habemus.algorithms.election.terms_members import Canvass, TermsMembers
 from habemus.algorithms.mutex.elected_coordinator_members import ElectedCoordinatorMembers
 from habemus.core import ProcessId
-from habemus.problems.election import Place
+from habemus.problems.election import Location
 from habemus.runs.check import Check
 
 # Elections.
@@ -69,7 +69,9 @@ class VotesWithoutConfiguration(TermsMembers):
 
 
 class RemovesTwoAtOnce(TermsMembers):
-    def change(self, members: tuple[ProcessId, ...], book: tuple[Place, ...] | None = None) -> None:
+    def change(
+        self, members: tuple[ProcessId, ...], book: tuple[Location, ...] | None = None
+    ) -> None:
         super().change(members[:1], book)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from habemus.client.address import NodeAddress
 from habemus.client.errors import HabemusError, RefusedByNode, Unreachable
 from habemus.operations.node_survey import ClusterSurvey, NodeClient
-from habemus.runtimes.live.cluster_file import Address
+from habemus.runtimes.live.cluster_file import Address, nodes_digest, parsed_address
 
 PAUSE_SECONDS = 0.05
 NOTICE_SECONDS = 5.0
@@ -53,7 +53,7 @@ class MembersView(NamedTuple):
         }
 
 
-Step = tuple[str, int, str, str]
+MemberStep = tuple[str, int, str, str]
 """The name of a step, the node, its address and the identity of its memory."""
 
 
@@ -136,7 +136,7 @@ class MemberChanges:
     def _become(self, number: int, address: str, memory: str) -> MembersView:
         """Introduce a node, and add it to the members."""
 
-        def step(now: MembersView) -> Step | None:
+        def step(now: MembersView) -> MemberStep | None:
             if (now.nodes.get(number), now.memories.get(number)) != (address, memory):
                 return "introduce", number, address, memory
             return None if number in now.members else ("add", number, "", "")
@@ -182,7 +182,7 @@ class MemberChanges:
 
     def _until(
         self,
-        step: Callable[[MembersView], Step | None],
+        step: Callable[[MembersView], MemberStep | None],
         waits_for: str,
         is_done: Callable[[MembersView], bool] = lambda view: view.may_change,
     ) -> MembersView:
@@ -198,7 +198,7 @@ class MemberChanges:
                 raise NotChanged(f"timed out after {self._seconds:g} s: {waits_for}")
             time.sleep(PAUSE_SECONDS)
 
-    def _ask(self, view: MembersView, step: Step) -> None:
+    def _ask(self, view: MembersView, step: MemberStep) -> None:
         try:
             self._clients[view.leader].ask("member", *step)
         except Unreachable:
@@ -254,8 +254,6 @@ def _view_of(leader: int, found: Mapping[str, Any]) -> MembersView:
 
 
 def _parsed(address: str) -> Address:
-    from habemus.runtimes.live.cluster_file import parsed_address
-
     found = parsed_address(address)
     assert found is not None, address
     return found
@@ -276,15 +274,17 @@ def listed(numbers: Mapping[int, Any] | tuple[int, ...]) -> str:
 _KEY = re.compile(r"""(\s*)(["']?)(\d+)\2(\s*=\s*)(["'])([^"']*)\5(.*)""")
 
 
-def with_nodes(text: str, nodes: Mapping[int, str]) -> str | None:
-    """Return the text of a cluster.toml with other nodes; only the table [nodes] changes, and its
-    comments stay.  None if the table is written in a way that this does not understand.
+def with_nodes(text: str, nodes: Mapping[int, str], version: int) -> str | None:
+    """Return the text of a cluster.toml with the nodes of a configuration; only the table [nodes]
+    changes, and its comments stay.  Its first line gets a mark, by which nodes notice edits by
+    hand.  None if the table is written in a way that this does not understand.
     """
     lines = text.splitlines(keepends=True)
     starts = [at for at, line in enumerate(lines) if re.match(r"\s*\[nodes\]", line)]
     if len(starts) != 1:
         return None
     start = starts[0] + 1
+    lines[start - 1] = f"[nodes]  # configuration {version} {nodes_digest(version, nodes)}\n"
     end = next((at for at in range(start, len(lines)) if re.match(r"\s*\[", lines[at])), len(lines))
     left, kept, last = dict(sorted(nodes.items())), [], 0
     for line in lines[start:end]:

@@ -21,7 +21,7 @@ class Leader(Indication):
     term: int = 0
 
 
-class Place(Value):
+class Location(Value):
     """Where a process is, and what it keeps its stable memory in.  Algorithms pass both on."""
 
     process: ProcessId
@@ -37,7 +37,7 @@ class Members(Indication):
     term: int  # of the leader that wrote it
     version: int  # how many changes have led to it
     members: tuple[ProcessId, ...]
-    book: tuple[Place, ...] = ()  # of all processes, members or not; empty: not written down yet
+    book: tuple[Location, ...] = ()  # of all processes, members or not; empty: not written down yet
 
 
 class ElectionCosts(NamedTuple):

@@ -51,7 +51,7 @@ from habemus.core import (
     whenever,
 )
 from habemus.core.system import complete
-from habemus.problems.election import Leader, Members, Place
+from habemus.problems.election import Leader, Location, Members
 
 
 class Configuration(Value):
@@ -60,7 +60,7 @@ class Configuration(Value):
     term: int  # of the leader that wrote it
     version: int  # how many changes have led to it
     members: tuple[ProcessId, ...]  # none: this process has not heard of a configuration yet
-    book: tuple[Place, ...] = ()  # of members and others; passed on, and not used here
+    book: tuple[Location, ...] = ()  # of members and others; passed on, and not used here
 
 
 class Canvass(Message):
@@ -159,7 +159,9 @@ class TermsMembers(Terms):
             self.set_timer(Change(self.term), after=self.every)
         super().lead()
 
-    def write(self, version: int, members: tuple[ProcessId, ...], book: tuple[Place, ...]) -> None:
+    def write(
+        self, version: int, members: tuple[ProcessId, ...], book: tuple[Location, ...]
+    ) -> None:
         self.configuration = Configuration(self.term, version, members, book)
         self.installed = {self.me}
         self.confirmed = -1
@@ -228,7 +230,7 @@ class TermsMembers(Terms):
             self.change(tuple(each for each in members if each != process))
 
     @request
-    def rewrite(self, book: tuple[Place, ...]) -> None:
+    def rewrite(self, book: tuple[Location, ...]) -> None:
         """Change what is known of the processes, and not the members: introduce a process that may
         become one, or forget one that was removed.
         """
@@ -236,7 +238,9 @@ class TermsMembers(Terms):
         if self.may_change() and all(each in named for each in self.configuration.members):
             self.change(self.configuration.members, book)
 
-    def change(self, members: tuple[ProcessId, ...], book: tuple[Place, ...] | None = None) -> None:
+    def change(
+        self, members: tuple[ProcessId, ...], book: tuple[Location, ...] | None = None
+    ) -> None:
         now = self.configuration
         self.write(now.version + 1, members, now.book if book is None else book)
         self.indicate_members()

@@ -175,8 +175,10 @@ def _write_file(cluster: str | None, view: MembersView) -> None:
     path = named / "cluster.toml" if named.is_dir() else named
     if path.suffix != ".toml" or not path.is_file():
         return
+    if not view.version:
+        return
     text = path.read_text(encoding="utf-8")
-    changed = with_nodes(text, view.nodes)
+    changed = with_nodes(text, view.nodes, view.version)
     if changed is None:
         click.echo(f"habemus: edit [nodes] of {path} yourself: it is not a plain table", err=True)
     elif changed != text:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
+from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 T = TypeVar("T")
@@ -91,6 +93,18 @@ class ClusterFile:
                 )
         return found
 
+    def written_version(self) -> int | None:
+        """Return the version of the configuration whose nodes `habemus member` has written here.
+        None if it has written none, or they were edited since.
+        """
+        found = re.search(
+            r"^\s*\[nodes\]\s*# configuration (\d+) ([0-9a-f]{8})\b", self._text, re.M
+        )
+        if found is None:
+            return None
+        addresses = {number: str(address) for number, address in self.nodes().items()}
+        return int(found[1]) if found[2] == nodes_digest(int(found[1]), addresses) else None
+
     def socket(self) -> str:
         """Return the path of the local sockets, with {id} for the node; empty if there are none."""
         found = self.text(("socket",))
@@ -147,6 +161,12 @@ def parsed_address(text: str) -> Address | None:
     if matched is None or int(matched[3]) > 65_535:
         return None
     return Address(matched[1] or matched[2], int(matched[3]))
+
+
+def nodes_digest(version: int, nodes: Mapping[int, str]) -> str:
+    """Return the mark by which nodes that were edited by hand are noticed; it is no secret."""
+    content = ",".join([str(version), *(f"{each}={nodes[each]}" for each in sorted(nodes))])
+    return f"{zlib.crc32(content.encode()):08x}"
 
 
 def secret_in(path: str) -> bytes:

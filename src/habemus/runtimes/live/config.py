@@ -131,6 +131,7 @@ class Config:
     semaphores: Mapping[str, int] = field(default_factory=dict)  # their sizes
     secrets: Mapping[str, Path] = field(default_factory=dict)  # of clients
     rules: tuple[AccessRule, ...] = ()
+    written_version: int | None = None  # of the configuration from which `nodes` are, if of any
 
     @property
     def folder(self) -> Path:
@@ -160,6 +161,7 @@ class Config:
             peers={} if joins else {peer: at for peer, at in self.nodes.items() if peer != node},
             bind=bind,
             address=address,
+            written_version=self.written_version,
             joins=joins,
             socket=self.socket_of(node),
             folder=None if self.data is None else _folder_in(self.data, node),
@@ -321,6 +323,7 @@ class _NodeFile(ClusterFile):
             semaphores=self._semaphores(),
             secrets=self._secrets(folder, paths["secret_file"] is not None),
             rules=self._rules(),
+            written_version=self.written_version(),
         )
         config.check_exposure([*config.nodes.values(), *([bind] if bind else []), *shown_at])
         return config

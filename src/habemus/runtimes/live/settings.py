@@ -26,6 +26,7 @@ class Settings:
     address: Address | None = None  # at which the peers reach it; None: where it listens
     socket: Path | None = None  # for clients on this machine
     folder: Path | None = None  # stable memory; None: durable variables last as long as the node
+    written_version: int | None = None  # of the configuration from which the file has the peers
     joins: bool = False  # the node is new in a cluster, which `habemus member add` tells it
     replace: bool = False  # the node replaces one whose stable memory is lost
     secret: bytes | None = None

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
-from habemus.problems.election import Election, Members, Place
+from habemus.problems.election import Election, Location, Members
 from habemus.runtimes.live.cluster_file import MOST_NODES, Address, BadConfig, parsed_address
 from habemus.runtimes.live.hosting.instance import Instance
 from habemus.runtimes.live.monitoring.logs import details
@@ -91,7 +91,7 @@ class ClusterMembers:
             if indication.book:
                 self._apply({each.process: each for each in indication.book})
 
-    def _apply(self, book: Mapping[int, Place]) -> None:
+    def _apply(self, book: Mapping[int, Location]) -> None:
         me, mine = self._node.me, book.get(self._node.me)
         assert self._latest is not None
         if mine is None:
@@ -113,7 +113,7 @@ class ClusterMembers:
         self.accepted.update(self.peers)
         self._replug()
 
-    def _apply_place(self, peer: int, place: Place) -> None:
+    def _apply_place(self, peer: int, place: Location) -> None:
         is_other = place.memory and self._membership.agree_on(peer, bytes.fromhex(place.memory))
         if is_other:
             self._network.drop(peer)  # with all that is queued for the node that it replaces
@@ -146,17 +146,18 @@ class ClusterMembers:
 
     # The file.
 
-    def check_file(self, memory: StableMemory) -> None:
+    def check_file(self, memory: StableMemory | None) -> None:
         """Refuse a file whose nodes were edited since the last start, and are not those that are
-        stored.
+        stored.  A node that was down during a change gets the file from `habemus member`.
         """
         settings, latest = self._node.settings, self._latest
-        if settings.joins:
+        if memory is None or settings.joins or self.fixed():
             return
         listed = {settings.node: settings.address or settings.bind, **settings.peers}
         shown = {number: str(address) for number, address in sorted(listed.items())}
         content = ",".join(f"{number}={address}" for number, address in shown.items()).encode()
-        if latest is not None and memory.started_with != content:
+        is_written = latest is not None and (settings.written_version or -1) >= latest.version
+        if latest is not None and memory.started_with != content and not is_written:
             stored = {each.process: each.address for each in latest.book} or {
                 each: shown.get(each, "") for each in latest.members
             }
@@ -214,20 +215,20 @@ class ClusterMembers:
     def _first_members(self) -> list[int]:
         return [] if self._node.settings.joins else sorted((self._node.me, *self.peers))
 
-    def _memory_of(self, place: Place) -> str:
+    def _memory_of(self, place: Location) -> str:
         if place.process == self._node.me:
             return self._membership.identity.hex()
         return self._membership.known(place.process).hex() or place.memory
 
-    def _book(self) -> tuple[Place, ...]:
+    def _book(self) -> tuple[Location, ...]:
         """Return the book; before the first change it has the nodes of the file."""
         if self._latest is not None and self._latest.book:
             return self._latest.book
         settings, me = self._node.settings, self._node.me
         if settings.joins:
             return ()
-        own = Place(me, str(settings.address or settings.bind))
-        others = [Place(peer, str(address)) for peer, address in self.peers.items()]
+        own = Location(me, str(settings.address or settings.bind))
+        others = [Location(peer, str(address)) for peer, address in self.peers.items()]
         return tuple(sorted((own, *others)))
 
     def _election(self) -> Election:
@@ -247,12 +248,12 @@ class ClusterMembers:
             raise ValueError(f"node {self._node.me} does not lead; {who} does")
         if not self._election().may_change():
             return False
-        request, arguments = self._request(step, number, Place(number, address, memory))
+        request, arguments = self._request(step, number, Location(number, address, memory))
         process = self._node.participant(*self._sources[0])
         self._node.make_request_of(process, request, arguments)
         return True
 
-    def _request(self, step: str, number: int, place: Place) -> tuple[str, tuple[Any, ...]]:
+    def _request(self, step: str, number: int, place: Location) -> tuple[str, tuple[Any, ...]]:
         """Return the request to the election that makes the step."""
         book = {each.process: each for each in self._book()}
         members = self._latest.members if self._latest else tuple(self._first_members())

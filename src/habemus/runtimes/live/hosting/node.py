@@ -185,11 +185,11 @@ class Node:
         clients = self._clients = ClientConnections(
             self, self.lock_queues, self.watchers, slices, limited_log
         )
-        heard = (self._received, self._connected)
         self._network = PeerNetwork(
             identity,
             self.peers,
-            *heard,
+            self._received,
+            self._connected,
             clients,
             turn,
             slices,
@@ -211,13 +211,12 @@ class Node:
                 self._recorder = NodeRecorder(
                     settings.record, settings.cluster, self.me, self.services
                 )
-            send = self._network.send
             self._steps = Steps(
                 loop,
                 self._timers,
                 self._memory,
                 self._recorder,
-                send,
+                self._network.send,
                 self._peer_codecs.codecs,
                 self._fail,
                 self._failed,
@@ -229,8 +228,7 @@ class Node:
             await self._monitor.start(self._steps)
             if self._membership.is_complete:
                 self._take_part()
-            if self._memory is not None and not self.members.fixed():
-                self.members.check_file(self._memory)
+            self.members.check_file(self._memory)
         except BaseException:
             await self._monitor.close()
             await self._network.close()
@@ -575,7 +573,7 @@ class Node:
 
     @property
     def peers(self) -> Mapping[int, Address]:
-        """Addresses of the other nodes, as this node knows them now."""
+        """The other nodes and their addresses, as this node knows them now."""
         return self.members.peers
 
     def reaches(self) -> list[int]:

@@ -43,7 +43,7 @@ SECRET_AT_LEAST = 16
 """Bytes; a shorter secret can be guessed from one recorded handshake."""
 
 
-class Members(Protocol):
+class KnownMemories(Protocol):
     """The stable memories of the other nodes, as far as this node knows them."""
 
     @property
@@ -71,7 +71,7 @@ class Identity(NamedTuple):
     peers: Set[int]  # may change
     fingerprint: bytes
     secret: bytes | None
-    members: Members
+    members: KnownMemories
     capabilities: Capabilities = Capabilities()
 
     def proof(self, side: str, hello: Hello, challenge: Challenge) -> bytes:
