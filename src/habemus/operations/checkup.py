@@ -162,7 +162,10 @@ def check_cluster(answers: Mapping[int, ClockedStatus]) -> Iterator[HealthCheck]
             yield HealthCheck("node", OK, f"node {node.node} answers at {node.address}")
         else:
             yield HealthCheck("node", PROBLEM, f"node {node.node} at {node.address}: {node.why}")
-    yield _quorum(sum(node.up and node.member for node in seen.nodes), len(seen.nodes))
+    voting = [node for node in seen.nodes if not seen.members or node.node in seen.members.members]
+    yield _quorum(sum(node.up and node.member for node in voting), len(voting))
+    if seen.members is not None:
+        yield HealthCheck("members", WARNING if seen.members.learners else OK, str(seen.members))
     troubles = list(seen.troubles())
     yield from (HealthCheck("peers", PROBLEM, each) for each in troubles)
     if not troubles:

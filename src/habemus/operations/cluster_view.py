@@ -7,7 +7,7 @@ shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
@@ -85,6 +85,19 @@ class ElectionView:
 
 
 @dataclass(frozen=True)
+class MembersSummary:
+    """Who votes and records, in a cluster whose members change."""
+
+    version: int
+    members: tuple[int, ...]
+    learners: tuple[int, ...]
+
+    def __str__(self) -> str:
+        learners = f"; learners: {listed(self.learners)}" if self.learners else ""
+        return f"members: {listed(self.members)}{learners} (configuration {self.version})"
+
+
+@dataclass(frozen=True)
 class ClusterView:
     """A cluster, as `habemus status` shows it."""
 
@@ -92,6 +105,7 @@ class ClusterView:
     nodes: tuple[NodeView, ...]
     elections: tuple[ElectionView, ...]
     locks: tuple[LockView, ...]
+    members: MembersSummary | None = None  # None: they are fixed
 
     @property
     def election(self) -> ElectionView | None:
@@ -174,7 +188,18 @@ def cluster_view(answers: Mapping[int, NodeStatus], now: datetime | None = None)
     usual = max(digests, key=digests.count, default="")
     views = tuple(_node(node, each, elections, usual) for node, each in nodes)
     cluster = next((status["cluster"] for status in statuses.values()), "")
-    return ClusterView(cluster, views, elections, tuple(_locks(statuses, now)))
+    return ClusterView(
+        cluster, views, elections, tuple(_locks(statuses, now)), _members(statuses.values())
+    )
+
+
+def _members(statuses: Iterable[dict[str, Any]]) -> MembersSummary | None:
+    """Return the newest members that a node knows."""
+    found = [each["members"] for each in statuses if each.get("members")]
+    newest = max(found, key=lambda each: (each["version"], each["term"]), default=None)
+    if newest is None or not newest["members"]:
+        return None
+    return MembersSummary(newest["version"], tuple(newest["members"]), tuple(newest["learners"]))
 
 
 def _node(

@@ -81,6 +81,8 @@ def say_nodes(seen: ClusterView) -> None:
     )
     up = sum(node.up for node in seen.nodes)
     click.echo(f"cluster {seen.cluster}: {up} of {len(seen.nodes)} nodes up{leads}")
+    if seen.members is not None:
+        click.echo(str(seen.members))
     for trouble in seen.troubles():
         click.echo(trouble)
     if seen.different_versions():

@@ -110,6 +110,7 @@ def plain(seen: ClusterView, locks: list[LockView]) -> dict[str, Any]:
         "up": sum(node.up for node in seen.nodes),
         "leader": election and election.leader,
         "term": election and election.term,
+        "members": None if seen.members is None else asdict(seen.members),
         "clients": sum(node.clients for node in seen.nodes),
         "held": sum(lock.holder is not None for lock in seen.locks),
         "waiting": sum(len(lock.waiting) for lock in seen.locks),
@@ -128,7 +129,8 @@ def heading(seen: ClusterView) -> str:
     )
     return (
         f"cluster {seen.cluster}: {found['up']} of {found['nodes']} nodes up"
-        f"{f'; {leads}' if seen.election else ''}; {found['clients']} clients,"
+        f"{f'; {leads}' if seen.election else ''}"
+        f"{f'; {seen.members}' if seen.members else ''}; {found['clients']} clients,"
         f" {found['held']} locks held, {found['waiting']} requests waiting"
     )
 
