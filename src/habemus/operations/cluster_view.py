@@ -86,7 +86,7 @@ class ElectionView:
 
 @dataclass(frozen=True)
 class MembersSummary:
-    """Who votes and records, in a cluster whose members change."""
+    """The processes that vote and record, in a cluster whose members change."""
 
     version: int
     members: tuple[int, ...]
