@@ -249,6 +249,16 @@ class AsyncCluster:
         """Return the task that runs now."""
         return asyncio.current_task()
 
+    def _soon(self, function: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that any thread may call, to call the given one in this event loop."""
+        loop = asyncio.get_running_loop()
+
+        def call() -> None:
+            with suppress(RuntimeError):  # the loop may have closed
+                loop.call_soon_threadsafe(function)
+
+        return call
+
     def _release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock.  There is no answer to wait for."""
         self._backend.release(lease, to)
@@ -511,8 +521,8 @@ class AsyncKeptLock(AsyncLock):
             self._cluster._release(lease)
             raise no_waiters_shown(lease)
         if self._kept.adopt(lease):
-            loop = asyncio.get_running_loop()
-            lease._on_wanted = lambda: self._tell(loop)  # the keeper's thread may call it
+            # the keeper's thread may call it
+            lease._on_wanted = self._cluster._soon(self._hear_wanted)
             lease._session.hurry()
         return lease
 
@@ -520,10 +530,6 @@ class AsyncKeptLock(AsyncLock):
         """End the use of the lock; keep it unless another client waits for it."""
         if self._kept.give_back(lease):
             self._cluster._release(lease)
-
-    def _tell(self, loop: asyncio.AbstractEventLoop) -> None:
-        with suppress(RuntimeError):  # the loop may have closed
-            loop.call_soon_threadsafe(self._hear_wanted)
 
     def _hear_wanted(self) -> None:
         lease = self._kept.want()
@@ -576,9 +582,8 @@ class AsyncLeaderElection:
 
     async def leader(self) -> LockState | None:
         """Return the leader, as far as the node knows; None if there is none."""
-        async for standing in self.observe():
-            return standing if standing.holder is not None else None
-        return None
+        standing = await self._cluster._state(LeadRequest(self._service, self.name))
+        return standing if standing.holder is not None else None
 
     def observe(self) -> AsyncIterator[LockState]:
         """Yield the leader, now and after each change, for ever."""

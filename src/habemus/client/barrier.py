@@ -364,7 +364,7 @@ class Barrier:
         self.parties = parties
         self._made = made
         self._rest = (checked_lease(lease), service)
-        self._thread: _LoopThread | None = None
+        self._thread: LoopThread | None = None
         self._barrier: AsyncBarrier | None = None
 
     def wait(self, timeout: float | None = None) -> int:
@@ -376,7 +376,7 @@ class Barrier:
         seconds = checked_timeout(timeout)
         if self._thread is not None and self._barrier is not None:
             return self._thread.run(self._barrier.wait(seconds))
-        thread = _LoopThread()
+        thread = LoopThread("habemus-barrier")
         try:
             return thread.run(self._new().wait(seconds))
         finally:
@@ -396,7 +396,7 @@ class Barrier:
             self._thread.run(self._barrier.abort())
 
     def __enter__(self) -> Self:
-        self._thread = _LoopThread()
+        self._thread = LoopThread("habemus-barrier")
         self._barrier = self._new()
         self._thread.run(self._barrier.__aenter__())
         return self
@@ -416,19 +416,17 @@ class Barrier:
             thread.close()
 
 
-class _LoopThread:
+class LoopThread:
     """An event loop in a thread of its own."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="habemus-barrier", daemon=True
-        )
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Return the result; an interrupt of this thread cancels the work."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
         except BaseException:
@@ -443,6 +441,6 @@ class _LoopThread:
             await asyncio.gather(*tasks, return_exceptions=True)
 
         self.run(end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
-        self._loop.close()
+        self.loop.close()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -170,6 +171,11 @@ class Cluster:
 
     def _asynchronous_copy(self) -> AsyncCluster:
         """Return a client of the same cluster for the event loop that runs now."""
+        trio = sys.modules.get("trio")
+        if trio is not None and trio.lowlevel.in_trio_task():
+            from habemus.client.trio_client import TrioCluster
+
+            return TrioCluster(self._named, self._credentials, self._label)
         from habemus.client.asynchronous import AsyncCluster
 
         return AsyncCluster(self._named, self._credentials, self._label)
