@@ -265,7 +265,11 @@ def test_timeout_with_detectors(habemus: Habemus, monkeypatch: pytest.MonkeyPatc
             "if waiting costs nothing, wait for ever: the cost E of waiting is more than 0",
         ),
         ("--delay soon -C 1 -E 1", "'soon' is not a time; write for example 5000, 5ms or 2s"),
-        ("--delay 1ms -E 1", "Missing option '-C' / '--mistake'."),
+        (
+            "--delay 1ms -E 1",
+            "Missing option '-C' / '--mistake'. Example: habemus numbers timeout --delay heavy:1ms"
+            " -C 100 -E 1 --plot cost.svg",
+        ),
     ],
 )
 def test_timeout_refuses(habemus: Habemus, tmp_path: Path, arguments: str, line: str) -> None:
