@@ -182,7 +182,6 @@ class Rounds:
 
     def __init__(self, nodes: ChangingCluster) -> None:
         self._nodes = nodes
-        self._kills = 0
         self.times: list[float] = []
         self.kills = 0
 
@@ -240,7 +239,10 @@ def main() -> int:
                 worker.start()
             for number in range(given.rounds):
                 rounds.run(number)
-                print(f"round {number + 1}: {nodes.view()['members']}", file=sys.stderr, flush=True)
+                done = f"round {number + 1}: members {nodes.view()['members']}"
+                print(
+                    f"{done}, longest outage {resource.outage:.2f} s", file=sys.stderr, flush=True
+                )
             for worker in workers:
                 worker.is_over.set()
             for worker in workers:
