@@ -231,6 +231,9 @@ def test_a_node_refuses_what_no_rule_allows(
         ] == "forbidden"
         assert (await ci.ask("force", 6, "locks", "reports/a"))[2] == "forbidden"
         assert (await ci.ask("elect", 7, "locks-election", "all"))[2] == "forbidden"
+        change = ("member", 70, "remove", 1, "", "")
+        assert (await ci.ask(*change))[2] == "forbidden"
+        assert (await local.ask(*change))[2] == "forbidden"  # `force` is another permission
         assert (await main.ask("watch", 8, "locks", "payroll"))[2] == "forbidden"
         assert (await main.ask("watch", 9, "locks", "reports/a"))[0] == "news"
         # a status has the locks that a client may watch

@@ -1,0 +1,108 @@
+"""Members that change: many locks above one election."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from tests import virtual
+from tests.unit.runtimes.live.hosting.test_idle import is_forgotten, representative, visit
+
+from habemus.algorithms.election.shared_election import MembersChanged
+from habemus.algorithms.election.terms_members import TermsMembers
+from habemus.algorithms.mutex.elected_coordinator_members import ElectedCoordinatorMembers
+from habemus.runtimes.live.hosting.node import Node
+
+MEMBERS = {"locks": "elected-coordinator-members"}
+LEASED = {"locks": "elected-coordinator-leased-members"}
+
+
+def process(node: Node, name: str) -> ElectedCoordinatorMembers:
+    """The process of a lock at a node."""
+    return cast(
+        ElectedCoordinatorMembers, node.open("locks", name).processes[node.me].pure.parts[0]
+    )
+
+
+def election(node: Node) -> TermsMembers:
+    found = node.open("locks-election", "all").processes[node.me].pure.parts[0]
+    return cast(TermsMembers, found)
+
+
+@pytest.mark.parametrize("services", [MEMBERS, LEASED], ids=["unleased", "leased"])
+def test_idle_locks_are_forgotten(cluster: Any, services: dict[str, str]) -> None:
+    async def main() -> None:
+        async with cluster(services) as made:
+            tokens = [await visit(made, 1 + each % 3, "x") for each in range(6)]
+            assert tokens == sorted(set(tokens))
+            await cluster.until(lambda: is_forgotten(made))
+
+    virtual.run(main())
+
+
+def test_a_change_waits_for_every_lock(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster(MEMBERS) as made:
+            await visit(made, 2, "first")
+            leader = made.nodes[representative(made.nodes[1]).coordinator]
+            one, other = (number for number in (1, 2, 3) if number != leader.me)
+            holder = made.client(one, "locks", "held")
+            holder.ask("acquire")
+            await holder.hear()
+            await cluster.until(election(leader).may_change)
+            # as if the lock had not confirmed yet
+            instance = leader.open("locks", "held")
+            confirmed, process(leader, "held").confirmed = process(leader, "held").confirmed, -1
+            election(leader).confirmed = -1
+            leader._feeds._confirm(instance.service_index, leader.open("locks-election", "all"))
+            assert not election(leader).may_change()
+            process(leader, "held").confirmed = confirmed
+            await cluster.until(election(leader).may_change)
+            assert leader.members.change("remove", other, "", "")
+            assert not election(leader).may_change()
+            await cluster.until(election(leader).may_change)
+            assert process(leader, "held").confirmed_members() == (election(leader).term, 1)
+            assert representative(leader).members == tuple(sorted((leader.me, one)))
+            assert {leader.me, one} <= process(leader, "held").recorders | {one}
+
+    virtual.run(main())
+
+
+def test_news_of_members_come_before_any_other_event(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster(MEMBERS) as made:
+            await visit(made, 1, "first")
+            node = made.nodes[1]
+            instance = node.open("locks", "x")
+            instance.unheard.append(MembersChanged(1, 7, (1, 2)))
+            node.make_request("locks", "x", "acquire")
+            assert not instance.unheard
+            assert (process(node, "x").version, process(node, "x").members) == (7, (1, 2))
+
+    virtual.run(main())
+
+
+def test_only_the_leader_changes_members_and_not_the_last_one(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster(MEMBERS) as made:
+            await visit(made, 2, "first")
+            leader = made.nodes[representative(made.nodes[1]).coordinator]
+            follower = next(node for node in made.nodes.values() if node is not leader)
+            with pytest.raises(ValueError, match="does not lead"):
+                follower.members.change("remove", follower.me, "", "")
+            await cluster.until(election(leader).may_change)
+            for step, number, reason in (
+                ("remove", 9, "no node 9; the cluster has nodes 1, 2, 3"),
+                ("forget", 1, "node 1 is a member; remove it first"),
+                ("vote", 1, "no step 'vote'"),
+                ("introduce", 4, "is not an address"),
+                ("add", 101, "number nodes from 1 to 100"),
+            ):
+                with pytest.raises(ValueError, match=reason):
+                    leader.members.change(step, number, "", "")
+            known = leader.members.plain()
+            assert known is not None and known["members"] == [1, 2, 3]
+            with pytest.raises(ValueError, match="is a member with another memory"):
+                leader.members.change("introduce", follower.me, "127.0.0.1:1", "ab" * 16)
+
+    virtual.run(main())
