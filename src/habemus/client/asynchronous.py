@@ -33,6 +33,7 @@ from habemus.client.blocking import (
     lost_inside,
     no_waiters_shown,
     not_held,
+    permits_gate,
     semaphore_request,
     shows_waiters,
 )
@@ -169,6 +170,33 @@ class AsyncCluster:
         """
         request = semaphore_request(service, name, size, lease)
         return AsyncLock(self, request, timeout, False, on_lost)
+
+    @asynccontextmanager
+    async def permits(
+        self,
+        name: str,
+        count: int,
+        size: int,
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        on_lost: Callable[[Lease], None] | None = None,
+        service: str = LOCKS,
+    ) -> AsyncIterator[list[Lease]]:
+        """Acquire several places of a semaphore at once, all or none; see `Cluster.permits`."""
+        gate = permits_gate(name, count, size)
+        timeout = checked_timeout(timeout)
+        deadline = None if timeout is None else boottime.seconds() + timeout
+        async with AsyncExitStack() as stack:
+            async with self.lock(gate, timeout, lease, service=service):
+                leases = []
+                for _ in range(count):
+                    left = None if deadline is None else max(0.0, deadline - boottime.seconds())
+                    place = self.semaphore(
+                        name, size, left, lease, on_lost=on_lost, service=service
+                    )
+                    leases.append(await stack.enter_async_context(place))
+            yield leases
 
     @asynccontextmanager
     async def acquire_all(

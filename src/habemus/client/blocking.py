@@ -80,6 +80,14 @@ def semaphore_request(
     return SemaphoreRequest(service, checked_name(name), size, checked_lease(lease))
 
 
+def permits_gate(name: str, count: int, size: int) -> str:
+    """Return the lock of the client that collects places; `ValueError` if there are too few."""
+    given: object = count
+    if not (isinstance(given, int) and _is_number(given) and 1 <= given <= size):
+        raise ValueError(f"count={count!r}: semaphore {name!r} has {size} places; give 1 to {size}")
+    return f"permits/{checked_name(name)}"
+
+
 def checked_timeout(timeout: float | None) -> float | None:
     """Return the timeout if it is a valid number of seconds or None."""
     if timeout is not None and not (_is_number(timeout) and 0 <= timeout < MOST_SECONDS):
@@ -263,6 +271,41 @@ class Cluster:
         """
         request = semaphore_request(service, name, size, lease)
         return Lock(self, request, timeout, False, on_lost)
+
+    @contextmanager
+    def permits(
+        self,
+        name: str,
+        count: int,
+        size: int,
+        timeout: float | None = None,
+        lease: float | None = None,
+        *,
+        on_lost: Callable[[Lease], None] | None = None,
+        service: str = LOCKS,
+    ) -> Iterator[list[Lease]]:
+        """Acquire several places of a semaphore at once, all or none.
+
+        One client at a time collects places, so two that want several cannot wait for each other.
+        A client that has a place already should not ask for more in this way: it may wait for
+        itself.
+
+        size: the number of places that the cluster declares; `ValueError` if it is less than
+            `count`, `RefusedByNode` if the cluster has another one.
+        """
+        gate = permits_gate(name, count, size)
+        timeout = checked_timeout(timeout)
+        deadline = None if timeout is None else boottime.seconds() + timeout
+        with ExitStack() as stack:
+            with self.lock(gate, timeout, lease, service=service):
+                leases = []
+                for _ in range(count):
+                    left = None if deadline is None else max(0.0, deadline - boottime.seconds())
+                    place = self.semaphore(
+                        name, size, left, lease, on_lost=on_lost, service=service
+                    )
+                    leases.append(stack.enter_context(place))
+            yield leases
 
     @contextmanager
     def acquire_all(
