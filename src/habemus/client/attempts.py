@@ -27,6 +27,9 @@ LONGEST_PAUSE = 0.5
 class Attempts:
     """The attempts to have one request granted, each at another node."""
 
+    _pause = 0.0
+    _reason: HabemusError | str = ""
+
     def __init__(
         self,
         timeout: float | None,
@@ -43,8 +46,6 @@ class Attempts:
         self._deadline = deadline
         if deadline is None and self._timeout is not None:
             self._deadline = boottime.seconds() + self._timeout
-        self._pause = 0.0
-        self._reason: HabemusError | str = ""
 
     def left(self) -> float | None:
         """Seconds until the timeout, at least `TRY_SECONDS`: a slow connection alone must not make

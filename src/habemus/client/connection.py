@@ -136,19 +136,35 @@ class NodeConnection:
         """Send a line."""
         self.send(encode_line(*line))
 
+    def ask(self, line: bytes, id: int, timeout: float | None = None) -> list[Any]:
+        """Send a request and return its answer; skip what is left over from earlier requests.
+        Raise as `hear` does.
+        """
+        self._inside.append(None)
+        try:
+            if self._is_closed:
+                raise self._closed()
+            self._socket.sendall(line)
+            while True:
+                answer = self._next_line(timeout)
+                if answer[1] == id or (answer[0] == "refused" and answer[1] is None):
+                    return answer
+        finally:
+            self._inside.pop()
+            if self._is_closed:
+                self._close_unused()
+
     def hear(self, timeout: float | None = None) -> list[Any]:
         """Return the next line; `TimeoutError` if none arrives in time, `ConnectionClosed` if the
         connection has ended.
         """
-        line = self._lines.next_line() if self._lines.rest else None
-        while line is None:
-            data = self._received(timeout)
-            if data is None:
-                raise TimeoutError
-            if not data:
-                raise ConnectionClosed(f"{self.address} has closed the connection")
-            line = self._lines.next_line(data)
-        return decode(line, self.address)
+        self._inside.append(None)
+        try:
+            return self._next_line(timeout)
+        finally:
+            self._inside.pop()
+            if self._is_closed:
+                self._close_unused()
 
     def heard(self) -> list[list[Any]]:
         """Return the lines that have arrived, without waiting; `ConnectionClosed` at the end."""
@@ -163,30 +179,25 @@ class NodeConnection:
         """Return whether something has arrived, or may have, or the connection has ended."""
         if self._arrival is None or self._lines.rest:
             return True
-        self._inside.append(None)
-        try:
-            return self._is_closed or bool(self._arrival.poll(0))
-        finally:
-            self._inside.pop()
-            if self._is_closed:
-                self._close_unused()
+        # Of a descriptor that is closed meanwhile nothing is read here, so this is not `_inside`.
+        return bool(self._arrival.poll(0)) or self._is_closed
 
-    def _received(self, timeout: float | None) -> bytes | None:
-        """Return what arrives; None, or an exception with TLS, if nothing does in time."""
-        self._inside.append(None)
-        try:
+    def _next_line(self, timeout: float | None) -> list[Any]:
+        """Return the next line, for callers that are counted in `_inside`."""
+        line = self._lines.next_line() if self._lines.rest else None
+        while line is None:
             if self._is_closed:
                 raise self._closed()
             if self._arrival is not None:
                 if not self._arrival.poll(None if timeout is None else timeout * 1_000):
-                    return None
+                    raise TimeoutError
             elif timeout != self._socket.gettimeout():
                 self._socket.settimeout(timeout)
-            return self._socket.recv(CHUNK)
-        finally:
-            self._inside.pop()
-            if self._is_closed:
-                self._close_unused()
+            data = self._socket.recv(CHUNK)
+            if not data:
+                raise ConnectionClosed(f"{self.address} has closed the connection")
+            line = self._lines.next_line(data)
+        return decode(line, self.address)
 
     def _closed(self) -> ConnectionClosed:
         return ConnectionClosed(f"the connection to {self.address} is closed")

@@ -30,6 +30,10 @@ class Lease:
         this lock, unless a node was paused beyond its lease.  None if the algorithm has none.
     """
 
+    _why = ""  # the reason why it is over
+    _at_end: Callable[[str], None] | None = None
+    _on_wanted: Callable[[], None] | None = None  # for locks that are kept
+
     def __init__(self, session: LeaseKeeper, state: LeaseState) -> None:
         self.service = state.service
         self.name = state.name
@@ -37,11 +41,8 @@ class Lease:
         self._id = state.id
         self._session = session
         self._state = state
-        self._why = ""  # the reason why it is over
         self._open = [True]  # the thread that takes this out ends the lease
         self._listeners: list[Callable[[Lease], None]] = []
-        self._at_end: Callable[[str], None] | None = None
-        self._on_wanted: Callable[[], None] | None = None  # for locks that are kept
 
     def __repr__(self) -> str:
         state = f"over: {self._why}" if self._why else "held"

@@ -145,15 +145,12 @@ class NodeBackend:
             session.close(f"lost the connection to node {session.node}: {reason}")
             return None
         try:
-            connection.send(sent)
             session.begin_waiting(id, connection)
-            try:
-                line = _answer(connection, id, None if left is None else left + GRACE_SECONDS)
-            finally:
-                session.end_waiting(id)
+            line = connection.ask(sent, id, None if left is None else left + GRACE_SECONDS)
             answer = session.receive_answer(line, connection)
         except BaseException as reason:  # an interrupt, too: closing withdraws the request
             connection.close()
+            session.end_waiting(id)
             session.protocol.forget(id)
             if isinstance(reason, TimeoutError):
                 why = f"node {session.node} does not answer"
@@ -169,6 +166,7 @@ class NodeBackend:
             return None if answer._why else answer
         if line[1] is None:  # the node refuses everything on this connection
             connection.close()
+            session.end_waiting(id)
             session.protocol.forget(id)
         elif answer.word == "timeout":
             news = self._ask_holder(session, connection, request) if attempts.names_holder else None
@@ -190,8 +188,7 @@ class NodeBackend:
         if watch is None:
             return None
         try:
-            connection.send(watch)
-            return _answer(connection, id, HOLDER_SECONDS)
+            return connection.ask(watch, id, HOLDER_SECONDS)
         except OSError:  # the connection has ended, or the time is over
             return None
         finally:
@@ -251,8 +248,7 @@ class NodeBackend:
         connection = session.connection()
         id = session.protocol.next_id()
         try:
-            connection.say(word, id, *rest)
-            line = _answer(connection, id, ANSWER_SECONDS)
+            line = connection.ask(encode_line(word, id, *rest), id, ANSWER_SECONDS)
         except OSError as reason:
             connection.close()
             raise Unreachable(f"node {session.node} does not answer: {reason}") from None
@@ -261,14 +257,6 @@ class NodeBackend:
             raise RefusedByNode(line[3])
         answer: dict[str, Any] = line[2]
         return answer
-
-
-def _answer(connection: NodeConnection, id: int, timeout: float | None) -> list[Any]:
-    """Return the line that answers a request; skip what is left over from earlier requests."""
-    while True:
-        line = connection.hear(timeout)
-        if line[1] == id or (line[0] == "refused" and line[1] is None):
-            return line
 
 
 def round_trips(nodes: Backend, count: int, pause: float = 0.001) -> Iterator[int]:
@@ -280,8 +268,7 @@ def round_trips(nodes: Backend, count: int, pause: float = 0.001) -> Iterator[in
     try:
         for _ in range(count):
             sent = boottime.microseconds()
-            connection.say("alive", sent)
-            _answer(connection, sent, ANSWER_SECONDS)
+            connection.ask(encode_line("alive", sent), sent, ANSWER_SECONDS)
             yield boottime.microseconds() - sent
             sleep(pause)
     except BaseException as reason:  # also if the caller stops early

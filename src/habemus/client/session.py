@@ -88,6 +88,7 @@ class NodeSession:
         # Waiting requests by id, with the connection on which a thread waits, if one does.
         self._waiting: dict[int, NodeConnection | None] = {}
         self._wanted = threading.Event()  # set while the keeper has something to renew
+        self._is_awake = False  # the same, cleared after it: requests read it without a call
         self._hurry = threading.Event()  # set if the keeper has to begin, or to end, at once
         self._lock = threading.Lock()
         self._keeper: threading.Thread | None = None
@@ -164,10 +165,8 @@ class NodeSession:
         self._waiting[id] = connection
         if not self.is_open:  # the thread that ended the session may not have seen this request
             raise ConnectionClosed(self.over or self.leaving)
-        if not self._wanted.is_set():
-            self._wanted.set()
-            if self._keeper is None:
-                self._start_keeper()
+        if not self._is_awake:
+            self._wake_keeper()
 
     def end_waiting(self, id: int) -> None:
         """Send no more heartbeats for a request."""
@@ -182,12 +181,13 @@ class NodeSession:
     def receive_answer(
         self, line: list[Any], connection: NodeConnection | None = None
     ) -> Lease | RequestRefused:
-        """Return what the answer to a request means; `ProtocolError` if it is none.
+        """End the wait for an answer and return what it means; `ProtocolError` if it is none.
 
         A lease that arrives after it has expired is lost at once.  `connection` is that of a
         blocking client, on which the lease is released later.
         """
         now_us = boottime.nanoseconds() // 1_000
+        self._waiting.pop(line[1], None)
         if line[0] == "granted":
             state = self.protocol.receive_grant(line, now_us)
             if state is not None:
@@ -277,7 +277,9 @@ class NodeSession:
 
     # The keeper.
 
-    def _start_keeper(self) -> None:
+    def _wake_keeper(self) -> None:
+        self._is_awake = True
+        self._wanted.set()
         with self._lock:
             if self._keeper is None:
                 self._keeper = threading.Thread(
@@ -300,8 +302,9 @@ class NodeSession:
                     self.close(self.leaving)
                     return
                 self._wanted.clear()
+                self._is_awake = False
                 if self._leases or self._waiting:
-                    self._wanted.set()  # a request came in between
+                    self._wake_keeper()  # a request came in between
                 continue
             began = boottime.seconds()
             self._has_heard = False
