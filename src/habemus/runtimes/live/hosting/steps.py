@@ -178,7 +178,8 @@ class Steps:
     def _deliver_local(self) -> None:
         self._delivering = False
         for _ in range(len(self._local)):
-            self.deliver(*self._local.popleft())
+            local_process, sender, port, message, number = self._local.popleft()
+            self.deliver(local_process, sender, port, message, number)
 
     def forget(self, local_process: LocalProcess) -> None:
         if local_process.is_stored and self._commit is not None:
@@ -346,8 +347,11 @@ class Steps:
             if isinstance(effect, Send):
                 self._send(local_process, effect.port, effect.to, effect.message, next(numbers))
             elif isinstance(effect, Broadcast):
+                encoded_by: dict[PortCodec, tuple[int, list[Any]]] = {}
                 for to in local_process.peers:
-                    self._send(local_process, effect.port, to, effect.message, next(numbers))
+                    self._send(
+                        local_process, effect.port, to, effect.message, next(numbers), encoded_by
+                    )
         for effect in outputs:
             if isinstance(effect, Indicate):
                 self._indicate(local_process, effect.indication)
@@ -365,8 +369,18 @@ class Steps:
                 )
 
     def _send(
-        self, local_process: LocalProcess, port: int, to: ProcessId, message: Message, number: int
+        self,
+        local_process: LocalProcess,
+        port: int,
+        to: ProcessId,
+        message: Message,
+        number: int,
+        encoded_by: dict[PortCodec, tuple[int, list[Any]]] | None = None,
     ) -> None:
+        """Send a message.
+
+        encoded_by: of a broadcast, the message as each codec of its receivers encodes it.
+        """
         instance = local_process.instance
         neighbour = instance.processes.get(to)
         if neighbour is not None:
@@ -378,7 +392,10 @@ class Steps:
         try:
             index, me = instance.service_index, local_process.me
             codec = self._codecs[index][to][port]
-            kind, fields = codec.encode(message)
+            known = None if encoded_by is None else encoded_by.get(codec)
+            kind, fields = codec.encode(message) if known is None else known
+            if encoded_by is not None and known is None:
+                encoded_by[codec] = kind, fields
             at = codec.port
             frame = encoded(
                 MessageFrame(index, instance.name, to, me, at, kind, fields, number)

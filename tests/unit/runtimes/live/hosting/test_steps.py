@@ -1,0 +1,67 @@
+"""Steps of processes on a node, without connections and disks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from habemus.algorithms.mutex.ricart_agrawala import Request, RicartAgrawala
+from habemus.runtimes.live.hosting.instance import Instance
+from habemus.runtimes.live.hosting.service import Service
+from habemus.runtimes.live.hosting.steps import Steps
+from habemus.runtimes.live.hosting.timers import Timers, random_source
+from habemus.runtimes.live.peers.codec import PortCodec, frame_of
+from habemus.runtimes.live.peers.frames import MessageFrame
+
+SIZE = 5
+
+
+def test_a_broadcast_is_encoded_once() -> None:
+    encoded: list[Any] = []
+
+    def note(field: Any) -> Any:
+        encoded.append(field)
+        return field
+
+    service = Service("locks", RicartAgrawala.system(SIZE), range(1, SIZE + 1))
+    codec = PortCodec(service.stacks[1].known_at(0))
+    codec._kinds = [
+        kind._replace(plains=tuple((name, note) for name, _ in kind.plains))
+        for kind in codec._kinds
+    ]
+
+    def fail(reason: object) -> None:
+        pytest.fail(str(reason))
+
+    codecs = [{key: [codec] for key in range(1, SIZE + 1)}]
+    sent: dict[int, bytes] = {}
+    loop = asyncio.new_event_loop()
+    try:
+        steps = Steps(
+            loop,
+            Timers(loop, random_source(1)),
+            None,
+            None,
+            sent.__setitem__,
+            codecs,
+            fail,
+            fail,
+            Counter(),
+        )
+        instance = Instance(service, 0, "printer", 1, lambda options: options[0])
+        process = instance.processes[1]
+        steps.start(process)
+        steps.request(process, "acquire", (), None)
+    finally:
+        loop.close()
+    request = Request(1)
+    assert encoded == [request.stamp]
+    frames = {to: frame_of(frame[4:]) for to, frame in sent.items()}
+    assert sorted(frames) == [2, 3, 4, 5]
+    for to, frame in frames.items():
+        assert isinstance(frame, MessageFrame)
+        assert (frame.to, frame.sender) == (to, 1)
+        assert codec.decode(frame.kind, frame.fields) == request
