@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -45,7 +45,8 @@ class Stable:
         ]
         # the others, those of each part at once: a live node compares them after every step
         plain = [each for each in self._variables if each.shape.freeze is None]
-        self._taken = [
+        # The getter of a single variable returns no tuple; compiled code would expect one.
+        self._taken: list[tuple[int, Callable[[Any], Any]]] = [
             (port, attrgetter(*(each.name for each in found)))
             for port, found in groupby(plain, key=lambda each: each.port)
         ]
@@ -57,7 +58,7 @@ class Stable:
 
     def taken(self, parts: Sequence[Process]) -> tuple[Any, ...]:
         """Return the current values in a form that can be compared with earlier ones."""
-        values = [get(parts[port]) for port, get in self._taken]
+        values: list[Any] = [get(parts[port]) for port, get in self._taken]
         for port, name, freeze in self._frozen:
             values.append(freeze(getattr(parts[port], name)))
         return tuple(values)
