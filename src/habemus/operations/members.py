@@ -20,7 +20,7 @@ from habemus.runtimes.live.cluster_file import Address, nodes_digest, parsed_add
 PAUSE_SECONDS = 0.05
 NOTICE_SECONDS = 5.0
 """How long a node that is removed has time to hear of it before it is forgotten."""
-START_SECONDS = 5.0
+START_SECONDS = 10.0
 """How long to wait for a node that is being started."""
 
 
