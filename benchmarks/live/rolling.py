@@ -2,6 +2,12 @@
 other, while workers take locks.
 
     python -m benchmarks.live.rolling --rounds 5 --workers 8
+    python -m benchmarks.live.rolling --rounds 1 --workers 2 --held 100
+    python -m benchmarks.live.rolling --rounds 1 --workers 2 --held 100 --kill
+
+With `--held`, so many more locks are held all the time, half of them by threads' client and half by
+tasks' client, and none may be lost.  With `--kill`, nodes are killed instead.  A node that was
+killed takes part in the locks of its clients a lease later, and only then the next one is killed.
 
 Half of the workers are threads with the blocking client, half are tasks with the asynchronous one.
 The figures are exceptions of any kind, grants, and the longest time that a worker waited for a
@@ -22,6 +28,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import habemus
@@ -30,6 +37,8 @@ from habemus.client.asynchronous import AsyncCluster
 NODES = 3
 LOCKS = 4
 READY_SECONDS = 60.0
+LEASE_SECONDS = 11.0
+"""Longer than the lease of the cluster."""
 
 
 class RestartedCluster:
@@ -67,9 +76,9 @@ class RestartedCluster:
             self._command(number), stdin=subprocess.PIPE, stdout=self._log, stderr=self._log
         )
 
-    def restart(self, number: int) -> None:
+    def restart(self, number: int, ending: signal.Signals = signal.SIGTERM) -> None:
         process = self._processes[number]
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(ending)
         process.wait(READY_SECONDS)
         process.communicate()
         self._processes[number] = self._started(number)
@@ -146,21 +155,74 @@ class Workers:
                 self.errors[f"{type(error).__name__}: {error}"] += 1
 
 
+class HeldLocks:
+    """Locks that two clients hold until they are told to stop."""
+
+    def __init__(self, cluster: str, count: int) -> None:
+        self.lost: list[str] = []
+        self._is_over = threading.Event()
+        self._cluster = cluster
+        self._threads = [
+            threading.Thread(target=self._hold, args=(count - count // 2,)),
+            threading.Thread(target=lambda: asyncio.run(self._hold_in_task(count // 2))),
+        ]
+        self._held = threading.Semaphore(0)
+        for each in self._threads:
+            each.start()
+        for _ in self._threads:
+            self._held.acquire()
+
+    def stop(self) -> None:
+        """Release all; note those that were lost."""
+        self._is_over.set()
+        for each in self._threads:
+            each.join()
+
+    def _note(self, lease: habemus.Lease) -> None:
+        self.lost.append(repr(lease))
+
+    def _hold(self, count: int) -> None:
+        with habemus.connect(self._cluster, name="holder") as cluster, ExitStack() as stack:
+            for number in range(count):
+                stack.enter_context(cluster.lock(f"held-{number}", on_lost=self._note))
+            self._held.release()
+            self._is_over.wait()
+
+    async def _hold_in_task(self, count: int) -> None:
+        async with (
+            habemus.connect(self._cluster, name="holding-tasks") as cluster,
+            AsyncExitStack() as stack,
+        ):
+            for number in range(count):
+                lock = cluster.lock(f"held-by-task-{number}", on_lost=self._note)
+                await stack.enter_async_context(lock)
+            self._held.release()
+            while not self._is_over.is_set():
+                await asyncio.sleep(0.05)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--held", type=int, default=0)
+    parser.add_argument("--kill", action="store_true")
     given = parser.parse_args()
+    ending = signal.SIGKILL if given.kill else signal.SIGTERM
     with tempfile.TemporaryDirectory() as folder:
         cluster = RestartedCluster(Path(folder))
+        held = HeldLocks(str(cluster.file), given.held)
         workers = Workers(str(cluster.file), given.workers)
         began = time.monotonic()
         try:
             for _ in range(given.rounds):
                 for number in range(1, NODES + 1):
-                    cluster.restart(number)
+                    cluster.restart(number, ending)
+                    if given.kill:
+                        time.sleep(LEASE_SECONDS)
         finally:
             workers.stop()
+            held.stop()
             cluster.close()
         tracebacks = cluster.log().count("Traceback")
     longest = sorted(workers.waits)[-3:]
@@ -169,6 +231,8 @@ def main() -> int:
         "workers": given.workers,
         "grants": len(workers.waits),
         "errors": dict(workers.errors),
+        "held": given.held,
+        "lost": held.lost,
     }
     print(
         json.dumps(
@@ -180,7 +244,7 @@ def main() -> int:
             }
         )
     )
-    return 1 if workers.errors or tracebacks else 0
+    return 1 if workers.errors or tracebacks or held.lost else 0
 
 
 if __name__ == "__main__":

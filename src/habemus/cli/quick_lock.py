@@ -14,7 +14,7 @@ import _socket
 import os
 
 from habemus.client.errors import HabemusError
-from habemus.client.protocol import Greeting, LineBuffer, decode, lease_ms_in
+from habemus.client.protocol import Greeting, LineBuffer, can_move, decode, lease_ms_in
 from habemus.runtimes.live.clients.protocol import (
     CONNECT_SECONDS,
     LOCKS,
@@ -261,6 +261,9 @@ class _QuickConnection:
 
     def lease_ms(self, service: str) -> int | None:
         return lease_ms_in(self._welcome, service)
+
+    def moves(self, service: str) -> bool:
+        return can_move(self._welcome, service)
 
     def problem(self, service: str) -> object:
         """Return the problem that a service solves; None if there is no such service."""

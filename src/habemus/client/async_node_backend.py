@@ -159,7 +159,7 @@ class AsyncNodeBackend:
         self._session: NodeSession | None = None
         # Of the session, and of sessions that were left but still have leases.
         self._lines: dict[NodeSession, _Lines] = {}
-        self._left = LeftNodes()
+        self._left = LeftNodes(named, credentials)
         self._opening = asyncio.Lock()
         self._closings = 0  # a request ends with the next one; later requests connect again
 
@@ -202,6 +202,7 @@ class AsyncNodeBackend:
                     within,
                 )
                 self._left.is_known = True
+                session.successor = self._left.successor
                 if closings != self._closings:
                     session.close()
                 self._check_open(closings)
@@ -329,11 +330,17 @@ class AsyncNodeBackend:
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock.  There is no answer to wait for."""
-        if lease._end():
-            lease._session.forget(lease)
-            lines = self._lines_of(lease)
+        session, line = lease._session, ("release", lease._id)
+        if to is not None:
+            line = ("transfer", lease._id, to)  # type: ignore[assignment]
+        lines = self._lines_of(lease)
+        if lines is None and isinstance(session, NodeSession):
+            # it was taken there from another node, on a connection of its own
+            session.release(lease, encode_line(*line))
+        elif lease._end():
+            session.forget(lease)
             if lines is not None:  # else its connection has ended, which releases as well
-                lines.say(*(("release", lease._id) if to is None else ("transfer", lease._id, to)))
+                lines.say(*line)
 
     async def settle(self, lease: Lease) -> None:
         """Return at once: nodes do not answer to a release."""
@@ -439,7 +446,7 @@ async def _joined(session: NodeSession) -> _Lines:
                     _Lines, address.host, address.port, ssl=context, server_hostname=named
                 )
     except (OSError, TimeoutError) as reason:
-        session.close(f"lost the connection to node {session.node}: {reason}")
+        session.lose_node(f"lost the connection to node {session.node}: {reason}")
         raise Unreachable(f"{address}: {reason}") from None
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
@@ -451,7 +458,7 @@ async def _joined(session: NodeSession) -> _Lines:
         raise
     lines.unasked = session.receive_news
     session.left = lambda: _tell_left(loop, lines, session)
-    lines.ended = session.close  # what was acquired on this connection has ended with it
+    lines.ended = session.lose_node  # what was acquired on this connection moves, or has ended
     return lines
 
 

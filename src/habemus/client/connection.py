@@ -21,7 +21,14 @@ from habemus.client.errors import (
     RefusedByNode,
     Unreachable,
 )
-from habemus.client.protocol import Greeting, LineBuffer, decode, encode_line, lease_ms_in
+from habemus.client.protocol import (
+    Greeting,
+    LineBuffer,
+    can_move,
+    decode,
+    encode_line,
+    lease_ms_in,
+)
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
 
 if TYPE_CHECKING:
@@ -116,6 +123,10 @@ class NodeConnection:
     def lease_ms(self, service: str) -> int | None:
         """Return the lease that the node grants for locks of a service; None if none expires."""
         return lease_ms_in(self.welcome, service)
+
+    def moves(self, service: str) -> bool:
+        """Return whether locks of a service can be taken to another node."""
+        return can_move(self.welcome, service)
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -48,9 +48,11 @@ def opened(
 
 
 class LeftNodes:
-    """The nodes that a client has left, and the sessions with leases there."""
+    """The nodes that a client has left, and the sessions with leases there, or taken elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: str | None, credentials: Credentials) -> None:
+        self._named = named
+        self._credentials = credentials
         self.addresses: dict[NodeAddress, float] = {}  # and when each was left
         self.is_known = False  # whether any node has ever answered
         self._sessions: list[NodeSession] = []
@@ -58,6 +60,14 @@ class LeftNodes:
     def add(self, session: NodeSession) -> None:
         self.addresses[session.address] = boottime.seconds()
         self._sessions = [each for each in (*self._sessions, session) if not each.over]
+
+    def successor(self, session: NodeSession) -> NodeSession:
+        """Open a session with another node, for leases of a session that has to leave its node."""
+        self.addresses[session.address] = boottime.seconds()
+        found = opened(self._named, self._credentials, session.label, self.addresses, 1.0)
+        found.successor = self.successor
+        self._sessions = [each for each in (*self._sessions, found) if not each.over]
+        return found
 
     def close(self) -> None:
         for session in self._sessions:
@@ -72,7 +82,7 @@ class NodeBackend:
         self._credentials = credentials
         self._label = label
         self._session: NodeSession | None = None
-        self._left = LeftNodes()
+        self._left = LeftNodes(named, credentials)
         self._opening = threading.Lock()
 
     def connect(self) -> None:
@@ -107,6 +117,7 @@ class NodeBackend:
                     within,
                 )
                 self._left.is_known = True
+                session.successor = self._left.successor
             return session
         finally:
             self._opening.release()
@@ -142,7 +153,7 @@ class NodeBackend:
         try:
             connection = session.connection()
         except ConnectionClosed as reason:
-            session.close(f"lost the connection to node {session.node}: {reason}")
+            session.lose_node(f"lost the connection to node {session.node}: {reason}")
             return None
         try:
             session.begin_waiting(id, connection)
@@ -160,7 +171,7 @@ class NodeBackend:
             if not isinstance(reason, OSError) or isinstance(reason, HabemusError):
                 raise
             if session.is_open:
-                session.close(f"lost the connection to node {session.node}: {reason}")
+                session.lose_node(f"lost the connection to node {session.node}: {reason}")
             return None
         if isinstance(answer, Lease):
             return None if answer._why else answer
@@ -229,7 +240,7 @@ class NodeBackend:
                 attempts.failed(reason, is_known=self._left.is_known)
             except OSError as reason:
                 if session.is_open:
-                    session.close(f"lost the connection to node {session.node}: {reason}")
+                    session.lose_node(f"lost the connection to node {session.node}: {reason}")
             finally:
                 if connection is not None:
                     connection.close()

@@ -139,6 +139,7 @@ _SHAPES: dict[str, set[tuple[type, ...]]] = {
     },
     "wanted": {(str, int)},
     "lost": {(str, int, str)},
+    "leave": {(str, int, str)},
     "alive": {(str, int, list)},
     "news": {(str, int, dict)},
     "status": {(str, int, dict)},
@@ -236,6 +237,12 @@ def lease_ms_in(welcome: dict[str, Any], service: str) -> int | None:
     """Return the lease that a node grants for locks of a service; None if none expires."""
     lease_ms: int | None = welcome["services"].get(service, {}).get("lease_ms")
     return lease_ms
+
+
+def can_move(welcome: dict[str, Any], service: str) -> bool:
+    """Return whether locks of a service can be taken to another node."""
+    table = welcome["services"].get(service, {})
+    return bool(table.get("moves")) and len(welcome["nodes"]) > 1
 
 
 # The handshake.
@@ -505,6 +512,14 @@ class LeaseWanted(LeaseEvent):
     """Another client waits for a lock that this client keeps."""
 
 
+class NodeLeaves(LeaseEvent):
+    """The node shuts down: take what is held there to another node."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(0)
+        self.why = why
+
+
 CLOSED = "the client has closed its connection"
 EXPIRED = "its lease was not renewed in time"
 FORGOTTEN = "the node does not know the lock any more"
@@ -527,6 +542,8 @@ class SessionProtocol:
         """Time between two heartbeats."""
         self._pending: dict[int, str] = {}  # the service of each request
         self._leases: dict[int, LeaseState] = {}
+        # the lease of each request that asked for another one than the cluster offers
+        self._own_ms: dict[int, int | None] = {}
 
     # To the node.
 
@@ -545,15 +562,50 @@ class SessionProtocol:
             self._issued = id = self._issued + 1
         line = request.line(id, timeout_ms, lease_ms, now_us)
         self._pending[id] = request.service
+        if request.lease is not None:
+            self._own_ms[id] = lease_ms
+        self._beat_for(lease_ms)
+        return id, line
+
+    def claim(
+        self,
+        lease: LeaseState,
+        shown: int | None,
+        lease_ms: int | None,
+        now_us: int,
+        *,
+        keep: bool = False,
+    ) -> tuple[int, bytes] | None:
+        """Begin to claim a lock that was granted by another node; return the id and the line.
+
+        shown: the token that the client shows to resources.
+        lease_ms: what `own_lease_ms` of the other session returns, or what this node offers.
+        """
+        if lease.token is None or shown is None:
+            return None
+        id = self.next_id()
+        what = (lease.service, lease.name, lease.token, shown, lease_ms, now_us)
+        line = encode_line("claim", id, *what, *((True,) if keep else ()))
+        self._pending[id] = lease.service
+        self._own_ms[id] = lease_ms
+        self._beat_for(lease_ms)
+        return id, line
+
+    def own_lease_ms(self, id: int, offered_ms: int | None) -> int | None:
+        """Return the lease that a request has asked for; by default what a cluster offers."""
+        return self._own_ms.get(id, offered_ms)
+
+    def _beat_for(self, lease_ms: int | None) -> None:
         if lease_ms is not None and lease_ms * 1_000 < self.beat_us * self._beats:
             with self._lock:
                 self.beat_us = min(self.beat_us, lease_ms * 1_000 // self._beats)
-        return id, line
 
     def forget(self, id: int) -> None:
         """End a request or a lease that the client has given up, released or lost."""
         self._pending.pop(id, None)
         self._leases.pop(id, None)
+        if self._own_ms:
+            self._own_ms.pop(id, None)
 
     # From the node.
 
@@ -577,6 +629,8 @@ class SessionProtocol:
             return [LeaseLost(line[1], line[2])]
         if word == "wanted" and line[1] in self._leases:
             return [LeaseWanted(line[1])]
+        if word == "leave":
+            return [NodeLeaves(line[2])]
         return []
 
     def receive_grant(self, line: list[Any], now_us: int) -> LeaseState | None:

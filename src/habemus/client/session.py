@@ -17,7 +17,8 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from time import sleep
+from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from habemus import boottime
@@ -34,15 +35,20 @@ from habemus.client.errors import (
 from habemus.client.lease import Lease
 from habemus.client.protocol import (
     CLOSED,
+    EXPIRED,
     TOO_LATE,
     AcquireRequest,
     LeaseEvent,
     LeaseLost,
     LeaseState,
     LeaseWanted,
+    NodeLeaves,
     RequestRefused,
     SessionProtocol,
+    can_move,
+    encode_line,
     lease_ms_in,
+    release_line,
 )
 
 BEATS = 3
@@ -50,6 +56,12 @@ BEATS = 3
 SILENCE_SECONDS = 3.0
 """A node that has not answered for so long is left: waiting requests move to another node."""
 IDLE_CONNECTIONS = 32
+MovingLease: TypeAlias = tuple[Lease, int | None]
+"""A lease on its way to another node, and the milliseconds that its client has asked for."""
+CLAIM_SECONDS = 0.2
+"""How often to check whether leases on their way have expired or were released."""
+MOVE_PAUSE = 0.05
+"""Seconds between two attempts to take leases to another node."""
 
 
 class NodeSession:
@@ -79,6 +91,10 @@ class NodeSession:
         self.over = ""  # the reason why the session has ended
         self.leaving = ""  # the reason why nothing more is requested here
         self.left: Callable[[], None] = lambda: None  # wakes requests that no thread waits for
+        self.successor: Callable[[NodeSession], NodeSession] | None = None
+        """Opens a session with another node, for leases that move."""
+        self._carrier: NodeConnection | None = None  # of leases that came from another node
+        self._has_to_move = ""  # the reason why leases have to go to another node
         self._has_heard = False  # something from the node, since the last heartbeat
         self._silence = 0.0  # seconds for which the keeper has received nothing
         self._idle: list[NodeConnection] = [first]
@@ -130,6 +146,23 @@ class NodeSession:
             self.left()
             self._wanted.set()  # the keeper ends the session when nothing is left of it
 
+    def lose_node(self, why: str) -> None:
+        """Leave a node whose connection has ended.  Leases go to another node, or are lost."""
+        if self._can_move():
+            self.leave(why)
+            self._hurry.set()  # the keeper finds out whether the node has gone
+        else:
+            self.close(why)
+
+    def _can_move(self) -> bool:
+        """Return whether there are leases, and other nodes to which the keeper can take them."""
+        return (
+            self.successor is not None
+            and self._keeper is not None
+            and not self.over
+            and any(can_move(self.welcome, each.service) for each in list(self._leases.values()))
+        )
+
     def close(self, why: str = CLOSED) -> None:
         """End the session and lose its leases."""
         self.over = self.over or why
@@ -143,7 +176,12 @@ class NodeSession:
         self._wanted.set()
 
     def _used_connections(self) -> list[NodeConnection]:
-        used = [self._keeping, *list(self._waiting.values()), *list(self._connections.values())]
+        used = [
+            self._keeping,
+            self._carrier,
+            *list(self._waiting.values()),
+            *list(self._connections.values()),
+        ]
         return [connection for connection in used if connection is not None]
 
     def _close_idle(self) -> None:
@@ -202,7 +240,11 @@ class NodeSession:
     def receive_news(self, line: list[Any]) -> None:
         """Take in a line that answers no request of this connection."""
         for event in self.protocol.receive(line, boottime.microseconds()):
-            self._apply(event)
+            if isinstance(event, NodeLeaves):
+                self._has_to_move = event.why
+                self._hurry.set()
+            else:
+                self._apply(event)
 
     def _hold(self, state: LeaseState, connection: NodeConnection | None, now_us: int) -> Lease:
         lease = self._leases[state.id] = Lease(self, state)
@@ -240,7 +282,9 @@ class NodeSession:
         self._leases.pop(lease._id, None)
         connection = self._connections.get(lease._id)
         if connection is None:
-            return  # the session has ended in between, and its connections with it
+            # It came from another node, or the session has ended in between.
+            self._say_on_carrier(last)
+            return
         try:
             with connection.in_use:
                 del self._connections[lease._id]
@@ -273,7 +317,140 @@ class NodeSession:
             for line in lines:
                 self.receive_news(line)
         except OSError as reason:
-            lease._lose(str(reason))
+            if self._can_move():
+                self._hurry.set()
+            else:
+                lease._lose(str(reason))
+
+    # Leases that move.
+
+    def _move(self, why: str, *, is_planned: bool) -> None:
+        """Take all leases to other nodes, until they are there, lost or expired.
+
+        is_planned: the node is up, and keeps the locks for this client.
+        """
+        self.leave(why)
+        moving = []
+        for id, lease in list(self._leases.items()):
+            connection = self._connections.pop(id, None)
+            if not can_move(self.welcome, lease.service):
+                lease._lose(why)
+                continue
+            self._tell_to_move(id, connection if is_planned else None)
+            if connection is not None:
+                connection.close()
+            moving.append((lease, self.protocol.own_lease_ms(id, None)))
+        if self._keeping is not None:
+            self._keeping.close()
+        left: NodeSession = self
+        pause = 0.0
+        while moving := [each for each in moving if _is_still_held(each[0])]:
+            sleep(pause)
+            pause = MOVE_PAUSE
+            try:
+                assert self.successor is not None
+                left = self.successor(left)
+                moving = left.take_on(moving)
+                left.leave(f"a session for leases that came from node {self.node}")
+            except (OSError, HabemusError):
+                continue
+        self.close(why)
+
+    def _tell_to_move(self, id: int, connection: NodeConnection | None) -> None:
+        """Tell the node that a lock is taken to another one, not given up."""
+        with suppress(OSError):
+            (connection or self._keeping or self._connect_keeper()).send(encode_line("move", id))
+
+    def take_on(self, moving: list[MovingLease]) -> list[MovingLease]:
+        """Claim leases that were granted by another node; return those to try elsewhere.
+
+        All of them are on one connection.
+        """
+        claims: dict[int, MovingLease] = {}
+        lines = []
+        for lease, own_ms in moving:
+            lease_ms = self._offered_ms.get(lease.service) if own_ms is None else own_ms
+            begun = self.protocol.claim(
+                lease._state,
+                lease.token,
+                lease_ms,
+                boottime.microseconds(),
+                keep=lease._on_wanted is not None,
+            )
+            if begun is None:
+                lease._lose("it has no token to claim it by")
+            else:
+                claims[begun[0]] = (lease, own_ms)
+                lines.append(begun[1])
+        if not claims:
+            return []
+        carrier = self._carrier = self.connection()
+        carrier.send(b"".join(lines))
+        first = next(iter(claims))
+        self.begin_waiting(first, carrier)
+        refused = []
+        try:
+            while held := [id for id, each in claims.items() if _is_still_held(each[0])]:
+                for id in set(claims) - set(held):
+                    self._give_up(id, claims.pop(id)[0])
+                refused += self._receive_claim(carrier, claims)
+        except (OSError, HabemusError):
+            self.close(f"node {self.node} has failed")
+        finally:
+            self.end_waiting(first)
+        for id, (lease, _) in claims.items():
+            self._give_up(id, lease)
+        return refused + [each for each in claims.values() if _is_still_held(each[0])]
+
+    def _receive_claim(
+        self, carrier: NodeConnection, claims: dict[int, MovingLease]
+    ) -> list[MovingLease]:
+        """Take in an answer to a claim; return the lease that has to be claimed elsewhere."""
+        try:
+            line = carrier.hear(
+                min(CLAIM_SECONDS, *(each.remaining for each, _ in claims.values()))
+            )
+        except TimeoutError:
+            return []
+        if line[0] not in ("granted", "refused") or line[1] not in claims:
+            self.receive_news(line)
+            return []
+        lease, own_ms = claims.pop(line[1])
+        if line[0] == "granted":
+            state = self.protocol.receive_grant(line, boottime.microseconds())
+            if state is not None:
+                self._continue(lease, state)
+            return []
+        self.protocol.forget(line[1])
+        if line[2] in ("unavailable", "full", "stopped"):
+            return [(lease, own_ms)]
+        lease._lose(line[3])
+        return []
+
+    def _give_up(self, id: int, lease: Lease) -> None:
+        """End a claim that was not answered in time."""
+        self.protocol.forget(id)
+        self._say_on_carrier(release_line(id))
+
+    def _continue(self, lease: Lease, state: LeaseState) -> None:
+        """Hold a lease from now on that began at another node."""
+        if lease._has_expired():
+            lease._lose(EXPIRED)
+        former, former_id = lease._session, lease._id
+        self._leases[state.id] = lease
+        lease._id, lease._state, lease._session = state.id, state, self
+        if isinstance(former, NodeSession):
+            former._leases.pop(former_id, None)
+        if lease._why:  # released or lost on its way
+            self.protocol.forget(state.id)
+            self._leases.pop(state.id, None)
+            self._say_on_carrier(release_line(state.id))
+
+    def _say_on_carrier(self, line: bytes) -> None:
+        carrier = self._carrier
+        if carrier is not None:
+            with suppress(OSError), carrier.in_use:
+                carrier.send(line)
 
     # The keeper.
 
@@ -314,18 +491,24 @@ class NodeSession:
                 pass  # the node may be slow; the leases have their own time
             except (OSError, HabemusError):
                 self._recover()
+            if self._has_to_move and self._can_move():
+                self._move(self._has_to_move, is_planned=True)
+                return
+            self._has_to_move = ""
             self._drop_lost()
             # At most one beat: this process may have been suspended.
             listened = min(self._beat, boottime.seconds() - began)
             self._silence = 0.0 if self._has_heard else self._silence + listened
             if self._silence >= SILENCE_SECONDS:
                 self.leave(f"node {self.node} does not answer")
+                if self._can_move():
+                    self._move(self.leaving, is_planned=False)
 
     def _beat_once(self) -> None:
         connection = self._keeping or self._connect_keeper()
         connection.say("alive", boottime.microseconds())
         end = boottime.seconds() + self._beat
-        while (left := end - boottime.seconds()) > 0 and not self.over:
+        while (left := end - boottime.seconds()) > 0 and not (self.over or self._has_to_move):
             try:
                 line = connection.hear(self._patience(min(left, boottime.LONGEST_WAIT)))
                 self._has_heard = True
@@ -364,7 +547,11 @@ class NodeSession:
         except NodeTimeout:
             pass
         except (OSError, HabemusError) as reason:
-            self.close(f"lost the connection to node {self.node}: {reason}")
+            why = f"lost the connection to node {self.node}: {reason}"
+            if self._can_move():
+                self._move(why, is_planned=False)
+            else:
+                self.close(why)
 
     def abandon(self) -> None:
         """Give up connections and leases in the child of a fork: they belong to the parent."""
@@ -376,6 +563,13 @@ class NodeSession:
             connection.abandon()
         self._connections.clear()  # another thread of the parent may have been using one
         self._idle.clear()
+
+
+def _is_still_held(lease: Lease) -> bool:
+    """Return whether a lease on its way is held; lose it if it has expired."""
+    if not lease._why and lease._has_expired():
+        lease._lose(EXPIRED)
+    return not lease._why
 
 
 _SESSIONS: WeakSet[NodeSession] = WeakSet()

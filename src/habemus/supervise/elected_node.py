@@ -48,6 +48,10 @@ class ElectedNode:
     def lease_ms(self, service: str) -> int | None:
         return None
 
+    def moves(self, service: str) -> bool:
+        """Return False: the node itself leads."""
+        return False
+
     def send(self, line: bytes) -> None:
         """Send what a line of the lock protocol means here."""
         word, *rest = json.loads(line)

@@ -74,6 +74,10 @@ class EngineConnection:
             return self._engine.lease_ms
         return max(1, round(self._lease * 1_000))
 
+    def moves(self, service: str) -> bool:
+        """Return False: an engine is one place."""
+        return False
+
     def heard(self) -> list[list[Any]]:
         """Return the answers that have arrived."""
         if self._lines:

@@ -31,6 +31,8 @@ from habemus.client.protocol import (
     LeaseGranted,
     LeaseLost,
     LeaseRenewed,
+    NodeLeaves,
+    RequestRefused,
     SessionProtocol,
     encode_line,
 )
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
         def heard(self) -> list[list[Any]]: ...
         def close(self) -> None: ...
         def lease_ms(self, service: str) -> int | None: ...
+        def moves(self, service: str) -> bool: ...
 
 else:
     # Without the enumerations of `signal`, which take longer to import than a lock to acquire.
@@ -89,6 +92,8 @@ SILENCE_US = 3_000_000
 """A node that has not answered for so long during a request is left for another."""
 GRACE_US = 250_000
 """How much longer than the node this process waits; then also for the name of the holder."""
+MOVE_PAUSE_US = 50_000
+"""Pause between two attempts to take the lock to another node."""
 PAUSES_US = (0, 20_000, 50_000, 100_000, 200_000, 500_000)
 """Pauses before further attempts to find a node; the last one repeats."""
 
@@ -165,7 +170,7 @@ def hold(request: LockRequest, connect: Callable[[int | None], LockConnection]) 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # just end while there is no command yet
     try:
-        return LockedCommand(request, acquired(request, connect)).run()
+        return LockedCommand(request, acquired(request, connect), connect).run()
     except CommandExit as exit:
         complain(str(exit))
         return exit.code
@@ -296,6 +301,34 @@ def _asked(
     return None
 
 
+def _claimed(
+    connection: LockConnection, held: LockGrant, shown: int | None, until_us: int
+) -> LockGrant | str | None:
+    """Claim a lock that another node has granted.  Return why it is lost, if it is; None if another
+    node has to be asked.
+    """
+    protocol = SessionProtocol(BEAT)
+    lease_ms = held.lease_us // 1_000
+    begun = protocol.claim(held.lease, shown, lease_ms, now_us())
+    if begun is None:
+        return "it has no token to claim it by"
+    connection.send(begun[1])
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    while (now := now_us()) < until_us:
+        poll.poll((until_us - now) // 1_000 + 1)
+        for line in connection.heard():
+            for event in protocol.receive(line, now_us()):
+                if isinstance(event, LeaseGranted):
+                    return LockGrant(connection, protocol, event.lease, lease_ms)
+                if isinstance(event, RequestRefused):
+                    connection.close()
+                    is_here = event.word not in ("unavailable", "full", "stopped")
+                    return event.why if is_here else None
+    connection.close()
+    return None
+
+
 def _is_lost(grant: LockGrant, lines: list[list[Any]]) -> bool:
     """Return whether lines that came with the grant take it back: this process was suspended."""
     events = [event for line in lines for event in grant.protocol.receive(line, now_us())]
@@ -340,8 +373,15 @@ def _timed_out(request: LockRequest, news: list[Any] | None = None) -> CommandEx
 class LockedCommand:
     """A command and its lock, from the grant to the end of the command."""
 
-    def __init__(self, request: LockRequest, grant: LockGrant) -> None:
+    def __init__(
+        self,
+        request: LockRequest,
+        grant: LockGrant,
+        connect: Callable[[int | None], LockConnection],
+    ) -> None:
         self._request = request
+        self._connect = connect
+        self._shown = grant.lease.token  # what the command knows
         self._grant = grant
         self._connection = grant.connection
         self._lost = ""  # the reason why the lock is lost
@@ -460,9 +500,58 @@ class LockedCommand:
                 elif isinstance(event, LeaseLost):
                     self._lose(event.why)
                     self._end()
+                elif isinstance(event, NodeLeaves) and self._can_move():
+                    self._move(event.why, is_planned=True)
+                    return
+
+    def _can_move(self) -> bool:
+        return (
+            not self._lost
+            and self._status is None
+            and self._ask_at is not None
+            and self._connection.moves(self._request.service)
+        )
+
+    def _move(self, why: str, *, is_planned: bool) -> None:
+        """Take the lock to another node while the command goes on, within the lease.  Signals wait
+        meanwhile.
+
+        is_planned: the node is up, and keeps the lock for this process.
+        """
+        assert self._ask_at is not None
+        grant = self._grant
+        self._poll.unregister(self._connection.fileno())
+        try:
+            if is_planned:
+                self._connection.send(encode_line("move", grant.lease.id))
+        except OSError:
+            pass  # the node has crashed in the meantime
+        self._connection.close()
+        while now_us() < self._ask_at:
+            try:
+                connection = self._connect(self._ask_at)
+                found = _claimed(connection, grant, self._shown, self._ask_at)
+            except (CommandExit, OSError, ValueError):
+                found = None
+            if isinstance(found, str):
+                self._lose(found)
+                self._end()
+                return
+            if found is not None:
+                self._grant, self._connection = found, found.connection
+                self._poll.register(self._connection.fileno(), select.POLLIN)
+                self._renew()
+                return
+            sleep(MOVE_PAUSE_US / 1_000_000)
+        self._lose(why)
 
     def _lose_node(self, reason: Exception) -> None:
-        """End the command: the lease is not renewed any more, but still holds for its time."""
+        """Take the lock to another node.  Where that cannot be, end the command: the lease is not
+        renewed any more, but still holds for its time.
+        """
+        if self._can_move():
+            self._move(f"lost the connection to the node: {reason}", is_planned=False)
+            return
         self._lose(f"lost the connection to the node: {reason}")
         self._poll.unregister(self._connection.fileno())
         if not self._expires():

@@ -43,6 +43,9 @@ class Line:
     def lease_ms(self, service: str) -> int | None:
         return None
 
+    def moves(self, service: str) -> bool:
+        return False
+
 
 @pytest.mark.parametrize(
     ("more", "is_worth_something"),

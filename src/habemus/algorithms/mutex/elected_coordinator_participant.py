@@ -395,6 +395,8 @@ class Participant(Mutex):
         if self.state == HELD and not self.moving:
             self.moving = True
             self.send_application(to)
+            if self.loan is not None and self.loan.token > self.token:
+                self.pass_on()  # it was claimed already
 
     @request
     def break_off(self, to: ProcessId) -> None:

@@ -24,11 +24,13 @@ from habemus.runtimes.compiled import is_compiled
 from habemus.runtimes.live.clients.lock_queues import ClientSession, LockQueues
 from habemus.runtimes.live.clients.messages import (
     AliveLine,
+    ClaimLine,
     ElectLine,
     ForceLine,
     HelloLine,
     LeadLine,
     MemberLine,
+    MoveLine,
     ProofLine,
     ReleaseLine,
     RequestLine,
@@ -90,6 +92,8 @@ ClientLine: TypeAlias = (
     | SemaphoreLine
     | ReleaseLine
     | TransferLine
+    | ClaimLine
+    | MoveLine
     | AliveLine
     | WroteLine
     | WatchLine
@@ -158,6 +162,7 @@ class ClientConnections:
                 "algorithm": getattr(type(plan), "name", type(plan).__name__),
                 "lease_ms": None if lease_us is None else lease_us // 1_000,
                 "sees_waiters": isinstance(plan, Mutex) and plan.sees_waiters,
+                "moves": service.name in self.lock_queues.movable,
             }
         return found
 
@@ -491,6 +496,10 @@ class ClientConnection(asyncio.Protocol):
                 self._lock_queues.note_write(line.service, line.name, line.token)
         elif isinstance(line, TransferLine):
             self._lock_queues.transfer(session, line.id, line.label)
+        elif isinstance(line, MoveLine):
+            self._lock_queues.move(session, line.id)
+        elif isinstance(line, ClaimLine):
+            self._claim(session, line)
         elif isinstance(line, ForceLine):
             self._force(session, line)
         elif isinstance(line, ElectLine):
@@ -499,6 +508,26 @@ class ClientConnection(asyncio.Protocol):
             self._change_members(session, line)
         else:
             self._refuse("bad_request", "second hello on one connection")
+
+    def _claim(self, session: ClientSession, line: ClaimLine) -> None:
+        try:
+            _check_times(None, line.lease_ms)
+            check_name(line.name)
+        except ValueError as reason:
+            self.send("refused", line.id, "bad_request", str(reason))
+            return
+        self._lock_queues.claim(
+            self,
+            session,
+            line.id,
+            line.service,
+            line.name,
+            line.token,
+            line.shown,
+            None if line.lease_ms is None else line.lease_ms * 1_000,
+            line.at,
+            line.keeps,
+        )
 
     def _force(self, session: ClientSession, line: ForceLine) -> None:
         """Take a lock from its holder, with a line in the log that says who did it."""
@@ -731,6 +760,9 @@ def _wanted(line: Any) -> tuple[str, list[str]] | None:
         return LOCK, line.names
     if isinstance(line, LeadLine):
         return LOCK, [ELECTIONS + line.name]
+    if isinstance(line, ClaimLine):
+        is_place = line.name.startswith(SEMAPHORES)
+        return LOCK, [line.name.rpartition("/")[0] if is_place else line.name]
     if isinstance(line, SemaphoreLine):
         return LOCK, [SEMAPHORES + line.name]
     if isinstance(line, WatchLine):

@@ -28,7 +28,12 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
 from habemus.problems.election import Election
-from habemus.problems.fencing import GrantedWithToken, LockLostWithToken, Token
+from habemus.problems.fencing import (
+    GrantedWithToken,
+    LockLostWithToken,
+    ResumedWithToken,
+    Token,
+)
 from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Listener, LocalProcess
@@ -56,6 +61,7 @@ STALL_US = 200_000
 for long.
 """
 
+OVERTAKEN = "the lock was released or granted to another client before it was claimed here"
 STATUS_PIECE = 1_000
 """Waiting clients that a status lists in one piece of work."""
 
@@ -64,6 +70,11 @@ def number_of(token: Token) -> int:
     """Return the token as one number with the same order, which a resource can compare."""
     term, count = token
     return term << 32 | count
+
+
+def token_of(number: int) -> Token:
+    """Return the token that `number_of` made one number of."""
+    return number >> 32, number & 0xFFFFFFFF
 
 
 def _nothing(*_: object) -> None:
@@ -196,6 +207,7 @@ class LocalLock:
     process: LocalProcess  # the participant of this node
     queue: OrderedDict[ClientRequest, None] = field(default_factory=OrderedDict)
     holder: ClientRequest | None = None
+    claim: ClientRequest | None = None  # of a client that held the lock at another node
     is_requested: bool = False  # the participant was asked to acquire
     is_used: bool = True  # since the last sweep
     # requests that were withdrawn, whose grants may still wait for an fsync
@@ -238,6 +250,11 @@ class LockQueues:
         self._expiring = frozenset(
             name for name in self._locks if self._kinds[name].runs_out is not Mutex.runs_out
         )
+        # services whose locks a client can take to another node
+        self.movable = frozenset(
+            each.name for each in node.services if _can_move(next(iter(each.system.plans.values())))
+        )
+        self._leaving = ""  # the reason why clients are asked to move
         self.changed: Callable[[str, str], None] = _nothing
         self.transferred: Callable[[str, str, str], None] = _nothing
         self.lost: Callable[[ClientRequest, str, str], None] = _nothing  # with cause and reason
@@ -298,6 +315,8 @@ class LockQueues:
         for request, _ in held:
             if request.is_wanted_sent:
                 connection.send("wanted", request.id)  # the first may have been lost
+        if self._leaving and held:
+            connection.send("leave", 0, self._leaving)
 
     # Requests.
 
@@ -453,7 +472,102 @@ class LockQueues:
     def release(self, session: ClientSession, id: int) -> None:
         request = session.requests.get(id)
         if request is not None:
-            self._end(request)
+            self._end(request, is_abrupt=False)
+
+    # Clients that move.
+
+    def claim(
+        self,
+        connection: LineSender,
+        session: ClientSession,
+        id: int,
+        service: str,
+        name: str,
+        token: int,
+        shown: int,
+        lease_us: int | None,
+        at: int,
+        keeps: bool,
+    ) -> None:
+        """Let a client go on with a lock that it holds at another node, by the token of the loan
+        there.
+        """
+        self.hear(session, at)
+        if service not in self.movable:
+            refusal = ("unknown", f"no service {service!r} whose locks can be moved between nodes")
+            connection.send("refused", id, *refusal)
+        elif id in session.requests:
+            why = f"request id {id} is in use; use each id once per session"
+            connection.send("refused", id, "bad_request", why)
+        elif service in self._closed:
+            connection.send("refused", id, "unavailable", self._closed[service])
+        elif (found := self._refusal(session, service, (name,), lease_us)) is not None:
+            connection.send("refused", id, *found)
+        else:
+            request = ClientRequest(session, connection, id, service, (name,), lease_us, keeps)
+            self._claim(request, name, token, shown)
+
+    def _claim(self, request: ClientRequest, name: str, token: int, shown: int) -> None:
+        try:
+            lock = self._local_locks.get((request.service, name)) or self._new_lock(
+                request.service, name
+            )
+        except RuntimeError as reason:  # instance limit reached, instance failed, or node stopping
+            request.connection.send("refused", request.id, "unavailable", str(reason))
+            return
+        if lock.process.deferred_requests is not None or lock.claim is not None:
+            why = f"node {self._me} cannot take over lock {name!r} yet"
+            request.connection.send("refused", request.id, "unavailable", why)
+            return
+        if lock.holder is not None:
+            request.connection.send("refused", request.id, "lost", OVERTAKEN)
+            return
+        session = request.session
+        session.requests[request.id] = request
+        session.connections[request.connection].add(request)
+        session.locks += 1
+        self._requests += 1
+        request.token = token
+        request.queued_locks = [lock]
+        lock.claim = request
+        lock.is_used = True
+        self._make_request(lock, "claim", arguments=(*token_of(token), *token_of(shown)))
+
+    def _end_claim(self, lock: LocalLock, request: ClientRequest) -> None:
+        """Withdraw a claim that is not answered yet."""
+        lock.claim = None
+        lock.withdrawing += 1
+        self._make_request(lock, "release", lambda: self._withdrawn(lock))
+
+    def _refuse_claim(self, lock: LocalLock) -> None:
+        request, lock.claim = lock.claim, None
+        assert request is not None
+        request.connection.send("refused", request.id, "lost", OVERTAKEN)
+        self._forget(request)
+
+    def move(self, session: ClientSession, id: int) -> None:
+        """Let a client take its lock to another node.  No other one gets it here by this loan."""
+        request = session.requests.get(id)
+        if request is None or request.held_lock is None or request.service not in self.movable:
+            return
+        lock = request.held_lock
+        self._forget(request)
+        lock.holder = None
+        self.changed(lock.service, lock.name)
+        self._make_request(lock, "move", arguments=(0,))
+        self._request_if_needed(lock)
+
+    def ask_to_move(self, why: str) -> None:
+        """Ask all clients that hold a lock to take it to another node."""
+        self._leaving = why
+        for session in list(self._sessions.values()):
+            if any(each.service in self.movable for each in session.holding.values()):
+                for connection in list(session.connections):
+                    connection.send("leave", 0, why)
+
+    @staticmethod
+    def _is_moving(lock: LocalLock) -> bool:
+        return bool(getattr(lock.process.pure.parts[0], "moving", False))
 
     def transfer(self, session: ClientSession, id: int, label: str) -> None:
         """Release the lock and reserve it for the client with this label for `TRANSFER_US`."""
@@ -463,7 +577,7 @@ class LockQueues:
         lock = request.held_lock
         self.reserve(lock.service, lock.name, label)
         self.transferred(lock.service, lock.name, label)
-        self._end(request)
+        self._end(request, is_abrupt=False)
 
     def reserve(self, service: str, name: str, label: str) -> None:
         lock = self._local_locks.get((service, name))
@@ -533,7 +647,7 @@ class LockQueues:
     def reopen(self, service: str) -> None:
         self._closed.pop(service, None)
 
-    def _end(self, request: ClientRequest) -> None:
+    def _end(self, request: ClientRequest, *, is_abrupt: bool = True) -> None:
         """End the request: leave the queues, or release the lock that it holds."""
         if request.is_over:
             return  # the failure of its instance has ended it already
@@ -543,7 +657,9 @@ class LockQueues:
         lock = request.held_lock
         if lock is not None:
             lock.holder = None
-            self._leave(lock)
+            self._leave(lock, is_abrupt=is_abrupt)
+        elif request.queued_locks and request.queued_locks[0].claim is request:
+            self._end_claim(request.queued_locks[0], request)
         else:
             self._slices.run(request.session, self._stop_waiting(request, request.queued_locks))
 
@@ -584,7 +700,7 @@ class LockQueues:
         soon.
         """
         for lock in list(self._local_locks.values()):
-            if lock.queue or lock.is_requested or lock.holder or lock.withdrawing:
+            if lock.queue or lock.is_requested or lock.holder or lock.withdrawing or lock.claim:
                 lock.is_used = True
             elif lock.is_used:
                 lock.is_used = False
@@ -611,10 +727,14 @@ class LockQueues:
             self._make_request(lock, "return_unused")
 
     def _make_request(
-        self, lock: LocalLock, operation: str, on_done: Callable[[], None] | None = None
+        self,
+        lock: LocalLock,
+        operation: str,
+        on_done: Callable[[], None] | None = None,
+        arguments: tuple[Any, ...] = (),
     ) -> None:
         try:
-            self._node.make_request_of(lock.process, operation, (), on_done)
+            self._node.make_request_of(lock.process, operation, arguments, on_done)
         except RuntimeError as reason:  # instance failed or node stopping
             self.give_up(lock.service, lock.name, str(reason))
 
@@ -626,6 +746,8 @@ class LockQueues:
         lock.leave_instance()
         if lock.holder is not None:
             self._lose(lock.holder, "failed", why)
+        if lock.claim is not None:
+            self._refuse_claim(lock)
         while lock.queue:
             request = lock.queue.popitem(last=False)[0]
             if request.is_waiting:
@@ -636,7 +758,12 @@ class LockQueues:
         """Withdraw the participant's request when the queue is empty.  Where the algorithm cannot
         withdraw, the grant is released when it comes.
         """
-        if lock.is_requested and lock.holder is None and self._kinds[lock.service].withdraws:
+        if (
+            lock.is_requested
+            and lock.holder is None
+            and lock.claim is None
+            and self._kinds[lock.service].withdraws
+        ):
             lock.is_requested = False
             lock.withdrawing += 1
             self._make_request(lock, "release", lambda: self._withdrawn(lock))
@@ -647,9 +774,17 @@ class LockQueues:
         """Count the withdrawal as done: indications before the release have been delivered."""
         lock.withdrawing -= 1
 
-    def _leave(self, lock: LocalLock) -> None:
+    def _leave(self, lock: LocalLock, *, is_abrupt: bool = False) -> None:
+        """Release a lock.
+
+        is_abrupt: the client did not release it, and may claim it at another node; so no other
+            client gets it here by the same loan.
+        """
         self.changed(lock.service, lock.name)
-        self._make_request(lock, "release")
+        if is_abrupt and lock.service in self.movable:
+            self._make_request(lock, "break_off", arguments=(0,))
+        else:
+            self._make_request(lock, "release")
         if lock.service in self._closed:
             self._return_loan(lock)
         self._request_if_needed(lock)
@@ -659,7 +794,10 @@ class LockQueues:
             return
         if isinstance(indication, LockLostWithToken):
             holder = lock.holder
-            if holder is not None and holder.token == number_of(indication.token):
+            claim = lock.claim
+            if claim is not None and claim.token == number_of(indication.token):
+                self._refuse_claim(lock)
+            elif holder is not None and holder.token == number_of(indication.token):
                 self._lose(
                     holder,
                     "not_renewed",
@@ -667,6 +805,12 @@ class LockQueues:
                 )
                 self.changed(lock.service, lock.name)
                 self._request_if_needed(lock)
+        elif isinstance(indication, ResumedWithToken):
+            request, lock.claim = lock.claim, None
+            if request is not None:
+                self._hold(lock, request, number_of(indication.loan))
+            elif not lock.withdrawing:
+                self._leave(lock)  # no client of this node has claimed it
         elif isinstance(indication, Granted) and lock.is_requested and not lock.withdrawing:
             lock.is_requested = False
             self._grant(
@@ -682,9 +826,14 @@ class LockQueues:
             if not lock.reserved_for:
                 self._request_if_needed(lock)
             return
-        lock.holder, lock.reserved_for = request, ""
+        lock.reserved_for = ""
         if self.meter is not None:
             self.meter.granted(lock.service, self._timers.now_us() - request.since_us)
+        self._hold(lock, request, token)
+
+    def _hold(self, lock: LocalLock, request: ClientRequest, token: int | None) -> None:
+        """Give the lock to a client."""
+        lock.holder = request
         request.held_lock, request.token, request.since_us = lock, token, self._timers.turn_us()
         request.session.holding[request.id] = request
         if len(request.names) > 1:
@@ -790,7 +939,7 @@ class LockQueues:
                     "no_heartbeat",
                     f"lease expired: no heartbeat from the client for {request.lease_us / 1e6:g} s",
                 )
-                self._leave(lock)
+                self._leave(lock, is_abrupt=True)
             else:
                 self._schedule_expiry(session, until_us)
 
@@ -817,12 +966,18 @@ class LockQueues:
         )
 
     def has_holders(self) -> bool:
-        return any(lock.holder is not None for lock in self._local_locks.values())
+        """Return whether a client holds a lock, here or on its way to another node."""
+        return any(
+            lock.holder is not None or self._is_moving(lock) for lock in self._local_locks.values()
+        )
 
     def is_unused(self) -> bool:
         """Return whether no client holds a lock and no request of this node is pending."""
         return not any(
-            lock.holder is not None or lock.is_requested or lock.withdrawing
+            lock.holder is not None
+            or lock.is_requested
+            or lock.withdrawing
+            or self._is_moving(lock)
             for lock in self._local_locks.values()
         )
 
@@ -883,6 +1038,16 @@ class LockQueues:
             if issubclass(kind, Election)
             else "other"
         )
+
+
+def _can_move(plan: object) -> bool:
+    """Return whether clients can take the locks of an algorithm to another node, within a lease."""
+    return (
+        isinstance(plan, Mutex)
+        and plan.can_move
+        and bool(getattr(plan, "lease", 0))
+        and getattr(plan, "recording", "") == "majority"
+    )
 
 
 def _in_ms(time_us: int | None) -> int | None:

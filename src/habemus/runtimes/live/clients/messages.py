@@ -58,6 +58,21 @@ class SemaphoreLine(_ClientMessage, frozen=True, tag="semaphore"):
     at: int
 
 
+class ClaimLine(_ClientMessage, frozen=True, tag="claim"):
+    id: int
+    service: str
+    name: str
+    token: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+    shown: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+    lease_ms: int | None
+    at: int
+    keeps: bool = False
+
+
+class MoveLine(_ClientMessage, frozen=True, tag="move"):
+    id: int
+
+
 class ReleaseLine(_ClientMessage, frozen=True, tag="release"):
     id: int
 

@@ -12,6 +12,11 @@ A client sends
                                       requests to lead this election
     ["semaphore", id, service, name, size or null, timeout_ms or null, lease_ms or null, at]
                                       requests a place of this semaphore
+    ["move", id]                      the client takes this lock to another node; no answer
+    ["claim", id, service, name, token, shown, lease_ms or null, at, keeps]
+                                      goes on with a lock that it holds at another node: `token`
+                                      names the grant there, `shown` is the token that the client
+                                      shows to resources
     ["release", id]                   releases the lock, or withdraws the request; no answer
     ["transfer", id, label]           releases, and reserves the lock for that client; no answer
     ["alive", at]                     heartbeat, renews all leases of the session
@@ -31,6 +36,7 @@ and a node
     ["granted", id, token or null, left_ms or null, at, name]
     ["wanted", id]                    to a holder with `keeps`: another client waits
     ["lost", id, why]                 the lease has ended
+    ["leave", 0, why]                 the node shuts down: take what is held here to another node
     ["alive", at, [[id, left_ms or null], ...]]   the leases of the session, with the time left
     ["news", id, {...}]    ["status", id, {...}]    ["done", id, {...}]
     ["refused", id or null, word, why]

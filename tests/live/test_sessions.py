@@ -1,0 +1,142 @@
+"""Locks that outlive a node: its clients take them to another one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live.conftest import PATIENCE, until
+from tests.live.nodes import SOON, Nodes
+
+import habemus
+from habemus import LockTimeout
+from habemus.client.address import NodeAddress
+from habemus.client.asynchronous import AsyncCluster
+from habemus.client.connection import NodeConnection
+from habemus.client.credentials import Credentials
+
+ENDINGS = [signal.SIGTERM, signal.SIGKILL]
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    made = Nodes(tmp_path)
+    yield made
+    made.close()
+
+
+def node_of(lease: habemus.Lease) -> int:
+    """Return the number of the node at which a lease is held now."""
+    session: Any = lease._session
+    number: int = session.node
+    return number
+
+
+def is_taken(nodes: Nodes, name: str, node: int) -> bool:
+    with habemus.connect(nodes.socket(node)) as other:
+        try:
+            with other.lock(name, timeout=0):
+                return False
+        except LockTimeout:
+            return True
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_blocking_client_takes_its_locks_to_another_node(
+    nodes: Nodes, ending: signal.Signals
+) -> None:
+    lost: list[habemus.Lease] = []
+    with habemus.connect(str(nodes.file)) as cluster, ExitStack() as stack:
+        locks = [cluster.lock(f"lock-{number}", on_lost=lost.append) for number in range(5)]
+        leases = [stack.enter_context(lock) for lock in locks]
+        tokens = [lease.token for lease in leases]
+        first = node_of(leases[0])
+        nodes.processes[first].send_signal(ending)
+        until(lambda: all(node_of(lease) != first for lease in leases), SOON)
+        for lease in leases:
+            lease.check()
+        assert [lease.token for lease in leases] == tokens
+        assert not lost
+        assert is_taken(nodes, "lock-3", node_of(leases[0]))
+        stack.close()
+        with cluster.lock("lock-3", timeout=SOON) as again:
+            assert again.token is not None
+            assert tokens[3] is not None
+            assert again.token > tokens[3]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_asynchronous_client_takes_its_locks_to_another_node(
+    nodes: Nodes, ending: signal.Signals
+) -> None:
+    async def main() -> None:
+        async with AsyncCluster(str(nodes.file), Credentials()) as cluster:
+            async with cluster.lock("report") as lease, cluster.semaphore("places"):
+                first = node_of(lease)
+                nodes.processes[first].send_signal(ending)
+                async with asyncio.timeout(SOON):
+                    while node_of(lease) == first:
+                        await asyncio.sleep(0.01)
+                lease.check()
+            async with cluster.lock("report", timeout=SOON) as again:
+                assert again.token is not None
+                assert lease.token is not None
+                assert again.token > lease.token
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_command_goes_on_while_its_lock_moves(nodes: Nodes, ending: signal.Signals) -> None:
+    command = [sys.executable, "-m", "habemus", "lock", "--cluster", str(nodes.file), "job", "--"]
+    script = "print('inside', flush=True); input(); print('done')"
+    running = subprocess.Popen(
+        [*command, sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "inside\n"
+    first = next(number for number in nodes.processes if holds(nodes, number, "job"))
+    nodes.processes[first].send_signal(ending)
+    others = [number for number in nodes.processes if number != first]
+    until(lambda: any(holds(nodes, number, "job") for number in others), SOON)
+    said, complaint = running.communicate("\n", timeout=PATIENCE)
+    assert (running.returncode, said, complaint) == (0, "done\n", "")
+
+
+def holds(nodes: Nodes, number: int, name: str) -> bool:
+    """Return whether a client of a node holds a lock."""
+    with habemus.connect(nodes.socket(number)) as cluster:
+        locks = cluster.status()["locks"]
+    return any(each["name"] == name and each["holder"] is not None for each in locks)
+
+
+def test_a_node_that_all_clients_have_left_ends_at_once(nodes: Nodes) -> None:
+    with habemus.connect(str(nodes.file)) as cluster, cluster.lock("report") as lease:
+        first = node_of(lease)
+        process = nodes.processes[first]
+        process.send_signal(signal.SIGTERM)
+        process.wait(SOON)  # far shorter than the lease
+        assert node_of(lease) != first
+        lease.check()
+
+
+def test_a_claim_is_refused_after_the_lock_went_on(nodes: Nodes) -> None:
+    with habemus.connect(nodes.socket(1)) as cluster, cluster.lock("report") as lease:
+        token = lease.token
+    with habemus.connect(nodes.socket(2)) as other, other.lock("report", timeout=SOON):
+        connection = NodeConnection(NodeAddress(nodes.socket(3)), Credentials(), "late")
+        connection.say("claim", 1, "locks", "report", token, token, 30_000, 0)
+        line = connection.hear(SOON)
+        assert line[:3] == ["refused", 1, "lost"]
+        connection.close()
