@@ -188,6 +188,7 @@ def nearest(named: str | None, deadline_us: int | None = None) -> _QuickConnecti
     for path in paths[first:] + paths[:first]:
         connection = _QuickConnection.to(path, label, patience)
         if connection is not None:
+            connection.is_only = cluster.endswith(SOCKET)
             return connection
     return None
 
@@ -208,6 +209,7 @@ class _QuickConnection:
         self, path: str, socket: _socket.socket, welcome: dict[str, Any], lines: LineBuffer
     ) -> None:
         self.path = path
+        self.is_only = False  # whether the command names this node
         self._socket = socket
         self._welcome = welcome
         self._lines = lines
@@ -263,7 +265,7 @@ class _QuickConnection:
         return lease_ms_in(self._welcome, service)
 
     def moves(self, service: str) -> bool:
-        return can_move(self._welcome, service)
+        return not self.is_only and can_move(self._welcome, service)
 
     def problem(self, service: str) -> object:
         """Return the problem that a service solves; None if there is no such service."""

@@ -64,6 +64,7 @@ class NodeConnection:
         self.address = address
         self.in_use = threading.Lock()
         """Held by the thread that receives for a lease or releases it."""
+        self.is_only = False  # whether the client knows no other node
         self._lines = LineBuffer(address)
         self._patience = patience
         self._ending = threading.RLock()  # a signal handler may close what its thread is entering
@@ -126,7 +127,7 @@ class NodeConnection:
 
     def moves(self, service: str) -> bool:
         """Return whether locks of a service can be taken to another node."""
-        return can_move(self.welcome, service)
+        return not self.is_only and can_move(self.welcome, service)
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -80,6 +80,7 @@ class NodeSession:
         self.credentials = credentials
         first = first_of(cluster, credentials, label, left, within)
         self.address: NodeAddress = first.address
+        self._has_others = len(cluster.nodes) > 1  # nodes that this client knows
         self.welcome = first.welcome
         self._offered_ms = {
             service: lease_ms_in(first.welcome, service) for service in first.welcome["services"]
@@ -158,6 +159,7 @@ class NodeSession:
         """Return whether there are leases, and other nodes to which the keeper can take them."""
         return (
             self.successor is not None
+            and self._has_others
             and self._keeper is not None
             and not self.over
             and any(can_move(self.welcome, each.service) for each in list(self._leases.values()))

@@ -85,4 +85,5 @@ class NodeFinder:
         except HabemusError as reason:
             raise CommandExit(UNREACHABLE, str(reason)) from None
         self._given[connection.address] = now_us()
+        connection.is_only = len(cluster.nodes) == 1
         return connection
