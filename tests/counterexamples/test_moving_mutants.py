@@ -132,7 +132,7 @@ LONG = [
         ElectedCoordinator,
         "TOKEN",
         over_election(2, 1, **BLOCK),
-        23,
+        19,
         None,
     ),
     Planted(
@@ -144,7 +144,7 @@ LONG = [
         ElectedCoordinator,
         "ME1",
         over_election(2, faults=CRASH),
-        26,
+        20,
         None,
     ),
 ]

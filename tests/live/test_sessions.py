@@ -140,3 +140,24 @@ def test_a_claim_is_refused_after_the_lock_went_on(nodes: Nodes) -> None:
         line = connection.hear(SOON)
         assert line[:3] == ["refused", 1, "lost"]
         connection.close()
+
+
+def test_locks_outlive_the_node_that_coordinates(nodes: Nodes) -> None:
+    with habemus.connect(str(nodes.file)) as cluster:
+        with cluster.lock("first", timeout=PATIENCE):
+            leader = next(each["leader"] for each in cluster.status()["leaders"])
+        until(lambda: is_at(cluster, leader), PATIENCE)
+        with cluster.lock("report") as lease:
+            assert node_of(lease) == leader
+            nodes.kill(leader)
+            until(lambda: node_of(lease) != leader, SOON)
+            lease.check()
+        with cluster.lock("report", timeout=SOON) as again:
+            assert (again.token or 0) > (lease.token or 0)
+
+
+def is_at(cluster: habemus.Cluster, number: int) -> bool:
+    """Connect again if the client is not at this node; return whether it is."""
+    if cluster.status()["node"] != number:
+        cluster.close()
+    return bool(cluster.status()["node"] == number)

@@ -338,7 +338,8 @@ class NodeSession:
             if not can_move(self.welcome, lease.service):
                 lease._lose(why)
                 continue
-            self._tell_to_move(id, connection if is_planned else None)
+            if is_planned:
+                self._tell_to_move(id, connection)
             if connection is not None:
                 connection.close()
             moving.append((lease, self.protocol.own_lease_ms(id, None)))
@@ -360,7 +361,7 @@ class NodeSession:
 
     def _tell_to_move(self, id: int, connection: NodeConnection | None) -> None:
         """Tell the node that a lock is taken to another one, not given up."""
-        with suppress(OSError):
+        with suppress(OSError, HabemusError):
             (connection or self._keeping or self._connect_keeper()).send(encode_line("move", id))
 
     def take_on(self, moving: list[MovingLease]) -> list[MovingLease]:

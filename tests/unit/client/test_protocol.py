@@ -23,6 +23,7 @@ from habemus.client.protocol import (
     LeaseState,
     LeaseWanted,
     LineBuffer,
+    NodeLeaves,
     RequestRefused,
     SemaphoreRequest,
     SessionProtocol,
@@ -386,3 +387,23 @@ class AnyNode(RuleBasedStateMachine):
 
 TestAnyNode = AnyNode.TestCase
 TestAnyNode.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+def test_a_lease_is_claimed_by_the_token_of_its_loan_and_with_its_own_lease() -> None:
+    here, there = SessionProtocol(3), SessionProtocol(3)
+    id, _ = here.request(AcquireRequest("locks", "x", 1.5), None, 2_000, 0)
+    lease = here.receive_grant(["granted", id, 7, 1_500, 0, "x"], 10)
+    assert lease is not None
+    begun = there.claim(lease, 5, here.own_lease_ms(id, 2_000), 20, keep=True)
+    assert begun is not None
+    claimed, line = begun
+    expected = ["claim", claimed, "locks", "x", 7, 5, 1_500, 20, True]
+    assert json.loads(line) == expected
+    moved = there.receive_grant(["granted", claimed, 9, 1_500, 20, "x"], 30)
+    assert moved is not None
+    assert (moved.token, moved.until_us) == (9, 1_500_020)
+
+
+def test_a_node_that_leaves_says_so() -> None:
+    line = decode(b'["leave",0,"node 1 is shutting down"]', "node 1")
+    assert SessionProtocol(3).receive(line, 0) == [NodeLeaves("node 1 is shutting down")]
