@@ -151,7 +151,7 @@ class NodeSession:
         """Leave a node whose connection has ended.  Leases go to another node, or are lost."""
         if self._can_move():
             self.leave(why)
-            self._hurry.set()  # the keeper finds out whether the node has gone
+            self._hurry.set()  # the keeper finds out whether the node is up
         else:
             self.close(why)
 
