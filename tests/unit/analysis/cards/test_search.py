@@ -183,6 +183,16 @@ def test_claims_of_safety_with_leaders_rest_on_two_of_them(
             assert check.timeouts in (2, None)
 
 
+def test_the_repaired_ring_is_searched_with_three() -> None:
+    """Only with three is a token sent past a process to another one."""
+    card = cards()["token-ring-repair"]
+    for model in ("none", "crash", "recovery"):
+        for name in ("ME1", "ME2-deadlock", "ME2-starvation"):
+            cell = card.cells[SYNCHRONOUS, model, name]
+            assert cell.verdict is Verdict.HOLDS and cell.search is not None
+            assert card.searches[cell.search].check.n == 3
+
+
 @pytest.mark.parametrize(
     ("n", "lost", "expected"),
     [(2, 1, (Verdict.VIOLATED, 4)), (3, 1, (Verdict.HOLDS, 0)), (3, 2, (Verdict.VIOLATED, 5))],
