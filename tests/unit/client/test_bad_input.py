@@ -242,7 +242,7 @@ NODES = 'nodes = { 1 = "127.0.0.1:7401" }'
         ("nodes = 5", 1, "nodes must be a table, not 5"),
         ("nodes = [1]", 1, "nodes must be a table"),
         ("nodes = { 1 = 5 }", 1, "5 is not an address"),
-        ('nodes = { 2 = "127.0.0.1:7401" }', 1, "node 2 among 1 nodes"),
+        ('nodes = { 101 = "127.0.0.1:7401" }', 1, "node 101; the largest number is 100"),
         (f"{NODES}\nsocket = 5", 2, "socket must be a string"),
         (f'{NODES}\nsocket = "run/node.sock"', 2, "the same for all nodes"),
         (f"{NODES}\nsecret_file = true", 2, "secret_file must be a string"),
