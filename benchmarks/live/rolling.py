@@ -4,10 +4,14 @@ other, while workers take locks.
     python -m benchmarks.live.rolling --rounds 5 --workers 8
     python -m benchmarks.live.rolling --rounds 1 --workers 2 --held 100
     python -m benchmarks.live.rolling --rounds 1 --workers 2 --held 100 --kill
+    python -m benchmarks.live.rolling --rounds 1 --workers 2 --held 100 --upgrade-from release/src
 
 With `--held`, so many more locks are held all the time, half of them by threads' client and half by
 tasks' client, and none may be lost.  With `--kill`, nodes are killed instead.  A node that was
 killed takes part in the locks of its clients a lease later, and only then the next one is killed.
+
+With `--upgrade-from`, the nodes begin with the package in that folder, and each restart brings one
+of them to this version: a rolling upgrade.  The sources of the last release are in tests/fixtures.
 
 Half of the workers are threads with the blocking client, half are tasks with the asynchronous one.
 The figures are exceptions of any kind, grants, and the longest time that a worker waited for a
@@ -19,6 +23,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import signal
 import socket
@@ -42,9 +47,14 @@ LEASE_SECONDS = 11.0
 
 
 class RestartedCluster:
-    """Nodes as processes, each of which can be restarted in good order."""
+    """Nodes as processes, each of which can be restarted in good order.
 
-    def __init__(self, folder: Path, size: int = NODES, services: str = "") -> None:
+    source: folder of another version of the package, with which all nodes begin.
+    """
+
+    def __init__(
+        self, folder: Path, size: int = NODES, services: str = "", source: Path | None = None
+    ) -> None:
         self.file = folder / "cluster.toml"
         (folder / "data").mkdir()
         sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(size)]
@@ -59,7 +69,9 @@ class RestartedCluster:
             + "\n"
         )
         self._log = (folder / "log").open("ab")
+        self._source = source
         self._processes = {number: self._started(number) for number in range(1, size + 1)}
+        self._source = None
         self.wait_until_well()
 
     def addresses(self) -> dict[int, str]:
@@ -72,8 +84,13 @@ class RestartedCluster:
         return [sys.executable, "-m", "habemus", *node]
 
     def _started(self, number: int) -> subprocess.Popen[bytes]:
+        source = {} if self._source is None else {"PYTHONPATH": str(self._source)}
         return subprocess.Popen(
-            self._command(number), stdin=subprocess.PIPE, stdout=self._log, stderr=self._log
+            self._command(number),
+            stdin=subprocess.PIPE,
+            stdout=self._log,
+            stderr=self._log,
+            env={**os.environ, **source},
         )
 
     def restart(self, number: int, ending: signal.Signals = signal.SIGTERM) -> None:
@@ -207,10 +224,11 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--held", type=int, default=0)
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--upgrade-from", type=Path, metavar="FOLDER")
     given = parser.parse_args()
     ending = signal.SIGKILL if given.kill else signal.SIGTERM
     with tempfile.TemporaryDirectory() as folder:
-        cluster = RestartedCluster(Path(folder))
+        cluster = RestartedCluster(Path(folder), source=given.upgrade_from)
         held = HeldLocks(str(cluster.file), given.held)
         workers = Workers(str(cluster.file), given.workers)
         began = time.monotonic()
