@@ -132,7 +132,8 @@ def upgrade(nodes: Nodes, number: int, source: Path | None) -> None:
     """Stop a node as an operator does, and start it from other sources."""
     process = nodes.processes.pop(number)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=PATIENCE)
+    process.wait(PATIENCE)  # with its input open: the end of that would hurry it
+    process.communicate()
     nodes.source = source
     nodes.start(number)
 
