@@ -380,6 +380,16 @@ QUICK = [
     row("terms", 2, "E1 E4", "", 171, 13, timeouts=2),
     row("terms-members", 2, "E1 E4", "", 199, 12, timeouts=2),
     row(
+        "elected-coordinator-leased-members",
+        2,
+        "FENCE TOKEN",
+        "ME1:17",
+        21_921,
+        31,
+        timeouts=1,
+        network="fifo",
+    ),
+    row(
         "elected-coordinator-members",
         2,
         "ME1 FENCE TOKEN",
