@@ -141,18 +141,25 @@ class Wait(NamedTuple):
     end: int
     gathering: str
     members: str
+    killed_in: str = ""  # the gathering that the process would have passed next
 
 
 def early(seen: list[str]) -> list[str]:
-    """Return the waits that were passed although a member did not wait at that time."""
+    """Return the waits that were passed although a member did not wait at that time.  A member that
+    was killed while it waited has arrived: the others may pass that gathering, or see it broken.
+    """
     begun: dict[str, int] = {}
+    passed: dict[str, str] = {}
     waits = []
     for count, line in enumerate([*seen, *(f"{line.split()[0]} end - -" for line in seen)]):
         process, what, gathering, members = line.split()
         if what == "arrive":
             begun[process] = count
         elif process in begun:
-            waits.append(Wait(process, begun.pop(process), count, gathering, members))
+            next_one = following(passed[process]) if process in passed else ""
+            killed_in = next_one if what == "killed" else ""
+            waits.append(Wait(process, begun.pop(process), count, gathering, members, killed_in))
+            passed[process] = gathering
     found = []
     for one in waits:
         for member in [] if one.members == "-" else one.members.split(","):
@@ -161,12 +168,30 @@ def early(seen: list[str]) -> list[str]:
                 for each in waits
                 if each.process == member
                 and each.begin < one.end
-                and one.begin < each.end
-                and each.gathering in ("-", one.gathering)  # it may have died or given up
+                and (
+                    each.killed_in == one.gathering
+                    or (
+                        one.begin < each.end and each.gathering in ("-", one.gathering)
+                    )  # it may have died or given up
+                )
             ]
             if not met:
                 found.append(f"{member} did not wait with {one}")
     return found
+
+
+def following(gathering: str) -> str:
+    """Return the next gathering of the same parties; empty if there is none."""
+    parties, _, phase = gathering.partition("/")
+    return f"{parties}/{int(phase) + 1}" if phase else ""
+
+
+def test_the_judge_lets_others_pass_with_a_party_that_arrived_and_was_killed() -> None:
+    first = ["1 arrive - -", "2 arrive - -", "1 pass g/1 1,2", "2 pass g/1 1,2"]
+    killed = [*first, "1 arrive - -", "1 killed - -", "2 arrive - -"]
+    assert not early([*killed, "2 pass g/2 1,2"])
+    assert early([*killed, "2 pass g/3 1,2"])
+    assert early([*first, "1 killed - -", "2 arrive - -", "2 pass g/2 1,2"])
 
 
 def test_the_judge_sees_who_passes_too_early() -> None:
