@@ -152,6 +152,21 @@ class Node:
 
     async def start(self, listening: socket.socket | None = None) -> None:
         """Bind the address, read stable memory, recover the processes, and begin to serve."""
+        self._check_protection()
+        loop = asyncio.get_running_loop()
+        self.failure = loop.create_future()
+        self._assemble(loop)
+        try:
+            await self._listen(loop, listening)
+        except BaseException:
+            await self._monitor.close()
+            await self._network.close()
+            self._close_files()
+            raise
+        await self._network.serve()
+        self._schedule()
+
+    def _check_protection(self) -> None:
         settings = self.settings
         is_protected = settings.tls is not None and settings.secret is not None
         if not (is_protected or settings.insecure or is_loopback(settings.bind.host)):
@@ -159,21 +174,14 @@ class Node:
                 f"{settings.bind} can be reached by other machines without certificates and secret;"
                 " give both, bind to 127.0.0.1, or set insecure"
             )
-        loop = asyncio.get_running_loop()
-        self.failure = loop.create_future()
+
+    def _assemble(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Open stable memory, and make the parts of the node."""
+        settings = self.settings
         turn = self._turn = Turn(loop)
         self._timers = Timers(loop, self._draw, self._clock, turn)
         self._memory = self._opened_memory()
         self._membership = Membership(self._memory, self.me, self.peers, self._fail)
-        identity = Identity(
-            settings.cluster,
-            self.me,
-            self.members.accepted,
-            self._fingerprint,
-            settings.secret,
-            self._membership,
-            self._peer_codecs.own,
-        )
         slices, limited_log = TimeSlicer(loop, turn), RateLimitedLog(loop)
         self._slices = slices
         self.lock_queues = LockQueues(self, self._timers, slices)
@@ -182,15 +190,15 @@ class Node:
         self._service_checks = ServiceChecks(
             self, self._observations, self.lock_queues, self._timers
         )
-        clients = self._clients = ClientConnections(
+        self._clients = ClientConnections(
             self, self.lock_queues, self.watchers, slices, limited_log
         )
         self._network = PeerNetwork(
-            identity,
+            self._identity(),
             self.peers,
             self._received,
             self._connected,
-            clients,
+            self._clients,
             turn,
             slices,
             limited_log,
@@ -205,37 +213,48 @@ class Node:
         )
         self.counts = self._network.counts
         self.members.begin(self._network, self._membership)
-        try:
-            self.address = await self._network.listen(listening or settings.bind, settings.socket)
-            if settings.record is not None:
-                self._recorder = NodeRecorder(
-                    settings.record, settings.cluster, self.me, self.services
-                )
-            self._steps = Steps(
-                loop,
-                self._timers,
-                self._memory,
-                self._recorder,
-                self._network.send,
-                self._peer_codecs.codecs,
-                self._fail,
-                self._failed,
-                self.counts,
-                turn,
-            )
-            self._feeds.begin(self._steps, slices, self._timers)
-            self._idle.begin(self._steps, slices)
-            await self._monitor.start(self._steps)
-            if self._membership.is_complete:
-                self._take_part()
-            self.members.check_file(self._memory)
-        except BaseException:
-            await self._monitor.close()
-            await self._network.close()
-            self._close_files()
-            raise
-        await self._network.serve()
-        self._timers.set(settings.idle_us, self._sweep)
+
+    def _identity(self) -> Identity:
+        return Identity(
+            self.settings.cluster,
+            self.me,
+            self.members.accepted,
+            self._fingerprint,
+            self.settings.secret,
+            self._membership,
+            self._peer_codecs.own,
+        )
+
+    async def _listen(
+        self, loop: asyncio.AbstractEventLoop, listening: socket.socket | None
+    ) -> None:
+        """Listen, and start the processes if the other nodes know this one."""
+        settings = self.settings
+        self.address = await self._network.listen(listening or settings.bind, settings.socket)
+        if settings.record is not None:
+            self._recorder = NodeRecorder(settings.record, settings.cluster, self.me, self.services)
+        self._steps = Steps(
+            loop,
+            self._timers,
+            self._memory,
+            self._recorder,
+            self._network.send,
+            self._peer_codecs.codecs,
+            self._fail,
+            self._failed,
+            self.counts,
+            self._turn,
+        )
+        self._feeds.begin(self._steps, self._slices, self._timers)
+        self._idle.begin(self._steps, self._slices)
+        await self._monitor.start(self._steps)
+        if self._membership.is_complete:
+            self._take_part()
+        self.members.check_file(self._memory)
+
+    def _schedule(self) -> None:
+        """Set the timers of what a node does again and again."""
+        self._timers.set(self.settings.idle_us, self._sweep)
         self._timers.set(self._forget_us, self._forget_idle)
         self._service_checks.schedule()
         if self._memory is not None:
