@@ -24,6 +24,11 @@ FLAGS = (
     "--no-first-run",
 )
 PATIENCE_S = 30
+IDLE = """
+lab.busy === 0 && lab.frame === 0 && lab.stale.size === 0 && (lab.branch === null
+    || (lab.tab !== "event" || lab.focus < 0 || lab.details !== null)
+    && (lab.tab !== "pending" || !lab.branch.playable || lab.pending !== null))
+"""
 
 
 def until(condition: Callable[[], Any], what: str = "") -> Any:
@@ -100,6 +105,7 @@ class LabPage:
 
     def point(self, event: int) -> tuple[float, float]:
         """Return where an event is drawn, on the screen."""
+        self.idle()
         found = self.js(
             f"(() => {{ const b = lab.diagram.canvas.getBoundingClientRect();"
             f" lab.diagram.reveal({event}); lab.diagram.draw();"
@@ -111,6 +117,7 @@ class LabPage:
 
     def drawn(self) -> list[str]:
         """Draw the diagram again; return the texts on it."""
+        self.idle()
         found = self.js(
             "(() => { const c = lab.diagram.context; const texts = [];"
             " c.fillText = (text) => texts.push(String(text));"
@@ -122,7 +129,7 @@ class LabPage:
 
     def idle(self) -> None:
         """Wait until nothing is asked for and everything is drawn."""
-        until(lambda: self.js("lab.busy === 0 && lab.frame === 0"), "the page is idle")
+        until(lambda: self.js(IDLE), "the page is idle")
 
 
 @pytest.fixture(scope="module")

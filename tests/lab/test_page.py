@@ -157,6 +157,75 @@ def test_play_halts_at_the_violation_and_goes_on(lab: LabPage) -> None:
     assert "ME1" in lab.drawn(), "the violation is marked in the diagram"
 
 
+def test_where_play_ends_the_state_is_shown(lab: LabPage) -> None:
+    lab.open(run="ricart-agrawala -n 3")
+    lab.page.select_option("#speed", "1")
+    lab.press("ArrowLeft")
+    lab.idle()
+    lab.page.focus("#canvas")
+    lab.press("Space")
+    until(lambda: lab.js("!lab.playing"), "play ends")
+    until(lambda: lab.js("lab.details?.state !== undefined"), "the state is shown")
+    assert lab.cursor == lab.js("lab.details.event") == 35
+
+
+@pytest.mark.parametrize(
+    ("control", "acts"),
+    [
+        ("#lamp-list button >> nth=0", "document.querySelector('[role=dialog]') !== null"),
+        ("#panel button >> nth=0", "lab.cone !== null"),
+        ("#filters summary >> nth=0", "document.querySelector('#filters details').open"),
+    ],
+)
+def test_a_click_counts_though_the_page_draws_meanwhile(
+    lab: LabPage, control: str, acts: str
+) -> None:
+    """While a run plays, frames come between the two ends of a click."""
+    lab.open(scenario="central-holder-slow")
+    lab.idle()
+    assert not lab.js(acts)
+    lab.page.hover(control)
+    lab.page.mouse.down()
+    lab.js("lab.draw('all'), new Promise((done) => requestAnimationFrame(done))")
+    lab.page.mouse.up()
+    until(lambda: lab.js(acts), "the click counts")
+    lab.idle()
+    assert lab.js("lab.stale.size") == 0, "what was held back is drawn"
+
+
+@pytest.mark.parametrize("width", [1280, 700, 400])
+def test_the_cursor_is_in_sight_though_nothing_was_drawn_since(
+    new_page: NewPage, width: int
+) -> None:
+    """A busy machine draws no frame between a notice and the next key, a hidden tab none at all."""
+    lab = new_page(width)
+    lab.js("lab.paint = requestAnimationFrame, requestAnimationFrame = () => 1")
+    lab.open(scenario="central-holder-slow")
+    assert in_sight(lab), "the violation, in a tab that was never seen"
+    lab.js("lab.go(lab.branch.length - 1), lab.notice('no further event'), lab.toViolation()")
+    assert in_sight(lab), "the violation, after a notice"
+    lab.js("requestAnimationFrame = lab.paint, lab.frame = 0, lab.draw('all')")
+    lab.idle()
+    assert "ME1" in lab.drawn(), "the violation is marked in the diagram"
+    lab.js("lab.diagram.scaleBy(4), lab.go(lab.cursor), lab.draw('diagram')")
+    lab.idle()
+    lab.js("lab.notice('a long line '.repeat(90))")
+    lab.page.set_viewport_size({"width": width * 3 // 4, "height": 500})
+    until(lambda: lab.js("innerHeight") == 500, "the page is smaller")
+    lab.idle()
+    assert in_sight(lab), "the cursor, on a smaller canvas"
+
+
+def in_sight(lab: LabPage) -> bool:
+    """Return whether the event at the cursor is within the canvas."""
+    along, first, end = lab.js(
+        "(() => { const d = lab.diagram, b = d.canvas.getBoundingClientRect();"
+        " return [d.along(lab.branch.atSlot[lab.cursor]), d.origin,"
+        " d.vertical ? b.height : b.width]; })()"
+    )
+    return bool(first <= along <= end)
+
+
 def test_filters_folding_variables_and_scale(lab: LabPage) -> None:
     lab.open(scenario="terms-partition")
     page = lab.page
@@ -298,6 +367,7 @@ def test_pending_events_are_listed_and_a_click_delivers(lab: LabPage) -> None:
 def test_a_right_click_breaks_what_it_hits(lab: LabPage) -> None:
     lab.open(run="ricart-agrawala -n 3")
     lab.press("Home", *["ArrowRight"] * 6)
+    lab.idle()
     box = lab.page.locator("#canvas").bounding_box()
     assert box is not None
     lane = lab.js("lab.diagram.laneAt(2)")

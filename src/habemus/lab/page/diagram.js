@@ -49,11 +49,13 @@ export class Diagram {
     this.mostAcross = 0;
   }
 
+  /** Measure the canvas; what was in sight of the cursor stays there. */
   resize() {
     const box = this.canvas.getBoundingClientRect();
     const ratio = window.devicePixelRatio || 1;
     const [width, height] = [Math.max(box.width, 50), Math.max(box.height, 50)];
     if (this.width === width && this.height === height && this.canvas.width === Math.round(width * ratio)) return;
+    const seen = this.#sees(this.cursor);
     this.width = width;
     this.height = height;
     this.vertical = width < 560;
@@ -61,6 +63,7 @@ export class Diagram {
     this.canvas.height = Math.round(height * ratio);
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#measure();
+    if (seen) this.reveal(this.cursor);
   }
 
   #measure() {
@@ -96,6 +99,7 @@ export class Diagram {
   /** Choose a zoom at which a run is readable, from its beginning. */
   start() {
     if (!this.branch) return;
+    this.resize();
     const whole = this.extent / (this.branch.slots + 1.6);
     this.zoom = Math.max(Math.min(whole, 110), this.vertical ? 34 : 40);
     this.left = -0.8;
@@ -104,6 +108,7 @@ export class Diagram {
 
   fit() {
     if (!this.branch) return;
+    this.resize();
     this.zoom = this.#bounded(this.extent / (this.branch.slots + 1.6));
     this.left = -0.8;
   }
@@ -134,12 +139,21 @@ export class Diagram {
     this.left = Math.max(Math.min(this.left, most), -Math.max(0.8, visible * 0.1));
   }
 
+  /** @param {number} event */
+  #sees(event) {
+    if (!this.branch || event < 0 || event >= this.branch.length) return false;
+    const slot = this.branch.atSlot[event];
+    const visible = this.extent / this.zoom;
+    return slot >= this.left + 0.4 && slot <= this.left + visible - Math.min(1.5, visible * 0.15);
+  }
+
   /** Bring an event into sight. @param {number} event */
   reveal(event) {
     if (!this.branch || event < 0 || event >= this.branch.length) return;
+    this.resize(); // a notice may have come since the last frame
     const slot = this.branch.atSlot[event];
     const visible = this.extent / this.zoom;
-    if (slot < this.left + 0.4 || slot > this.left + visible - Math.min(1.5, visible * 0.15))
+    if (!this.#sees(event))
       this.left = Math.min(slot - visible * 0.65, Math.max(-0.8, this.branch.slots + 1.2 - visible));
     this.#keep();
     if (this.left < 0 && slot < visible - 2) this.left = Math.max(this.left, -0.8);

@@ -16,10 +16,8 @@ export function drawFilters(lab, box) {
   const processes = branch.opened.processes;
   /** @param {string} name @param {string} label @param {number} active @param {any[]} children */
   const drop = (name, label, active, children) => {
-    const made = el("details", { class: "drop", open: opened === name, ontoggle: () => {
-      if (made.open) opened = name;
-      else if (opened === name && made.isConnected) opened = "";
-    } }, el("summary", {}, label, active ? el("span", { class: "badge" }, String(active)) : null, icon("down")), el("div", { class: "checks" }, ...children));
+    // The event "toggle" comes later than the click, and the bar may be drawn anew in between.
+    const made = el("details", { class: "drop", open: opened === name }, el("summary", { onclick: () => { opened = made.open ? "" : name; } }, label, active ? el("span", { class: "badge" }, String(active)) : null, icon("down")), el("div", { class: "checks" }, ...children));
     return made;
   };
   /** @param {string} label @param {boolean} checked @param {(on: boolean) => void} act @param {string} [colour] */

@@ -65,6 +65,7 @@ export class Lab {
     this.connection = null;
     this.frame = 0;
     this.stale = new Set();
+    this.pressed = false;
     this.wanted = 0;
   }
 
@@ -329,6 +330,7 @@ export class Lab {
     if (!this.playing) return;
     clearTimeout(this.playing);
     this.playing = 0;
+    this.#details();
     this.draw("transport");
   }
 
@@ -395,7 +397,7 @@ export class Lab {
     const wanted = ++this.wanted;
     this.details = null;
     this.pending = null;
-    setTimeout(() => wanted === this.wanted && this.#ask(wanted), this.playing ? 300 : 60);
+    setTimeout(() => wanted === this.wanted && this.#ask(wanted), 60);
   }
 
   /** @param {number} wanted */
@@ -414,7 +416,7 @@ export class Lab {
     } else if (this.tab === "pending" && branch.playable) {
       const replies = await this.ask("pending", { branch: branch.id, at: Math.max(cursor, 0) });
       if (wanted === this.wanted) this.pending = replies ? replies[0].pending : [];
-    }
+    } else return undefined;
     if (wanted === this.wanted) this.draw("panels");
     return undefined;
   }
@@ -579,11 +581,18 @@ export class Lab {
   /** @param {string} what */
   draw(what) {
     this.stale.add(what);
-    if (!this.frame) this.frame = requestAnimationFrame(() => this.#draw());
+    if (!this.frame && !this.pressed) this.frame = requestAnimationFrame(() => this.#draw());
+  }
+
+  /** Draw nothing while a control is pressed: a click must end at the element where it began. @param {boolean} pressed */
+  press(pressed) {
+    this.pressed = pressed;
+    if (!pressed && this.stale.size) this.draw("status");
   }
 
   #draw() {
     this.frame = 0;
+    if (this.pressed) return;
     const stale = this.stale;
     this.stale = new Set();
     const has = (/** @type {string[]} */ ...names) => names.some((each) => stale.has(each)) || stale.has("all");
@@ -717,7 +726,6 @@ export class Lab {
     box.className = kind;
     box.setAttribute("role", kind === "info" ? "status" : "alert");
     fill(box, text ? el("span", {}, text) : null, text ? el("button", { class: "quiet", "aria-label": t("close"), onclick: () => this.notice("") }, icon("close")) : null);
-    this.diagram.width = 0; // the canvas may have moved
     this.draw("diagram");
   }
 }
@@ -745,6 +753,9 @@ function begin() {
   bindPointer(lab);
   bindKeys(lab);
   bindDrop(lab);
+  document.addEventListener("pointerdown", (event) => lab.press(Boolean(/** @type {Element} */ (event.target).closest("button, summary, label, .row, [role=button]"))), true);
+  for (const kind of ["pointerup", "pointercancel"]) document.addEventListener(kind, () => lab.press(false), true);
+  addEventListener("blur", () => lab.press(false));
   lab.draw("all");
   lab.connect();
 }
