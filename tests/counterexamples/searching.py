@@ -8,9 +8,12 @@ algorithm or a changed search.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
+
+import pytest
 
 from habemus.catalog.entries import entry_of
 from habemus.core.process import Process
@@ -31,6 +34,19 @@ class Planted(NamedTuple):
     # visited until it was found; all of them, where the search goes on after the first violation;
     # None: not pinned
     states: int | None
+
+
+def gallery(quick: Sequence[Planted], long: Sequence[Planted] = ()) -> pytest.MarkDecorator:
+    """Parametrize a test with planted bugs; a long search is made by `--times 10` or more."""
+    rows = [
+        pytest.param(
+            each,
+            id=f"{each.mutant.__name__}-{each.check.n}",
+            marks=[pytest.mark.long_search] if each in long else [],
+        )
+        for each in (*quick, *long)
+    ]
+    return pytest.mark.parametrize("planted", rows)
 
 
 def within(n: int, **bound: Any) -> Check:

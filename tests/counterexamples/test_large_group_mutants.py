@@ -4,7 +4,7 @@ where the healthy one keeps all.
 
 from dataclasses import replace
 
-import pytest
+from tests.counterexamples.running import assert_caught, each_of
 
 from habemus.algorithms.detectors.swim import ALIVE, Answer, Grace, News, NoAnswer, PingForMe, Swim
 from habemus.algorithms.election.probabilistic import (
@@ -17,7 +17,6 @@ from habemus.algorithms.election.probabilistic import (
 from habemus.catalog.entries import entry_of
 from habemus.core import ProcessId
 from habemus.core.process import Process
-from habemus.core.properties import Verdict
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
@@ -154,23 +153,8 @@ def runs(algorithm: type[Process], setup: Setup, seeds: int = 5) -> list[Report]
     ]
 
 
-@pytest.mark.parametrize(
-    ("mutant", "healthy", "setup", "caught"), CASES, ids=[case[0].__name__ for case in CASES]
-)
+@each_of(CASES)
 def test_mutant_is_caught(
     mutant: type[Process], healthy: type[Process], setup: Setup, caught: tuple[str, ...]
 ) -> None:
-    for report in runs(healthy, setup):
-        spoilt = [
-            finding
-            for finding in report.findings
-            if finding.name in caught and finding.verdict is not Verdict.HOLDS
-        ]
-        assert spoilt == [], "the healthy algorithm must keep what the mutant breaks"
-    shown = {
-        finding.name
-        for report in runs(mutant, setup)
-        for finding in report.findings
-        if finding.verdict is not Verdict.HOLDS
-    }
-    assert shown >= set(caught), f"shown: {sorted(shown)}"
+    assert_caught(runs(healthy, setup), runs(mutant, setup), caught)

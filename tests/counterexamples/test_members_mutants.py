@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
-from tests.counterexamples.searching import Planted, assert_caught, within
+from tests.counterexamples.searching import Planted, assert_caught, gallery, within
 
 from habemus.algorithms.election.terms import LEADING, Vote
 from habemus.algorithms.election.terms_members import Canvass, TermsMembers
@@ -236,8 +235,6 @@ GALLERY = [
 ]
 
 
-@pytest.mark.parametrize(
-    "planted", GALLERY, ids=[f"{each.mutant.__name__}-{each.check.n}" for each in GALLERY]
-)
+@gallery(GALLERY)
 def test_found(planted: Planted) -> None:
     assert_caught(planted)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.counterexamples import test_elected_coordinator_mutants as elected
-from tests.counterexamples.searching import Planted, assert_caught, within
+from tests.counterexamples.searching import Planted, assert_caught, gallery, within
 from tests.counterexamples.test_token_judges import GivesTheSameTokenTwice
 
 from habemus.algorithms.mutex.elected_coordinator import (
@@ -122,23 +122,7 @@ LONG = [
 ]
 
 
-def name_of(planted: Planted) -> str:
-    return planted.mutant.__name__
-
-
-@pytest.fixture(autouse=True)
-def _no_search_over_the_real_election(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A violation over the abstract election is enough here, since the healthy one has none."""
-    monkeypatch.setattr("habemus.runs.check.GUIDED_LIMIT", 0)
-
-
-@pytest.mark.parametrize("planted", QUICK, ids=map(name_of, QUICK))
+@pytest.mark.usefixtures("only_the_abstract_election")
+@gallery(QUICK, LONG)
 def test_found(planted: Planted) -> None:
-    assert_caught(planted)
-
-
-@pytest.mark.parametrize("planted", LONG, ids=map(name_of, LONG))
-def test_found_by_a_long_search(planted: Planted, times: int) -> None:
-    if times < 10:
-        pytest.skip("takes up to a minute; --times 10 makes it")
     assert_caught(planted)

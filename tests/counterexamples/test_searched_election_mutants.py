@@ -7,10 +7,9 @@ about the end of a run.
 
 from typing import Any
 
-import pytest
 from tests.counterexamples import test_election_mutants as complete
 from tests.counterexamples import test_ring_mutants as ring
-from tests.counterexamples.searching import Planted, assert_caught, within
+from tests.counterexamples.searching import Planted, assert_caught, gallery, within
 
 from habemus.algorithms.election import franklin
 from habemus.algorithms.election.bully import Bully
@@ -191,8 +190,6 @@ GALLERY = [
 ]
 
 
-@pytest.mark.parametrize(
-    "planted", GALLERY, ids=[f"{each.mutant.__name__}-{each.check.n}" for each in GALLERY]
-)
+@gallery(GALLERY)
 def test_found(planted: Planted) -> None:
     assert_caught(planted)

@@ -4,13 +4,12 @@ of them, by the shortest way.
 
 from typing import Any
 
-import pytest
 from tests.counterexamples import test_elected_coordinator_mutants as elected
 from tests.counterexamples import test_ground_mutants as ground
 from tests.counterexamples import test_quorum_mutants as quorum
 from tests.counterexamples import test_ra_mutants as ra
 from tests.counterexamples import test_token_mutants as token
-from tests.counterexamples.searching import Planted, assert_caught, within
+from tests.counterexamples.searching import Planted, assert_caught, gallery, within
 
 from habemus.algorithms.mutex.central import Central
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator, ElectedCoordinatorPlain
@@ -336,8 +335,6 @@ GALLERY = [
 ]
 
 
-@pytest.mark.parametrize(
-    "planted", GALLERY, ids=[f"{each.mutant.__name__}-{each.check.n}" for each in GALLERY]
-)
+@gallery(GALLERY)
 def test_found(planted: Planted) -> None:
     assert_caught(planted)

@@ -510,10 +510,9 @@ def test_verdict(one: Row) -> None:
     make(one)
 
 
+@pytest.mark.long_search
 @pytest.mark.parametrize("one", LONG, ids=map(told, LONG))
-def test_verdict_of_a_long_search(one: Row, times: int) -> None:
-    if times < 10:
-        pytest.skip("takes up to a minute; --times 10 makes it")
+def test_verdict_of_a_long_search(one: Row) -> None:
     make(one)
 
 
