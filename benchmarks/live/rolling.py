@@ -124,6 +124,7 @@ class Workers:
 
     def __init__(self, cluster: str, count: int) -> None:
         self.errors: Counter[str] = Counter()
+        self.lost: list[str] = []  # each with its reason
         self.waits: list[float] = []
         self._cluster = cluster
         self._is_over = threading.Event()
@@ -142,12 +143,16 @@ class Workers:
         for each in self._threads:
             each.join()
 
+    def _note(self, lease: habemus.Lease) -> None:
+        self.lost.append(repr(lease))
+
     def _work(self, number: int) -> None:
         with habemus.connect(self._cluster, name=f"thread-{number}") as cluster:
             while not self._is_over.is_set():
                 asked = time.monotonic()
                 try:
-                    with cluster.lock(f"account-{random.randrange(LOCKS)}", timeout=20):
+                    name = f"account-{random.randrange(LOCKS)}"
+                    with cluster.lock(name, timeout=20, on_lost=self._note):
                         self.waits.append(time.monotonic() - asked)
                         time.sleep(random.random() * 0.02)
                 except Exception as error:
@@ -165,7 +170,8 @@ class Workers:
         while not self._is_over.is_set():
             asked = time.monotonic()
             try:
-                async with cluster.lock(f"account-{random.randrange(LOCKS)}", timeout=20):
+                name = f"account-{random.randrange(LOCKS)}"
+                async with cluster.lock(name, timeout=20, on_lost=self._note):
                     self.waits.append(time.monotonic() - asked)
                     await asyncio.sleep(random.random() * 0.02)
             except Exception as error:
@@ -250,7 +256,7 @@ def main() -> int:
         "grants": len(workers.waits),
         "errors": dict(workers.errors),
         "held": given.held,
-        "lost": held.lost,
+        "lost": held.lost + workers.lost,
     }
     print(
         json.dumps(
@@ -262,7 +268,7 @@ def main() -> int:
             }
         )
     )
-    return 1 if workers.errors or tracebacks or held.lost else 0
+    return 1 if workers.errors or tracebacks or figures["lost"] else 0
 
 
 if __name__ == "__main__":

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends import nodes_of, session_of
 from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import SOON, Nodes
 
 import habemus
-from habemus import LockTimeout
+from habemus import LockTimeout, Unreachable
 from habemus.client.address import NodeAddress
 from habemus.client.asynchronous import AsyncCluster
 from habemus.client.connection import NodeConnection
 from habemus.client.credentials import Credentials
+from habemus.client.session import NodeSession
 
 ENDINGS = [signal.SIGTERM, signal.SIGKILL]
 
@@ -161,3 +163,23 @@ def is_at(cluster: habemus.Cluster, number: int) -> bool:
     if cluster.status()["node"] != number:
         cluster.close()
     return bool(cluster.status()["node"] == number)
+
+
+def test_a_lock_that_is_released_on_its_way_is_free_before_its_lease_is_over(nodes: Nodes) -> None:
+    """Its node keeps it for the client, which does not need it any more."""
+    with habemus.connect(str(nodes.file)) as cluster:
+        lock = cluster.lock("report")
+        lease = lock.acquire()
+        first = node_of(lease)
+
+        def release_first(session: NodeSession) -> NodeSession:
+            lock.release(lease)
+            session.successor = nodes_of(cluster)._left.successor
+            raise Unreachable("no node answers")  # at the first attempt
+
+        session_of(lease).successor = release_first
+        nodes.processes[first].send_signal(signal.SIGTERM)
+        until(lambda: lease.released, SOON)
+        others = [nodes.address(each) for each in nodes.processes if each != first]
+        with habemus.connect(",".join(others)) as other, other.lock("report", timeout=SOON):
+            pass

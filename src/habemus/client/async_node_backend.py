@@ -318,7 +318,8 @@ class AsyncNodeBackend:
                 lines.say("release", id)
                 session.protocol.forget(id)
             del lines.handlers[id]
-            session.end_waiting(id)
+            if line[0] != "granted":  # else when it is held
+                session.end_waiting(id)
         return id, line
 
     async def is_lost_now(self, lease: Lease) -> bool:
@@ -330,17 +331,16 @@ class AsyncNodeBackend:
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock.  There is no answer to wait for."""
-        session, line = lease._session, ("release", lease._id)
-        if to is not None:
-            line = ("transfer", lease._id, to)  # type: ignore[assignment]
-        lines = self._lines_of(lease)
-        if lines is None and isinstance(session, NodeSession):
+        if not lease._end():
+            return
+        session = lease._session  # read after its end: see `NodeSession.drop`
+        assert isinstance(session, NodeSession)
+        lines = self._lines.get(session)
+        if lines is None:
             # it was taken there from another node, on a connection of its own
-            session.release(lease, encode_line(*line))
-        elif lease._end():
-            session.forget(lease)
-            if lines is not None:  # else its connection has ended, which releases as well
-                lines.say(*line)
+            session.send_release(lease, to)
+        elif (id := session.drop(lease)) is not None:
+            lines.say(*(("release", id) if to is None else ("transfer", id, to)))
 
     async def settle(self, lease: Lease) -> None:
         """Return at once: nodes do not answer to a release."""

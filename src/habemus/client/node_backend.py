@@ -26,7 +26,7 @@ from habemus.client.errors import (
     Unreachable,
 )
 from habemus.client.lease import Lease
-from habemus.client.protocol import AcquireRequest, encode_line, release_line
+from habemus.client.protocol import AcquireRequest, encode_line
 from habemus.client.session import NodeSession, own_label
 
 GRACE_SECONDS = 0.25
@@ -209,10 +209,10 @@ class NodeBackend:
     def release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock.  If it turns out to be lost, call `on_lost` and set `lease.lost`."""
         lease._is_lost_now()
-        id = lease._id
-        assert isinstance(lease._session, NodeSession)
-        last = release_line(id) if to is None else encode_line("transfer", id, to)
-        lease._session.release(lease, last)
+        if lease._end():
+            session = lease._session  # read after its end: see `NodeSession.drop`
+            assert isinstance(session, NodeSession)
+            session.send_release(lease, to)
 
     def watch(self, service: str, name: str) -> Generator[LockState, None, None]:
         """Yield the holder of a lock, now and after each change, for ever."""

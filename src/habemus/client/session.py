@@ -53,6 +53,8 @@ from habemus.client.protocol import (
 
 BEATS = 3
 """Heartbeats in the time of a lease."""
+HASTE_BEATS = 2
+"""A lease that is granted with fewer heartbeats left is renewed at once."""
 SILENCE_SECONDS = 3.0
 """A node that has not answered for so long is left: waiting requests move to another node."""
 IDLE_CONNECTIONS = 32
@@ -141,8 +143,9 @@ class NodeSession:
         if self.is_open:
             self.leaving = why
             self.is_open = False
-            for connection in list(self._waiting.values()):
-                if connection is not None:
+            for id, connection in list(self._waiting.items()):
+                # Whichever thread takes it out decides: this one, or the one that was granted it.
+                if connection is not None and self._waiting.pop(id, None) is not None:
                     connection.close()
             self.left()
             self._wanted.set()  # the keeper ends the session when nothing is left of it
@@ -156,13 +159,18 @@ class NodeSession:
             self.close(why)
 
     def _can_move(self) -> bool:
-        """Return whether there are leases, and other nodes to which the keeper can take them."""
+        """Return whether there are leases, or may be soon, and other nodes to which the keeper can
+        take them.
+        """
         return (
             self.successor is not None
             and self._has_others
             and self._keeper is not None
             and not self.over
-            and any(can_move(self.welcome, each.service) for each in list(self._leases.values()))
+            and (
+                bool(self._waiting)  # looked at first, as in `_keep`
+                or any(can_move(self.welcome, each.service) for each in list(self._leases.values()))
+            )
         )
 
     def close(self, why: str = CLOSED) -> None:
@@ -223,15 +231,23 @@ class NodeSession:
     ) -> Lease | RequestRefused:
         """End the wait for an answer and return what it means; `ProtocolError` if it is none.
 
-        A lease that arrives after it has expired is lost at once.  `connection` is that of a
-        blocking client, on which the lease is released later.
+        A lease that arrives after it has expired, or after its connection was closed, is lost at
+        once.  `connection` is that of a blocking client, on which the lease is released later.
         """
         now_us = boottime.nanoseconds() // 1_000
-        self._waiting.pop(line[1], None)
-        if line[0] == "granted":
-            state = self.protocol.receive_grant(line, now_us)
-            if state is not None:
-                return self._hold(state, connection, now_us)
+        lease = None
+        try:
+            if line[0] == "granted":
+                state = self.protocol.receive_grant(line, now_us)
+                if state is not None:
+                    lease = self._hold(state, connection, now_us)
+        finally:
+            # Not before the lease is held: the keeper closes a session that has neither.
+            is_left = self._waiting.pop(line[1], None) is None and connection is not None
+        if lease is not None:
+            if is_left:
+                lease._lose(self.leaving)
+            return lease
         for event in self.protocol.receive(line, now_us):
             if isinstance(event, RequestRefused):
                 return event
@@ -255,7 +271,20 @@ class NodeSession:
         until_us = state.until_us
         if self.over or (until_us is not None and until_us <= now_us):
             lease._lose(self.over or TOO_LATE)  # this process was suspended while it waited
+        elif until_us is not None and until_us - now_us < HASTE_BEATS * self.protocol.beat_us:
+            self._beat_soon()
         return lease
+
+    def _beat_soon(self) -> None:
+        """Send a heartbeat for a lease that may expire before the next one is due: its request has
+        waited, and the lease counts from the last line that the node had received before.
+        """
+        keeping = self._keeping
+        if keeping is None:
+            self._hurry.set()
+        else:
+            with suppress(OSError):  # the keeper notices it
+                keeping.say("alive", boottime.microseconds())
 
     def _apply(self, event: LeaseEvent) -> None:
         lease = self._leases.get(event.id)
@@ -268,28 +297,41 @@ class NodeSession:
 
     def forget(self, lease: Lease) -> None:
         """Drop a lease that is lost; the node may not know that yet."""
-        self.protocol.forget(lease._id)
-        self._leases.pop(lease._id, None)
-        connection = self._connections.pop(lease._id, None)
+        id = self.drop(lease)
+        connection = None if id is None else self._connections.pop(id, None)
         if connection is not None:
             connection.close()
 
-    def release(self, lease: Lease, last: bytes) -> None:
-        """Send the release on the connection of the lease, which is free then.  There is no
-        answer.
+    def drop(self, lease: Lease) -> int | None:
+        """Drop a lease that has ended; return its id.
+
+        None if it arrives at another node just now, where `_continue` sees that it has ended: then
+        its id may be that of another lease here.
         """
-        if not lease._end():
+        id = lease._id
+        if self._leases.get(id) is not lease:
+            return None
+        self.protocol.forget(id)
+        self._leases.pop(id, None)
+        return id
+
+    def send_release(self, lease: Lease, to: str | None = None) -> None:
+        """Send the release of a lease that has ended on its connection, which is free then.  There
+        is no answer.
+
+        to: label of the client to which the lock is transferred.
+        """
+        id = self.drop(lease)
+        if id is None:
             return
-        self.protocol.forget(lease._id)
-        self._leases.pop(lease._id, None)
-        connection = self._connections.get(lease._id)
+        last = release_line(id) if to is None else encode_line("transfer", id, to)
+        connection = self._connections.pop(id, None)
         if connection is None:
-            # It came from another node, or the session has ended in between.
+            # It came from another node, is about to go there, or the session has ended in between.
             self._say_on_carrier(last)
             return
         try:
             with connection.in_use:
-                del self._connections[lease._id]
                 connection.send(last)
         except OSError:
             connection.close()  # releases as well
@@ -319,6 +361,8 @@ class NodeSession:
             for line in lines:
                 self.receive_news(line)
         except OSError as reason:
+            if self._connections.get(lease._id) is not connection:
+                return  # the lease is on its way to another node
             if self._can_move():
                 self._hurry.set()
             else:
@@ -332,22 +376,20 @@ class NodeSession:
         is_planned: the node is up, and keeps the locks for this client.
         """
         self.leave(why)
-        moving = []
-        for id, lease in list(self._leases.items()):
-            connection = self._connections.pop(id, None)
-            if not can_move(self.welcome, lease.service):
-                lease._lose(why)
-                continue
-            if is_planned:
-                self._tell_to_move(id, connection)
-            if connection is not None:
-                connection.close()
-            moving.append((lease, self.protocol.own_lease_ms(id, None)))
-        if self._keeping is not None:
-            self._keeping.close()
         left: NodeSession = self
+        moving: list[MovingLease] = []
+        departed: set[int] = set()
         pause = 0.0
-        while moving := [each for each in moving if _is_still_held(each[0])]:
+        while True:
+            moving += self._depart(departed, why, is_planned=is_planned)
+            moving = [each for each in moving if _is_to_be_claimed(each[0])]
+            if not moving and self.over:
+                break
+            if not moving:
+                # A grant that arrives from now on is void, and requested elsewhere.  Those before
+                # it move.
+                self.over = why
+                continue
             sleep(pause)
             pause = MOVE_PAUSE
             try:
@@ -358,6 +400,24 @@ class NodeSession:
             except (OSError, HabemusError):
                 continue
         self.close(why)
+
+    def _depart(self, departed: set[int], why: str, *, is_planned: bool) -> list[MovingLease]:
+        """Let leases leave this node, those too that were granted in the meantime; return them."""
+        moving = []
+        for id, lease in list(self._leases.items()):
+            if id in departed:
+                continue
+            departed.add(id)
+            connection = self._connections.pop(id, None)
+            if not can_move(self.welcome, lease.service):
+                lease._lose(why)
+            else:
+                if is_planned:
+                    self._tell_to_move(id, connection)
+                moving.append((lease, self.protocol.own_lease_ms(id, None)))
+            if connection is not None:
+                connection.close()
+        return moving
 
     def _tell_to_move(self, id: int, connection: NodeConnection | None) -> None:
         """Tell the node that a lock is taken to another one, not given up."""
@@ -393,17 +453,18 @@ class NodeSession:
         self.begin_waiting(first, carrier)
         refused = []
         try:
-            while held := [id for id, each in claims.items() if _is_still_held(each[0])]:
-                for id in set(claims) - set(held):
-                    self._give_up(id, claims.pop(id)[0])
+            while wanted := [id for id, each in claims.items() if _is_to_be_claimed(each[0])]:
+                for id in set(claims) - set(wanted):
+                    del claims[id]
+                    self._give_up(id)
                 refused += self._receive_claim(carrier, claims)
         except (OSError, HabemusError):
             self.close(f"node {self.node} has failed")
         finally:
             self.end_waiting(first)
-        for id, (lease, _) in claims.items():
-            self._give_up(id, lease)
-        return refused + [each for each in claims.values() if _is_still_held(each[0])]
+        for id in claims:
+            self._give_up(id)
+        return refused + [each for each in claims.values() if _is_to_be_claimed(each[0])]
 
     def _receive_claim(
         self, carrier: NodeConnection, claims: dict[int, MovingLease]
@@ -411,7 +472,7 @@ class NodeSession:
         """Take in an answer to a claim; return the lease that has to be claimed elsewhere."""
         try:
             line = carrier.hear(
-                min(CLAIM_SECONDS, *(each.remaining for each, _ in claims.values()))
+                min((CLAIM_SECONDS, *(each.remaining for each, _ in claims.values() if each.held)))
             )
         except TimeoutError:
             return []
@@ -430,7 +491,7 @@ class NodeSession:
         lease._lose(line[3])
         return []
 
-    def _give_up(self, id: int, lease: Lease) -> None:
+    def _give_up(self, id: int) -> None:
         """End a claim that was not answered in time."""
         self.protocol.forget(id)
         self._say_on_carrier(release_line(id))
@@ -477,7 +538,8 @@ class NodeSession:
             self._wanted.wait()
             if self._keeping is None:
                 self._hurry.wait(self._beat)  # most locks are held for a shorter time
-            if not (self._leases or self._waiting):
+            # In this order: a request that is granted is a lease before it stops waiting.
+            if not (self._waiting or self._leases):
                 if self.leaving:
                     self.close(self.leaving)
                     return
@@ -568,11 +630,17 @@ class NodeSession:
         self._idle.clear()
 
 
-def _is_still_held(lease: Lease) -> bool:
-    """Return whether a lease on its way is held; lose it if it has expired."""
-    if not lease._why and lease._has_expired():
+def _is_to_be_claimed(lease: Lease) -> bool:
+    """Return whether a lease that has left its node has to be claimed at another one; lose it if it
+    has expired.
+
+    One that was released on its way is claimed too, and released there: else the cluster keeps the
+    lock for its client until the lease has expired.
+    """
+    if lease._has_expired():
         lease._lose(EXPIRED)
-    return not lease._why
+        return False
+    return not lease._why or lease.released
 
 
 _SESSIONS: WeakSet[NodeSession] = WeakSet()

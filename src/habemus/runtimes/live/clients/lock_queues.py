@@ -208,6 +208,7 @@ class LocalLock:
     queue: OrderedDict[ClientRequest, None] = field(default_factory=OrderedDict)
     holder: ClientRequest | None = None
     claim: ClientRequest | None = None  # of a client that held the lock at another node
+    claimed: int | None = None  # the token by which the participant claims the lock
     is_requested: bool = False  # the participant was asked to acquire
     is_used: bool = True  # since the last sweep
     # requests that were withdrawn, whose grants may still wait for an fsync
@@ -515,7 +516,7 @@ class LockQueues:
         except RuntimeError as reason:  # instance limit reached, instance failed, or node stopping
             request.connection.send("refused", request.id, "unavailable", str(reason))
             return
-        if lock.process.deferred_requests is not None or lock.claim is not None:
+        if lock.process.deferred_requests is not None or lock.claimed is not None:
             why = f"node {self._me} cannot take over lock {name!r} yet"
             request.connection.send("refused", request.id, "unavailable", why)
             return
@@ -527,23 +528,30 @@ class LockQueues:
         session.connections[request.connection].add(request)
         session.locks += 1
         self._requests += 1
-        request.token = token
+        request.token = lock.claimed = token
         request.queued_locks = [lock]
         lock.claim = request
         lock.is_used = True
         self._make_request(lock, "claim", arguments=(*token_of(token), *token_of(shown)))
 
-    def _end_claim(self, lock: LocalLock, request: ClientRequest) -> None:
-        """Withdraw a claim that is not answered yet."""
+    def _end_claim(self, lock: LocalLock, *, is_abrupt: bool) -> None:
+        """End a claim that is not answered yet.
+
+        A client that releases the lock does not need it any more: then it is released when the
+        claim is granted.  Else it would stay lent to the node that the client has left, until the
+        lease has expired.  A client that is gone may claim it elsewhere: its claim is withdrawn.
+        """
         lock.claim = None
-        lock.withdrawing += 1
-        self._make_request(lock, "release", lambda: self._withdrawn(lock))
+        if is_abrupt:
+            lock.claimed = None
+            lock.withdrawing += 1
+            self._make_request(lock, "release", lambda: self._withdrawn(lock))
 
     def _refuse_claim(self, lock: LocalLock) -> None:
-        request, lock.claim = lock.claim, None
-        assert request is not None
-        request.connection.send("refused", request.id, "lost", OVERTAKEN)
-        self._forget(request)
+        request, lock.claim, lock.claimed = lock.claim, None, None
+        if request is not None:
+            request.connection.send("refused", request.id, "lost", OVERTAKEN)
+            self._forget(request)
 
     def move(self, session: ClientSession, id: int) -> None:
         """Let a client take its lock to another node.  No other one gets it here by this loan."""
@@ -659,7 +667,7 @@ class LockQueues:
             lock.holder = None
             self._leave(lock, is_abrupt=is_abrupt)
         elif request.queued_locks and request.queued_locks[0].claim is request:
-            self._end_claim(request.queued_locks[0], request)
+            self._end_claim(request.queued_locks[0], is_abrupt=is_abrupt)
         else:
             self._slices.run(request.session, self._stop_waiting(request, request.queued_locks))
 
@@ -700,7 +708,8 @@ class LockQueues:
         soon.
         """
         for lock in list(self._local_locks.values()):
-            if lock.queue or lock.is_requested or lock.holder or lock.withdrawing or lock.claim:
+            is_claimed = lock.claimed is not None
+            if lock.queue or lock.is_requested or lock.holder or lock.withdrawing or is_claimed:
                 lock.is_used = True
             elif lock.is_used:
                 lock.is_used = False
@@ -746,8 +755,7 @@ class LockQueues:
         lock.leave_instance()
         if lock.holder is not None:
             self._lose(lock.holder, "failed", why)
-        if lock.claim is not None:
-            self._refuse_claim(lock)
+        self._refuse_claim(lock)
         while lock.queue:
             request = lock.queue.popitem(last=False)[0]
             if request.is_waiting:
@@ -761,7 +769,7 @@ class LockQueues:
         if (
             lock.is_requested
             and lock.holder is None
-            and lock.claim is None
+            and lock.claimed is None
             and self._kinds[lock.service].withdraws
         ):
             lock.is_requested = False
@@ -794,8 +802,7 @@ class LockQueues:
             return
         if isinstance(indication, LockLostWithToken):
             holder = lock.holder
-            claim = lock.claim
-            if claim is not None and claim.token == number_of(indication.token):
+            if lock.claimed == number_of(indication.token):
                 self._refuse_claim(lock)
             elif holder is not None and holder.token == number_of(indication.token):
                 self._lose(
@@ -806,11 +813,11 @@ class LockQueues:
                 self.changed(lock.service, lock.name)
                 self._request_if_needed(lock)
         elif isinstance(indication, ResumedWithToken):
-            request, lock.claim = lock.claim, None
+            request, lock.claim, lock.claimed = lock.claim, None, None
             if request is not None:
                 self._hold(lock, request, number_of(indication.loan))
             elif not lock.withdrawing:
-                self._leave(lock)  # no client of this node has claimed it
+                self._leave(lock)  # the client that has claimed it has left, or released it
         elif isinstance(indication, Granted) and lock.is_requested and not lock.withdrawing:
             lock.is_requested = False
             self._grant(
@@ -977,6 +984,7 @@ class LockQueues:
             lock.holder is not None
             or lock.is_requested
             or lock.withdrawing
+            or lock.claimed is not None
             or self._is_moving(lock)
             for lock in self._local_locks.values()
         )

@@ -10,7 +10,7 @@ from tests import virtual
 
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLeased
 from habemus.core.system import System
-from habemus.problems.fencing import GrantedWithToken, LockLostWithToken
+from habemus.problems.fencing import GrantedWithToken, LockLostWithToken, ResumedWithToken
 from habemus.runtimes.live.clients.lock_queues import (
     MOST_STARTED,
     ClientSession,
@@ -213,6 +213,60 @@ def test_a_loss_that_was_on_its_way_is_not_the_next_holders() -> None:
         assert [line[:2] for line in connection.lines] == [("granted", 1), ("granted", 2)]
         node.listener(1, LockLostWithToken((1, 2)))
         assert connection.lines[-1][:2] == ("lost", 2)
+
+    run(check)
+
+
+def claim(lock_queues: LockQueues, connection: Said, session: ClientSession, id: int) -> None:
+    """Claim the lock x by the token of a loan at another node."""
+    token = number_of((1, 1))
+    lock_queues.claim(connection, session, id, "locks", "x", token, token, None, 1, keeps=False)
+
+
+def test_a_lock_that_its_client_has_released_while_it_claimed_it_is_released_when_granted() -> None:
+    """If the claim were withdrawn, the lock would stay lent to the node that the client left."""
+
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        claim(lock_queues, connection, session, 1)
+        lock_queues.release(session, 1)
+        assert node.asked == ["claim"]
+        assert not lock_queues.is_unused()  # so the node does not stop meanwhile
+        claim(lock_queues, connection, session, 2)
+        assert connection.lines[-1][:3] == ("refused", 2, "unavailable")
+        node.listener(1, ResumedWithToken((1, 1), (1, 9)))
+        assert node.asked == ["claim", "release"]
+        assert lock_queues.is_unused()
+        assert session.requests == {}
+
+    run(check)
+
+
+def test_a_claim_of_a_client_that_is_gone_is_withdrawn() -> None:
+    """The client may claim the lock at another node."""
+
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        claim(lock_queues, connection, session, 1)
+        lock_queues.leave(connection, session)
+        assert node.asked == ["claim", "release"]
+
+    run(check)
+
+
+def test_a_claim_is_refused_if_the_loan_is_over() -> None:
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        for id, is_released in ((1, False), (2, True)):
+            claim(lock_queues, connection, session, id)
+            if is_released:
+                lock_queues.release(session, id)
+            node.listener(1, LockLostWithToken((1, 1)))
+            assert lock_queues.is_unused()
+        assert [line[:3] for line in connection.lines] == [("refused", 1, "lost")]
 
     run(check)
 
