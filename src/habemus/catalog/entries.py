@@ -217,8 +217,9 @@ def find(name: str) -> Entry:
 @cache
 def _found_alone(name: str) -> Entry | None:
     """Return the entry by importing only the file that names it."""
-    wanted = f'name = "{name}"'
-    for file in sorted(Path(habemus.algorithms.__path__[0]).glob("*/*.py")):
+    wanted, likely = f'name = "{name}"', name.replace("-", "_")
+    files = Path(habemus.algorithms.__path__[0]).glob("*/*.py")
+    for file in sorted(files, key=lambda each: each.stem != likely):
         if wanted in file.read_text(encoding="utf-8"):
             module = importlib.import_module(f"habemus.algorithms.{file.parent.name}.{file.stem}")
             for cls in _own_classes(module).values():

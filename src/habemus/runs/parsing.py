@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal
 from typing import Any
 
 from habemus.core.process import ProcessId, Span
@@ -24,6 +23,8 @@ def time(text: str) -> int:
     matched = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|)", text.strip())
     if not matched:
         raise BadNotation(f"{text!r} is not a time; write for example 5000, 5ms or 2s")
+    from decimal import Decimal  # slow to import, and a short search has no times
+
     value = Decimal(matched[1]) * _UNITS[matched[2]]
     if value != int(value):
         raise BadNotation(f"{text!r} is not a whole number of microseconds")
