@@ -227,7 +227,7 @@ def test_a_lease_that_is_released_just_when_it_arrives_is_released_there(
 
 def test_the_id_of_a_lease_that_has_moved_is_not_used_at_its_former_node(client: Client) -> None:
     moved, other = client.acquire("x"), client.acquire("y")
-    moved._id = other._id  # as `_continue` does it before it changes the session
+    moved._state = other._state  # as `_continue` does it before it changes the session
     assert client.here.drop(moved) is None
     assert other.held
     assert client.here._leases[other._id] is other
