@@ -294,7 +294,8 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         is_behind = bool(self._lines)
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        lines = (self._rest + data).split(b"\n")  # not unpacked, which takes longer if compiled
+        self._rest = lines.pop()
         self._lines.extend(lines)
         if len(self._rest) > LINE_LIMIT:
             self._lines.append(self._rest)

@@ -354,7 +354,7 @@ class LockQueues:
         if service in self._closed:
             connection.send("refused", id, "unavailable", self._closed[service])
             return
-        wanted = tuple(dict.fromkeys(names))
+        wanted = (names[0],) if len(names) == 1 else tuple(dict.fromkeys(names))
         refusal = self._refusal(session, service, wanted, lease_us)
         if refusal is not None:
             connection.send("refused", id, *refusal)
@@ -800,7 +800,11 @@ class LockQueues:
     def _on_indication(self, lock: LocalLock, process: ProcessId, indication: Indication) -> None:
         if process != self._me:
             return
-        if isinstance(indication, LockLostWithToken):
+        if isinstance(indication, GrantedWithToken):  # the most frequent one first
+            self._grant(lock, number_of(indication.token))
+        elif isinstance(indication, Granted):
+            self._grant(lock, None)
+        elif isinstance(indication, LockLostWithToken):
             holder = lock.holder
             if lock.claimed == number_of(indication.token):
                 self._refuse_claim(lock)
@@ -818,15 +822,14 @@ class LockQueues:
                 self._hold(lock, request, number_of(indication.loan))
             elif not lock.withdrawing:
                 self._leave(lock)  # the client that has claimed it has left, or released it
-        elif isinstance(indication, Granted) and lock.is_requested and not lock.withdrawing:
-            lock.is_requested = False
-            self._grant(
-                lock,
-                number_of(indication.token) if isinstance(indication, GrantedWithToken) else None,
-            )
 
     def _grant(self, lock: LocalLock, token: int | None) -> None:
-        """Give the grant of the participant to the first request in the queue."""
+        """Give the grant of the participant to the first request in the queue.  Ignore a grant that
+        was withdrawn meanwhile.
+        """
+        if not lock.is_requested or lock.withdrawing:
+            return
+        lock.is_requested = False
         request = self._next(lock)
         if request is None:
             self._make_request(lock, "release")
