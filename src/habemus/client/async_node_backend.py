@@ -39,6 +39,7 @@ from habemus.client.protocol import (
     LineBuffer,
     decode,
     encode_line,
+    release_line,
 )
 from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
@@ -232,7 +233,7 @@ class AsyncNodeBackend:
         names_holder: bool = True,
     ) -> Lease:
         """Wait until one of the locks is granted; ask another node if one ends or hangs."""
-        attempts = Attempts(timeout, request, names_holder=names_holder)
+        attempts = Attempts(timeout, request, names_holder)
         closings = self._closings
         while True:
             self._check_open(closings)
@@ -340,7 +341,7 @@ class AsyncNodeBackend:
             # it was taken there from another node, on a connection of its own
             session.send_release(lease, to)
         elif (id := session.drop(lease)) is not None:
-            lines.say(*(("release", id) if to is None else ("transfer", id, to)))
+            lines.send(release_line(id, to))
 
     async def settle(self, lease: Lease) -> None:
         """Return at once: nodes do not answer to a release."""

@@ -29,33 +29,31 @@ class Attempts:
 
     _pause = 0.0
     _reason: HabemusError | str = ""
+    _timeout: float | None = None
+    _deadline: float | None = None
 
     def __init__(
         self,
         timeout: float | None,
         request: AcquireRequest | None = None,
-        *,
         names_holder: bool = True,
+        *,
         shortest: float = TRY_SECONDS,
         deadline: float | None = None,
     ) -> None:
         self._request = request
         self.names_holder = names_holder
         """Whether to ask who holds the lock when the timeout is over, for the message."""
-        self._timeout = None if timeout is None else max(timeout, shortest)
-        self._deadline = deadline
-        if deadline is None and self._timeout is not None:
-            self._deadline = boottime.seconds() + self._timeout
+        if timeout is not None:
+            self._timeout = max(timeout, shortest)
+            self._deadline = boottime.seconds() + self._timeout if deadline is None else deadline
 
     def left(self) -> float | None:
         """Seconds until the timeout, at least `TRY_SECONDS`: a slow connection alone must not make
         a request fail.
         """
-        return (
-            None
-            if self._deadline is None
-            else max(TRY_SECONDS, self._deadline - boottime.seconds())
-        )
+        deadline = self._deadline
+        return None if deadline is None else max(TRY_SECONDS, deadline - boottime.seconds())
 
     def failed(self, reason: HabemusError | str, *, is_known: bool = True) -> None:
         """Note why an attempt failed.

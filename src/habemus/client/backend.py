@@ -59,7 +59,7 @@ class Backend(Protocol):
         """Connect; raise `Unreachable` or `RefusedByNode`."""
 
     def acquire(
-        self, request: AcquireRequest, timeout: float | None, *, names_holder: bool = True
+        self, request: AcquireRequest, timeout: float | None, names_holder: bool = True
     ) -> Lease:
         """Wait for the lock; raise `LockTimeout`, `Unreachable` or `RefusedByNode`.
 

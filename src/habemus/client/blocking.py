@@ -369,15 +369,14 @@ class Cluster:
         request: AcquireRequest,
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None = None,
-        *,
         names_holder: bool = True,
     ) -> Lease:
         spans = spans_of(request)
         if spans is None:
-            lease = self._backend.acquire(request, timeout, names_holder=names_holder)
+            lease = self._backend.acquire(request, timeout, names_holder)
         else:
             with spans:
-                lease = self._backend.acquire(request, timeout, names_holder=names_holder)
+                lease = self._backend.acquire(request, timeout, names_holder)
                 spans.hold(lease)
         if on_lost is not None:
             lease.on_lost(on_lost)
@@ -497,7 +496,8 @@ class Lock:
         own = self._acquired
         if own is None:
             own = self._acquired = OwnLeases()
-        own.leases.append(lease)
+        owner = lease._owner = own.leases
+        owner.append(lease)
         return lease
 
     def release(self, lease: Lease | None = None) -> None:
@@ -507,13 +507,16 @@ class Lock:
         raise `LockNotHeld` if there is none, and `LockLost` if the lock was lost before.  Any
         thread may release a lease that it is given.
         """
-        own = self._acquired
         if lease is not None:
-            if own is not None:
-                own.forget(lease)
+            owner = lease._owner
+            if owner is not None:
+                try:  # noqa: SIM105  # `suppress` takes longer
+                    owner.remove(lease)  # once: a reentrant one is there as often as it was taken
+                except ValueError:  # it was released before
+                    pass
             self._give_back(lease)
             return
-        last = own.last() if own is not None else None
+        last = self._acquired.last() if self._acquired is not None else None
         if last is None:
             raise not_held(self._request.shown, "thread")
         self.release(last)
@@ -588,7 +591,7 @@ class Lock:
 
     def _give_back(self, lease: Lease) -> None:
         if not self._reentrant or self._cluster._reentrant.is_last(self._key(), lease):
-            self._cluster._release(lease)
+            self._cluster._backend.release(lease)
 
     def _key(self) -> tuple[int, str, str]:
         return threading.get_ident(), self._request.service, self._request.shown
@@ -619,19 +622,11 @@ class OwnLeases(threading.local):
     def __init__(self) -> None:
         self.leases: list[Lease] = []
 
-    def forget(self, lease: Lease) -> None:
-        """Forget a lease, once, if this thread has acquired it."""
-        leases = self.leases
-        if leases and leases[-1] is lease:
-            leases.pop()
-        elif lease in leases:
-            leases.remove(lease)
-
     def last(self) -> Lease | None:
-        """Return the last one that no other thread has released."""
-        while self.leases and self.leases[-1].released:
-            self.leases.pop()
-        return self.leases[-1] if self.leases else None
+        """Return the last one that is not released; another thread may have released some."""
+        held = [each for each in self.leases if not each.released]
+        self.leases[:] = held
+        return held[-1] if held else None
 
 
 class KeptLock(Lock):

@@ -63,7 +63,9 @@ class NodeConnection:
         """
         self.address = address
         self.in_use = threading.Lock()
-        """Held by the thread that receives for a lease or releases it."""
+        """Held by the thread that receives for a lease, or sends for one that came from another
+        node.
+        """
         self.is_only = False  # whether the client knows no other node
         self._lines = LineBuffer(address)
         self._patience = patience
@@ -157,10 +159,10 @@ class NodeConnection:
             if self._is_closed:
                 raise self._closed()
             self._socket.sendall(line)
-            while True:
+            answer = self._next_line(timeout)
+            while answer[1] != id and not (answer[0] == "refused" and answer[1] is None):
                 answer = self._next_line(timeout)
-                if answer[1] == id or (answer[0] == "refused" and answer[1] is None):
-                    return answer
+            return answer
         finally:
             self._inside.pop()
             if self._is_closed:
@@ -189,26 +191,28 @@ class NodeConnection:
 
     def has_news(self) -> bool:
         """Return whether something has arrived, or may have, or the connection has ended."""
-        if self._arrival is None or self._lines.rest:
-            return True
+        arrival = self._arrival
         # Of a descriptor that is closed meanwhile nothing is read here, so this is not `_inside`.
-        return bool(self._arrival.poll(0)) or self._is_closed
+        if arrival is None or arrival.poll(0) or self._lines.rest:
+            return True
+        return self._is_closed
 
     def _next_line(self, timeout: float | None) -> list[Any]:
         """Return the next line, for callers that are counted in `_inside`."""
-        line = self._lines.next_line() if self._lines.rest else None
+        lines, arrival = self._lines, self._arrival
+        line = lines.next_line() if lines.rest else None
         while line is None:
             if self._is_closed:
                 raise self._closed()
-            if self._arrival is not None:
-                if not self._arrival.poll(None if timeout is None else timeout * 1_000):
-                    raise TimeoutError
-            elif timeout != self._socket.gettimeout():
-                self._socket.settimeout(timeout)
+            if arrival is None:
+                if timeout != self._socket.gettimeout():
+                    self._socket.settimeout(timeout)
+            elif not arrival.poll(None if timeout is None else timeout * 1_000):
+                raise TimeoutError
             data = self._socket.recv(CHUNK)
             if not data:
                 raise ConnectionClosed(f"{self.address} has closed the connection")
-            line = self._lines.next_line(data)
+            line = lines.next_line(data)
         return decode(line, self.address)
 
     def _closed(self) -> ConnectionClosed:

@@ -25,29 +25,40 @@ class Lease:
 
     The code that has this object holds the lock; ownership does not depend on threads or tasks.
 
-    name: the name of the lock; `service` the service of the cluster that granted it.
     token: the fencing token, for the resource to check: larger than that of every earlier grant of
         this lock, unless a node was paused beyond its lease.  None if the algorithm has none.
     """
 
     _why = ""  # the reason why it is over
+    _listeners: list[Callable[[Lease], None]] | None = None
     _at_end: Callable[[str], None] | None = None
     _on_wanted: Callable[[], None] | None = None  # for locks that are kept
+    _owner: list[Lease] | None = None  # the leases of the thread that has acquired it
 
     def __init__(self, session: LeaseKeeper, state: LeaseState) -> None:
-        self.service = state.service
-        self.name = state.name
         self.token = state.token
-        self._id = state.id
         self._session = session
         self._state = state
         self._open = [True]  # the thread that takes this out ends the lease
-        self._listeners: list[Callable[[Lease], None]] = []
 
     def __repr__(self) -> str:
         state = f"over: {self._why}" if self._why else "held"
         token = "" if self.token is None else f", token {token_text(self.token)}"
         return f"<Lease of {self.name}{token}, {state}>"
+
+    @property
+    def service(self) -> str:
+        """The service of the cluster that granted the lock."""
+        return self._state.service
+
+    @property
+    def name(self) -> str:
+        """The name of the lock."""
+        return self._state.name
+
+    @property
+    def _id(self) -> int:
+        return self._state.id
 
     @property
     def remaining(self) -> float:
@@ -99,23 +110,21 @@ class Lease:
 
     def on_lost(self, listener: Callable[[Lease], None]) -> None:
         """Call the listener once if the lock is lost, from the thread that notices it first."""
-        self._listeners.append(listener)
+        vars(self).setdefault("_listeners", []).append(listener)  # two threads share one list
         if self._why and self._why != RELEASED:
             self._call_listeners()
 
     def _forget_listener(self, listener: Callable[[Lease], None]) -> None:
-        with suppress(ValueError):
-            self._listeners.remove(listener)
+        if self._listeners is not None:
+            with suppress(ValueError):
+                self._listeners.remove(listener)
 
     def _is_lost_now(self) -> bool:
         """Look at the connection and the clock, and return whether the lock is lost."""
         self._session.look(self)
-        if self._why:
-            return self._why != RELEASED
-        if self._state.until_us is None or not self._has_expired():
-            return False
-        self._lose(EXPIRED)
-        return True
+        if not self._why and self._state.until_us is not None and self._has_expired():
+            self._lose(EXPIRED)
+        return bool(self._why) and self._why != RELEASED
 
     def _lose(self, why: str) -> None:
         if self._end(why):

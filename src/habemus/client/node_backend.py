@@ -126,11 +126,10 @@ class NodeBackend:
         self,
         request: AcquireRequest,
         timeout: float | None,
-        *,
         names_holder: bool = True,
     ) -> Lease:
         """Wait until one of the locks is granted; ask another node if one ends or hangs."""
-        attempts = Attempts(timeout, request, names_holder=names_holder)
+        attempts = Attempts(timeout, request, names_holder)
         while True:
             try:
                 session = self._session
@@ -208,10 +207,8 @@ class NodeBackend:
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock.  If it turns out to be lost, call `on_lost` and set `lease.lost`."""
-        lease._is_lost_now()
-        if lease._end():
-            session = lease._session  # read after its end: see `NodeSession.drop`
-            assert isinstance(session, NodeSession)
+        if not lease._is_lost_now() and lease._end():
+            session: Any = lease._session  # read after its end: see `NodeSession.drop`
             session.send_release(lease, to)
 
     def watch(self, service: str, name: str) -> Generator[LockState, None, None]:

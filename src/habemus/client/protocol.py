@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from itertools import count
 
 from habemus.client.errors import ProtocolError, RefusedByNode
 from habemus.runtimes.live.clients.protocol import (
@@ -81,9 +82,12 @@ def encode_line(*line: object) -> bytes:
     return encode(line).encode() + b"\n"
 
 
-def release_line(id: int) -> bytes:
-    """Return the line that releases a lock, or withdraws a request."""
-    return b'["release",%d]\n' % id
+def release_line(id: int, to: str | None = None) -> bytes:
+    """Return the line that releases a lock, or withdraws a request.
+
+    to: the label of the client that gets the lock next; None if the queue decides.
+    """
+    return b'["release",%d]\n' % id if to is None else encode_line("transfer", id, to)
 
 
 def _is_plain(text: str) -> bool:
@@ -147,15 +151,20 @@ _SHAPES: dict[str, set[tuple[type, ...]]] = {
     "refused": {(str, int, str, str), (str, _NONE, str, str)},
 }
 """Types of the values in a line, by its first word."""
+_NESTED = ("welcome", "alive")
+"""Lines with values in which there is more to check."""
+_FLAT_SHAPES = {word: shapes for word, shapes in _SHAPES.items() if word not in _NESTED}
 _WELCOME = {"cluster": str, "node": int, "session": str, "nodes": dict, "services": dict}
 
 
-def _scanner() -> Callable[[str, int], tuple[Any, int]] | None:
-    """Return the scanner of `json`, which is quick to import by itself; None outside CPython."""
+def _scanner() -> Callable[[str, int], tuple[Any, int]]:
+    """Return the scanner of `json`, which is quick to import by itself; outside CPython one that
+    reads nothing.
+    """
     try:
         from _json import make_scanner
     except ImportError:
-        return None
+        return lambda text, at: (None, -1)
 
     class JsonSettings:
         """Settings of `json.loads`."""
@@ -174,11 +183,13 @@ _scan = _scanner()
 
 def decode(line: bytes, source: object) -> list[Any]:
     """Return the line of a node; `ProtocolError` if no node would send it."""
+    read: Any = None
     try:
-        text = line.decode()
-        read = _read_json(text)
-    except (ValueError, RecursionError):
-        read = None
+        read = _read_json(line.decode())
+        if tuple(map(type, read)) in _FLAT_SHAPES[read[0]]:
+            return read  # type: ignore[no-any-return]  # as most lines are
+    except (LookupError, TypeError, ValueError, RecursionError):
+        pass
     if not _is_well_formed(read) and not _is_well_formed(read := _known_fields(read)):
         raise ProtocolError(f"{source} sends what no node would send: {line[:60]!r}")
     found: list[Any] = read
@@ -187,13 +198,12 @@ def decode(line: bytes, source: object) -> list[Any]:
 
 def _read_json(text: str) -> Any:
     """Return `json.loads(text)`, without the import of `json` if the text is plain."""
-    if _scan is not None:
-        try:
-            found, end = _scan(text, 0)
-            if end == len(text):
-                return found
-        except Exception:  # it raises classes of `json`, which may not be imported
-            pass
+    try:
+        found, end = _scan(text, 0)
+        if end == len(text):
+            return found
+    except Exception:  # the scanner raises classes of `json`, which may not be imported
+        pass
     import json
 
     return json.loads(text)
@@ -536,8 +546,10 @@ class SessionProtocol:
 
     def __init__(self, beats: int) -> None:
         self._beats = beats
-        self._lock = allocate_lock()  # of the next two; entries of dictionaries change atomically
-        self._issued = 0
+        # `next` of a counter and changes of entries of dictionaries are atomic.
+        self._ids = count(1)
+        self._lock = allocate_lock()  # of the next two
+        self._shortest_ms = SLOWEST_BEAT_US * beats // 1_000  # lease that decides about heartbeats
         self.beat_us = SLOWEST_BEAT_US
         """Time between two heartbeats."""
         self._pending: dict[int, str] = {}  # the service of each request
@@ -549,22 +561,20 @@ class SessionProtocol:
 
     def next_id(self) -> int:
         """Return an id that was not used before in this session."""
-        with self._lock:
-            self._issued += 1
-            return self._issued
+        return next(self._ids)
 
     def request(
         self, request: AcquireRequest, timeout_ms: int | None, offered_ms: int | None, now_us: int
     ) -> tuple[int, bytes]:
         """Begin a request; return its id and the line to send."""
         lease_ms = offered_ms if request.lease is None else request.lease_ms(offered_ms)
-        with self._lock:
-            self._issued = id = self._issued + 1
+        id = next(self._ids)
         line = request.line(id, timeout_ms, lease_ms, now_us)
         self._pending[id] = request.service
         if request.lease is not None:
             self._own_ms[id] = lease_ms
-        self._beat_for(lease_ms)
+        if lease_ms is not None and lease_ms < self._shortest_ms:
+            self._beat_for(lease_ms)
         return id, line
 
     def claim(
@@ -588,22 +598,24 @@ class SessionProtocol:
         line = encode_line("claim", id, *what, *((True,) if keep else ()))
         self._pending[id] = lease.service
         self._own_ms[id] = lease_ms
-        self._beat_for(lease_ms)
+        if lease_ms is not None:
+            self._beat_for(lease_ms)
         return id, line
 
     def own_lease_ms(self, id: int, offered_ms: int | None) -> int | None:
         """Return the lease that a request has asked for; by default what a cluster offers."""
         return self._own_ms.get(id, offered_ms)
 
-    def _beat_for(self, lease_ms: int | None) -> None:
-        if lease_ms is not None and lease_ms * 1_000 < self.beat_us * self._beats:
-            with self._lock:
-                self.beat_us = min(self.beat_us, lease_ms * 1_000 // self._beats)
+    def _beat_for(self, lease_ms: int) -> None:
+        with self._lock:
+            if lease_ms < self._shortest_ms:
+                self._shortest_ms = lease_ms
+                self.beat_us = lease_ms * 1_000 // self._beats
 
     def forget(self, id: int) -> None:
         """End a request or a lease that the client has given up, released or lost."""
-        self._pending.pop(id, None)
-        self._leases.pop(id, None)
+        if self._leases.pop(id, None) is None:
+            self._pending.pop(id, None)
         if self._own_ms:
             self._own_ms.pop(id, None)
 
@@ -636,15 +648,15 @@ class SessionProtocol:
     def receive_grant(self, line: list[Any], now_us: int) -> LeaseState | None:
         """Return the lease that a grant means; None if its request was forgotten."""
         _, id, token, left_ms, at_us, name = line
-        if not 0 < id <= self._issued:
-            raise ProtocolError(f"the node grants request {id}, which was never sent")
         if at_us > now_us:
             raise _too_early(at_us)
         service = self._pending.pop(id, None)
-        if service is None:
-            return None
-        lease = self._leases[id] = LeaseState(id, service, name, token, at_us, left_ms)
-        return lease
+        if service is not None:
+            lease = self._leases[id] = LeaseState(id, service, name, token, at_us, left_ms)
+            return lease
+        if not 0 < id < next(self._ids):
+            raise ProtocolError(f"the node grants request {id}, which was never sent")
+        return None
 
     def _receive_alive(
         self, at_us: int, left_ms: dict[int, int | None], now_us: int

@@ -269,10 +269,13 @@ class NodeSession:
         if connection is not None:
             self._connections[state.id] = connection
         until_us = state.until_us
-        if self.over or (until_us is not None and until_us <= now_us):
-            lease._lose(self.over or TOO_LATE)  # this process was suspended while it waited
-        elif until_us is not None and until_us - now_us < HASTE_BEATS * self.protocol.beat_us:
-            self._beat_soon()
+        if self.over:
+            lease._lose(self.over)
+        elif until_us is not None:
+            if until_us <= now_us:
+                lease._lose(TOO_LATE)  # this process was suspended while it waited
+            elif until_us - now_us < HASTE_BEATS * self.protocol.beat_us:
+                self._beat_soon()
         return lease
 
     def _beat_soon(self) -> None:
@@ -308,7 +311,7 @@ class NodeSession:
         None if it arrives at another node just now, where `_continue` sees that it has ended: then
         its id may be that of another lease here.
         """
-        id = lease._id
+        id = lease._state.id
         if self._leases.get(id) is not lease:
             return None
         self.protocol.forget(id)
@@ -324,15 +327,18 @@ class NodeSession:
         id = self.drop(lease)
         if id is None:
             return
-        last = release_line(id) if to is None else encode_line("transfer", id, to)
         connection = self._connections.pop(id, None)
         if connection is None:
             # It came from another node, is about to go there, or the session has ended in between.
-            self._say_on_carrier(last)
+            self._say_on_carrier(release_line(id, to))
             return
-        try:
+        if connection.in_use.locked():
+            # Let a thread finish that looks for news.  The next one finds that the connection is
+            # not that of the lease any more.
             with connection.in_use:
-                connection.send(last)
+                pass
+        try:
+            connection.send(release_line(id, to))
         except OSError:
             connection.close()  # releases as well
         else:
@@ -351,7 +357,7 @@ class NodeSession:
 
     def look(self, lease: Lease) -> None:
         """Take in what the node has sent on the connection of a lease, without waiting."""
-        connection = self._connections.get(lease._id)
+        connection = self._connections.get(lease._state.id)
         if connection is None or not connection.has_news():
             return
         try:
@@ -502,7 +508,7 @@ class NodeSession:
             lease._lose(EXPIRED)
         former, former_id = lease._session, lease._id
         self._leases[state.id] = lease
-        lease._id, lease._state, lease._session = state.id, state, self
+        lease._state, lease._session = state, self
         if isinstance(former, NodeSession):
             former._leases.pop(former_id, None)
         if lease._why:  # released or lost on its way

@@ -91,8 +91,8 @@ class EngineBackend:
         self,
         request: AcquireRequest,
         timeout: float | None,
-        *,
         names_holder: bool = True,
+        *,
         wait: Wait | None = None,
     ) -> Lease:
         """Wait for the lock; connect again if the connection is lost."""
