@@ -183,3 +183,23 @@ def test_a_lock_that_is_released_on_its_way_is_free_before_its_lease_is_over(nod
         others = [nodes.address(each) for each in nodes.processes if each != first]
         with habemus.connect(",".join(others)) as other, other.lock("report", timeout=SOON):
             pass
+
+
+def test_a_node_that_was_killed_says_that_no_other_one_may_be_restarted_yet(nodes: Nodes) -> None:
+    """It does not take part in the locks of its former clients for a lease."""
+    with habemus.connect(str(nodes.file)) as cluster, cluster.lock("report") as lease:
+        first = node_of(lease)
+        nodes.kill(first)
+        until(lambda: node_of(lease) != first, SOON)
+        nodes.start(first)
+        with habemus.connect(nodes.socket(first)) as restarted:
+            until(lambda: restarted.status()["member"])
+            (why,) = restarted.status()["unsettled"]
+        assert "does not take part in 1 lock yet" in why
+        command = ["status", "--cluster", str(nodes.file)]
+        told = subprocess.run(
+            [sys.executable, "-m", "habemus", *command], capture_output=True, check=False, text=True
+        )
+        assert told.returncode == 1
+        assert f"{why}; do not restart another node" in told.stdout + told.stderr
+        lease.check()

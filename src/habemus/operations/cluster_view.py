@@ -44,6 +44,7 @@ class NodeView:
     version: str = ""  # older nodes do not report it
     messages: str = ""  # a digest of those that it understands
     member: bool = True  # whether it takes part: not while the other nodes do not know its memory
+    unsettled: tuple[str, ...] = ()  # why locks may be lost if another node fails now
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ class ClusterView:
 
     @property
     def is_well(self) -> bool:
-        """Whether every node is up, reaches the others and has the same configuration, and every
-        election has a leader.
+        """Whether every node is up, reaches the others and has the same configuration, every
+        election has a leader, and no lock would be lost with one more node.
         """
         all_up = all(node.up for node in self.nodes)
         return (
@@ -134,6 +135,7 @@ class ClusterView:
                 yield (
                     f"node {node.node} does not take part yet: every other node has to meet it once"
                 )
+            yield from (f"{why}; do not restart another node" for why in node.unsettled)
             missed = [other for other in up if node.up and other not in (node.node, *node.reaches)]
             if missed:
                 others = f"node{'s' if len(missed) > 1 else ''} {listed(tuple(missed))}"
@@ -228,6 +230,7 @@ def _node(
         version=status.get("version", ""),
         messages=status.get("messages", ""),
         member=status.get("member", True),
+        unsettled=tuple(status.get("unsettled", ())),
     )
 
 

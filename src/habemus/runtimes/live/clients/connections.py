@@ -182,6 +182,7 @@ class ClientConnections:
             "messages": node.messages,
             "reaches": node.reaches(),
             "member": node.is_member,
+            "unsettled": node.unsettled() if node.is_member else [],
             "members": node.members.plain(),
             "fixed_members": node.members.fixed(),
             "clients": len(self.connections),

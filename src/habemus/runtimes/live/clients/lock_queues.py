@@ -992,6 +992,10 @@ class LockQueues:
             for lock in self._local_locks.values()
         )
 
+    def claims(self) -> int:
+        """Return how many locks clients are taking to this node."""
+        return sum(lock.claimed is not None for lock in self._local_locks.values())
+
     @property
     def locks(self) -> list[str]:
         """Names of the services that have locks."""

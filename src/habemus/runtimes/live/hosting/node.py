@@ -560,12 +560,18 @@ class Node:
         return len(self._clients.connections)
 
     def impediments(self) -> list[str]:
-        """Return why clients cannot get locks at this node; nothing if they can."""
+        """Return why clients cannot get locks at this node, or may lose locks if another node fails
+        now; nothing if neither is so.
+        """
         if self._stopped or self._is_ending or self.failure.done():
             return [f"node {self.me} is shutting down"]
         if not self.is_member:
             return [f"node {self.me} does not take part yet: every other node has to meet it once"]
-        return self._service_checks.impediments()
+        return self._service_checks.impediments() or self.unsettled()
+
+    def unsettled(self) -> list[str]:
+        """Return why clients may lose locks if another node fails now; nothing if none would."""
+        return self._service_checks.unsettled()
 
     @property
     def metrics_address(self) -> Address | None:

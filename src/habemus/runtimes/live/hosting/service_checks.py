@@ -2,6 +2,9 @@
 
 A service without a leader, or without a majority of its nodes, is closed, so that clients use other
 nodes.  It is reopened later.
+
+A node that was killed and restarted grants locks soon, but another failure could still cost clients
+the locks that they hold: `unsettled` says until when.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from habemus.runtimes.live.clients.lock_queues import LockQueues
+from habemus.runtimes.live.hosting.instance import LocalProcess
 from habemus.runtimes.live.hosting.observations import Observations
 from habemus.runtimes.live.hosting.service import Feed
 from habemus.runtimes.live.hosting.timers import Timers
@@ -60,6 +64,28 @@ class ServiceChecks:
         reasons = (self._impediment(feed) for feed in feeds if feed is not None)
         return list(dict.fromkeys(reason for reason in reasons if reason))
 
+    def unsettled(self) -> list[str]:
+        """Return why clients may lose locks if another node fails now; nothing if none would be
+        lost.
+        """
+        me = self._node.me
+        own = [
+            instance.processes[me]
+            for instance in self._node.instances()
+            if me in instance.processes and instance.failed is None
+        ]
+        waiting = sum(process.deferred_requests is not None for process in own)
+        inquiring = sum(_is_inquiring(process) for process in own)
+        arriving = self._lock_queues.claims()
+        reasons = {
+            f"node {me} was killed, and does not take part in {_locks(waiting)} yet: leases of its"
+            " former clients have to expire first": waiting,
+            f"node {me} coordinates, and has not heard from a majority yet who holds"
+            f" {_locks(inquiring)}": inquiring,
+            f"clients of another node are taking {_locks(arriving)} to node {me}": arriving,
+        }
+        return [reason for reason, count in reasons.items() if count]
+
     def _impediment(self, feed: Feed) -> str:
         """Return why no lock can be granted here; empty if locks can."""
         node = self._node
@@ -70,3 +96,13 @@ class ServiceChecks:
             return why
         leader = self._observations.leader(feed.service, feed.instance)
         return f"node {node.me} knows no leader" if leader is None else ""
+
+
+def _is_inquiring(process: LocalProcess) -> bool:
+    """Return whether the process coordinates, and does not know yet what is lent."""
+    part = process.pure.parts[0]
+    return getattr(part, "coordinator", None) == process.me and not getattr(part, "settled", True)
+
+
+def _locks(count: int) -> str:
+    return f"{count} lock{'' if count == 1 else 's'}"

@@ -2,7 +2,7 @@
 
 Pages, on an address of their own: `/metrics` for Prometheus; `/livez` answers 200 while the node
 works at all, and should be restarted otherwise; `/readyz` answers 200 while clients can get locks
-here, and 503 with the reason otherwise.
+here and no lock would be lost with another node, and 503 with the reason otherwise.
 """
 
 from __future__ import annotations

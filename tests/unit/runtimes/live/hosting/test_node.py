@@ -411,6 +411,32 @@ def test_a_participant_stays_down_until_nobody_can_be_inside_any_more(
     virtual.run(main())
 
 
+def test_a_node_that_was_killed_is_not_ready_until_it_takes_part_in_all_locks(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If another node failed before that, no majority would be left to renew or move locks."""
+
+    async def main() -> None:
+        async with cluster({"locks": "elected-coordinator-leased"}) as made:
+            await made.client(1, "locks", "x").visit()
+            await made.stop(1)
+            node = await made.start(1)
+            assert node.unsettled() == []
+            await made.client(1, "locks", "x").visit()
+            with monkeypatch.context() as crash:  # as far as its memory is concerned
+                crash.setattr(StableMemory, "leave_vacant", lambda _: None)
+                await made.stop(1)
+            node = await made.start(1)
+            process = node.participant("locks", "x")
+            assert process.deferred_requests is not None
+            assert node.impediments()
+            assert "does not take part in 1 lock yet" in node.unsettled()[0]
+            await cluster.until(lambda: process.deferred_requests is None)
+            await cluster.until(lambda: not node.impediments())
+
+    virtual.run(main())
+
+
 def test_memory_of_another_algorithm_is_refused(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"counts": counting()}, only=(1,)) as made:
