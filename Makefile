@@ -169,9 +169,11 @@ torture-campaign: $(VENV)/.test-ready
 	$(PLANTED):EndsLeaseEarly --nodes 3 --clients 6 --locks 2 --minutes 2 --faults cut-one-way; [ $$? = 1 ]
 	$(PLANTED):ReusesBlock --nodes 3 --clients 6 --locks 2 --minutes 1 --faults kill-node; [ $$? = 1 ]
 	$(PLANTED):IgnoresRecall --nodes 3 --clients 6 --locks 2 --minutes 1 --faults pause-node; [ $$? = 1 ]
+	$(PLANTED):ForgetsLoanOnChange --nodes 3 --clients 6 --locks 2 --minutes 1 --faults member; [ $$? = 1 ]
 	$(PLANTED):GrantsUnrecorded --nodes 3 --locks 4 --minutes 4 --faults cut,pause-node; [ $$? = 1 ]
 	$(PLANTED):ForgetsVote --nodes 3 --clients 6 --locks 2 --minutes 8 --faults kill-node -o coordinators=1; [ $$? = 1 ]
 	for seed in 1 2 3; do $(BIN)/habemus torture elected-coordinator-leased --minutes 10 --faults $(TORTURE) --seed $$seed || exit 1; done
+	for seed in 1 2 3; do $(BIN)/habemus torture elected-coordinator-leased-members --nodes 3 --minutes 5 --faults member,$(TORTURE) --seed $$seed || exit 1; done
 
 TORTURE := kill,pause,cut,kill-all,disk
 

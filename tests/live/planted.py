@@ -15,10 +15,12 @@ from habemus.algorithms.mutex.elected_coordinator import (
     ElectedCoordinator,
     ElectedCoordinatorLeased,
 )
+from habemus.algorithms.mutex.elected_coordinator_members import ElectedCoordinatorLeasedMembers
 from habemus.algorithms.mutex.elected_coordinator_participant import RunOut
 from habemus.algorithms.mutex.maekawa_sanders import Release
 from habemus.algorithms.mutex.quorum_yield import QuorumYield
 from habemus.core import System
+from habemus.problems.election import Members
 
 LIVE_ELECTION = {"patience": [200_000, 400_000], "period": 50_000}
 
@@ -116,6 +118,27 @@ class IgnoresRecall(ElectedCoordinatorLeased):
 
     def return_unused(self) -> None:
         pass
+
+
+class ForgetsLoanOnChange(ElectedCoordinatorLeasedMembers):
+    """The coordinator forgets that the lock is lent when the members change.
+
+    Assumes  stable memory.
+    Ensures  FENCE, ME2.
+    """
+
+    name = "planted-forgets-loan-on-change"
+
+    lease = 2_000_000
+    patience = 200_000
+
+    def adopt_members(self, members: Members) -> None:
+        self.lapsed = self.settled
+        super().adopt_members(members)
+
+    @classmethod
+    def system(cls, size: int, **options: Any) -> System:
+        return super().system(size, **{"election_options": LIVE_ELECTION, **options})
 
 
 class GrantsUnrecorded(ElectedCoordinator):

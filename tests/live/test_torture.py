@@ -156,6 +156,18 @@ def test_a_node_with_a_damaged_memory_does_not_go_on_and_is_replaced(tmp_path: P
     assert list(tmp_path.glob("data/*/memory.lost")), "the damaged file is kept"
 
 
+def test_members_are_swapped_and_replaced_under_kills_and_cuts(tmp_path: Path) -> None:
+    wanted = {"member-swap", "member-replace", "kill-node", "cut"}
+    code, report, err = torture_until(
+        lambda history: wanted <= {fault.kind for fault in history.faults if fault.ended},
+        *(tmp_path, "elected-coordinator-leased-members", "--faults", ",".join(sorted(wanted))),
+    )
+    assert (report["failures"], report["violated"], report["token_regressions"]) == ([], [], 0), err
+    assert report["faults"].keys() == wanted
+    assert code == {"holds": 0, "undecided": 3}[report["verdict"]]
+    assert "# configuration " in (tmp_path / "cluster.toml").read_text()
+
+
 def test_a_lock_that_is_taken_back_is_caught_losing_updates(tmp_path: Path) -> None:
     code, report, err = torture_until(
         lambda history: lost_updates([each for each in history.accesses if each.kind == "write"]),

@@ -26,6 +26,7 @@ The file of the torture itself:
     [time, "healed"]                        no fault is left
     [time, "killed", client]                before the signal was sent
     [time, "damaged", node, what]           its stable memory, and how
+    [time, "changed", word, node, code]     `habemus member WORD NODE` has ended
     [time, "stalled", since]                the machine did not run the torture itself in between
 """
 

@@ -20,6 +20,7 @@ from habemus.torture.schedule import (
     FEWEST_REPLACING,
     GROUPS,
     KINDS,
+    MEMBER_KINDS,
     NODE_ENDS,
     OUT_OF_HEARING,
     Size,
@@ -182,8 +183,7 @@ def plan_of(
     services = services_of(
         LOCKS, entry.name, chosen, over, range(1, nodes + 1)
     )  # as a node would make them
-    if not set(DAMAGE_KINDS).isdisjoint(kinds):
-        _check_replacing(algorithm, services, nodes)
+    _check_replacing(algorithm, services, nodes, kinds)
     lease_s = _lease_s(services[-1])
     claim = TortureClaim(
         excludes="ME1" in entry.box.ensures and not lease_s,
@@ -204,18 +204,25 @@ def _from_anywhere(algorithm: str) -> str:
     return f"{Path(path).absolute()}:{name}" if colon and path.endswith(".py") else algorithm
 
 
-def _check_replacing(algorithm: str, services: Sequence[Service], nodes: int) -> None:
-    """Raise BadPlan for damage from which a node could not recover."""
-    damage = f"{', '.join(DAMAGE_KINDS)} (a part of disk)"
-    if nodes < FEWEST_REPLACING:
+def _check_replacing(
+    algorithm: str, services: Sequence[Service], nodes: int, kinds: Sequence[str]
+) -> None:
+    """Raise BadPlan for members that cannot change, and lost memories that cannot be replaced."""
+    if not set(MEMBER_KINDS).isdisjoint(kinds) and not all(each.grows for each in services):
         raise BadPlan(
-            f"{damage} need at least {FEWEST_REPLACING} nodes, and --nodes is {nodes}; disk-full"
-            " does not"
+            f"{algorithm} has fixed members, and {' and '.join(MEMBER_KINDS)} change them; choose"
+            " an algorithm whose name ends with -members"
         )
-    if any(irreplaceable(services, node) for node in range(1, nodes + 1)):
+    lost = [kind for kind in (*DAMAGE_KINDS, "member-replace") if kind in kinds]
+    if lost and nodes < FEWEST_REPLACING:
         raise BadPlan(
-            f"{algorithm} cannot replace a node that lost its memory, which {damage} need;"
-            " disk-full does not"
+            f"{', '.join(lost)}: at least {FEWEST_REPLACING} nodes are needed to replace a lost"
+            f" memory, and --nodes is {nodes}; disk-full and member-swap do not need that"
+        )
+    if lost and any(irreplaceable(services, node) for node in range(1, nodes + 1)):
+        raise BadPlan(
+            f"{algorithm} cannot replace a node that lost its memory, which {', '.join(lost)}"
+            " need; disk-full does not"
         )
 
 

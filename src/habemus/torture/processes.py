@@ -50,6 +50,11 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
+def plain_environment() -> dict[str, str]:
+    """Return the environment without settings of habemus."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("HABEMUS_")}
+
+
 class Child:
     """One process, which may be started again after it has ended."""
 
@@ -86,11 +91,7 @@ class Child:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE if self._says_ready else asyncio.subprocess.DEVNULL,
                 stderr=log,
-                env={
-                    name: value
-                    for name, value in os.environ.items()
-                    if not name.startswith("HABEMUS_")
-                },
+                env=plain_environment(),
                 start_new_session=True,
                 preexec_fn=end_with_parent,
             )
@@ -131,17 +132,22 @@ class Child:
 
 
 class NodeProcess(Child):
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path, number: int, config: str = "", *more: str) -> None:
+        """Make a node that is not started yet.
+
+        config: the name of its cluster.toml; more: arguments of every start.
+        """
         self.number = number
         self.memory = folder / "data" / f"node-{number}" / "memory"
         command = [
             "habemus",
             "node",
             "--config",
-            f"node-{number}.toml",
+            config or f"node-{number}.toml",
             "--id",
             str(number),
             "--json",
+            *more,
         ]
         super().__init__(command, folder, folder / f"node-{number}.log", says_ready=True)
 
@@ -217,8 +223,8 @@ class RefereeProcess(Child):
         super().__init__(command, folder, folder / "referee.log", says_ready=True)
 
 
-def write_config(folder: Path, plan: Plan, node: int, ports: Mapping[int, int]) -> None:
-    """Write the cluster.toml of one node: its own address, and the proxies of the others."""
+def write_config(path: Path, plan: Plan, ports: Mapping[int, int]) -> None:
+    """Write a cluster.toml with the ports of the nodes."""
     lines = ['cluster = "torture"', 'data = "data"', 'socket = "node-{id}.sock"', "[nodes]"]
     lines += [f'{number} = "127.0.0.1:{port}"' for number, port in sorted(ports.items())]
     lines += [
@@ -231,14 +237,17 @@ def write_config(folder: Path, plan: Plan, node: int, ports: Mapping[int, int]) 
         for name, equals, value in (each.partition("=") for each in plan.options)
     )
     lines += [f"options = {{ {options} }}"]
-    (folder / f"node-{node}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def cluster_address(folder: Path, plan: Plan, client: int, ports: Mapping[int, int]) -> str:
+def cluster_address(
+    folder: Path, nodes: Sequence[int], client: int, ports: Mapping[int, int]
+) -> str:
     """Return the cluster address of a client: all nodes, its own first; without ports, by local
     sockets.
     """
-    order = [(client - 1 + turn) % plan.nodes + 1 for turn in range(plan.nodes)]
+    first = (client - 1) % len(nodes)
+    order = [*nodes[first:], *nodes[:first]]
     if ports:
         return ",".join(f"127.0.0.1:{ports[node]}" for node in order)
     sockets = folder / f"client-{client}"

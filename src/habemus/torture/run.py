@@ -42,7 +42,9 @@ from habemus.torture.resources import (
 from habemus.torture.schedule import (
     CURRENT_HOLDER,
     DAMAGE_KINDS,
+    MEMBER_KINDS,
     PlannedFault,
+    Round,
     is_by_network,
     rounds,
 )
@@ -117,6 +119,10 @@ def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> T
         from habemus.torture.engines import EngineTorture
 
         kind = EngineTorture
+    elif not set(MEMBER_KINDS).isdisjoint(plan.kinds):
+        from habemus.torture.members import MembersTorture
+
+        kind = MembersTorture
     try:
         import uvloop
     except ModuleNotFoundError:
@@ -136,12 +142,15 @@ def perform(plan: Plan, folder: Path, progress: Progress = lambda *_: None) -> T
 
 
 class Torture:
+    spares = 0
+    """Nodes that do not run in the beginning."""
+
     def __init__(self, plan: Plan, folder: Path, progress: Progress) -> None:
         self._plan = plan
         self._folder = folder
         self._progress = progress
         self._draw = Random(f"{plan.seed}/run")
-        self._ports = dict(enumerate(free_ports(plan.nodes), 1))
+        self._ports = dict(enumerate(free_ports(plan.nodes + self.spares), 1))
         self._links: dict[tuple[int, int], ProxyLink] = {}
         self._links_of: dict[
             int, dict[int, ProxyLink]
@@ -187,15 +196,10 @@ class Torture:
 
     async def _begin(self) -> None:
         (self._folder / "data").mkdir()
-        for sender in self._nodes:
-            ports = {sender: self._ports[sender]}
-            for receiver in self._nodes:
-                if receiver != sender:
-                    link = self._links[sender, receiver] = ProxyLink(self._ports[receiver])
-                    ports[receiver] = await link.listen()
-            write_config(self._folder, self._plan, sender, ports)
+        await self._make_links()
         await self._referee.start()
-        await _all(node.start() for node in self._nodes.values())
+        first = range(1, self._plan.nodes + 1)
+        await _all(self._nodes[number].start() for number in first)
         for number in range(1, self._plan.clients + 1):
             ports = {}
             if is_by_network(number):
@@ -203,8 +207,18 @@ class Torture:
                     node: ProxyLink(port) for node, port in self._ports.items()
                 }
                 ports = {node: await link.listen() for node, link in links.items()}
-            self._clusters[number] = cluster_address(self._folder, self._plan, number, ports)
+            self._clusters[number] = cluster_address(self._folder, list(self._ports), number, ports)
             await self._start_client(number, 1)
+
+    async def _make_links(self) -> None:
+        """Make a link for each pair of nodes, and write their files."""
+        for sender in self._nodes:
+            ports = {sender: self._ports[sender]}
+            for receiver in self._nodes:
+                if receiver != sender:
+                    link = self._links[sender, receiver] = ProxyLink(self._ports[receiver])
+                    ports[receiver] = await link.listen()
+            write_config(self._folder / f"node-{sender}.toml", self._plan, ports)
 
     async def _start_client(self, number: int, life: int) -> None:
         client = ClientProcess(self._folder, self._plan, number, life, self._clusters[number])
@@ -250,8 +264,7 @@ class Torture:
                     break
                 before = self._faults
                 self._led_by = await self._leader() if drawn.leader else None
-                faults = drawn.aimed(self._led_by)
-                await _all(self._make(fault) for fault in faults)
+                await _all(self._make(fault) for fault in self._faults_of(drawn))
                 if self._faults > before:
                     await self._until_let_in(self._note("healed"))
                 await self._wait(drawn.calm_s)
@@ -259,6 +272,10 @@ class Torture:
             timer.cancel()
             for task in tasks:
                 task.cancel()
+
+    def _faults_of(self, drawn: Round) -> list[PlannedFault]:
+        """Return the faults of a round, aimed at the nodes that there are now."""
+        return drawn.aimed(self._led_by)
 
     async def _wait(self, seconds: float) -> None:
         """Wait for a time, at most until the end of the torture."""
@@ -345,7 +362,11 @@ class Torture:
         await self._wait(fault.after)
         if self._over.is_set():
             return
-        make = {
+        await self._actions()[fault.kind](fault)
+
+    def _actions(self) -> dict[str, Callable[[PlannedFault], Coroutine[Any, Any, None]]]:
+        """Return the method that makes each kind of fault."""
+        return {
             "kill-node": self._kill_nodes,
             "kill-majority": self._kill_nodes,
             "kill-all": self._kill_nodes,
@@ -359,8 +380,7 @@ class Torture:
             "cut-client": self._cut_client,
             "delay": self._delay,
             "drop": self._drop,
-        }[fault.kind]
-        await make(fault)
+        }
 
     def _began(self, fault: PlannedFault, whom: str = "") -> int:
         self._faults += 1
@@ -426,12 +446,16 @@ class Torture:
                 self._failures.append(f"node {node.number} ran with a damaged memory: {what}")
         await node.kill()
         try:
-            if not await node.replace():
-                self._give_up(
-                    f"node {node.number} was replaced but did not take part: {node.last_words()}"
-                )
+            await self._put_in_place(node)
         except DidNotStart as reason:
             self._give_up(str(reason))
+
+    async def _put_in_place(self, node: NodeProcess) -> None:
+        """Start a node that has lost its memory."""
+        if not await node.replace():
+            self._give_up(
+                f"node {node.number} was replaced but did not take part: {node.last_words()}"
+            )
 
     async def _victim(self, fault: PlannedFault) -> ClientProcess | None:
         """Return the client that holds the lock, if there is one soon and no fault has hit it."""

@@ -7,7 +7,7 @@ that grant is measured.
 
 Two kinds spare no majority: `kill-majority` and `kill-all`.  A round has at most one of them, and
 then no other fault ends or pauses a node in that round.  The memory of at most one node is damaged
-in a round.
+in a round.  The members change at most once in a round, whatever else is hit meanwhile.
 
 After every few rounds there is a rest that is longer than a lease, so that what clients see can be
 judged in a time without faults (`habemus.torture.judge`).
@@ -15,7 +15,7 @@ judged in a time without faults (`habemus.torture.judge`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -52,6 +52,10 @@ KINDS = {
         " replaces the node"
     ),
     "disk-lost": "while a node is down, its memory is removed; the operator replaces the node",
+    "member-swap": "a new node is added to the members, then one of the others is removed",
+    "member-replace": (
+        "kill -9 of a node, whose memory is removed; a new node of the same number takes its place"
+    ),
 }
 GROUPS = {
     "kill": ("kill-node", "kill-client"),
@@ -59,11 +63,13 @@ GROUPS = {
     "pause": ("pause-node", "pause-client"),
     "cut": ("cut", "cut-one-way", "cut-client"),
     "disk": ("disk-full", "disk-cut", "disk-garble", "disk-lost"),
+    "member": ("member-swap", "member-replace"),
 }
 """The kinds that one word stands for."""
 MASS_KINDS = ("kill-majority", "kill-all")
 DAMAGE_KINDS = ("disk-cut", "disk-garble", "disk-lost")
-NODE_ENDS = ("kill-node", *MASS_KINDS, "disk-full", *DAMAGE_KINDS)
+MEMBER_KINDS = ("member-swap", "member-replace")
+NODE_ENDS = ("kill-node", *MASS_KINDS, "disk-full", *DAMAGE_KINDS, *MEMBER_KINDS)
 PROCESS_KINDS = (*NODE_ENDS, "pause-node")
 CLIENT_KINDS = ("kill-client", "pause-client", "cut-client")
 OUT_OF_HEARING = ("pause-client", "cut-client")
@@ -96,9 +102,12 @@ class PlannedFault(NamedTuple):
     client: int = CURRENT_HOLDER
     links: tuple[Link, ...] = ()
     is_silent: bool = False  # the connections stay, and nothing comes through
+    member: int = 0  # the node that is removed from the members, and is not hit before
 
     @property
     def whom(self) -> str:
+        if self.member:
+            return f"node {self.member}"
         if self.kind in PROCESS_KINDS:
             return f"node{'s' * (len(self.nodes) > 1)} {', '.join(map(str, self.nodes))}"
         if self.kind in CLIENT_KINDS:
@@ -117,16 +126,19 @@ class Round(NamedTuple):
         if leader is None or not self.leader:
             return self.faults
         other = {self.leader: leader, leader: self.leader}
-        return [
-            fault._replace(
-                nodes=tuple(other.get(node, node) for node in fault.nodes),
-                links=tuple(
-                    (other.get(sender, sender), other.get(receiver, receiver))
-                    for sender, receiver in fault.links
-                ),
-            )
-            for fault in self.faults
-        ]
+        return [renumbered(fault, other) for fault in self.faults]
+
+
+def renumbered(fault: PlannedFault, other: Mapping[int, int]) -> PlannedFault:
+    """Return the fault with other nodes in the place of some."""
+    return fault._replace(
+        nodes=tuple(other.get(node, node) for node in fault.nodes),
+        links=tuple(
+            (other.get(sender, sender), other.get(receiver, receiver))
+            for sender, receiver in fault.links
+        ),
+        member=other.get(fault.member, fault.member),
+    )
 
 
 class Size(NamedTuple):
@@ -204,8 +216,11 @@ class _RoundDraft:
             return False
         if kind in MASS_KINDS:
             return self._still_up == self._weak
-        if kind in DAMAGE_KINDS and any(fault.kind in DAMAGE_KINDS for fault in self._found):
-            return False
+        for kinds in (DAMAGE_KINDS, MEMBER_KINDS):
+            if kind in kinds and any(fault.kind in kinds for fault in self._found):
+                return False
+        if kind == "member-swap":
+            return True
         if kind in PROCESS_KINDS:
             return bool(self._still_up)
         if kind in CLIENT_KINDS:
@@ -217,6 +232,8 @@ class _RoundDraft:
 
     def _fault(self, kind: str, after: float) -> PlannedFault:
         draw, size = self._draw, self._size
+        if kind == "member-swap":
+            return PlannedFault(kind, after, 0.0, member=draw.randint(1, size.nodes))
         if kind in MASS_KINDS:
             self._still_up = []
             return PlannedFault(kind, after, draw.uniform(0.1, 1.2), nodes=self._many(kind))

@@ -115,6 +115,11 @@ def test_options_are_those_of_the_live_default_and_what_is_said_instead() -> Non
     assert planned("elected-coordinator", options=["lease=1s"]).claim.excludes is False
 
 
+def test_members_change_where_the_algorithm_lets_them() -> None:
+    plan = planned("elected-coordinator-leased-members", nodes=1, faults=["member-swap"])
+    assert (plan.kinds, plan.claim.beyond) == (("member-swap",), ())
+
+
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
@@ -125,8 +130,13 @@ def test_options_are_those_of_the_live_default_and_what_is_said_instead() -> Non
         ({"faults": ["fire"]}, "unknown fault 'fire'"),
         (
             {"faults": ["disk"], "nodes": 2},
-            "need at least 3 nodes, and --nodes is 2; disk-full does not",
+            "at least 3 nodes are needed to replace a lost memory, and --nodes is 2",
         ),
+        (
+            {"faults": ["member"], "nodes": 2, "algorithm": "elected-coordinator-leased-members"},
+            "member-replace: at least 3 nodes",
+        ),
+        ({"faults": ["member-swap"]}, "elected-coordinator-leased has fixed members"),
         (
             {"faults": ["disk-lost"], "algorithm": "quorum-yield"},
             "quorum-yield cannot replace a node that lost its memory",

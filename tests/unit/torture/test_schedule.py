@@ -12,6 +12,7 @@ from habemus.torture.schedule import (
     KINDS,
     LONG_CALM_S,
     MASS_KINDS,
+    MEMBER_KINDS,
     NODE_ENDS,
     OUT_OF_HEARING,
     PlannedFault,
@@ -85,6 +86,17 @@ def test_at_most_one_memory_is_damaged_in_a_round(nodes: int) -> None:
     assert set(kinds) == set(DAMAGE_KINDS)
 
 
+def test_members_change_once_in_a_round_beside_any_other_fault() -> None:
+    beside: set[str] = set()
+    for faults in some(ALL):
+        changes = [fault for fault in faults if fault.kind in MEMBER_KINDS]
+        assert len(changes) <= 1
+        if changes and changes[0].kind == "member-swap":
+            assert 1 <= changes[0].member <= ALL.nodes
+            beside |= {fault.kind for fault in faults}
+    assert beside == set(KINDS) - {"member-replace"}
+
+
 def test_some_rounds_are_followed_by_a_rest_that_outlasts_every_lease() -> None:
     rests = [each.calm_s for each in islice(rounds(ALL, 1), 300)]
     long = [rest for rest in rests if rest > ALL.aftermath_s + LONG_CALM_S[0]]
@@ -148,9 +160,11 @@ def test_the_leader_takes_the_place_of_another_one() -> None:
     faults = [
         PlannedFault("kill-node", 0, 1, nodes=(2,)),
         PlannedFault("cut", 0, 1, links=((2, 4), (3, 1))),
+        PlannedFault("member-swap", 0, 0, member=4),
     ]
     aimed = Round(faults, 2).aimed(4)
-    assert [fault.nodes for fault in aimed] == [(4,), ()]
+    assert [fault.nodes for fault in aimed] == [(4,), (), ()]
+    assert [fault.member for fault in aimed] == [0, 0, 2]
     assert aimed[1].links == ((4, 2), (3, 1))
     assert Round(faults, 2).aimed(None) == Round(faults, 0).aimed(4) == faults
 
