@@ -15,16 +15,17 @@ from tests.live.conftest import PATIENCE, until
 from tests.ports import reserved_ports
 
 import habemus
+from habemus.runtimes.live.config import FIXED_ALGORITHM
 
 
-def leased(lease: str) -> str:
-    """Return the default service with leases of this length, and elections that do not keep a test
+def leased(lease: str, algorithm: str = FIXED_ALGORITHM) -> str:
+    """Return a service of locks with leases of this length, and elections that do not keep a test
     waiting.
     """
     election = "election_options = { patience = [200000, 400000], period = 50000 }"
     return f"""\
 [services.locks]
-algorithm = "elected-coordinator-leased"
+algorithm = "{algorithm}"
 options = {{ lease = "{lease}", patience = "300ms", {election} }}
 """
 

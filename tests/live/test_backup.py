@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.live.conftest import PATIENCE
-from tests.live.nodes import Nodes
+from tests.live.nodes import Nodes, leased
 
 import habemus
+from habemus.runtimes.live.config import DEFAULT_ALGORITHM, FIXED_ALGORITHM
 
 
 def command(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -22,8 +24,9 @@ def command(*words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_tokens_go_on_from_a_backup(tmp_path: Path) -> None:
-    nodes = Nodes(tmp_path, size=1)
+@pytest.mark.parametrize("algorithm", [DEFAULT_ALGORITHM, FIXED_ALGORITHM])
+def test_tokens_go_on_from_a_backup(tmp_path: Path, algorithm: str) -> None:
+    nodes = Nodes(tmp_path, leased("30s", algorithm), size=1)
     file, kept = str(nodes.file), str(tmp_path / "office.backup")
     try:
         with habemus.connect(nodes.socket(1)) as cluster, cluster.lock("report") as lease:

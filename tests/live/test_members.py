@@ -9,17 +9,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.live.conftest import PATIENCE, until
-from tests.live.nodes import DEFAULT, Nodes, leased
+from tests.live.nodes import Nodes, leased
 from tests.ports import reserved_ports
 
 import habemus
+from habemus.runtimes.live.config import DEFAULT_ALGORITHM, FIXED_ALGORITHM
 
-MEMBERS = leased("30s").replace("elected-coordinator-leased", "elected-coordinator-leased-members")
+MEMBERS = leased("30s", DEFAULT_ALGORITHM)
 Made = Callable[..., Nodes]
 
 
@@ -105,6 +107,42 @@ def test_one_node_grows_to_three_and_the_first_one_goes(made: Made) -> None:
     assert tokens == sorted(set(tokens))
 
 
+@contextmanager
+def running(folder: Path, *words: str) -> Iterator[None]:
+    """Run a command that prints JSON when it is ready, until the end of the block."""
+    command = [sys.executable, "-m", "habemus", *words, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
+        assert process.stdout is not None and process.stdout.readline() == "{\n"
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.communicate(timeout=PATIENCE)
+
+
+def test_what_up_has_started_grows_and_starts_again_as_it_was_left(tmp_path: Path) -> None:
+    folder, (port,) = str(tmp_path / ".habemus"), reserved_ports(1)
+    file, address = f"{folder}/cluster.toml", f"127.0.0.1:{port}"
+
+    def token() -> int:
+        with habemus.connect(folder) as cluster, cluster.lock("x", timeout=PATIENCE) as lease:
+            return lease.token or 0
+
+    with (
+        running(tmp_path, "up", "-n", "1", "--folder", folder),
+        running(tmp_path, "node", "--config", file, "--id", "2", "--join", "--bind", address),
+    ):
+        first = token()
+        adding = [sys.executable, "-m", "habemus", "member", "add", "2", address]
+        subprocess.run([*adding, "--cluster", folder], check=True, timeout=4 * PATIENCE)
+    with running(tmp_path, "up", "--folder", folder):
+        assert token() > first
+        listed = subprocess.run(
+            [*adding[:4], "list", "--cluster", folder, "--json"], capture_output=True, check=True
+        )
+        assert json.loads(listed.stdout)["members"] == [1, 2]
+
+
 def test_the_leader_is_removed_while_a_lock_is_held(made: Made) -> None:
     nodes = made(3)
     take(nodes, 1)
@@ -168,6 +206,20 @@ def test_a_change_survives_the_kill_of_the_leader(made: Made) -> None:
     until(lambda: "members are 1, 2, 3, 4" in log.read_text())
 
 
+def test_a_node_that_was_removed_while_it_was_down_ends_when_it_is_started(made: Made) -> None:
+    nodes = made(3)
+    take(nodes, 1)
+    before = nodes.file.read_text()
+    nodes.kill(3)
+    assert changed(nodes, "remove", "3")["members"] == [1, 2]
+    nodes.file.write_text(before)  # as it is on another machine
+    for _ in range(2):
+        nodes.start(3, wait=False)
+        assert ended(nodes, 3) == 1
+        assert "node 3 was removed from the cluster (configuration 2)" in last_line(nodes, 3)
+    assert take(nodes, 1) and take(nodes, 2)
+
+
 def test_an_edited_file_is_refused_with_the_command_to_use(made: Made) -> None:
     nodes = made(3)
     take(nodes, 3)
@@ -183,7 +235,43 @@ def test_an_edited_file_is_refused_with_the_command_to_use(made: Made) -> None:
 
 
 def test_other_algorithms_have_fixed_members(made: Made) -> None:
-    nodes = made(1, DEFAULT)
+    nodes = made(1, leased("30s"))
     refused = member(nodes, "add", "2", "127.0.0.1:1")
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1
     assert "service locks (elected-coordinator-leased) has fixed members" in refused.stderr
+    assert f'write algorithm = "{DEFAULT_ALGORITHM}" in [services.locks]' in refused.stderr
+
+
+def test_fixed_members_become_members_that_change_node_by_node(made: Made) -> None:
+    """What the nodes have promised stays, whichever of the two forms they have."""
+    nodes = made(3, leased("300s"))
+    tokens = [take(nodes, 1)]
+    text = nodes.file.read_text()
+    nodes.file.write_text(text.replace(FIXED_ALGORITHM, DEFAULT_ALGORITHM))
+    everywhere = ",".join(map(nodes.address, (1, 2, 3)))
+    with (
+        habemus.connect(everywhere) as cluster,
+        cluster.lock("held", timeout=PATIENCE) as lease,
+    ):
+        for number in (1, 2, 3):
+            nodes.signal(number, signal.SIGTERM)
+            assert ended(nodes, number) == 0
+            nodes.start(number)
+            # before the second restart the others are a majority, then those that have changed
+            tokens.append(take(nodes, 3 if number == 1 else 1))
+        lease.check()
+        with habemus.connect(nodes.socket(1)) as other, pytest.raises(TimeoutError):
+            other.lock("held", timeout=1).acquire()
+    assert tokens == sorted(set(tokens))
+    assert changed(nodes, "add", "4", join(nodes, 4))["members"] == [1, 2, 3, 4]
+    assert take(nodes, 4) > tokens[-1]
+
+
+def test_members_are_not_edited_together_with_the_algorithm(made: Made) -> None:
+    nodes = made(1, leased("30s"))
+    nodes.kill(1)
+    text = nodes.file.read_text().replace(FIXED_ALGORITHM, DEFAULT_ALGORITHM)
+    nodes.file.write_text(text.replace("[nodes]\n", '[nodes]\n2 = "127.0.0.1:1"\n'))
+    nodes.start(1, wait=False)
+    assert ended(nodes, 1) == 2
+    assert "changed together with the algorithm: this cluster has nodes 1" in last_line(nodes, 1)

@@ -157,7 +157,7 @@ def test_a_node_with_a_damaged_memory_does_not_go_on_and_is_replaced(tmp_path: P
 
 
 def test_members_are_swapped_and_replaced_under_kills_and_cuts(tmp_path: Path) -> None:
-    wanted = {"member-swap", "member-replace", "kill-node", "cut"}
+    wanted = {"member-swap", "member-replace", "kill-node", "cut-one-way"}
     code, report, err = torture_until(
         lambda history: wanted <= {fault.kind for fault in history.faults if fault.ended},
         *(tmp_path, "elected-coordinator-leased-members", "--faults", ",".join(sorted(wanted))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from habemus.algorithms.election.shared_election import (
@@ -12,8 +13,17 @@ from habemus.algorithms.election.shared_election import (
     SharedElection,
     SharedElectionOfMembers,
 )
+from habemus.algorithms.election.terms import Terms
 from habemus.algorithms.election.terms_members import Configuration, TermsMembers
 from habemus.algorithms.links.perfect import PerfectLinks
+from habemus.algorithms.mutex.elected_coordinator import (
+    ElectedCoordinator,
+    ElectedCoordinatorLeased,
+)
+from habemus.algorithms.mutex.elected_coordinator_members import (
+    ElectedCoordinatorLeasedMembers,
+    ElectedCoordinatorMembers,
+)
 from habemus.catalog.entries import Entry, find
 from habemus.core.assumptions import Crashes, Links
 from habemus.core.process import Process, ProcessId
@@ -75,6 +85,19 @@ ELECTION_OPTIONS: dict[str, str] = {
     "terms-members": '{"patience": [200000, 400000], "period": 50000}',
 }
 """The same for the election below an algorithm."""
+
+CONTINUES = {
+    Terms.__name__: TermsMembers.__name__,
+    ElectedCoordinator.__name__: ElectedCoordinatorMembers.__name__,
+    ElectedCoordinatorLeased.__name__: ElectedCoordinatorLeasedMembers.__name__,
+}
+"""Processes with fixed members, and those that go on with their stable memory."""
+
+GROWING = {
+    ElectedCoordinator.name: ElectedCoordinatorMembers.name,
+    ElectedCoordinatorLeased.name: ElectedCoordinatorLeasedMembers.name,
+}
+"""Algorithms with fixed members, and those whose members change and that take their place."""
 
 NEWS = "1..100ms"
 """Message delay within which two processes may both believe that they lead."""
@@ -151,6 +174,7 @@ def services_of(
             everybody,
             {"live": True, "shared": True, **setup.plain()},
             feed,
+            growing=GROWING.get(algorithm, ""),
         ),
     ]
 
@@ -187,9 +211,10 @@ def _growing(
         for plan in (of_election, of_lock)
     )
     run = {"live": True, "election_of": setup.plain()}
-    election = Service(f"{name}-election", election_system, everybody, run, grows=True)
+    made = partial(Service, nodes=everybody, grows=True, continues=CONTINUES)
+    election = made(f"{name}-election", election_system, run=run)
     run = {"live": True, "shared": True, **setup.plain()}
-    return [election, Service(name, system, everybody, run, _feed_of(election), grows=True)]
+    return [election, made(name, system, run=run, feed=_feed_of(election))]
 
 
 def all_services(config: Config, *, joins: bool = False) -> list[Service]:

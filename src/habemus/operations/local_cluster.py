@@ -28,7 +28,7 @@ from habemus.client.connection import NodeConnection
 from habemus.client.credentials import Credentials
 from habemus.client.errors import RefusedByNode, Unreachable
 from habemus.client.session import own_label
-from habemus.deployment.services import all_services
+from habemus.deployment.services import GROWING, all_services
 from habemus.operations.node_survey import ClusterSurvey, NodeClient
 from habemus.runtimes.live.cluster_file import BadConfig
 from habemus.runtimes.live.config import (
@@ -155,6 +155,16 @@ def _is_answered(path: Path) -> bool:
     return True
 
 
+def earlier_cluster(folder: Path) -> Config | None:
+    """Return the cluster whose stable memory is in the folder; None if there is none."""
+    if not any((folder / "data").glob("*")):
+        return None
+    try:
+        return load(folder / "cluster.toml", {}, {})
+    except BadConfig:
+        return None
+
+
 def prepare(folder: Path, text: str, *, fresh: bool) -> tuple[Config, list[Service]]:
     """Write the cluster.toml; refuse if it is invalid, or if the folder has the stable memory of
     another cluster.
@@ -169,7 +179,7 @@ def prepare(folder: Path, text: str, *, fresh: bool) -> tuple[Config, list[Servi
         if fresh:
             for name in ("data", "records", "logs"):
                 shutil.rmtree(folder / name, ignore_errors=True)
-        elif any((folder / "data").glob("*")) and not _is_alike(path, config):
+        elif any((folder / "data").glob("*")) and not _is_alike(earlier_cluster(folder), config):
             raise click.ClickException(
                 f"{folder} has the stable memory of a cluster with other nodes or another"
                 " algorithm; delete it with --fresh, or choose another --folder"
@@ -193,13 +203,15 @@ def _make_secret(path: Path) -> None:
         file.write(f"{secrets.token_hex(32)}\n")
 
 
-def _is_alike(path: Path, config: Config) -> bool:
-    """Return whether the stable memory of the cluster in the file is of use for this one."""
-    try:
-        old = load(path, {}, {})
-    except BadConfig:
+def _is_alike(old: Config | None, config: Config) -> bool:
+    """Return whether the stable memory of an earlier cluster is of use for this one."""
+    if old is None or len(old.nodes) != len(config.nodes):
         return False
-    return (len(old.nodes), old.services) == (len(config.nodes), config.services)
+    growing = {
+        name: each._replace(algorithm=GROWING.get(each.algorithm, each.algorithm))
+        for name, each in old.services.items()
+    }
+    return config.services in (old.services, growing)
 
 
 def remember(folder: Path) -> None:

@@ -17,6 +17,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import habemus
+from habemus.runtimes.live.config import DEFAULT_ALGORITHM
 
 if TYPE_CHECKING:
     from habemus.client.blocking import Cluster
@@ -108,7 +109,7 @@ class NodeProcesses:
         )
         Path(self.url).write_text(
             f'cluster = "tests"\ndata = "data"\nsocket = "{{id}}.sock"\n\n[nodes]\n{nodes}\n\n'
-            '[services.locks]\nalgorithm = "elected-coordinator-leased"\n'
+            f'[services.locks]\nalgorithm = "{DEFAULT_ALGORITHM}"\n'
             f"options = {{ lease = {json.dumps(lease)} }}\n\n[semaphores]\n{sizes}",
             encoding="utf-8",
         )

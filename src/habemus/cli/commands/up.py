@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from habemus.problems.election import Election
     from habemus.runtimes.live.config import Config, ServiceConfig
 
+SIZE = 3
 LOOK_SECONDS = 0.5
 READY_SECONDS = 60.0
 RESTART_SECONDS = 1.0
@@ -36,11 +37,18 @@ ELECTION_SECONDS = 5.0
 
 @click.command(epilog="Example: habemus up -n 3 -- ./my-tests.sh")
 @click.option(
-    "-n", "size", type=click.IntRange(1, 100), default=3, show_default=True, help="Number of nodes."
+    "-n",
+    "size",
+    type=click.IntRange(1, 100),
+    help="Number of nodes.  [default: 3; or as `habemus member` has left them]",
 )
 @click.option(
     "--algorithm",
-    help="Algorithm of the locks (see `habemus algorithms`), or an election or a detector.",
+    help=(
+        "Algorithm of the locks (see `habemus algorithms`), or an election or a detector."
+        "  [default: elected-coordinator-leased-members; without -members where members are fixed,"
+        " with --record and --no-data]"
+    ),
 )
 @option_option
 @over_option
@@ -79,7 +87,7 @@ ELECTION_SECONDS = 5.0
 @json_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def up(
-    size: int, folder: Path, command: tuple[str, ...], restart: bool, as_json: bool, **given: Any
+    folder: Path, command: tuple[str, ...], restart: bool, as_json: bool, fresh: bool, **given: Any
 ) -> int:
     """Start a cluster of node processes on this machine and show its state until Ctrl-C.
 
@@ -93,15 +101,35 @@ def up(
 
         folder = folder.absolute()
         with occupied(folder):
-            config = _configured(folder, size, **given)
+            config = (None if fresh else _as_left(folder, given)) or _configured(
+                folder, fresh=fresh, **given
+            )
             if not command:  # with a command, the cluster ends before another client could use it
                 remember(folder)
             return _Run(config, folder, list(command), restart, as_json).run()
 
 
+def _as_left(folder: Path, given: dict[str, Any]) -> Config | None:
+    """Return the cluster in the folder if `habemus member` has changed it: its file stays."""
+    from habemus.operations.local_cluster import earlier_cluster
+
+    found = earlier_cluster(folder)
+    if found is None or found.written_version is None:
+        return None
+    if given["size"] == len(found.nodes):
+        given["size"] = None
+    if any(given.values()):
+        raise click.ClickException(
+            f"the members of the cluster in {folder} were changed by `habemus member`, and it has"
+            f" nodes {', '.join(map(str, found.nodes))}: start it without other options, or delete"
+            " it with --fresh"
+        )
+    return found
+
+
 def _configured(
     folder: Path,
-    size: int,
+    size: int | None,
     algorithm: str | None,
     options: tuple[str, ...],
     over: str | None,
@@ -112,8 +140,12 @@ def _configured(
     fresh: bool,
 ) -> Config:
     from habemus.deployment.services import warnings_of
-    from habemus.operations.local_cluster import file_of, free_ports, prepare
+    from habemus.operations.local_cluster import earlier_cluster, file_of, free_ports, prepare
 
+    size = size or SIZE
+    if algorithm is None:
+        earlier = None if fresh else earlier_cluster(folder)
+        algorithm = _default_algorithm(earlier, fixed=no_data or record)
     offers = _offers(algorithm, options, over or "")
     ports = free_ports(size) if port is None else list(range(port, port + size))
     sizes = dict(map(_size_of, semaphores))
@@ -144,15 +176,22 @@ def _size_of(semaphore: str) -> tuple[str, int]:
     return name, int(size)
 
 
-def _offers(algorithm: str | None, options: tuple[str, ...], over: str) -> dict[str, ServiceConfig]:
+def _default_algorithm(earlier: Config | None, *, fixed: bool) -> str:
+    """Return the algorithm of the locks: an earlier cluster keeps its own."""
+    from habemus.runtimes.live.clients.protocol import LOCKS
+    from habemus.runtimes.live.config import DEFAULT_ALGORITHM, FIXED_ALGORITHM
+
+    offer = None if earlier is None else earlier.services.get(LOCKS)
+    is_fixed = fixed or (offer is not None and offer.algorithm == FIXED_ALGORITHM)
+    return FIXED_ALGORITHM if is_fixed else DEFAULT_ALGORITHM
+
+
+def _offers(algorithm: str, options: tuple[str, ...], over: str) -> dict[str, ServiceConfig]:
     from habemus.catalog.entries import find
     from habemus.deployment.services import live_options
     from habemus.operations.local_cluster import SERVICES
-    from habemus.runtimes.live.clients.protocol import LOCKS
-    from habemus.runtimes.live.config import DEFAULT_SERVICES, ServiceConfig
+    from habemus.runtimes.live.config import ServiceConfig
 
-    if algorithm is None:
-        algorithm = DEFAULT_SERVICES[LOCKS].algorithm
     return {
         SERVICES[find(algorithm).problem.name]: ServiceConfig(
             algorithm, live_options(algorithm, options), over

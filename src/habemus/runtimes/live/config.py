@@ -18,8 +18,8 @@
     certificate = "node-{id}.pem"       # for the name node-{id}.office
     key = "node-{id}.key"
 
-    [services.locks]                    # the default, if there is no [services]
-    algorithm = "elected-coordinator-leased"
+    [services.locks]
+    algorithm = "elected-coordinator-leased-members"
     options = { lease = "2s" }
     over = "perfect"                    # links below the algorithm; default: the connections
     shared = false                      # an election for each lock; default: one for all
@@ -102,9 +102,15 @@ class ServiceConfig(NamedTuple):
     shared: bool | None = None  # one election for all instances; None: if possible
 
 
-DEFAULT_SERVICES = {
-    "locks": ServiceConfig("elected-coordinator-leased"),
-}
+DEFAULT_ALGORITHM = "elected-coordinator-leased-members"
+"""Algorithm of the locks of a new cluster, if none is named: `habemus up` writes it to the file."""
+FIXED_ALGORITHM = "elected-coordinator-leased"
+"""The same where members cannot change: where events are recorded, or there is no stable memory.
+
+It is also what a file without [services] means, and always will be.  Nodes of the two algorithms do
+not work together, so another meaning would split a cluster whose nodes are upgraded one by one.
+"""
+IMPLIED_SERVICES = {"locks": ServiceConfig(FIXED_ALGORITHM)}
 
 
 class TlsFiles(NamedTuple):
@@ -360,7 +366,7 @@ class _NodeFile(ClusterFile):
                 for key, value in options.items()
             )
             services[name] = ServiceConfig(algorithm, tuple(given), over, shared)
-        return services or DEFAULT_SERVICES
+        return services or IMPLIED_SERVICES
 
     def _option(self, at: tuple[str, ...], value: object) -> str:
         try:

@@ -65,6 +65,7 @@ class ClusterMembers:
         self.accepted: set[int] = set(everybody if settings.joins else settings.peers) - {node.me}
         """Nodes whose connections are accepted; any, before a new node knows the others."""
         self._latest: Members | None = None
+        self.is_up = False  # whether the node has started
         self._network: PeerNetwork
         self._membership: Membership
         feeds = [each.feed for each in node.services if each.feed is not None]
@@ -95,12 +96,12 @@ class ClusterMembers:
         me, mine = self._node.me, book.get(self._node.me)
         assert self._latest is not None
         if mine is None:
-            self._node.leave(
-                f"node {me} was removed from the cluster (configuration {self._latest.version})"
-            )
+            self._leave(self._latest.version, is_late=not self.is_up)
             return
         if mine.memory and mine.memory != self._membership.identity.hex():
-            self._node.leave(f"node {me} has been replaced by one with another memory")
+            self._node.leave(
+                f"node {me} has been replaced by one with another memory", is_late=not self.is_up
+            )
             return
         for peer in [each for each in self.peers if each not in book]:
             log.info("node %d is not in the cluster any more", peer)
@@ -112,6 +113,27 @@ class ClusterMembers:
         self.accepted.clear()
         self.accepted.update(self.peers)
         self._replug()
+
+    def _leave(self, version: int, *, is_late: bool) -> None:
+        self._node.leave(
+            f"node {self._node.me} was removed from the cluster (configuration {version})",
+            is_late=is_late,
+        )
+
+    # In handshakes.
+
+    def configuration_without(self, node: int) -> int:
+        latest = self._latest
+        if latest is None or not latest.book or any(each.process == node for each in latest.book):
+            return 0
+        return latest.version
+
+    def hear_exclusion(self, peer: int, version: int) -> None:
+        """Leave if the configuration of the peer is newer: a node is struck from the book only
+        after its removal is stored by a majority, and is not added with the same memory again.
+        """
+        if version > (self._latest.version if self._latest is not None else 0):
+            self._leave(version, is_late=True)
 
     def _apply_place(self, peer: int, place: Location) -> None:
         is_other = place.memory and self._membership.agree_on(peer, bytes.fromhex(place.memory))
@@ -151,7 +173,7 @@ class ClusterMembers:
         stored.  A node that was down during a change gets the file from `habemus member`.
         """
         settings, latest = self._node.settings, self._latest
-        if memory is None or settings.joins or self.fixed():
+        if memory is None or settings.joins or self._node.removal or self.fixed():
             return
         listed = {settings.node: settings.address or settings.bind, **settings.peers}
         shown = {number: str(address) for number, address in sorted(listed.items())}
@@ -175,12 +197,15 @@ class ClusterMembers:
     def fixed(self) -> str:
         """Return why the members of this cluster cannot change; empty if they can."""
         node = self._node
-        for service in node.services:
+        # locks before the elections under them
+        for service in sorted(node.services, key=lambda each: each.feed is None):
             if not service.grows and node.settings.record is None:
                 algorithm = getattr(next(iter(service.system.plans.values())), "name", "")
-                return (
-                    f"service {service.name} ({algorithm}) has fixed members; choose an algorithm"
-                    " whose name ends with -members for a new cluster"
+                return f"service {service.name} ({algorithm}) has fixed members; " + (
+                    f'write algorithm = "{service.growing}" in [services.{service.name}] of the'
+                    " cluster.toml of each node, and restart the nodes one by one"
+                    if service.growing
+                    else "choose an algorithm whose name ends with -members for a new cluster"
                 )
         if node.settings.record is not None:
             return "a cluster that records its events has fixed members; start it without record"

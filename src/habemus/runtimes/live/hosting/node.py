@@ -136,6 +136,7 @@ class Node:
         self.members = ClusterMembers(self, self._instances, self._idle.representatives)
         self.removal = ""  # why the node is not in the cluster any more
         self.removed = asyncio.Event()
+        self.is_late_to_leave = False  # it was removed before it started
         self._unswept: list[tuple[int, str]] = []
         self._observations = Observations(self.me)
         self._memory: StableMemory | None = None
@@ -163,6 +164,7 @@ class Node:
             await self._network.close()
             self._close_files()
             raise
+        self.members.is_up = True
         await self._network.serve()
         self._schedule()
 
@@ -223,6 +225,7 @@ class Node:
             self.settings.secret,
             self._membership,
             self._peer_codecs.own,
+            self.members,
         )
 
     async def _listen(
@@ -294,7 +297,7 @@ class Node:
         """Start all processes; those with entries in stable memory recover."""
         mentioned = list(self._instances.values())  # before this node took part
         if self._memory is not None:
-            convert_entries(self._memory, self.services, self.me)
+            convert_entries(self._memory, self.services, self.me, self.settings.peers)
         stored = {} if self._memory is None else self._stored_in(self._memory)
         for index, service in enumerate(self.services):
             if service.is_forgetful and self._recorder is None:
@@ -344,10 +347,14 @@ class Node:
         if not self.failure.done():
             self.failure.cancel()
 
-    def leave(self, reason: str) -> None:
-        """Note that this node is not in the cluster any more: the application has to stop it."""
+    def leave(self, reason: str, *, is_late: bool) -> None:
+        """Note that this node is not in the cluster any more: the application has to stop it.
+
+        is_late: it was removed while it was down.
+        """
         if not self.removal:
             self.removal = reason
+            self.is_late_to_leave = is_late
             log.warning("%s", reason)
             self.removed.set()
 

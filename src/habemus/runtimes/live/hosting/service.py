@@ -68,12 +68,23 @@ class Service:
         run: Mapping[str, Any] | None = None,
         feed: Feed | None = None,
         grows: bool = False,
+        continues: Mapping[str, str] | None = None,
+        growing: str = "",
     ) -> None:
+        """Describe a service.
+
+        grows: its members change.
+        continues: classes of processes with fixed members whose stable memory is of use for this
+            service, each with the class that takes its place.
+        growing: the algorithm that can take the place of this one, to have members that change.
+        """
         self.name = name
         self.system = system
         self.run = dict(run or {})  # identifies it in traces
         self.feed = feed
         self.grows = grows
+        self.continues = dict(continues or {})
+        self.growing = growing
         self.nodes = tuple(sorted(nodes))
         self.home = _homes(system, self.nodes)
         made: dict[int, tuple[Stack, list[PortCodec], Stable]] = {}  # one stack per plan

@@ -5,12 +5,17 @@ names of these variables.  If they are not those of this version, the entries ar
 node starts, all of a process in one batch: a variable that was added gets its initial value.  A
 variable that this version does not know was stored by a later one.  It may be a promise to other
 nodes, so it is not dropped: the node does not start.
+
+A cluster with fixed members becomes one whose members change in the same way (`Service.continues`):
+what its nodes have promised stays, and its nodes are the first members.  Nodes of the two refuse
+each other, so for those that have changed the others are cut off.  The file must have the nodes
+that this one knows: otherwise two nodes might begin with different members.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -22,8 +27,13 @@ from habemus.runtimes.live.storage.log import CorruptStorage, Entry, StableMemor
 log = logging.getLogger("habemus.live")
 
 
-def convert_entries(memory: StableMemory, services: Iterable[Service], node: int) -> None:
-    """Convert what another version has stored; raise `CorruptStorage` if that is a later one."""
+def convert_entries(
+    memory: StableMemory, services: Iterable[Service], node: int, peers: Collection[int]
+) -> None:
+    """Convert what another version has stored; raise `CorruptStorage` if that is a later one.
+
+    peers: the other nodes in the file.
+    """
     for service in services:
         for process in service.at(node):
             names, stored = service.stable[process].names, memory.variables(service.name, process)
@@ -31,13 +41,33 @@ def convert_entries(memory: StableMemory, services: Iterable[Service], node: int
                 continue
             entries: list[Entry] = []
             if stored is not None:
-                entries = _converted(memory, service, process, stored)
+                renamed = [_renamed(name, service) for name in stored]
+                if renamed != stored:
+                    _check_nodes(memory, node, peers)
+                entries = _converted(memory, service, process, renamed)
                 log.info(
-                    "converted %d entries of service %s, stored by an earlier version",
+                    "converted %d entries of service %s, stored by an earlier version%s",
                     len(entries),
                     service.name,
+                    " or with fixed members" if renamed != stored else "",
                 )
             memory.name_variables(service.name, process, names, entries)
+
+
+def _renamed(variable: str, service: Service) -> str:
+    """Return the name of a durable variable in the class that takes the place of the stored one."""
+    path, _, rest = variable.rpartition(":")
+    kind, _, name = rest.partition(".")
+    return f"{path}:{service.continues.get(kind, kind)}.{name}"
+
+
+def _check_nodes(memory: StableMemory, node: int, peers: Collection[int]) -> None:
+    if set(memory.known) != set(peers):
+        listed = ", ".join(map(str, sorted({node, *memory.known})))
+        raise CorruptStorage(
+            f"[nodes] of the cluster.toml was changed together with the algorithm: this cluster has"
+            f" nodes {listed}; undo that, and change the members afterwards by `habemus member`"
+        )
 
 
 def _converted(

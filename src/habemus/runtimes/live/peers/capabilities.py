@@ -93,6 +93,8 @@ class Capabilities(msgspec.Struct, array_like=True, frozen=True):
     """Tags of the frames."""
     parts: list[PartForm] = []
     services: dict[str, ServiceForm] = {}
+    excluded_by: int = 0
+    """The configuration without the receiver that this node has stored; 0 if there is none."""
 
     @property
     def named(self) -> str:

@@ -19,6 +19,9 @@ Each end shows the identity of its stable memory, and the answerer also the iden
 knows the dialler (see `membership`).  The proofs cover these too.  Each end stores the identity of
 the other before it sends its proof or its welcome.
 
+Where members change, a node that was removed while it was down is told so: the challenge, which is
+proved, names the configuration in which the dialler is not any more.  It is refused after that.
+
 The fingerprint is that of the configuration, on which all nodes have to agree.  Message types are
 not part of it: the answerer says in its challenge what it understands (`capabilities`).  `Hello`
 has the newest protocol version that the dialler speaks.
@@ -63,6 +66,28 @@ class KnownMemories(Protocol):
     def disowned_by(self, peer: int, known: bytes) -> None: ...
 
 
+class KnownMembers(Protocol):
+    """The members of the cluster, as far as this node knows them."""
+
+    def configuration_without(self, node: int) -> int:
+        """Return the version of the configuration, if the node is not in it any more; else 0."""
+        ...
+
+    def hear_exclusion(self, peer: int, version: int) -> None:
+        """Take in that this node is not in a configuration that a peer has stored."""
+        ...
+
+
+class FixedMembers:
+    """Members that never change."""
+
+    def configuration_without(self, node: int) -> int:
+        return 0
+
+    def hear_exclusion(self, peer: int, version: int) -> None:
+        pass
+
+
 class Identity(NamedTuple):
     """Name, secret and services of a node, and the peers that it accepts."""
 
@@ -73,6 +98,7 @@ class Identity(NamedTuple):
     secret: bytes | None
     members: KnownMemories
     capabilities: Capabilities = Capabilities()
+    configuration: KnownMembers = FixedMembers()
 
     def proof(self, side: str, hello: Hello, challenge: Challenge) -> bytes:
         """Return the HMAC over hello and challenge, the latter without its own proof."""
@@ -129,6 +155,9 @@ class DiallerHandshake:
             theirs = decoded_capabilities(greeting.capabilities)
             if isinstance(theirs, Refused):
                 return theirs
+            if theirs.excluded_by:
+                me.configuration.hear_exclusion(self._peer, theirs.excluded_by)
+                return Refused(f"node {self._peer} has removed node {me.node}")
             self.capabilities = theirs
             wrong = me.capabilities.objection(self._peer, theirs.newest) or me.members.objection(
                 self._peer, greeting.memory, greeting.replaces
@@ -170,13 +199,17 @@ class AnswererHandshake:
             self._expected = Proof
             self._hello = greeting
             members = me.members
+            capabilities = me.capabilities
+            if greeting.node not in me.peers:
+                without = me.configuration.configuration_without(greeting.node)
+                capabilities = msgspec.structs.replace(capabilities, excluded_by=without)
             challenge = Challenge(
                 os.urandom(NONCE_SIZE),
                 b"",
                 members.identity,
                 members.replaces,
                 members.known(greeting.node),
-                msgspec.msgpack.encode(me.capabilities),
+                msgspec.msgpack.encode(capabilities),
             )
             self._challenge = msgspec.structs.replace(
                 challenge, proof=me.proof("answers", greeting, challenge)
@@ -186,7 +219,9 @@ class AnswererHandshake:
             hello = self._hello
             if not hmac.compare_digest(greeting.proof, me.proof("dials", hello, self._challenge)):
                 return Refused("wrong cluster secret")
-            wrong = me.members.objection(hello.node, hello.memory, hello.replaces)
+            wrong = self._not_a_peer(hello) or me.members.objection(
+                hello.node, hello.memory, hello.replaces
+            )
             if wrong:
                 return Refused(wrong)
             me.members.meet(hello.node, hello.memory)
@@ -200,8 +235,10 @@ class AnswererHandshake:
             return f"wrong cluster: node {me.node} is in {me.cluster!r}, not {hello.cluster!r}"
         if hello.to != me.node:
             return f"wrong address: this is node {me.node}, not node {hello.to}"
-        if hello.node not in me.peers:
-            return f"node {hello.node} is not a peer of node {me.node}"
+        if not me.configuration.configuration_without(hello.node):
+            wrong = self._not_a_peer(hello)
+            if wrong:
+                return wrong
         wrong = me.capabilities.objection(hello.node, hello.protocol)
         if wrong:
             return wrong
@@ -212,3 +249,8 @@ class AnswererHandshake:
         if not self._is_named(node_name(me.cluster, hello.node)):
             return f"certificate does not name {node_name(me.cluster, hello.node)}"
         return ""
+
+    def _not_a_peer(self, hello: Hello) -> str:
+        me = self._identity
+        is_peer = hello.node in me.peers
+        return "" if is_peer else f"node {hello.node} is not a peer of node {me.node}"
