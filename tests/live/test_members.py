@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -218,6 +219,31 @@ def test_a_node_that_was_removed_while_it_was_down_ends_when_it_is_started(made:
         assert ended(nodes, 3) == 1
         assert "node 3 was removed from the cluster (configuration 2)" in last_line(nodes, 3)
     assert take(nodes, 1) and take(nodes, 2)
+
+
+def test_clients_find_the_nodes_that_have_taken_the_place_of_those_they_knew(made: Made) -> None:
+    nodes = made(1, leased("300s", DEFAULT_ALGORITHM))
+    known = nodes.address(1)
+
+    async def hold_while_nodes_change() -> None:
+        async with habemus.connect(known) as cluster, cluster.lock("a", timeout=PATIENCE) as lease:
+            await asyncio.to_thread(changed, nodes, "add", "2", join(nodes, 2))
+            await asyncio.to_thread(changed, nodes, "remove", "1")
+            assert await asyncio.to_thread(ended, nodes, 1) == 0
+            lease.check()
+            async with cluster.lock("b", timeout=PATIENCE):
+                pass
+
+    with habemus.connect(known) as idle, habemus.connect(known) as cluster:
+        with idle.lock("y", timeout=PATIENCE):
+            pass
+        with cluster.lock("x", timeout=PATIENCE) as lease:
+            asyncio.run(hold_while_nodes_change())
+            lease.check()
+            with habemus.connect(nodes.socket(2)) as other, pytest.raises(TimeoutError):
+                other.lock("x", timeout=1).acquire()
+        with idle.lock("z", timeout=PATIENCE), cluster.lock("x", timeout=PATIENCE):
+            pass
 
 
 def test_an_edited_file_is_refused_with_the_command_to_use(made: Made) -> None:

@@ -8,7 +8,8 @@ then the folder `.habemus` here, then the last folder of `habemus up`.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from habemus.client.errors import Unreachable
 from habemus.runtimes.live.cluster_file import ClusterFile, secret_in
@@ -35,6 +36,8 @@ class ClusterAddress(NamedTuple):
     secret: bytes | None = None
     authority: str = ""  # the file of the certificate of the authority
     folder: str = ""  # of `habemus up`
+    told: tuple[NodeAddress, ...] = ()
+    """Nodes that were added since: tried if none of the others answers."""
 
 
 def cluster_address(named: str | None = None) -> ClusterAddress:
@@ -57,6 +60,17 @@ def cluster_address(named: str | None = None) -> ClusterAddress:
     if "/" in named or named.endswith(".sock"):
         return ClusterAddress([NodeAddress(named)])
     return ClusterAddress([_address(each.strip()) for each in named.split(",") if each.strip()])
+
+
+def told_nodes(welcome: dict[str, Any]) -> tuple[NodeAddress, ...]:
+    """Return the nodes that a node has named, if the members of its cluster have changed."""
+    if not welcome.get("configuration"):
+        return ()
+    found = []
+    for text in welcome["nodes"].values():
+        with suppress(ValueError, AttributeError):  # of a node that is not trusted
+            found.append(_address(text))
+    return tuple(found)
 
 
 def _in_folder(folder: str) -> ClusterAddress:

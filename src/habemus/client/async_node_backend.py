@@ -201,6 +201,7 @@ class AsyncNodeBackend:
                     self._label or own_label(),
                     self._left.addresses,
                     within,
+                    self._left.told,
                 )
                 self._left.is_known = True
                 session.successor = self._left.successor
@@ -410,13 +411,14 @@ async def _opened(
     label: str,
     left: Mapping[NodeAddress, float] | None = None,
     within: float | None = None,
+    told: tuple[NodeAddress, ...] = (),
 ) -> NodeSession:
     """Open a session in a thread.  A cancelled task closes it, since the thread goes on."""
     made: list[NodeSession] = []
     is_wanted = True
 
     def open_there() -> NodeSession:
-        made.append(opened(named, credentials, label, dict(left or {}), within))
+        made.append(opened(named, credentials, label, dict(left or {}), within, told))
         if not is_wanted:
             made[0].close()
         return made[0]

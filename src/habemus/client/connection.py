@@ -27,6 +27,7 @@ from habemus.client.protocol import (
     can_move,
     decode,
     encode_line,
+    learn_nodes,
     lease_ms_in,
 )
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
@@ -67,6 +68,7 @@ class NodeConnection:
         node.
         """
         self.is_only = False  # whether the client knows no other node
+        self.welcome: dict[str, Any] = {}
         self._lines = LineBuffer(address)
         self._patience = patience
         self._ending = threading.RLock()  # a signal handler may close what its thread is entering
@@ -91,7 +93,7 @@ class NodeConnection:
             self._arrival = select.poll()
             self._arrival.register(self._socket, select.POLLIN)
         try:
-            self.welcome: dict[str, Any] = self._greet(credentials, label, session)
+            self.welcome = self._greet(credentials, label, session)
             self._socket.settimeout(None)
         except BaseException:
             self._socket.close()
@@ -213,7 +215,11 @@ class NodeConnection:
             if not data:
                 raise ConnectionClosed(f"{self.address} has closed the connection")
             line = lines.next_line(data)
-        return decode(line, self.address)
+        found = decode(line, self.address)
+        if found[0] == "nodes":
+            learn_nodes(self.welcome, found[2], found[3])
+            return self._next_line(timeout)
+        return found
 
     def _closed(self) -> ConnectionClosed:
         return ConnectionClosed(f"the connection to {self.address} is closed")
@@ -328,9 +334,11 @@ def first_of(
     """
     patience = CONNECT_SECONDS
     if within is not None:
-        patience = min(patience, max(TRY_SECONDS, within / max(1, len(cluster.nodes))))
+        count = len(cluster.nodes) + len(cluster.told)
+        patience = min(patience, max(TRY_SECONDS, within / max(1, count)))
     reasons: list[HabemusError] = []
-    for address in in_order(cluster.nodes, left or {}):
+    told = [each for each in cluster.told if each not in cluster.nodes]
+    for address in (*in_order(cluster.nodes, left or {}), *in_order(told, left or {})):
         try:
             return NodeConnection(address, credentials, label, patience=patience)
         except (RefusedByNode, Unreachable, ProtocolError) as reason:

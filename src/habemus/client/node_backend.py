@@ -14,7 +14,7 @@ from time import sleep
 from typing import Any
 
 from habemus import boottime
-from habemus.client.address import NodeAddress, cluster_address
+from habemus.client.address import NodeAddress, cluster_address, told_nodes
 from habemus.client.attempts import Attempts
 from habemus.client.backend import Backend, LockState
 from habemus.client.connection import ANSWER_SECONDS, ConnectionClosed, NodeConnection
@@ -41,9 +41,10 @@ def opened(
     label: str,
     left: Mapping[NodeAddress, float] | None = None,
     within: float | None = None,
+    told: tuple[NodeAddress, ...] = (),
 ) -> NodeSession:
-    """Open a session with a node of the named cluster."""
-    cluster = cluster_address(named)
+    """Open a session with a node of the named cluster; if none answers, with one of those told."""
+    cluster = cluster_address(named)._replace(told=told)
     return NodeSession(cluster, given.at(cluster), label, left, within)
 
 
@@ -55,16 +56,21 @@ class LeftNodes:
         self._credentials = credentials
         self.addresses: dict[NodeAddress, float] = {}  # and when each was left
         self.is_known = False  # whether any node has ever answered
+        self.told: tuple[NodeAddress, ...] = ()  # nodes that nodes have named
         self._sessions: list[NodeSession] = []
 
     def add(self, session: NodeSession) -> None:
         self.addresses[session.address] = boottime.seconds()
+        self.told = told_nodes(session.welcome) or self.told
         self._sessions = [each for each in (*self._sessions, session) if not each.over]
 
     def successor(self, session: NodeSession) -> NodeSession:
         """Open a session with another node, for leases of a session that has to leave its node."""
         self.addresses[session.address] = boottime.seconds()
-        found = opened(self._named, self._credentials, session.label, self.addresses, 1.0)
+        self.told = told_nodes(session.welcome) or self.told
+        found = opened(
+            self._named, self._credentials, session.label, self.addresses, 1.0, self.told
+        )
         found.successor = self.successor
         self._sessions = [each for each in (*self._sessions, found) if not each.over]
         return found
@@ -115,6 +121,7 @@ class NodeBackend:
                     self._label or own_label(),
                     self._left.addresses,
                     within,
+                    self._left.told,
                 )
                 self._left.is_known = True
                 session.successor = self._left.successor
@@ -159,6 +166,9 @@ class NodeBackend:
             line = connection.ask(sent, id, None if left is None else left + GRACE_SECONDS)
             answer = session.receive_answer(line, connection)
         except BaseException as reason:  # an interrupt, too: closing withdraws the request
+            with suppress(OSError, HabemusError):
+                connection.heard()  # an idle connection may have received which nodes there are
+            session.learn_from(connection)
             connection.close()
             session.end_waiting(id)
             session.protocol.forget(id)

@@ -144,6 +144,7 @@ _SHAPES: dict[str, set[tuple[type, ...]]] = {
     "wanted": {(str, int)},
     "lost": {(str, int, str)},
     "leave": {(str, int, str)},
+    "nodes": {(str, int, int, dict)},
     "alive": {(str, int, list)},
     "news": {(str, int, dict)},
     "status": {(str, int, dict)},
@@ -253,6 +254,12 @@ def can_move(welcome: dict[str, Any], service: str) -> bool:
     """Return whether locks of a service can be taken to another node."""
     table = welcome["services"].get(service, {})
     return bool(table.get("moves")) and len(welcome["nodes"]) > 1
+
+
+def learn_nodes(welcome: dict[str, Any], configuration: int, nodes: dict[str, Any]) -> None:
+    """Note in the welcome of a node which nodes there are now, unless it has a newer list."""
+    if configuration > welcome.get("configuration", 0):
+        welcome["configuration"], welcome["nodes"] = configuration, nodes
 
 
 # The handshake.

@@ -47,6 +47,7 @@ from habemus.client.protocol import (
     SessionProtocol,
     can_move,
     encode_line,
+    learn_nodes,
     lease_ms_in,
     release_line,
 )
@@ -82,7 +83,7 @@ class NodeSession:
         self.credentials = credentials
         first = first_of(cluster, credentials, label, left, within)
         self.address: NodeAddress = first.address
-        self._has_others = len(cluster.nodes) > 1  # nodes that this client knows
+        self._knows_one = len(cluster.nodes) == 1  # of the nodes
         self.welcome = first.welcome
         self._offered_ms = {
             service: lease_ms_in(first.welcome, service) for service in first.welcome["services"]
@@ -164,7 +165,7 @@ class NodeSession:
         """
         return (
             self.successor is not None
-            and self._has_others
+            and not (self._knows_one and not self.welcome.get("configuration"))
             and self._keeper is not None
             and not self.over
             and (
@@ -255,8 +256,16 @@ class NodeSession:
             raise ProtocolError(f"{self.address} answers a request by {str(line[0])[:20]!r}")
         return RequestRefused(*line[1:])  # the node refuses everything on this connection
 
+    def learn_from(self, connection: NodeConnection) -> None:
+        """Note which nodes there are, as the node has told on a connection of this session."""
+        told = connection.welcome
+        learn_nodes(self.welcome, told.get("configuration", 0), told["nodes"])
+
     def receive_news(self, line: list[Any]) -> None:
         """Take in a line that answers no request of this connection."""
+        if line[0] == "nodes":
+            learn_nodes(self.welcome, line[2], line[3])
+            return
         for event in self.protocol.receive(line, boottime.microseconds()):
             if isinstance(event, NodeLeaves):
                 self._has_to_move = event.why
@@ -583,6 +592,7 @@ class NodeSession:
             try:
                 line = connection.hear(self._patience(min(left, boottime.LONGEST_WAIT)))
                 self._has_heard = True
+                self.learn_from(connection)
                 self.receive_news(line)
             except TimeoutError:
                 self._drop_lost()

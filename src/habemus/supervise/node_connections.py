@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from habemus.client.address import NodeAddress, cluster_address
+from habemus.client.address import NodeAddress, cluster_address, told_nodes
 from habemus.client.connection import NodeConnection, first_of
 from habemus.client.credentials import Credentials
 from habemus.client.engines import is_engine
@@ -66,13 +66,15 @@ class NodeFinder:
     def __init__(self, named: str | None, papers: Mapping[str, str | None], left: str = "") -> None:
         self._named = named
         self._papers = papers
+        self._last: NodeConnection | None = None
         self._given: dict[NodeAddress, float] = {NodeAddress(left): 1.0} if left else {}
 
     def __call__(self, deadline_us: int | None) -> NodeConnection:
         """Connect to a node; `NoNodeReached` if none answers, `CommandExit` if it never will."""
         within = None if deadline_us is None else max(0.0, (deadline_us - now_us()) / 1_000_000)
         try:
-            cluster = cluster_address(self._named)
+            told = () if self._last is None else told_nodes(self._last.welcome)
+            cluster = cluster_address(self._named)._replace(told=told)
             credentials = Credentials.of_files(**self._papers).at(cluster)
         except Unreachable as reason:
             raise CommandExit(UNREACHABLE, str(reason)) from None
@@ -85,5 +87,6 @@ class NodeFinder:
         except HabemusError as reason:
             raise CommandExit(UNREACHABLE, str(reason)) from None
         self._given[connection.address] = now_us()
-        connection.is_only = len(cluster.nodes) == 1
+        connection.is_only = len(cluster.nodes) == 1 and not told_nodes(connection.welcome)
+        self._last = connection
         return connection

@@ -12,7 +12,7 @@ import hmac
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, get_args
@@ -152,6 +152,12 @@ class ClientConnections:
         for connection in list(self.connections):
             connection.end()
 
+    def announce(self, configuration: int, nodes: Mapping[str, str]) -> None:
+        """Tell all clients which nodes there are now."""
+        for connection in self.connections:
+            if connection.is_welcome:
+                connection.send("nodes", 0, configuration, nodes)
+
     def services(self) -> dict[str, Any]:
         found = {}
         for service in self.node.services:
@@ -219,6 +225,10 @@ class ClientConnection(asyncio.Protocol):
         self._lines: deque[bytes] = deque()  # received and not handled yet
         self._deadline: asyncio.TimerHandle | None = None
         self._watches: dict[int, tuple[str, str]] = {}  # by id
+
+    @property
+    def is_welcome(self) -> bool:
+        return self._session is not None
 
     # The connection.
 
@@ -734,6 +744,8 @@ class ClientConnection(asyncio.Protocol):
             "version": self._clients.version,
             "lines": LINE_FIELDS,
         }
+        if changed := node.members.told():
+            welcome["configuration"], welcome["nodes"] = changed
         self.send("welcome", {**welcome, "services": self._clients.services()})
 
 

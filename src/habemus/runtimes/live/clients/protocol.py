@@ -33,6 +33,8 @@ and a node
 
     ["challenge", cluster, node, nonce, proof]
     ["welcome", {"cluster", "node", "session", "nodes", "services", "version", "lines"}]
+                                      and "configuration", if the members have ever changed
+    ["nodes", 0, configuration, {number: address, ...}]   the members have changed
     ["granted", id, token or null, left_ms or null, at, name]
     ["wanted", id]                    to a holder with `keeps`: another client waits
     ["lost", id, why]                 the lease has ended

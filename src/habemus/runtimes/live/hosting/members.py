@@ -113,6 +113,18 @@ class ClusterMembers:
         self.accepted.clear()
         self.accepted.update(self.peers)
         self._replug()
+        told = self.told()
+        if told is not None:
+            self._node.announce(*told)
+
+    def told(self) -> tuple[int, dict[str, str]] | None:
+        """Return the version of the configuration and the addresses of all nodes, for clients; None
+        if the members have never changed.
+        """
+        latest = self._latest
+        if latest is None or not latest.book:
+            return None
+        return latest.version, {str(each.process): each.address for each in latest.book}
 
     def _leave(self, version: int, *, is_late: bool) -> None:
         self._node.leave(

@@ -358,6 +358,10 @@ class Node:
             log.warning("%s", reason)
             self.removed.set()
 
+    def announce(self, configuration: int, nodes: Mapping[str, str]) -> None:
+        """Tell the clients of this node which nodes there are now."""
+        self._clients.announce(configuration, nodes)
+
     def hurry(self) -> None:
         """End the grace period of `stop`, and do not wait for a successor."""
         self._is_hurried = True
