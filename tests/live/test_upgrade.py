@@ -4,6 +4,7 @@ clients hold locks and work.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -17,9 +18,11 @@ from pathlib import Path
 import pytest
 from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import Nodes, leased
+from tests.ports import reserved_ports
 
 import habemus
 from habemus.fencing import FencedFile, StaleToken
+from habemus.runtimes.live.config import DEFAULT_ALGORITHM
 
 RELEASES = Path(__file__).parent.parent / "fixtures"
 SOURCE = Path(habemus.__file__).parent
@@ -216,3 +219,62 @@ def nodes_from(nodes: Nodes, first: int) -> str:
 
 def lock_at(cluster: habemus.Cluster, number: int) -> habemus.Lease:
     return cluster.lock(f"held-{number}", timeout=PATIENCE).acquire()
+
+
+CLIENT = """
+import asyncio, sys, habemus
+
+async def use() -> int:
+    async with habemus.connect(sys.argv[1]) as cluster:
+        async with cluster.lock("x", timeout=60) as lease:
+            return lease.token
+
+with habemus.connect(sys.argv[1]) as cluster:
+    with cluster.lock("x", timeout=60) as lease:
+        print(lease.token, flush=True)
+        sys.stdin.readline()
+        lease.check()
+        print(lease.token, flush=True)
+    with cluster.semaphore("places", timeout=60), cluster.election("boss").lead(timeout=60):
+        print(asyncio.run(use()), flush=True)
+"""
+
+
+@pytest.mark.parametrize("older", ["clients", "nodes"])
+def test_clients_and_nodes_of_the_last_release_work_with_those_of_this_one(
+    tmp_path: Path, older: str
+) -> None:
+    """Nodes of this one tell clients when their members change, which older clients ignore."""
+    source = last_release(tmp_path / "before")
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    if older == "nodes":
+        nodes = Nodes(folder, leased("30s"), size=1, source=source)
+    else:
+        nodes = Nodes(folder, leased("30s", DEFAULT_ALGORITHM), size=1)
+    environment = {**os.environ, "HABEMUS_CLUSTER": nodes.socket(1)}
+    if older == "clients":
+        environment["PYTHONPATH"] = str(source)
+    try:
+        client = subprocess.Popen(
+            [sys.executable, "-c", CLIENT, nodes.address(1)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert client.stdout is not None
+        tokens = [int(client.stdout.readline())]
+        if older == "clients":
+            (port,) = reserved_ports(1)
+            nodes.start(2, "--join", "--bind", f"127.0.0.1:{port}")
+            doing = ["member", "add", "2", f"127.0.0.1:{port}", "--cluster", str(nodes.file)]
+            subprocess.run([sys.executable, "-m", "habemus", *doing], check=True)
+        rest, _ = client.communicate("\n", timeout=PATIENCE)
+        assert client.returncode == 0
+        tokens += map(int, rest.split())
+        assert tokens[0] == tokens[1] < tokens[2]
+        locking = [sys.executable, "-m", "habemus", "lock", "x", "--", "true"]
+        assert subprocess.run(locking, env=environment, timeout=PATIENCE).returncode == 0
+    finally:
+        nodes.close()
