@@ -19,8 +19,8 @@ Each end shows the identity of its stable memory, and the answerer also the iden
 knows the dialler (see `membership`).  The proofs cover these too.  Each end stores the identity of
 the other before it sends its proof or its welcome.
 
-Where members change, a node that was removed while it was down is told so: the challenge, which is
-proved, names the configuration in which the dialler is not any more.  It is refused after that.
+Where members change, a node may have been removed while it was down.  The challenge, which is
+proved, names the configuration in which the dialler is not any more, and the dialler is refused.
 
 The fingerprint is that of the configuration, on which all nodes have to agree.  Message types are
 not part of it: the answerer says in its challenge what it understands (`capabilities`).  `Hello`
