@@ -1,7 +1,7 @@
 """Damage to the stable memory of a node that is down.  A node must detect all of it at its start.
 
 Only the first part of a file is damaged.  Its end may be a write that was in progress when the node
-was killed, and a node need not detect the loss of that.
+was killed, and a node need not detect the loss of that.  The room behind its batches has no data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def garble(folder: Path, draw: Random) -> str:
     path = folder / FILE
     content = bytearray(path.read_bytes())
     if draw.random() < 0.5:
-        zeros = draw.randrange(LEAST_ZEROS, max(LEAST_ZEROS + 1, len(content)))
+        zeros = draw.randrange(LEAST_ZEROS, max(LEAST_ZEROS + 1, size_without_room(path)))
         content[:zeros] = bytes(min(zeros, len(content)))
         done = f"{zeros} bytes are zeros"
     else:
@@ -53,5 +53,10 @@ def lose(folder: Path, draw: Random) -> str:
     return "folder removed"
 
 
+def size_without_room(path: Path) -> int:
+    """Return the size of a file of stable memory, without the zeros at its end."""
+    return len(path.read_bytes().rstrip(b"\0"))
+
+
 def _first_part(path: Path) -> int:
-    return max(2, path.stat().st_size * 3 // 4)
+    return max(2, size_without_room(path) * 3 // 4)

@@ -17,6 +17,7 @@ from random import SystemRandom
 from time import monotonic
 
 from habemus.operations.engine_servers import end_with_parent
+from habemus.torture.damage import size_without_room
 from habemus.torture.plan import LOCKS, Plan
 
 READY_S = 30.0
@@ -25,6 +26,8 @@ TAKES_PART_S = 60.0
 """Timeout for a replaced node to take part."""
 FAILING_S = 10.0
 """Timeout for a node to end after a write has failed."""
+ZEROS = 8
+"""Bytes of zeros with which a write that has failed half-way may end."""
 LOOK_S = 0.05
 PORTS = (10_000, 30_000)
 """Below the ephemeral ports of the kernel, so that a node finds its port free when it restarts."""
@@ -173,12 +176,13 @@ class NodeProcess(Child):
             return False
         self._limit(resource.RLIM_INFINITY)
         # A write may have failed just before, and a slow machine takes a while to end the node.
-        return self.memory.stat().st_size >= limit and await self.ended(FAILING_S)
+        is_full = size_without_room(self.memory) + ZEROS >= limit
+        return is_full and await self.ended(FAILING_S)
 
     def _limit_disk(self, spare: int) -> int | None:
         if not (self.is_up and self.memory.exists()):
             return None
-        limit = self.memory.stat().st_size + spare
+        limit = size_without_room(self.memory) + spare
         self._limit(limit)
         return limit
 

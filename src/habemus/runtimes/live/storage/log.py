@@ -10,17 +10,22 @@ added while the disk was busy go with the next batch).  The lock file beside the
 sequence of the last synced batch.  It is written after each sync and not synced itself: a crash of
 the process keeps it, a power failure may set it back a little.
 
+Behind the last batch there is *room*: zeros, into which the next batches are written.  A file that
+does not grow is synced in half the time, since its size need not be written as well.  A memory that
+is closed removes its room.
+
 How the file is read:
 
 *first batch*     Names the owner.  The file gets its name after this batch is synced, so it is
                   never torn.  A file that does not begin with a whole batch is corrupt: refused.
+*room*            Zeros to the end of the file.  Kept.
 *torn tail*       A bad batch, no good one after it, not known to be synced.  It was being written
                   during a crash and never acknowledged, so it is cut off, with a warning.
 *corrupt middle*  A bad batch and a good, later one after it; or a synced batch is missing.
                   Acknowledged data has changed: refused.
 
 One case is ambiguous: a last batch that is corrupted within the seconds before a power failure
-looks like a torn one.
+looks like a torn one, or like room if it is zeros.
 
 After a failed write or fsync the content of the disk is unknown, and retrying does not help: the
 kernel may have dropped the pages and the error.  The memory fails for good, its node stops, and the
@@ -35,6 +40,7 @@ lock keeps a second process out.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -42,6 +48,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -53,10 +60,14 @@ FILE = "memory"
 LOST = "memory.lost"
 """New name of a corrupt file when the node is replaced."""
 MARK = b"hbm1"
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 _HEAD = struct.Struct(">4sIQI")
 _STORED = struct.Struct(">16sQI")  # identity, sequence of the last synced batch, checksum
 _KNOWN = struct.Struct(">16sI")
 BATCH_LIMIT = 1 << 30
+ROOM = 64 << 10
+"""Bytes by which the file grows at once; some 400 batches of one grant."""
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 COMPACT_FROM = 4 << 20
 """Bytes; a smaller file is never compacted."""
 COMPACT_AT = 4
@@ -110,24 +121,47 @@ class Disk(Protocol):
 
     def sync(self) -> None: ...
 
+    def remove_room(self) -> None: ...
+
     def close(self) -> None: ...
 
 
 class File:
-    """A file of the operating system."""
+    """A file of the operating system, with room behind its end."""
 
-    def __init__(self, path: Path, *, is_new: bool = False) -> None:
+    def __init__(self, path: Path, end: int = 0, *, is_new: bool = False) -> None:
         self.path = path
         flags = os.O_CREAT | os.O_EXCL if is_new else 0
-        self.descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+        self.descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+        self._end = end  # of the last batch
+        self._size = os.fstat(self.descriptor).st_size
 
     def write(self, data: bytes) -> None:
-        rest = memoryview(data)
+        if self._end + len(data) <= self._size:
+            self._write_at_end(data)
+        else:
+            try:
+                self._write_at_end(data + bytes(ROOM))
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+                self.remove_room()  # there may be space for the data alone
+                self._write_at_end(data)
+            self._size = os.fstat(self.descriptor).st_size
+        self._end += len(data)
+
+    def _write_at_end(self, data: bytes) -> None:
+        position, rest = self._end, memoryview(data)
         while rest:
-            rest = rest[os.write(self.descriptor, rest) :]
+            written = os.pwrite(self.descriptor, rest, position)
+            position, rest = position + written, rest[written:]
 
     def sync(self) -> None:
-        os.fsync(self.descriptor)
+        """Sync the data, and the size if it has changed."""
+        _sync_data(self.descriptor)
+
+    def remove_room(self) -> None:
+        os.ftruncate(self.descriptor, self._end)
 
     def close(self) -> None:
         os.close(self.descriptor)
@@ -177,7 +211,7 @@ class StableMemory:
             is_there = False
         if is_there:
             self._check(owner, replace)
-            self._disk = File(self._path)
+            self._disk = File(self._path, self._size)
             self._place = _place_of(self._path)
             if _IDENTITY not in self._table:  # written by an earlier version
                 self.commit([(_IDENTITY, os.urandom(IDENTITY_SIZE))])
@@ -313,6 +347,9 @@ class StableMemory:
 
     def close(self) -> None:
         if self._disk is not None:
+            if self._failed is None:
+                with suppress(OSError):
+                    self._disk.remove_room()
             self._disk.close()
         os.close(self._lock)
 
@@ -417,8 +454,8 @@ class StableMemory:
                 f"{self._path} is corrupt at byte {position}: batch {stored} was stored, and is not"
                 f" readable; {COST}"
             )
-        self.cut = len(content) - position
-        if self.cut:
+        if content[position:].strip(b"\0"):
+            self.cut = len(content) - position
             self._cut_at(position)
         return True
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,13 +37,14 @@ def stored(folder: Path) -> dict[str, bytes]:
 
 
 def filled(folder: Path, batches: int = 3) -> list[int]:
-    """Writes some batches; gives the size of the file after each."""
+    """Writes some batches; gives the size of the file after each, without its room."""
     memory = opened(folder)
-    sizes = [(folder / storage.FILE).stat().st_size]
+    sizes = [memory._size]
     for number in range(1, batches + 1):
         memory.commit([("a", f"{number}".encode()), (f"key-{number}", b"x" * number)])
-        sizes.append((folder / storage.FILE).stat().st_size)
+        sizes.append(memory._size)
     memory.close()
+    assert sizes[-1] == (folder / storage.FILE).stat().st_size
     return sizes
 
 
@@ -99,7 +101,108 @@ def test_a_tail_torn_at_any_byte_is_cut_with_a_word_and_the_rest_is_whole(
         assert stored(tmp_path) == {**expected(2), "after": b"!"}
 
 
-@pytest.mark.parametrize("rubbish", [b"\0" * 5_000, os.urandom(5_000), storage.MARK * 50])
+def crash(folder: Path, batches: int = 3) -> bytes:
+    """Leave a file as a node that was killed leaves it: with its room.  Return its content."""
+    folder.mkdir(exist_ok=True)
+    memory = opened(folder)
+    for number in range(1, batches + 1):
+        memory.commit([("a", f"{number}".encode()), (f"key-{number}", b"x" * number)])
+    content = (folder / storage.FILE).read_bytes()
+    stored_word = (folder / "memory.lock").read_bytes()
+    memory.close()
+    (folder / storage.FILE).write_bytes(content)
+    (folder / "memory.lock").write_bytes(stored_word)
+    return content
+
+
+def test_batches_are_written_into_room_and_the_file_does_not_grow(tmp_path: Path) -> None:
+    memory = opened(tmp_path)
+    file = tmp_path / storage.FILE
+    sizes = set()
+    for number in range(200):
+        memory.commit([("n", b"%d" % number)])
+        sizes.add(file.stat().st_size)
+    assert len(sizes) == 1 and max(sizes) > storage.ROOM
+    memory.commit([("large", bytes(3 * storage.ROOM))])
+    assert file.stat().st_size == memory._size + storage.ROOM
+    memory.close()
+    assert file.stat().st_size == memory._size
+    assert stored(tmp_path) == {"n": b"199", "large": bytes(3 * storage.ROOM)}
+
+
+def test_room_is_no_torn_tail_and_is_used_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = crash(tmp_path)
+    assert content.endswith(bytes(storage.ROOM // 2))
+    memory = opened(tmp_path)
+    assert (dict(memory.table), memory.cut, caplog.text) == (expected(3), 0, "")
+    memory.commit([("after", b"!")])
+    assert (tmp_path / storage.FILE).stat().st_size == len(content)
+    memory.close()
+    assert stored(tmp_path) == {**expected(3), "after": b"!"}
+
+
+def test_a_batch_torn_at_any_byte_of_the_room_is_cut(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the last batch some bytes are on disk, at its beginning or its end, and else zeros."""
+    content = crash(tmp_path)
+    used = len(content.rstrip(b"\0"))
+    start = content.rfind(storage.MARK)
+    for cut in range(start, used):
+        for torn in (
+            content[:cut] + bytes(len(content) - cut),
+            content[:start] + bytes(cut - start + 1) + content[cut + 1 :],
+        ):
+            (tmp_path / storage.FILE).write_bytes(torn)
+            power_fails(tmp_path)
+            caplog.clear()
+            memory = opened(tmp_path)
+            assert dict(memory.table) == expected(2)
+            is_torn = bool(torn[start:].strip(b"\0"))
+            assert bool(memory.cut) == ("was never acknowledged" in caplog.text) == is_torn
+            memory.commit([("after", b"!")])
+            memory.close()
+            assert stored(tmp_path) == {**expected(2), "after": b"!"}
+
+
+def test_room_does_not_hide_lost_batches(tmp_path: Path) -> None:
+    """Zeros in the place of a batch that is known to be stored, or before a later one."""
+    content = crash(tmp_path)
+    starts = [place for place in range(len(content)) if content.startswith(storage.MARK, place)]
+    for start in starts[1:]:
+        damaged = content[:start] + bytes(len(content) - start)
+        (tmp_path / storage.FILE).write_bytes(damaged)
+        assert "batch 4 was stored, and is not readable" in refusal(tmp_path)
+    for start, end in pairwise(starts[1:]):
+        damaged = content[:start] + bytes(end - start) + content[end:]
+        (tmp_path / storage.FILE).write_bytes(damaged)
+        power_fails(tmp_path)
+        assert "the later batch" in refusal(tmp_path)
+
+
+def test_without_place_for_room_batches_are_stored_until_the_disk_is_full(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    memory = opened(tmp_path)  # without room
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (memory._size + 1_000, hard))
+    try:
+        count = 0
+        with pytest.raises(StorageFailed, match="File too large"):
+            for number in range(100):
+                memory.commit([(f"{number}", b"x" * 100)])
+                count += 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    memory.close()
+    assert count == 7
+    memory = opened(tmp_path)
+    assert (len(memory.table), memory.cut > 0) == (count, True)
+    memory.close()
+
+
+@pytest.mark.parametrize("rubbish", [os.urandom(5_000), storage.MARK * 50, bytes(5_000) + b"x"])
 def test_rubbish_behind_the_last_batch_is_cut(tmp_path: Path, rubbish: bytes) -> None:
     filled(tmp_path)
     with (tmp_path / storage.FILE).open("ab") as file:
@@ -384,6 +487,9 @@ class Failing:
         self._fail("sync")
         self._disk.sync()
 
+    def remove_room(self) -> None:
+        self._disk.remove_room()
+
     def close(self) -> None:
         self._disk.close()
 
@@ -439,10 +545,11 @@ def test_compaction_keeps_the_table_and_frees_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "COMPACT_FROM", 4_000)
+    monkeypatch.setattr(storage, "ROOM", 1_000)
     memory = opened(tmp_path)
     for number in range(500):
         memory.commit([(f"{number % 5}", f"{number}".encode() * 10)])
-        assert (tmp_path / storage.FILE).stat().st_size < 6_000
+        assert (tmp_path / storage.FILE).stat().st_size < 7_000
     table = dict(memory.table)
     memory.close()
     assert stored(tmp_path) == table == {f"{key}": f"{495 + key}".encode() * 10 for key in range(5)}
