@@ -258,7 +258,7 @@ class Steps:
                 if commit is not None and local_process.keeps
                 else None
             )
-            outputs = self._set_timers(local_process, effects)
+            timers, outputs = self._sorted(local_process, effects)
         except (Exception, SystemExit) as reason:
             self._fail(local_process, cause, reason)
             return
@@ -271,23 +271,39 @@ class Steps:
                 HeldStep(local_process.held[-1].batch, cause, outputs, on_done)
             )
         else:
-            self._release(local_process, cause, outputs, on_done)
+            # Messages first: other nodes wait for them.  Listeners last: they may make requests.
+            self._send_all(local_process, cause, outputs)
+            self._set_timers(local_process, timers)
+            self._indicate_all(local_process, outputs, on_done)
+            return
+        self._set_timers(local_process, timers)
 
-    def _set_timers(self, local_process: LocalProcess, effects: list[Effect]) -> list[Effect]:
-        """Set and cancel timers; return the other effects, which are outputs."""
+    @staticmethod
+    def _sorted(
+        local_process: LocalProcess, effects: list[Effect]
+    ) -> tuple[list[SetTimer | CancelTimer], list[Effect]]:
+        """Return the timers to set and to cancel, and the other effects, which are outputs."""
+        timers: list[SetTimer | CancelTimer] = []
         outputs: list[Effect] = []
         for effect in effects:
-            if isinstance(effect, SetTimer):
-                self._set_timer(local_process, effect)
-            elif isinstance(effect, CancelTimer):
-                self._timers.cancel(local_process.timers.pop((effect.port, effect.timer), None))
+            if isinstance(effect, SetTimer | CancelTimer):
+                timers.append(effect)
             else:
                 if isinstance(effect, Send) and effect.to not in local_process.homes:
                     raise MistakeInAlgorithm(
                         f"sends {effect.message!r} to {effect.to!r}, which is not a process"
                     )
                 outputs.append(effect)
-        return outputs
+        return timers, outputs
+
+    def _set_timers(
+        self, local_process: LocalProcess, timers: list[SetTimer | CancelTimer]
+    ) -> None:
+        for effect in timers:
+            if isinstance(effect, SetTimer):
+                self._set_timer(local_process, effect)
+            else:
+                self._timers.cancel(local_process.timers.pop((effect.port, effect.timer), None))
 
     @staticmethod
     def _changed(local_process: LocalProcess, stores: bool) -> bytes | None:
@@ -338,6 +354,11 @@ class Steps:
     def _release(
         self, local_process: LocalProcess, cause: Cause, outputs: list[Effect], on_done: OnDone
     ) -> None:
+        self._send_all(local_process, cause, outputs)
+        self._indicate_all(local_process, outputs, on_done)
+
+    def _send_all(self, local_process: LocalProcess, cause: Cause, outputs: list[Effect]) -> None:
+        """Record the step, and send its messages."""
         numbers = (
             UNNUMBERED
             if self._recorder is None
@@ -352,6 +373,10 @@ class Steps:
                     self._send(
                         local_process, effect.port, to, effect.message, next(numbers), encoded_by
                     )
+
+    def _indicate_all(
+        self, local_process: LocalProcess, outputs: list[Effect], on_done: OnDone
+    ) -> None:
         for effect in outputs:
             if isinstance(effect, Indicate):
                 self._indicate(local_process, effect.indication)

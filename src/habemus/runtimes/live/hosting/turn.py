@@ -30,6 +30,7 @@ class Turn:
         self._at_end: list[Action] = []
         self.is_open = False
         self.time_us = 0  # of this turn; 0 until the clock is read (`Timers.turn_us`)
+        self.number = 0  # of this turn
         self._is_scheduled = False
 
     def before_end(self, action: Action) -> None:
@@ -52,6 +53,7 @@ class Turn:
     def open(self) -> None:
         self.is_open = True
         self.time_us = 0
+        self.number += 1
 
     def is_opened(self) -> bool:
         """Open a turn, unless one is open already.  Return whether the caller has to close it."""

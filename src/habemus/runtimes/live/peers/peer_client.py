@@ -1,5 +1,8 @@
 """The link to a peer: a queue, a connection, and reconnection with growing random pauses.
 
+The first frame of a turn is sent at once, so that the peer can work on it while this node goes on;
+the others are sent together at the end of the turn.
+
 Random pauses keep nodes that start together from dialling in step.
 """
 
@@ -46,6 +49,7 @@ class PeerLink:
         self._queued = 0
         self._connection: _OutgoingConnection | None = None
         self._flushing = False
+        self._flushed_in = 0  # the last turn in which a frame was sent at once
         self._task: asyncio.Task[None] | None = None
         self._last_error = ""  # logged once, not at every attempt
         self._capabilities = network.identity.capabilities  # for which queued frames are encoded
@@ -74,9 +78,15 @@ class PeerLink:
         while self._queued > QUEUE_LIMIT:
             self._queued -= len(self._queue.popleft())
             self.network.counts["lost"] += 1
-        if not self._flushing and self._connection is not None and self._connection.takes_more:
+        if self._flushing or self._connection is None or not self._connection.takes_more:
+            return
+        turn = self.network.turn
+        if turn.is_open and turn.number != self._flushed_in:
+            self._flushed_in = turn.number
+            self._flush()
+        else:
             self._flushing = True
-            self.network.turn.at_end(self._flush)
+            turn.at_end(self._flush)
 
     def _flush(self) -> None:
         self._flushing = False
@@ -173,6 +183,7 @@ class _OutgoingConnection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
         self._transport = transport
         tune(transport)
+        transport.set_write_buffer_limits(high=0)  # uvloop writes at once, and not after the turn
         transport.write(encoded(self._handshake.hello()))
 
     def data_received(self, data: bytes) -> None:

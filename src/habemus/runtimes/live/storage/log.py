@@ -454,8 +454,8 @@ class StableMemory:
                 f"{self._path} is corrupt at byte {position}: batch {stored} was stored, and is not"
                 f" readable; {COST}"
             )
-        if content[position:].strip(b"\0"):
-            self.cut = len(content) - position
+        self.cut = len(content[position:].rstrip(b"\0"))
+        if self.cut:
             self._cut_at(position)
         return True
 

@@ -339,6 +339,37 @@ def test_what_is_not_durable_does_not_wait_for_the_disk(cluster: Any) -> None:
     virtual.run(main())
 
 
+def test_the_first_frame_of_a_turn_is_sent_at_once_and_the_others_together(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"counts": counting()}) as made:
+            one, two = made.nodes[1], made.nodes[2]
+            one.open("counts", "x")
+            two.open("counts", "x")
+            await cluster.until(
+                lambda: one._steps.is_idle and two._steps.is_idle and one.reaches() == [2, 3]
+            )
+            turn, link = one._network.turn, one._network._links[2]
+            for first in (1, 4):  # in each of two turns
+                writes = one.counts["writes"]
+                turn.open()
+                for count in range(first, first + 3):
+                    one.make_request("counts", "x", "tell", count)
+                    assert one.counts["writes"] == writes + 2  # to two peers
+                turn.close()
+                assert one.counts["writes"] == writes + 4
+            await cluster.until(lambda: process(two).heard == 6)
+
+            turn.open()
+            link._connection.takes_more = False
+            one.make_request("counts", "x", "tell", 7)
+            link._connection.takes_more = True
+            one.make_request("counts", "x", "tell", 8)  # behind the frame that waits
+            turn.close()
+            await cluster.until(lambda: process(two).heard == 8)
+
+    virtual.run(main())
+
+
 def test_many_instances_share_one_sync(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"counts": counting()}) as made:
