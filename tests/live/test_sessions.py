@@ -201,3 +201,18 @@ def test_a_node_that_was_killed_says_that_no_other_one_may_be_restarted_yet(node
         assert told.returncode == 1
         assert words in told.stdout + told.stderr
         lease.check()
+
+
+def test_of_two_claims_of_one_lock_at_two_nodes_only_one_is_granted(nodes: Nodes) -> None:
+    with habemus.connect(nodes.socket(1)) as cluster:
+        token = cluster.lock("report").acquire().token
+        claims = [
+            NodeConnection(NodeAddress(nodes.socket(each)), Credentials(), "twice")
+            for each in (2, 3)
+        ]
+        for each in claims:
+            each.say("claim", 1, "locks", "report", token, token, 30_000, 0)
+        answers = sorted(each.hear(SOON)[0] for each in claims)
+        assert answers == ["granted", "refused"]
+        for each in claims:
+            each.close()

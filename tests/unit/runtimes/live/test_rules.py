@@ -17,7 +17,7 @@ from tests.unit.runtimes.live.conftest import PATIENCE, Cluster, until
 
 from habemus.client.errors import RefusedByNode
 from habemus.client.protocol import Greeting
-from habemus.runtimes.live.clients.protocol import proof
+from habemus.runtimes.live.clients.protocol import ELECTIONS, SEMAPHORES, proof
 from habemus.runtimes.live.cluster_file import Address, BadConfig
 from habemus.runtimes.live.config import load
 from habemus.runtimes.live.hosting.node import Node
@@ -202,6 +202,37 @@ def run_with_rules(folder: Path, use: Callable[[Node], Coroutine[Any, Any, None]
             await cluster.close()
 
     virtual.run(run())
+
+
+def test_a_claim_needs_the_right_to_lock_that_name_and_a_loan_with_its_token(
+    tmp_path: Path,
+) -> None:
+    async def use(node: Node) -> None:
+        ci, main = await joined(node.address, CI), await joined(node.address, MAIN)
+        granted = await ci.ask("request", 1, "locks", ["reports/a"], 1_000, None, 1)
+        token = granted[2]
+
+        async def claim(client: LineClient, id: int, name: str, token: int, *where: str) -> str:
+            service = where[0] if where else "locks"
+            answer = await client.ask("claim", id, service, name, token, token, None, 1)
+            return str(answer[2] if answer[0] == "refused" else answer[0])
+
+        assert await claim(main, 2, "reports/a", token) == "forbidden"
+        assert await claim(ci, 3, "payroll", token) == "forbidden"
+        assert await claim(ci, 4, f"{SEMAPHORES}others/1", token) == "forbidden"
+        assert await claim(ci, 5, f"{ELECTIONS}x", token) == "forbidden"
+        assert await claim(ci, 6, "reports/a", token, "locks-election") == "unknown"
+        assert await claim(ci, 7, "reports/a", token, "nothing") == "unknown"
+        assert await claim(ci, 8, "reports/a", token) == "lost"  # it is held here
+        assert await claim(ci, 9, "reports/free", token) == "lost"  # the token of another lock
+        ci.writer.write(b'["release", 1]\n')
+        assert await claim(ci, 10, "reports/a", token + 1_000_000) == "lost"
+        with pytest.raises(RefusedByNode, match="the session has ended"):
+            await joined(node.address, MAIN, ci.session)  # the session of a client of other names
+        for each in (ci, main):
+            each.writer.close()
+
+    run_with_rules(tmp_path, use)
 
 
 def test_a_node_refuses_what_no_rule_allows(
