@@ -269,6 +269,23 @@ SCENARIOS = (
         shows="amnesia",
     ),
     Scenario(
+        "elected-coordinator-members-amnesia",
+        "The same among members that may change",
+        "As in elected-coordinator-amnesia: 2 has forgotten its vote and the grant that it had"
+        " recorded, but not who the members are.",
+        replace(FORGETFUL, algorithm="elected-coordinator-members"),
+        violates=("ME1", "FENCE", "TOKEN"),
+        shows="amnesia",
+    ),
+    Scenario(
+        "elected-coordinator-leased-members-amnesia",
+        "The same with leases, among members that may change",
+        "As in elected-coordinator-leased-amnesia, among members that may change.",
+        replace(FORGETFUL, algorithm="elected-coordinator-leased-members"),
+        violates=("ME1", "FENCE"),
+        shows="amnesia",
+    ),
+    Scenario(
         "elected-coordinator-unrecorded-amnesia",
         "The same with leases that are not recorded",
         "As in elected-coordinator-leased-amnesia: the second coordinator of term 1 waits for the"

@@ -61,13 +61,13 @@ class Bounds(NamedTuple):
     """States of one more search of recoveries, with three participants and links that keep the
     order. A majority of two is both, so two participants never forget a vote."""
     exceptions: Mapping[str, Mapping[str, Any]] = {}
-    """Fields that differ for a timing, a fault model, both (`eventual-crash`), or ME3 (`order`):
-    the tables of these names in the table of the algorithm."""
+    """Fields that differ for a timing, a fault model, both (`eventual-crash`), or ME3 (`order`,
+    `eventual-order`): the tables of these names in the table of the algorithm."""
 
     def at(self, timing: str, model: str = "", *, order: bool = False) -> Bounds:
         """Return the bounds for a timing and a fault model, or for ME3 there."""
         bounds = self
-        for name in (timing, model, f"{timing}-{model}", *(["order"] * order)):
+        for name in (timing, model, f"{timing}-{model}", *(["order", f"{timing}-order"] * order)):
             bounds = bounds._replace(**self.exceptions.get(name, {}))
         return bounds
 
@@ -85,10 +85,14 @@ def bounds_in(package: str) -> dict[str, Bounds]:
     """Return the bounds listed in the file of a package, by algorithm."""
     file = resources.files(package).joinpath(FILE)
     tables = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return {
-        name: _bounds({**tables.get(table.pop("same_as", ""), {}), **table})
-        for name, table in tables.items()
-    }
+    return {name: _bounds(_with_inherited(tables, name)) for name in tables}
+
+
+def _with_inherited(tables: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return a table with what it does not say taken from the table that it names."""
+    table = dict(tables[name])
+    same = table.pop("same_as", "")
+    return {**_with_inherited(tables, same), **table} if same else table
 
 
 def _bounds(table: dict[str, Any]) -> Bounds:

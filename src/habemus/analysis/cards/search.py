@@ -59,6 +59,10 @@ lose every message may wait for ever.
 
 LIVENESS = (DEADLOCK, STARVATION, "E2", "E3")
 SKIPPED = "not searched"
+NOT_REFINED = (
+    "it holds over the abstract election, which a real one need not refine if a process has lost"
+    " its memory"
+)
 NEVER_IN_TIME = "timers may expire before every message, for ever: asked with eventual timing"
 
 
@@ -288,6 +292,8 @@ def _card(entry: Entry, searched: list[tuple[CardTask, list[Found]]], shown: lis
             cell = _decided(name, found, card.searches)
             if cell is not None:
                 timing = _row(entry, task, name)
+                if "amnesia" in task.models and any(each.abstract for each in task.checks):
+                    cell = _unrefined(cell)
                 cells |= {(timing, model, name): cell for model in task.models}
     if not searched:
         cells = _unsearched(entry)
@@ -406,6 +412,16 @@ def _decided(name: str, found: list[Found], searches: list[Searched]) -> Cell | 
     if searched not in searches:
         searches.append(searched)
     return Cell(verdict, searches.index(searched), steps, why)
+
+
+def _unrefined(cell: Cell) -> Cell:
+    """Return the cell of a search over an abstract election with amnesia.  A process that has
+    forgotten its vote elects a second leader of a term, so no election keeps the properties of the
+    abstract one, and nothing follows from what holds over it.
+    """
+    if cell.verdict not in (Verdict.HOLDS, Verdict.ALMOST_SURELY):
+        return cell
+    return replace(cell, verdict=Verdict.UNDECIDED, why=NOT_REFINED)
 
 
 def _unsearched(entry: Entry) -> dict[Place, Cell]:
@@ -571,6 +587,8 @@ Notes for reading:
 - ME3 is about the causal order among the algorithm's own messages. Applications that also
   communicate in other ways can learn of a request earlier; only a card that claims ME3 covers that.
 - Faults that may happen need not: a violation without faults is one in every column.
+- With *amnesia*, what holds over an abstract election is undecided: a process that has forgotten
+  its vote elects a second leader of a term, which the abstract one never has.
 - Where none of the waiting processes enters any more, each of them starves: a run that violates
   ME2-deadlock violates ME2-starvation too.
 - *claimed* means that the card of the algorithm names the property among those that it ensures,
