@@ -122,11 +122,20 @@ def _judge(samples: Sequence[ResourceSample], what: str, long_life_s: float) -> 
 
 
 def _lives(samples: Iterable[ResourceSample], *, across: bool) -> Iterator[list[ResourceSample]]:
-    """Yield the samples of each process, or of each node across its restarts."""
-    found: dict[tuple[int, int], list[ResourceSample]] = {}
+    """Yield the samples of each process, or of each node across its restarts.
+
+    A node that is restarted often may get a pid again that an earlier life of it had.
+    """
+    latest: dict[int, list[ResourceSample]] = {}  # of each node
     for sample in samples:
-        found.setdefault((sample.node, 0 if across else sample.pid), []).append(sample)
-    yield from found.values()
+        life = latest.get(sample.node)
+        if life is not None and (across or life[-1].pid == sample.pid):
+            life.append(sample)
+            continue
+        if life is not None:
+            yield life
+        latest[sample.node] = [sample]
+    yield from latest.values()
 
 
 def _growth(

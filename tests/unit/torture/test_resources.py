@@ -70,6 +70,12 @@ def test_short_lives_are_not_judged_but_their_disk_is() -> None:
     assert found["DISK"] is Verdict.HOLDS
 
 
+def test_a_pid_that_comes_again_is_another_life() -> None:
+    """Pids come round: a node that is killed all the time gets one twice in an hour."""
+    found = verdicts(hour(pid=lambda t: 100 + round(t * 30) % 3))
+    assert found["MEMORY"] is found["DESCRIPTORS"] is Verdict.UNDECIDED
+
+
 def test_nothing_watched_is_undecided() -> None:
     assert set(verdicts([]).values()) == {Verdict.UNDECIDED}
 
