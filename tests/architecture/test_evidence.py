@@ -30,8 +30,8 @@ TIMERS_LEFT = "one election: a state has the time that each timer has left, so t
 EXPLAINED = {
     ("elected-coordinator-bully", "synchronous"): {"none unordered": ASKS_ALL},
     ("elected-coordinator-members", "asynchronous"): {
-        "none crash recovery": MEMBERS_CHANGE,
-        "unordered lossy duplicating": ONE_LEADER,
+        "none": MEMBERS_CHANGE,
+        "duplicating": ONE_LEADER,
     },
     ("elected-coordinator-leased-members", "asynchronous"): {
         "none": MEMBERS_CHANGE,
