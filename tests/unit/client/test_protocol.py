@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
+from habemus.client.address import NodeAddress, told_nodes
 from habemus.client.errors import ProtocolError, RefusedByNode
 from habemus.client.protocol import (
     EXPIRED,
@@ -29,6 +30,7 @@ from habemus.client.protocol import (
     SessionProtocol,
     decode,
     encode,
+    learn_nodes,
 )
 from habemus.runtimes.live.clients.protocol import proof
 
@@ -407,3 +409,12 @@ def test_a_lease_is_claimed_by_the_token_of_its_loan_and_with_its_own_lease() ->
 def test_a_node_that_leaves_says_so() -> None:
     line = decode(b'["leave",0,"node 1 is shutting down"]', "node 1")
     assert SessionProtocol(3).receive(line, 0) == [NodeLeaves("node 1 is shutting down")]
+
+
+def test_nodes_are_learnt_from_the_newest_configuration_only() -> None:
+    welcome: dict[str, Any] = {"nodes": {"1": "10.0.0.1:7400"}}
+    assert told_nodes(welcome) == ()  # as configured: the client was given these
+    learn_nodes(welcome, 4, {"2": "10.0.0.2:7400", "3": "nonsense", "4": 5})
+    assert told_nodes(welcome) == (NodeAddress("", "10.0.0.2", 7400),)
+    learn_nodes(welcome, 3, {"1": "10.0.0.1:7400"})
+    assert welcome["configuration"] == 4

@@ -204,3 +204,43 @@ def test_nothing_out_of_turn() -> None:
         dialler.answer(one)
         dialler.answer(other)
         assert not dialler.is_welcome
+
+
+class Members:
+    """The nodes of a configuration, and what was heard of others."""
+
+    def __init__(self, version: int, *nodes: int) -> None:
+        self.version = version
+        self.nodes = nodes
+        self.heard: list[tuple[int, int]] = []
+
+    def configuration_without(self, node: int) -> int:
+        return 0 if node in self.nodes else self.version
+
+    def hear_exclusion(self, peer: int, version: int) -> None:
+        self.heard.append((peer, version))
+
+
+@pytest.mark.parametrize("secret", [SECRET, b"another secret, as long"])
+def test_a_node_that_was_removed_hears_of_it_from_a_node_that_knows_the_secret(
+    secret: bytes,
+) -> None:
+    removed, left = Members(3, 1, 2, 7), Members(5, 1, 2)
+    dialler = DiallerHandshake(identity(7)._replace(configuration=removed), 2)
+    answerer = AnswererHandshake(identity(2, secret)._replace(configuration=left))
+    reason = greet(dialler, answerer)
+    if secret == SECRET:
+        assert (reason, removed.heard) == ("node 2 has removed node 7", [(2, 5)])
+    else:
+        assert (reason, removed.heard) == ("wrong cluster secret at node 2", [])
+    assert answerer.peer is None
+
+
+def test_a_removed_node_of_a_version_that_does_not_understand_that_is_refused() -> None:
+    answerer = AnswererHandshake(identity(2)._replace(configuration=Members(5, 1, 2)))
+    hello = DiallerHandshake(identity(7), 2).hello()
+    challenge = answerer.answer(hello)
+    assert isinstance(challenge, Challenge)
+    reply = answerer.answer(Proof(identity(7).proof("dials", hello, challenge)))
+    assert isinstance(reply, Refused) and reply.reason == "node 7 is not a peer of node 2"
+    assert answerer.peer is None
