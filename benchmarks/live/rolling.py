@@ -128,6 +128,7 @@ class Workers:
         self.waits: list[float] = []
         self._cluster = cluster
         self._is_over = threading.Event()
+        self._connected = threading.Semaphore(0)  # one for each thread that is connected
         tasks = count // 2
         self._threads = [
             threading.Thread(target=self._work, args=(number,)) for number in range(count - tasks)
@@ -137,6 +138,8 @@ class Workers:
         )
         for each in self._threads:
             each.start()
+        for _ in self._threads:  # to connect while a node ends is another matter
+            self._connected.acquire(timeout=READY_SECONDS)
 
     def stop(self) -> None:
         self._is_over.set()
@@ -148,6 +151,7 @@ class Workers:
 
     def _work(self, number: int) -> None:
         with habemus.connect(self._cluster, name=f"thread-{number}") as cluster:
+            self._connected.release()
             while not self._is_over.is_set():
                 asked = time.monotonic()
                 try:
@@ -163,6 +167,7 @@ class Workers:
             habemus.connect(self._cluster, name="tasks") as cluster,
             asyncio.TaskGroup() as group,
         ):
+            self._connected.release()
             for _ in range(count):
                 group.create_task(self._work_in_task(cluster))
 
