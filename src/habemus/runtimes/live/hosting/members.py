@@ -145,7 +145,8 @@ class ClusterMembers:
         after its removal is stored by a majority, and is not added with the same memory again.
         """
         if version > (self._latest.version if self._latest is not None else 0):
-            self._leave(version, is_late=True)
+            # A node that is up may hear of its removal in this way first.
+            self._leave(version, is_late=not self._membership.was_accepted)
 
     def _apply_place(self, peer: int, place: Location) -> None:
         is_other = place.memory and self._membership.agree_on(peer, bytes.fromhex(place.memory))
