@@ -37,4 +37,16 @@ def microseconds() -> int:
 LONGEST_WAIT = 0.25
 """Seconds after which to read this clock again: waits of the system do not count time asleep."""
 
-__all__ = ["LONGEST_WAIT", "microseconds", "nanoseconds", "seconds"]
+
+class Deadline:
+    """The end of a timeout; None: there is none."""
+
+    def __init__(self, timeout: float | None) -> None:
+        self.at = None if timeout is None else seconds() + timeout
+
+    def left(self) -> float | None:
+        """Return the seconds until then, 0 afterwards."""
+        return None if self.at is None else max(0.0, self.at - seconds())
+
+
+__all__ = ["LONGEST_WAIT", "Deadline", "microseconds", "nanoseconds", "seconds"]

@@ -145,6 +145,10 @@ def run(arguments: list[str] | None) -> int:
         # The reader of our output has closed the pipe, as `head` does; that is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
+    except _unreachable() as error:
+        from habemus.supervise.locked_command import UNREACHABLE
+
+        return _fail(str(error), UNREACHABLE)
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except _user_errors() as error:
@@ -168,7 +172,14 @@ def _usage(error: click.UsageError) -> str:
     return message
 
 
+def _unreachable() -> type[Exception]:
+    from habemus.client.errors import Unreachable
+
+    return Unreachable
+
+
 def _user_errors() -> tuple[type[Exception], ...]:
+    from habemus.client.errors import RefusedByNode
     from habemus.core import MistakeInAlgorithm
     from habemus.runs.agreement import JudgementsDisagree
     from habemus.traces.png import CannotDraw
@@ -179,6 +190,7 @@ def _user_errors() -> tuple[type[Exception], ...]:
         MistakeInAlgorithm,
         JudgementsDisagree,
         CannotDraw,
+        RefusedByNode,
         ValueError,
         LookupError,
         ModuleNotFoundError,

@@ -9,7 +9,6 @@ import click
 from habemus.cli.output import Exit, say_json
 from habemus.cli.tables import say_table
 from habemus.fencing.tokens import token_text
-from habemus.supervise.locked_command import UNREACHABLE
 
 HEADS = ("lock", "holder", "token", "waiting")
 
@@ -34,16 +33,9 @@ def say_engine(
     """Show the locks of an engine, or one of them; return the exit code."""
     from habemus.client.blocking import Cluster
     from habemus.client.credentials import Credentials
-    from habemus.client.errors import RefusedByNode, Unreachable
 
-    try:
-        with Cluster(cluster, Credentials.of_files(**papers)) as here:
-            seen = here.status()
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
-    except RefusedByNode as reason:
-        raise click.ClickException(str(reason)) from None
+    with Cluster(cluster, Credentials.of_files(**papers)) as here:
+        seen = here.status()
     if name is not None:
         wanted = (service, name)
         found = [each for each in seen["locks"] if (each["service"], each["name"]) == wanted]
@@ -75,16 +67,9 @@ def release_at_engine(
     """Revoke a lock of an engine; return the exit code."""
     from habemus.client.blocking import Cluster
     from habemus.client.credentials import Credentials
-    from habemus.client.errors import RefusedByNode, Unreachable
 
-    try:
-        with Cluster(cluster, Credentials.of_files(**papers)) as here:
-            taken = here.force(name, service=service)["taken"]
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
-    except RefusedByNode as reason:
-        raise click.ClickException(str(reason)) from None
+    with Cluster(cluster, Credentials.of_files(**papers)) as here:
+        taken = here.force(name, service=service)["taken"]
     if as_json:
         say_json({"name": name, "lost": [] if taken is None else [{"client": taken}]})
     else:

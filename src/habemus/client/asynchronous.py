@@ -186,14 +186,13 @@ class AsyncCluster:
         """Acquire several places of a semaphore at once, all or none; see `Cluster.permits`."""
         gate = permits_gate(name, count, size)
         timeout = checked_timeout(timeout)
-        deadline = None if timeout is None else boottime.seconds() + timeout
+        deadline = boottime.Deadline(timeout)
         async with AsyncExitStack() as stack:
             async with self.lock(gate, timeout, lease, service=service):
                 leases = []
                 for _ in range(count):
-                    left = None if deadline is None else max(0.0, deadline - boottime.seconds())
                     place = self.semaphore(
-                        name, size, left, lease, on_lost=on_lost, service=service
+                        name, size, deadline.left(), lease, on_lost=on_lost, service=service
                     )
                     leases.append(await stack.enter_async_context(place))
             yield leases
@@ -210,17 +209,14 @@ class AsyncCluster:
     ) -> AsyncIterator[list[Lease]]:
         """Acquire several locks, in the order of their names: two clients cannot deadlock."""
         timeout = checked_timeout(timeout)
-        deadline = None if timeout is None else boottime.seconds() + timeout
+        deadline = boottime.Deadline(timeout)
         async with AsyncExitStack() as stack:
-            leases = []
-            for name in checked_names(names):
-                left = None if deadline is None else max(0.0, deadline - boottime.seconds())
-                leases.append(
-                    await stack.enter_async_context(
-                        self.lock(name, left, lease, on_lost=on_lost, service=service)
-                    )
+            yield [
+                await stack.enter_async_context(
+                    self.lock(name, deadline.left(), lease, on_lost=on_lost, service=service)
                 )
-            yield leases
+                for name in checked_names(names)
+            ]
 
     def read_write_lock(
         self,

@@ -295,14 +295,13 @@ class Cluster:
         """
         gate = permits_gate(name, count, size)
         timeout = checked_timeout(timeout)
-        deadline = None if timeout is None else boottime.seconds() + timeout
+        deadline = boottime.Deadline(timeout)
         with ExitStack() as stack:
             with self.lock(gate, timeout, lease, service=service):
                 leases = []
                 for _ in range(count):
-                    left = None if deadline is None else max(0.0, deadline - boottime.seconds())
                     place = self.semaphore(
-                        name, size, left, lease, on_lost=on_lost, service=service
+                        name, size, deadline.left(), lease, on_lost=on_lost, service=service
                     )
                     leases.append(stack.enter_context(place))
             yield leases
@@ -319,17 +318,14 @@ class Cluster:
     ) -> Iterator[list[Lease]]:
         """Acquire several locks, in the order of their names: two clients cannot deadlock."""
         timeout = checked_timeout(timeout)
-        deadline = None if timeout is None else boottime.seconds() + timeout
+        deadline = boottime.Deadline(timeout)
         with ExitStack() as stack:
-            leases = []
-            for name in checked_names(names):
-                left = None if deadline is None else max(0.0, deadline - boottime.seconds())
-                leases.append(
-                    stack.enter_context(
-                        self.lock(name, left, lease, on_lost=on_lost, service=service)
-                    )
+            yield [
+                stack.enter_context(
+                    self.lock(name, deadline.left(), lease, on_lost=on_lost, service=service)
                 )
-            yield leases
+                for name in checked_names(names)
+            ]
 
     def read_write_lock(
         self,

@@ -106,14 +106,10 @@ class Acquisition:
     def __init__(self, side: Side, release: Callable[[Lease], None], timeout: float | None) -> None:
         self._shown = side.parts.any_place.shown
         self._timeout = timeout
-        self._deadline = None if timeout is None else boottime.seconds() + timeout
+        self.left = boottime.Deadline(timeout).left
         self._steps = side.steps(side.parts, release)
         self.request = next(self._steps)
         self.ending: list[Lease] = []  # the leases that end with that of the user
-
-    def seconds(self) -> float | None:
-        """Return the time that is left."""
-        return None if self._deadline is None else max(0.0, self._deadline - boottime.seconds())
 
     def fail(self, reason: BaseException) -> None:
         """Release what was acquired, and raise the reason."""
@@ -156,19 +152,36 @@ class EndingLeases:
         self._release(lease)
 
 
-class SharedLock(Lock):
-    """A side of a read-write lock."""
+class OneSide:
+    """A side of a read-write lock; the class that follows is the lock of threads or of tasks."""
+
+    _on_lost: Callable[[Lease], None] | None
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Cluster | AsyncCluster,
         side: Side,
         timeout: float | None,
         on_lost: Callable[[Lease], None] | None,
     ) -> None:
-        super().__init__(cluster, side.parts.any_place, timeout, False, on_lost)
+        super().__init__(  # type: ignore[call-arg]
+            cluster, side.parts.any_place, timeout, False, on_lost
+        )
         self._side = side
         self._ending = EndingLeases(cluster._release)
+
+    def _hold(self, lease: Lease, acquisition: Acquisition) -> Lease:
+        self._ending.add(lease, acquisition.ending)
+        if self._on_lost is not None:
+            lease.on_lost(self._on_lost)
+        return lease
+
+    def _give_back(self, lease: Lease) -> None:
+        self._ending.release(lease)
+
+
+class SharedLock(OneSide, Lock):
+    """A side of a read-write lock, for threads."""
 
     def _take(self, timeout: float | None) -> Lease:
         acquisition = Acquisition(self._side, self._cluster._release, timeout)
@@ -176,19 +189,13 @@ class SharedLock(Lock):
         while held is None:
             try:
                 lease = self._cluster._acquire(
-                    acquisition.request, acquisition.seconds(), names_holder=False
+                    acquisition.request, acquisition.left(), names_holder=False
                 )
             except BaseException as reason:
                 acquisition.fail(reason)
                 raise  # the line above has raised it
             held = acquisition.go_on(lease)
-        self._ending.add(held, acquisition.ending)
-        if self._on_lost is not None:
-            held.on_lost(self._on_lost)
-        return held
-
-    def _give_back(self, lease: Lease) -> None:
-        self._ending.release(lease)
+        return self._hold(held, acquisition)
 
     def _asynchronous(self, cluster: AsyncCluster) -> AsyncLock:
         return AsyncSharedLock(cluster, self._side, self._timeout, self._on_lost)
@@ -201,19 +208,8 @@ class SharedLock(Lock):
         return found is None
 
 
-class AsyncSharedLock(AsyncLock):
+class AsyncSharedLock(OneSide, AsyncLock):
     """A side of a read-write lock, for tasks."""
-
-    def __init__(
-        self,
-        cluster: AsyncCluster,
-        side: Side,
-        timeout: float | None,
-        on_lost: Callable[[Lease], None] | None,
-    ) -> None:
-        super().__init__(cluster, side.parts.any_place, timeout, False, on_lost)
-        self._side = side
-        self._ending = EndingLeases(cluster._release)
 
     async def _take(self, timeout: float | None) -> Lease:
         acquisition = Acquisition(self._side, self._cluster._release, timeout)
@@ -221,19 +217,13 @@ class AsyncSharedLock(AsyncLock):
         while held is None:
             try:
                 lease = await self._cluster._acquire(
-                    acquisition.request, acquisition.seconds(), names_holder=False
+                    acquisition.request, acquisition.left(), names_holder=False
                 )
             except BaseException as reason:
                 acquisition.fail(reason)
                 raise  # the line above has raised it
             held = acquisition.go_on(lease)
-        self._ending.add(held, acquisition.ending)
-        if self._on_lost is not None:
-            held.on_lost(self._on_lost)
-        return held
-
-    def _give_back(self, lease: Lease) -> None:
-        self._ending.release(lease)
+        return self._hold(held, acquisition)
 
     async def locked(self) -> bool:
         """Return whether a client would have to wait now; it is tried for a moment."""

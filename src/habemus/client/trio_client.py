@@ -196,28 +196,18 @@ def _cancel_soon(token: trio.lowlevel.TrioToken, scope: trio.CancelScope) -> Non
 class TrioBarrier(AsyncBarrier):
     """A barrier for tasks of trio; the parties wait in the loop of the thread."""
 
-    def __init__(
-        self,
-        backend: TrioBackend,
-        cluster: AsyncCluster,
-        name: str,
-        parties: int,
-        lease: float | None,
-        service: str,
-    ) -> None:
-        super().__init__(cluster, name, parties, lease, service)
-        self._backend = backend
+    _cluster: TrioCluster
 
     async def wait(self, timeout: float | None = None) -> int:
         """Wait until all parties wait; see `Barrier.wait`."""
-        return await self._backend.run(super().wait(timeout))
+        return await self._cluster._trio_backend.run(super().wait(timeout))
 
     async def abort(self) -> None:
         """Break the barrier for all parties that wait."""
-        await self._backend.run(super().abort())
+        await self._cluster._trio_backend.run(super().abort())
 
     async def __aenter__(self) -> Self:
-        await self._backend.run(super().__aenter__())
+        await self._cluster._trio_backend.run(super().__aenter__())
         return self
 
     async def __aexit__(
@@ -227,7 +217,7 @@ class TrioBarrier(AsyncBarrier):
         trace: TracebackType | None,
     ) -> None:
         with trio.CancelScope(shield=True):
-            await self._backend.run(super().__aexit__(kind, error, trace))
+            await self._cluster._trio_backend.run(super().__aexit__(kind, error, trace))
 
 
 class TrioCluster(AsyncCluster):
@@ -238,7 +228,6 @@ class TrioCluster(AsyncCluster):
     ) -> None:
         super().__init__(named, credentials, label)
         self._trio_backend = TrioBackend(self._backend)
-        self._inner = AsyncCluster(named, credentials, label)  # of barriers, which make clients
         self._backend = self._trio_backend
 
     def _held(self, lease: Lease, release: Callable[[Lease], None] | None = None) -> TrioHeldLock:
@@ -260,4 +249,4 @@ class TrioCluster(AsyncCluster):
         self, name: str, parties: int, lease: float | None = None, *, service: str = LOCKS
     ) -> AsyncBarrier:
         """Return a barrier, at which so many parties wait for each other; see `Barrier`."""
-        return TrioBarrier(self._trio_backend, self._inner, name, parties, lease, service)
+        return TrioBarrier(self, name, parties, lease, service)

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
+from habemus.core.words import counted
 from habemus.problems.election_judgement import ElectionJudgement, NamedLeader
 from habemus.problems.finality import FAULTS, Finality, in_ms
 
@@ -261,12 +262,12 @@ class ElectionMonitor:
             return Finding(
                 "E1",
                 Verdict.HOLDS,
-                f"{len(self._judgement.winners)} terms with a leader, never two in one",
+                f"{counted(len(self._judgement.winners), 'term')} with a leader, never two in one",
             )
         return Finding(
             "E1",
             Verdict.HOLDS,
-            f"{self.elections} times a process became leader, never two at once",
+            f"{counted(self.elections, 'time')} a process became leader, never two at once",
         )
 
     def _judge_e2(self, ending: str, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> Finding:
@@ -308,7 +309,7 @@ class ElectionMonitor:
                 Verdict.UNDECIDED,
                 "there was never a leader whom all had named, so nothing was shown",
             )
-        changes = f"{self.changes} changes of leader"
+        changes = counted(self.changes, "change of leader", "changes of leader")
         if self.scope != "eventually":
             return Finding(
                 "E4", Verdict.HOLDS, f"no process left a leader that was in office; {changes}"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
+from habemus.core.words import counted
 from habemus.problems.finality import FAULTS, Finality
 from habemus.problems.mutex_judgement import CHANGES, MutexJudgement
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3, ME4
@@ -214,7 +215,8 @@ class MutexMonitor:
         self.overtaking = max(self.overtaking, count)
         if self.bound is not None and count > self.bound and "ME4" not in self._violated:
             between = f"between the request and the entry of {self.label(event.process)}"
-            why = f"{count} others entered {between}; at most {self.bound} are claimed"
+            others = counted(count, "other")
+            why = f"{others} entered {between}; at most {self.bound} are claimed"
             self._violated["ME4"] = Finding(
                 "ME4", Verdict.VIOLATED, why, event.time, (event.process,)
             )
@@ -257,16 +259,21 @@ class MutexMonitor:
             found.append(
                 self._violated.get("ME4")
                 or Finding(
-                    "ME4", Verdict.HOLDS, f"at most {self.overtaking} others entered in between"
+                    "ME4",
+                    Verdict.HOLDS,
+                    f"at most {counted(self.overtaking, 'other')} entered in between",
                 )
             )
         return found
+
+    def _entries(self) -> str:
+        return counted(self._total, "entry", "entries")
 
     def _judge_me1(self) -> Finding:
         if not self._total:
             return Finding("ME1", Verdict.UNDECIDED, "no process entered, so nothing was shown")
         return self._violated.get("ME1") or Finding(
-            "ME1", Verdict.HOLDS, f"{self._total} entries, never two at once"
+            "ME1", Verdict.HOLDS, f"{self._entries()}, never two at once"
         )
 
     def _judge_me2(
@@ -281,9 +288,11 @@ class MutexMonitor:
             )
         if not stuck:
             why = (
-                f"all {self.requests} requests were served"
-                if self.requests == self._total
-                else "no process that is up is left waiting"
+                "no process that is up is left waiting"
+                if self.requests != self._total
+                else f"all {self.requests} requests were served"
+                if self.requests > 1
+                else "the request was served"
             )
             return Finding(deadlock, Verdict.HOLDS, why), Finding(starvation, Verdict.HOLDS, why)
         if ending == "quiescent":
@@ -344,7 +353,7 @@ class MutexMonitor:
         return Finding(
             "ME3",
             Verdict.HOLDS,
-            f"{self._total} entries, none before a request that happened before its own",
+            f"{self._entries()}, none before a request that happened before its own",
         )
 
     def explain_waiting(self, awaits: Mapping[ProcessId, Sequence[ProcessId]]) -> str:

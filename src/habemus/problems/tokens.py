@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from habemus.core import ProcessId
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Kind, Property, Verdict
+from habemus.core.words import counted
 from habemus.problems.finality import in_ms
 
 TOKEN = Property(
@@ -126,7 +127,7 @@ def judge_tokens(grants: Iterable[IssuedToken]) -> Finding | None:
     return Finding(
         TOKEN.name,
         Verdict.HOLDS,
-        f"{len(in_order)} grants, the last with token {_words(in_order[-1])}",
+        f"{counted(len(in_order), 'grant')}, the last with token {_words(in_order[-1])}",
     )
 
 

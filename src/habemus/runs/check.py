@@ -19,6 +19,7 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Verdict, worst
 from habemus.core.system import System
 from habemus.core.values import Message, Timer, Value
+from habemus.core.words import counted
 from habemus.problems.mutex import Mutex
 from habemus.problems.mutex_observer import MutexObserver
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION, ME3
@@ -235,21 +236,21 @@ class Check(Description):
     def description(self, entry: Entry) -> str:
         """Return the bound in words."""
         bound = self.bound(entry)
-        many = "any number of" if self.entries is None else str(self.entries)
-        what = "calls" if entry.problem.name == "election" else "entries"
+        what = ("call", "calls") if entry.problem.name == "election" else ("entry", "entries")
+        many = f"any number of {what[1]}" if self.entries is None else counted(self.entries, *what)
         who = f"of {' and '.join(map(str, self.asking))} only" if self.asking else "of each"
         words = [
-            f"{many} {what} {who}",
+            f"{many} {who}",
             "links that keep the order" if bound.fifo else "messages in any order",
         ]
         words += ["any of them lost"] if bound.lossy else []
-        words += [f"at most {count} {_in_words(kind)}" for kind, count in bound.budgets]
+        words += [f"at most {counted(count, *_in_words(kind))}" for kind, count in bound.budgets]
         words += ["equal messages under way are one"] if bound.merging else []
         words += ["messages faster than timers"] if bound.synchronous else []
         words += ["then messages and applications faster than timers"] * (
             self.has_second_phase and has_timers(self.system(entry))
         )
-        words += [f"and {self.draws} more draws"] if self.draws is not None else []
+        words += [f"and {counted(self.draws, 'more draw')}"] if self.draws is not None else []
         words += ["every crashed process recovers"] if self.returning else []
         words += ["applications tell each other of their requests"] if self.outside else []
         if self.abstract:
@@ -350,20 +351,25 @@ def has_timers(system: System) -> bool:
 
 
 _IN_WORDS = {
-    "crash": "crashes",
-    "recover": "recoveries",
-    "amnesia": "recoveries with amnesia",
-    "lose": "messages lost",
-    "copy": "messages twice",
-    TIMEOUT: "timeouts",
-    DRAW: "random draws",
+    "crash": ("crash", "crashes"),
+    "recover": ("recovery", "recoveries"),
+    "amnesia": ("recovery with amnesia", "recoveries with amnesia"),
+    "lose": ("message lost", "messages lost"),
+    "copy": ("message twice", "messages twice"),
+    TIMEOUT: ("timeout", "timeouts"),
+    DRAW: ("random draw", "random draws"),
 }
 
 
-def _in_words(kind: str) -> str:
-    if kind.startswith(RECEIPT_OF):
-        return f"receipts of {kind.removeprefix(RECEIPT_OF)}"
-    return _IN_WORDS.get(kind) or f"timeouts of {kind.removeprefix(TIMEOUT_OF)}"
+def _in_words(kind: str) -> tuple[str, str]:
+    """Return what a budget is for: one of them, and several."""
+    if kind in _IN_WORDS:
+        return _IN_WORDS[kind]
+    what, prefix = (
+        ("receipt", RECEIPT_OF) if kind.startswith(RECEIPT_OF) else ("timeout", TIMEOUT_OF)
+    )
+    name = kind.removeprefix(prefix)
+    return f"{what} of {name}", f"{what}s of {name}"
 
 
 @dataclass
@@ -718,7 +724,11 @@ def _violated_at(wrong: FoundViolation, search: Search, report: CheckReport) -> 
     found = story(search, path)
     ending = "quiescent" if wrong.how == "rest" else "events"
     return _explained(
-        wrong.name, found, ending, f"{wrong.name} is violated after {found.steps} steps", report
+        wrong.name,
+        found,
+        ending,
+        f"{wrong.name} is violated after {counted(found.steps, 'step')}",
+        report,
     )
 
 
@@ -829,8 +839,8 @@ def _explained(
         finding = confirmed(name, "the search", judge.findings(ending, found.awaits))
     labels = {process: system.label(process) for process in system.topology.processes}
     title = (
-        f"{report.check.algorithm}, {report.check.n} participants: {name} violated in {found.steps}"
-        " steps"
+        f"{report.check.algorithm}, {counted(report.check.n, 'participant')}: {name} violated in"
+        f" {counted(found.steps, 'step')}"
     )
     run = {
         "check": (check or report.check).plain(),

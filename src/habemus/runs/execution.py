@@ -12,6 +12,7 @@ from habemus.core.application import Workload
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
+from habemus.core.words import counted
 from habemus.problems.election import Calls
 from habemus.problems.mutex_properties import ME4
 from habemus.runs import notation
@@ -174,7 +175,7 @@ class Execution:
             {process: self.system.label(process) for process in processes},
             tuple(self.events),
             tuple(findings),
-            f"{self.setup.algorithm}, {self.setup.n} participants",
+            f"{self.setup.algorithm}, {counted(self.setup.n, 'participant')}",
         )
 
     def missed(self) -> list[str]:

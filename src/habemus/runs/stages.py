@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from habemus.core.process import ProcessId
 from habemus.core.system import Topology
+from habemus.core.words import counted
 from habemus.runs.simulate import Report
 from habemus.traces.graph import DrawnLink, GraphStage, graph
 from habemus.traces.trace import Trace
@@ -117,7 +118,7 @@ def _yo_yo_stage(run: _YoYoRun, topology: Topology, number: int, label: Label) -
     }
     sources = [process for process in topology.processes if roles[process] == "source"]
     lost = [process for process in sources if "NO" in below[process]]
-    caption = f"{_counted(len(sources), 'source')}" + (
+    caption = f"{counted(len(sources), 'source')}" + (
         f": {_listed(sorted(sources), label)}." if len(sources) <= MOST_NAMES else "."
     )
     if lost:
@@ -206,10 +207,6 @@ def _listed(processes: Sequence[ProcessId], label: Label) -> str:
     return (
         f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names) or "none"
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 READERS: dict[str, Callable[[Trace, Topology], list[GraphStage]]] = {

@@ -33,6 +33,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from habemus.core.properties import Finding, Verdict, worst
+from habemus.core.words import counted
 from habemus.fencing.tokens import token_text
 from habemus.problems.fencing import FENCE
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
@@ -467,8 +468,8 @@ def _calm_me1(found: Judgement) -> Finding:
             "no calm time: there was always a fault that excuses an overlap",
         )
     why = (
-        f"no overlap in {found.calm_s:.0f} s of calm time; {len(found.overlaps)} overlaps near"
-        " faults that excuse them"
+        f"no overlap in {found.calm_s:.0f} s of calm time;"
+        f" {counted(len(found.overlaps), 'overlap')} near faults that excuse them"
     )
     return Finding(ME1.name, Verdict.HOLDS, why)
 
@@ -476,7 +477,7 @@ def _calm_me1(found: Judgement) -> Finding:
 def _overlapping(pairs: Sequence[tuple[Stay, Stay]]) -> str:
     began, ended = _together(*pairs[0])
     first = f"first {pairs[0][0]} and {pairs[0][1]}, for {(ended - began) / 1e6:.1f} ms"
-    return f"{len(pairs)} times two clients held the lock, {first}"
+    return f"{counted(len(pairs), 'time')} two clients held the lock, {first}"
 
 
 def _me1(found: Judgement, claim: TortureClaim) -> Finding:
@@ -496,7 +497,7 @@ def _me1(found: Judgement, claim: TortureClaim) -> Finding:
     for order in orders:
         if order.verdict is Verdict.UNDECIDED:
             return Finding(ME1.name, Verdict.UNDECIDED, order.why)
-    return Finding(ME1.name, Verdict.HOLDS, f"{found.grants} grants, no overlap")
+    return Finding(ME1.name, Verdict.HOLDS, f"{counted(found.grants, 'grant')}, no overlap")
 
 
 def _written(token: int | None) -> str:
@@ -523,7 +524,8 @@ def _fence(found: Judgement) -> Finding:
     ):
         if pairs:
             reasons.append(
-                f"{len(pairs)} grants had {title}, first {pairs[0][1]} after {pairs[0][0]}"
+                f"{counted(len(pairs), 'grant')} had {title},"
+                f" first {pairs[0][1]} after {pairs[0][0]}"
             )
     if found.mismatches:
         stay, access = found.mismatches[0]

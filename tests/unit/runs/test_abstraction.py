@@ -326,7 +326,7 @@ def test_a_bound_in_all_and_one_by_name() -> None:
 def test_timers_that_are_bounded_by_name_leave_liveness_undecided() -> None:
     result = habemus.check("terms", 2, timeouts="Patience=1,Beat=0")
     assert verdicts(result)["E2"] == "undecided"
-    assert "at most 0 timeouts of Beat, at most 1 timeouts of Patience" in result.bound
+    assert "at most 0 timeouts of Beat, at most 1 timeout of Patience" in result.bound
 
 
 def test_only_some_ask() -> None:
@@ -336,6 +336,6 @@ def test_only_some_ask() -> None:
     assert states(asking=[1, 2, 3]) == states() == 28_582
     assert states(asking=[1, 2]) == 447
     assert (
-        "1 entries of 1 and 2 only"
+        "1 entry of 1 and 2 only"
         in habemus.check("ricart-agrawala", 3, asking=[1, 2]).plain["bound"]
     )

@@ -30,7 +30,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 EXPECTED = (
-    "ME1: the search finds it violated, but the monitor finds holds (1 entries, never two at once);"
+    "ME1: the search finds it violated, but the monitor finds holds (1 entry, never two at once);"
     " judgements of one property disagree, which is a defect of habemus: report it with the command"
     " line"
 )

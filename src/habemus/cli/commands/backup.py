@@ -8,7 +8,6 @@ import click
 
 from habemus.cli.commands.lock import cluster_options
 from habemus.cli.output import Exit, json_option, say_json
-from habemus.supervise.locked_command import UNREACHABLE
 
 
 @click.command(epilog="Example: habemus backup office.backup --cluster cluster.toml")
@@ -26,15 +25,10 @@ def backup(file: Path, cluster: str | None, as_json: bool, **papers: str | None)
     Exit codes:
       0  written      1  the cluster has no leader      125  no node answers
     """
-    from habemus.client.errors import Unreachable
     from habemus.operations.backup import Backup, BadBackup
     from habemus.operations.node_survey import survey_cluster
 
-    try:
-        survey = survey_cluster(cluster, **papers)
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
+    survey = survey_cluster(cluster, **papers)
     seen = survey.look()
     survey.close()
     try:

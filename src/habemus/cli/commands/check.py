@@ -20,6 +20,7 @@ from habemus.cli.output import (
     text_width,
     verdict_text,
 )
+from habemus.core import words
 from habemus.core.properties import Verdict
 from habemus.runs.check import NETWORKS, SEARCHES, STATE_LIMIT, TIMINGS, Check, CheckReport, perform
 from habemus.runs.commands import entries_of, faults_of_check, processes_of
@@ -270,7 +271,8 @@ def _say(report: CheckReport) -> None:
         if story.loop is not None:
             click.echo(f"from {story.loop / 1000:g} ms on, the events repeat for ever\n")
     click.echo(
-        f"{report.check.algorithm}, {report.check.n} participants: {verdict_text(report.verdict)}"
+        f"{report.check.algorithm}, {words.counted(report.check.n, 'participant')}:"
+        f" {verdict_text(report.verdict)}"
     )
     counted = [finding.name for finding in report.counted]
     say_findings(

@@ -12,7 +12,6 @@ from habemus.cli.output import Exit, FiniteRange, json_option, say_json
 from habemus.deployment.services import SHARED
 from habemus.operations.cluster_view import ElectionView, in_term
 from habemus.operations.local_cluster import SERVICES
-from habemus.supervise.locked_command import UNREACHABLE
 
 if TYPE_CHECKING:
     from habemus.operations.node_survey import ClusterSurvey
@@ -57,23 +56,13 @@ def elect(
     Exit codes:
       0  a leader      1  no agreement in time      125  no node answers
     """
-    from habemus.client.errors import RefusedByNode, Unreachable
     from habemus.operations.node_survey import survey_cluster
 
-    try:
-        survey = survey_cluster(cluster, **papers)
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
+    survey = survey_cluster(cluster, **papers)
     try:
         caller = _caller(survey, node)
         survey.clients[caller].ask("elect", service, name)
         found = _agreed(survey, service, name, timeout)
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
-    except RefusedByNode as reason:
-        raise click.UsageError(str(reason)) from None
     finally:
         survey.close()
     if as_json:

@@ -11,7 +11,6 @@ import click
 from habemus.cli.commands.lock import cluster_options
 from habemus.cli.output import Exit, FiniteRange, json_option, say_json
 from habemus.cli.tables import say_table
-from habemus.supervise.locked_command import UNREACHABLE
 
 if TYPE_CHECKING:
     from habemus.operations.members import MemberChanges, MembersView
@@ -142,15 +141,11 @@ def _run(
     change: Callable[[MemberChanges], MembersView],
     say: Callable[[MembersView], None],
 ) -> int:
-    from habemus.client.errors import RefusedByNode, Unreachable
+    from habemus.client.errors import RefusedByNode
     from habemus.operations.members import MemberChanges, NotChanged
     from habemus.operations.node_survey import survey_cluster
 
-    try:
-        changes = MemberChanges(survey_cluster(cluster, **papers), seconds)
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
+    changes = MemberChanges(survey_cluster(cluster, **papers), seconds)
     try:
         view = change(changes)
     except (NotChanged, RefusedByNode) as reason:

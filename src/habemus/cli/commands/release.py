@@ -10,7 +10,6 @@ from habemus.cli.commands.lock import cluster_options, service_option
 from habemus.cli.engine_commands import is_engine_named, release_at_engine
 from habemus.cli.output import Exit, json_option, say_json
 from habemus.operations.cluster_view import ClusterView, LockView
-from habemus.supervise.locked_command import UNREACHABLE
 
 if TYPE_CHECKING:
     from habemus.operations.node_survey import ClusterSurvey
@@ -62,14 +61,9 @@ def release(
         raise click.UsageError(WARNING)
     if is_engine_named(cluster):
         return release_at_engine(name, cluster, service, as_json, papers)
-    from habemus.client.errors import Unreachable
     from habemus.operations.node_survey import survey_cluster
 
-    try:
-        survey = survey_cluster(cluster, **papers)
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
+    survey = survey_cluster(cluster, **papers)
     seen = survey.look()
     lock = next(
         (each for each in seen.locks if (each.service, each.name) == (service, name)),

@@ -25,6 +25,7 @@ from habemus.cli.output import (
     text_width,
     verdict_text,
 )
+from habemus.core import words
 from habemus.core.properties import Verdict
 from habemus.runs.notation import FAULTS
 from habemus.runs.setup import EVENT_LIMIT, ORDERS, WORKLOADS, Setup
@@ -266,7 +267,7 @@ def say_report(report: Report, table: bool | None, showing: Showing) -> None:
         arguments = showing.arguments(report.trace, lambda: report.system)
         _say_table(report.trace, table, arguments)
     click.echo(
-        f"{report.setup.algorithm}, {report.setup.n} participants:"
+        f"{report.setup.algorithm}, {words.counted(report.setup.n, 'participant')}:"
         f" {verdict_text(verdict_of(report))}"
     )
     for missed in report.missed_faults:

@@ -20,7 +20,6 @@ from habemus.operations.cluster_view import (
     shown_name,
     shown_time,
 )
-from habemus.supervise.locked_command import UNREACHABLE
 
 LOCK_HEADS = ("lock", "holder", "node", "token", "held for", "waiting")
 
@@ -44,14 +43,9 @@ def status(
     """
     if is_engine_named(cluster):
         return say_engine(name, cluster, service, as_json, papers)
-    from habemus.client.errors import Unreachable
     from habemus.operations.node_survey import survey_cluster
 
-    try:
-        survey = survey_cluster(cluster, **papers)
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
+    survey = survey_cluster(cluster, **papers)
     seen = survey.look()
     survey.close()
     if name is not None:

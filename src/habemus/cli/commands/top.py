@@ -14,6 +14,7 @@ import click
 from habemus.cli.commands.lock import cluster_options
 from habemus.cli.output import Exit, FiniteRange, json_option, say_json
 from habemus.cli.tables import say_table
+from habemus.core.words import counted
 from habemus.fencing.tokens import token_text
 from habemus.operations.cluster_view import (
     ClusterView,
@@ -23,7 +24,6 @@ from habemus.operations.cluster_view import (
     shown_name,
     shown_time,
 )
-from habemus.supervise.locked_command import UNREACHABLE
 
 HEADS = ("lock", "holder", "node", "token", "held for", "waiting", "longest wait", "next")
 FIXED_ROWS = 6
@@ -73,14 +73,9 @@ def top(
 
     --json prints one document with --once, and otherwise one per line and look.
     """
-    from habemus.client.errors import Unreachable
     from habemus.operations.node_survey import survey_cluster
 
-    try:
-        survey = survey_cluster(cluster, **papers)
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
+    survey = survey_cluster(cluster, **papers)
     try:
         if once or not (as_json or sys.stdout.isatty()):
             seen = survey.look()
@@ -130,8 +125,8 @@ def heading(seen: ClusterView) -> str:
     return (
         f"cluster {seen.cluster}: {found['up']} of {found['nodes']} nodes up"
         f"{f'; {leads}' if seen.election else ''}"
-        f"{f'; {seen.members}' if seen.members else ''}; {found['clients']} clients,"
-        f" {found['held']} locks held, {found['waiting']} requests waiting"
+        f"{f'; {seen.members}' if seen.members else ''}; {counted(found['clients'], 'client')},"
+        f" {counted(found['held'], 'lock')} held, {counted(found['waiting'], 'request')} waiting"
     )
 
 

@@ -13,7 +13,6 @@ from habemus.cli.commands.lock import cluster_options, service_option
 from habemus.cli.output import Exit
 from habemus.fencing.tokens import token_text
 from habemus.runtimes.live.clients.protocol import ELECTIONS
-from habemus.supervise.locked_command import UNREACHABLE
 
 if TYPE_CHECKING:
     from habemus.client.backend import LockState
@@ -49,28 +48,21 @@ def watch(
     """
     from habemus.client.blocking import Cluster
     from habemus.client.credentials import Credentials
-    from habemus.client.errors import RefusedByNode, Unreachable
     from habemus.supervise.elected_node import election_service
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)  # a signal is the normal end of this command
-    try:
-        with Cluster(cluster, Credentials.of_files(**papers)) as here:
-            elected = election_service(here.status().get("services", {}), service)
-            standings: Iterator[LockState] = here.watch(
-                ELECTIONS + name if election and elected is None else name,
-                service=elected or service,
-            )
-            election = election or elected is not None
-            for count, standing in enumerate(standings, 1):
-                click.echo(_line(name, election, standing, as_json))
-                if count == changes:
-                    break
-    except Unreachable as reason:
-        click.echo(f"habemus: {reason}", err=True)
-        return UNREACHABLE
-    except RefusedByNode as reason:
-        raise click.ClickException(str(reason)) from None
+    with Cluster(cluster, Credentials.of_files(**papers)) as here:
+        elected = election_service(here.status().get("services", {}), service)
+        standings: Iterator[LockState] = here.watch(
+            ELECTIONS + name if election and elected is None else name,
+            service=elected or service,
+        )
+        election = election or elected is not None
+        for count, standing in enumerate(standings, 1):
+            click.echo(_line(name, election, standing, as_json))
+            if count == changes:
+                break
     return Exit.OK
 
 

@@ -41,7 +41,7 @@ class Wait:
     def __init__(self, timeout: float | None, *, is_plain: bool = True) -> None:
         self.is_plain = is_plain
         """Whether the request will not be withdrawn: its own thread may wait in the kernel."""
-        self.deadline = None if timeout is None else boottime.seconds() + timeout
+        self.deadline = boottime.Deadline(timeout)
         self.is_withdrawn = False
         self._wakes: list[Callable[[], None]] = []
 
@@ -51,7 +51,7 @@ class Wait:
         """
         if self.is_withdrawn:
             raise WaitOver
-        return None if self.deadline is None else max(0.0, self.deadline - boottime.seconds())
+        return self.deadline.left()
 
     def longest(self, seconds: float) -> float:
         """Return how long to wait now, at most so many seconds; raise `WaitOver` at the end."""
@@ -61,6 +61,13 @@ class Wait:
         if left <= 0:
             raise WaitOver
         return min(left, seconds)
+
+    def pause(self, seconds: float) -> None:
+        """Wait at most so many seconds; raise `WaitOver` at the end."""
+        woken = threading.Event()
+        with self.waking(woken.set):
+            woken.wait(self.longest(seconds))
+        self.left()
 
     def withdraw(self) -> None:
         """Withdraw the request: wake the thread that waits."""

@@ -107,7 +107,7 @@ class EngineBackend:
                 grant = self._granted(key, request, wait)
             except (Unreachable, WaitOver) as reason:
                 attempts = attempts or Attempts(
-                    timeout, request, shortest=0.0, deadline=wait.deadline
+                    timeout, request, shortest=0.0, deadline=wait.deadline.at
                 )
                 if isinstance(reason, WaitOver):
                     if wait.is_withdrawn:

@@ -223,7 +223,7 @@ def _forget_wake(wake: threading.Event) -> None:
 
 def _wait_for(file: int, path: str, byte: int, wait: Wait) -> None:
     """Wait until a byte may be free.  HOLD is taken, unless the wait has an end."""
-    if wait.deadline is None and wait.is_plain:
+    if wait.deadline.at is None and wait.is_plain:
         kind = fcntl.F_WRLCK if byte == HOLD else fcntl.F_RDLCK
         _set_lock(file, fcntl.F_OFD_SETLKW, kind, byte, 1)
         if byte != HOLD:

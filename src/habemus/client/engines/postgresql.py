@@ -335,10 +335,7 @@ class PostgreSQLEngine(Engine):
         self._end(grant.handle)
 
     def await_change(self, keys: Sequence[str], wait: Wait) -> None:
-        woken = threading.Event()
-        with wait.waking(woken.set):
-            woken.wait(wait.longest(POLL_SECONDS))
-        wait.left()
+        wait.pause(POLL_SECONDS)
 
     def agreed_size(self, key: str, size: int | None) -> int | None:
         with self._borrowed() as connection:

@@ -12,7 +12,6 @@ itself is lost with the data.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -303,10 +302,7 @@ class RedisEngine(Engine):
         """Do nothing: the key expires."""
 
     def await_change(self, keys: Sequence[str], wait: Wait) -> None:
-        woken = threading.Event()
-        with wait.waking(woken.set):
-            woken.wait(wait.longest(POLL_SECONDS))
-        wait.left()
+        wait.pause(POLL_SECONDS)
 
     def agreed_size(self, key: str, size: int | None) -> int | None:
         place = f"{_keys(key)[0]}:size"

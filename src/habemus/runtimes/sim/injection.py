@@ -11,6 +11,7 @@ from habemus.core.node import PureNode, State
 from habemus.core.process import ProcessId
 from habemus.core.replacement import replace_memory
 from habemus.core.stable import Stable
+from habemus.core.words import counted
 from habemus.runtimes.sim.application import Application
 from habemus.runtimes.sim.calendar import CONTROL, Queued
 from habemus.runtimes.sim.faults import (
@@ -110,7 +111,7 @@ class FaultInjector:
         ]
         times = max(counts, default=0)
         who = "any process" if watched is None else f"process {watched}"
-        return f"{when.kind} happened {times} time{'' if times == 1 else 's'} at {who}"
+        return f"{when.kind} happened {counted(times, 'time')} at {who}"
 
     def recoveries_are_due(self) -> bool:
         return any(

@@ -39,14 +39,9 @@ from habemus.runtimes.live.peers.frames import (
     LockStatusFrame,
     MessageFrame,
     NotUnderstood,
-    OpenFrame,
     Proof,
     Rejection,
-    StatePageFrame,
-    StateQueryFrame,
-    TransferFrame,
     Unsendable,
-    WatchFrame,
     Welcome,
 )
 
@@ -175,16 +170,7 @@ class Deframer:
 # Bodies.
 
 _ENCODER = msgspec.msgpack.Encoder()
-_FRAMES = msgspec.msgpack.Decoder(
-    MessageFrame
-    | IdleMessageFrame
-    | OpenFrame
-    | WatchFrame
-    | LockStatusFrame
-    | TransferFrame
-    | StateQueryFrame
-    | StatePageFrame
-)
+_FRAMES = msgspec.msgpack.Decoder(Frame)
 _GREETINGS = msgspec.msgpack.Decoder(Hello | Challenge | Proof | Welcome | Rejection)
 # invalid UTF-8 is a ValueError
 _MALFORMED = (msgspec.DecodeError, ValueError, RecursionError, OverflowError)
