@@ -51,20 +51,20 @@ def _known(name: str, flag: str) -> tuple[type[Process], type[Process]]:
 def component(text: str) -> tuple[type[Process], Process]:
     """Return the interface and the plan of an abstract component, such as `election:terms=3`."""
     name, _, rest = text.partition(":")
-    interface, abstract = _known(name, "--abstract")
+    interface, abstract = _known(name, "abstract")
     options = dict(option(part) for part in rest.split(",") if part)
     constants = [each.name for each in abstract.__variables__.values() if each.kind == "const"]
     for given in options:
         if given not in constants:
             near = nearest(given, constants)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(constants)}"
-            raise BadSetup(f"--abstract {text}: the abstract {name} has no option {given}; {hint}")
+            raise BadSetup(f"abstract {text}: the abstract {name} has no option {given}; {hint}")
         if isinstance(options[given], int) and not 1 <= options[given] <= LARGEST:
-            raise BadSetup(f"--abstract {text}: {given} is from 1 to {LARGEST}")
+            raise BadSetup(f"abstract {text}: {given} is from 1 to {LARGEST}")
     try:
         return interface, abstract(**options)
     except MistakeInPlan as reason:
-        raise BadSetup(f"--abstract {text}: {reason}") from None
+        raise BadSetup(f"abstract {text}: {reason}") from None
 
 
 def abstracted(system: System, text: str) -> System:
@@ -74,7 +74,7 @@ def abstracted(system: System, text: str) -> System:
     if not any(path_of(plan, text) for plan in of_plan.values()):
         top = type(next(iter(system.plans.values())))
         raise BadSetup(
-            f"--abstract {text}: {getattr(top, 'name', '') or top.__name__} uses no"
+            f"abstract {text}: {getattr(top, 'name', '') or top.__name__} uses no"
             f" {interface.__name__.lower()} that could be replaced"
         )
     return replace(system, plans={me: of_plan[id(plan)] for me, plan in system.plans.items()})
@@ -175,11 +175,11 @@ def safety_only(entry: Entry) -> Entry:
 
 def refining(entry: Entry, name: str) -> Entry:
     """Return the entry, judged by the properties of an abstract component."""
-    interface, _ = _known(name, "--refines")
+    interface, _ = _known(name, "refines")
     problem, model = entry.problem, entry.problem.model
     if not issubclass(entry.algorithm, interface) or model is None:
         raise BadSetup(
-            f"--refines {name}: {entry.name} is not a kind of {interface.__name__.lower()}"
+            f"refines {name}: {entry.name} is not a kind of {interface.__name__.lower()}"
         )
 
     def refined(

@@ -117,8 +117,8 @@ class Check(Description):
             raise BadSetup(f"unknown timing {self.timing}; use one of {', '.join(TIMINGS)}")
         if self.has_second_phase and self.search not in KEEPING:
             raise BadSetup(
-                f"the second phase needs all states of the first, which --search {self.search} does"
-                f" not keep; use one of {', '.join(KEEPING)}"
+                "the second phase needs all states of the first, which the search"
+                f" {self.search} does not keep; use one of {', '.join(KEEPING)}"
             )
         if self.search not in SEARCHES:
             raise BadSetup(f"unknown search {self.search}; use one of {', '.join(SEARCHES)}")
@@ -142,7 +142,7 @@ class Check(Description):
         if self.returning and not {"recover", "amnesia"} & {
             kind for kind, count in self.faults if count
         }:
-            raise BadSetup("--returning needs recoveries: add recover=1 or amnesia=1 to the faults")
+            raise BadSetup("returning needs recoveries: add recover=1 or amnesia=1 to the faults")
         if self.entries is not None and self.entries < 0:
             raise BadSetup(f"the number of entries is 0 or more, not {self.entries}")
         if self.limit < 1:
@@ -153,7 +153,7 @@ class Check(Description):
 
             abstraction.component(self.abstract)
         if self.abstract and self.refines:
-            raise BadSetup("--abstract and --refines are two checks; give one of them")
+            raise BadSetup("abstract and refines are two checks; give one of them")
         for name, count in self.timers:
             if not 0 <= count <= 99:
                 raise BadSetup(f"{name}={count}: a check has from 0 to 99 timeouts of a timer")
@@ -161,7 +161,7 @@ class Check(Description):
             if not 0 <= count <= 99:
                 raise BadSetup(f"{name}={count}: a check has from 0 to 99 receipts of a message")
         if self.draws is not None and not 0 <= self.draws <= 99:
-            raise BadSetup(f"--draws {self.draws}: a check has from 0 to 99 random draws")
+            raise BadSetup(f"a check has from 0 to 99 random draws, not {self.draws}")
 
     def setup(self) -> Setup:
         return Setup(
@@ -301,9 +301,9 @@ class Check(Description):
         for process in self.asking:
             if process not in system.clients:
                 clients = ", ".join(map(str, system.clients))
-                raise BadSetup(f"--asking {process}: only {clients} can make requests")
+                raise BadSetup(f"asking {process}: only {clients} can make requests")
         if self.outside and not issubclass(entry.algorithm, Mutex):
-            raise BadSetup("--order outside is about the order of requests for a lock")
+            raise BadSetup("the order outside is about the order of requests for a lock")
         uses, observer = model(self.entries, system)
         observer = MutexObserver(outside=True) if self.outside else observer
         if self.asking:
@@ -522,7 +522,7 @@ class Maker(Protocol):
 
 def _kind(name: str) -> type[Search]:
     if name == "numpy" and find_spec("numpy") is None:
-        raise BadSetup("--search numpy needs numpy: pip install 'habemus[check]'")
+        raise BadSetup("the search numpy needs numpy: pip install 'habemus[check]'")
     module, class_ = _MODULES.get(name, ("search", "Search"))
     kind: type[Search] = getattr(import_module(f"habemus.runtimes.checker.{module}"), class_)
     return kind
@@ -532,7 +532,7 @@ def _searched(check: Check, made: Maker, progress: Callable[[Extent], None] | No
     """Return the finished search."""
     if check.search == "symbolic" and check.timing == "synchronous":
         raise BadSetup(
-            "--search symbolic knows steps of one process at a time, and time passes for all: use"
+            "the search symbolic knows steps of one process at a time, and time passes for all: use"
             " another search"
         )
     is_auto = check.search == "auto" and check.limit > SMALL and check.timing != "synchronous"

@@ -207,7 +207,7 @@ def _check(setup: Setup, entry: Entry) -> None:
     if setup.workload not in WORKLOADS:
         raise BadSetup(f"there is no workload {setup.workload}; there are {', '.join(WORKLOADS)}")
     if setup.overtaking is not None and ME4 not in entry.problem.properties:
-        raise BadSetup(f"--overtaking is about mutual exclusion, not {entry.problem.title}")
+        raise BadSetup(f"overtaking is about mutual exclusion, not {entry.problem.title}")
 
 
 def faults_of(setup: Setup) -> list[Fault]:

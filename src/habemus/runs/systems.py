@@ -32,7 +32,7 @@ def system_of(setup: Setup, entry: Entry) -> System:
     for text in setup.initial:
         process, name, value = words.initial(numbered(text, labels))
         if process not in system.plans:
-            raise BadSetup(f"--set {text}: there is no process {process}")
+            raise BadSetup(f"initial value {text}: there is no process {process}")
         changes.setdefault(process, {})[name] = _initial_value(system.plans[process], name, value)
     if changes:
         plans: dict[ProcessId, Process] = {
@@ -43,7 +43,7 @@ def system_of(setup: Setup, entry: Entry) -> System:
     if setup.over:
         system = replace(system, plans=_over_links(system.plans, setup.over))
     for process in given.keys() - system.plans.keys():
-        raise BadSetup(f"--label {process}={given[process]}: there is no process {process}")
+        raise BadSetup(f"label {process}={given[process]}: there is no process {process}")
     return replace(system, labels=labels) if given else system
 
 

@@ -123,7 +123,7 @@ def test_exit_codes_say_what_became_of_it(habemus: Habemus) -> None:
             "up to 10000000 requests, not 3 times 1000000000000",
         ),
         (("run", "central", "--cut", "1-1@5ms"), "no link leads from a process to itself"),
-        (("run", "central", "--label", "9=x"), "--label 9=x: there is no process 9"),
+        (("run", "central", "--label", "9=x"), "label 9=x: there is no process 9"),
         (
             ("check", "central", "--faults", "recover=1"),
             "recover=1: only a crashed process recovers; add crash=1 to the faults",

@@ -265,7 +265,7 @@ def test_it_does_everything_that_its_properties_allow() -> None:
         ("--timeouts Repeat", "'Repeat' is not a bound of timeouts"),
         ("--timeouts 1,2", "'2' is not a bound of timeouts"),
         ("--timeouts Repeat=100", "from 0 to 99 timeouts"),
-        ("--asking 3", "--asking 3: only 1, 2 can make requests"),
+        ("--asking 3", "asking 3: only 1, 2 can make requests"),
         ("--asking 1,", "'' is not the number of a process"),
     ],
 )

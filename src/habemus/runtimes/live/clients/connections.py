@@ -599,7 +599,11 @@ class ClientConnection(asyncio.Protocol):
     def _elect(self, line: ElectLine) -> None:
         if self._lock_queues.kind(line.service) != "election":
             self.send(
-                "refused", line.id, "unknown", f"no service {line.service!r} with elections to call"
+                "refused",
+                line.id,
+                "unknown",
+                f"no service {line.service!r} with elections to call;"
+                " habemus up --algorithm bully starts a cluster that has them",
             )
             return
         try:

@@ -292,7 +292,8 @@ def test_an_election_is_called_in_a_service_of_elections_only(cluster: Any) -> N
         async with cluster({"locks": "central", "elections": "bully"}, 1) as made:
             connection, transport = connected(made.nodes[1])
             assert refusal(connection, transport, b'["elect",1,"locks","x"]') == (
-                "unknown: no service 'locks' with elections to call"
+                "unknown: no service 'locks' with elections to call;"
+                " habemus up --algorithm bully starts a cluster that has them"
             )
             assert "bad_request" in refusal(connection, transport, b'["elect",2,"elections",""]')
             connection.data_received(b'["elect",3,"elections","x"]\n')
