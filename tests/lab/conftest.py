@@ -23,7 +23,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-PATIENCE_S = 30
+PATIENCE_S = 60
 IDLE = """
 lab.busy === 0 && lab.frame === 0 && lab.stale.size === 0 && (lab.branch === null
     || (lab.tab !== "event" || lab.focus < 0 || lab.details !== null)

@@ -51,7 +51,7 @@ def test_the_script_of_a_chapter(chapter: str, says: str, tmp_path: Path) -> Non
         env=environment,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=5 * PATIENCE,  # for all commands of the script
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -69,7 +69,7 @@ def test_the_demo(tmp_path: Path) -> None:
         [sys.executable, str(ROOT / "examples" / "printing" / "demo.py"), str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=5 * PATIENCE,  # for all commands of the script
         check=False,
     )
     assert done.returncode == 0, done.stderr
