@@ -10,15 +10,18 @@ from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.problems.fencing import FENCE
 from habemus.problems.mutex import Mutex
-from habemus.problems.mutex_observer import MutexClientModel, MutexObserver
+from habemus.problems.mutex_observer import MOVES, MutexClientModel, MutexObserver
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, PROPERTIES
 from habemus.problems.tokens import TOKEN
 
 
 def model(entries: int | None, system: System) -> tuple[Mapping[ProcessId, ClientModel], Observer]:
-    moves = getattr(next(iter(system.plans.values())), "moves", 0)
+    plan = next(iter(system.plans.values()))
+    moves, ways = getattr(plan, "moves", 0), MOVES if getattr(plan, "breaks", True) else MOVES[:1]
     clients = {
-        process: MutexClientModel(entries, moves, tuple(p for p in system.plans if p != process))
+        process: MutexClientModel(
+            entries, moves, tuple(other for other in system.plans if other != process), ways
+        )
         for process in system.plans
     }
     return clients, MutexObserver()

@@ -46,11 +46,16 @@ class MutexClientModel:
     """
 
     def __init__(
-        self, entries: int | None, moves: int = 0, others: tuple[ProcessId, ...] = ()
+        self,
+        entries: int | None,
+        moves: int = 0,
+        others: tuple[ProcessId, ...] = (),
+        ways: tuple[str, ...] = MOVES,
     ) -> None:
         self.entries = entries
         self.moves = moves
         self.others = others  # where it can go on
+        self.ways = ways
 
     def first(self) -> ClientState:
         return Visit(self.entries, moves=self.moves)
@@ -67,7 +72,7 @@ class MutexClientModel:
             return []
         moves = [
             PossibleRequest(how, (other,), voluntary=True)
-            for how in MOVES
+            for how in self.ways
             for other in self.others
             if state.moves
         ]

@@ -17,7 +17,8 @@ Source   Lecture notes on coordination (the coordinator, and its election); Lamp
          parliament, ACM TOCS 16(2), 1998 (what a new leader must learn from a majority); Ongaro,
          Ousterhout: USENIX ATC 2014 (terms).
 Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, late and out of order,
-         processes crash, recover and pause.  ME2: an election that settles in the end, a majority
+         processes crash, recover and pause.  But an application that goes on at another process
+         must not have been taken for dead by its own one (`break_off`).  ME2: an election that settles in the end, a majority
          that is up and connected, and a borrower that leaves.  If the node of the last borrower
          goes down, all wait until it has recovered, or an operator releases the lock.
 Cost     3*floor(N/2) messages per entry, of the coordinator and of others.  With up to 3 processes
@@ -52,6 +53,7 @@ from habemus.algorithms.mutex.elected_coordinator_participant import (
     Loan,
     Over,
     Participant,
+    PassedOn,
     Queued,
     Recall,
     Record,
@@ -135,6 +137,7 @@ class ElectedCoordinator(Participant):
     prompt: list[ProcessId] = []  # all processes, those that answered last first
     have_records: set[ProcessId] = set()  # others that may have recorded a loan, and not its end
     claims: list[tuple[ProcessId, int, Token]] = []  # requests for what is lent, not decided yet
+    former: Loan | None = None  # whose place the loan takes that is being recorded
 
     # Taking over: what may the lock's former coordinators have done?
 
@@ -145,6 +148,7 @@ class ElectedCoordinator(Participant):
         self.attempts = {}
         self.queue = []
         self.claims = []
+        self.former = None
         self.knows_borrower = self.state == HELD
         self.settled = self.lapsed = self.lending = self.knows_of_others = False
         self.last = 0
@@ -299,8 +303,10 @@ class ElectedCoordinator(Participant):
         self.recorders = {self.me}
         self.set_timer(Remind(self.term), after=self.patience)
         if self.recording == "majority":
-            others = [other for other in self.prompt if other not in (self.me, process)]
-            self.have_recorded_by(others[: self.majority() - len({self.me, process})])
+            counted = self.will_have_recorded()
+            others = [process, *(other for other in self.prompt if other != process)]
+            missing = self.majority() - len(counted)
+            self.have_recorded_by([other for other in others if other not in counted][:missing])
 
     # Lending to another process what an application took along.
 
@@ -338,17 +344,23 @@ class ElectedCoordinator(Participant):
         return token[0] == term and first <= token[1] < first + self.block
 
     def replace_borrower(self, process: ProcessId, number: int) -> None:
-        """Lend to another process in the place of the borrower, and let that one record it."""
+        """Lend to another process in the place of the borrower."""
         assert self.loan is not None
-        former = self.loan
+        self.former = self.loan
         if self.lease:
-            self.cancel_timer(Overdue(self.term, former.token))
-        self.end_requests(former.borrower, former.number)
+            self.cancel_timer(Overdue(self.term, self.former.token))
+        self.end_requests(self.former.borrower, self.former.number)
         self.queue.insert(0, (process, number))
         self.lend()
-        if former.borrower != self.me:
-            self.have_recorded_by([former.borrower])
-        elif self.moving and former.number == self.number:
+
+    def end_former(self) -> None:
+        """Let the former borrower out of its loan.  Every later coordinator learns of the loan that
+        took its place, since a majority has recorded that one.
+        """
+        former, self.former = self.former, None
+        if former is not None and former.borrower != self.me:
+            self.send(PassedOn(self.term, former.number), to=former.borrower)
+        elif former is not None and former.number == self.number:
             self.pass_on()
 
     def next_token(self) -> Token:
@@ -371,11 +383,18 @@ class ElectedCoordinator(Participant):
         if (recorded.token, recorded.attempt) == (self.loan.token, self.lent_at):
             self.recorders.add(sender)
 
+    def will_have_recorded(self) -> set[ProcessId]:
+        """Return the processes that have recorded the loan when the borrower enters by it.  One
+        that takes the place of another loan is recorded before its borrower is counted.
+        """
+        if self.former is not None or self.loan is None:
+            return self.recorders
+        return self.recorders | {self.loan.borrower}
+
     def is_recorded(self) -> bool:
-        """Return whether a majority has recorded the loan when the borrower enters by it."""
-        if self.coordinator != self.me or not self.lending or self.loan is None:
+        if self.coordinator != self.me or not self.lending:
             return False
-        return len(self.recorders | {self.loan.borrower}) >= self.enough()
+        return len(self.will_have_recorded()) >= self.enough()
 
     @whenever(is_recorded)
     def grant(self) -> None:
@@ -391,6 +410,7 @@ class ElectedCoordinator(Participant):
         )
         if self.lease:
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
+        self.end_former()
 
     # Recalling.
 
@@ -590,14 +610,14 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
     Source   Gray, Cheriton: Leases, SOSP 1989; Burrows: The Chubby lock service, OSDI 2006
              (sequencers, here fencing tokens).
     Assumes  stable memory; FENCE needs nothing else.  ME1 and TOKEN, which are not claimed, also
-             hold as long as no process is paused and no clock is slower than another by more than a
-             tenth.  ME2: an election that settles in the end, and a majority that is up and
+             hold as long as no process is paused, no clock is slower than another by more than a
+             tenth, and no application goes on elsewhere that its process took for dead.  ME2: an election that settles in the end, and a majority that is up and
              connected.
     Cost     3*floor(N/2) messages per loan, as without a lease, and 2*floor(N/2) for each renewal,
              every third of a lease.  None, and no visit to stable memory, for an entry by a loan
              that has stayed.  A recall costs 1, and none if others waited already when the loan was
              granted.  After a recall the coordinator also sends the end of the loan, later.  A
-             claim costs a loan and up to 2 more.
+             claim costs a loan and up to 3 more.
     Ensures  FENCE, ME2; not ME1 (split-brain-fenced), no ME3, and no TOKEN: a process that enters
              by a loan that has stayed, and does not know that its lease has run out, shows a
              smaller token than the next borrower.  Once a recall has arrived, no local entry comes

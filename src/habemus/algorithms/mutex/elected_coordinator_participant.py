@@ -24,8 +24,9 @@ long as clocks run equally fast and no process pauses.
 
 An application that is inside may go on at another process, which claims the loan: its request takes
 the place of the loan that has the application's token.  The former borrower keeps its record and
-lets no other application in by that loan, until it has recorded the loan that took its place, or
-its lease has run out.  A claim is no request that waits: if the loan is over it is refused.
+lets no other application in by that loan, until a majority has recorded the loan that took its
+place, or its lease has run out.  A claim is no request that waits: if the loan is over it is
+refused.
 """
 
 from abc import abstractmethod
@@ -146,6 +147,13 @@ class ClaimRefused(Message):
     number: int
 
 
+class PassedOn(Message):
+    """A majority has recorded the loan that took the place of the receiver's one."""
+
+    term: int
+    number: int  # of the receiver's request
+
+
 class Repeat(Timer):
     number: int
 
@@ -180,6 +188,7 @@ class Participant(Mutex):
     )
     block: Const[int] = 1  # how many tokens a loan has, and so how many entries
     moves: Const[int] = 0  # how often an application moves, in runs and searches
+    breaks: Const[bool] = True  # in searches, whether it may leave without a word as well
 
     term: Durable[int] = 0  # the newest heard of
     coordinator: ProcessId | None = None  # of that term, if this process has heard who it is
@@ -197,6 +206,7 @@ class Participant(Mutex):
     token: Token = (0, 0)  # the first of its loan
     used: int = 0  # how many tokens of the loan it has used
     moving: bool = False  # the application has left for another process, which may claim the loan
+    passed: bool = False  # the application may leave: it goes on by a loan that is recorded
     postponed: bool = False  # a request that waits until an application that moves has left
     claimed: Token | None = None  # its request claims the loan with this token
     shown: Token | None = None  # the token that the application brought along
@@ -354,7 +364,7 @@ class Participant(Mutex):
         """Be outside, without a loan and without a request."""
         self.state = RELEASED
         self.used = 0
-        self.moving = False
+        self.moving = self.passed = False
         self.claimed = self.shown = None
         if self.postponed:
             self.postponed = False
@@ -395,8 +405,8 @@ class Participant(Mutex):
         if self.state == HELD and not self.moving:
             self.moving = True
             self.send_application(to)
-            if self.loan is not None and self.loan.token > self.token:
-                self.pass_on()  # it was claimed already
+            if self.passed:
+                self.pass_on()
 
     @request
     def break_off(self, to: ProcessId) -> None:
@@ -447,10 +457,20 @@ class Participant(Mutex):
             self.end_loan()
             self.indicate(LockLostWithToken(claimed))
 
+    @upon(PassedOn)
+    def hear_that_it_passed_on(self, sender: ProcessId, passed_on: PassedOn) -> None:
+        if self.is_from_coordinator(sender, passed_on.term) and passed_on.number == self.number:
+            self.pass_on()
+
     def pass_on(self) -> None:
-        """Leave for good: a later loan has taken the place of this one, and is recorded here."""
-        self.cancel_timers()
-        self.end_loan()
+        """Leave for good, as soon as the application has left: another loan has taken the place of
+        this one.
+        """
+        if self.moving:
+            self.cancel_timers()
+            self.end_loan()
+        else:
+            self.passed = self.state == HELD
 
     # Remembering for the coordinator.
 
@@ -458,8 +478,6 @@ class Participant(Mutex):
     def record(self, sender: ProcessId, record: Record) -> None:
         if self.is_from_coordinator(sender, record.term):
             self.keep_record(record.loan)
-            if self.moving and record.loan.token > self.token:
-                self.pass_on()
             self.send(Recorded(self.term, record.loan.token, record.attempt), to=sender)
 
     def keep_record(self, loan: Loan) -> None:
