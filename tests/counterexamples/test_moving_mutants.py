@@ -34,6 +34,14 @@ class KeepsTheFormerBorrower(ElectedCoordinator):
         self.send(Grant(self.term, number, attempt, (term, count), False), to=process)
 
 
+class PassesOnTooEarly(ElectedCoordinator):
+    """Lets the former borrower out of its loan before a majority has recorded the other one."""
+
+    def replace_borrower(self, process: ProcessId, number: int) -> None:
+        super().replace_borrower(process, number)
+        self.end_former()
+
+
 class LendsTheSameTokensAgain(ElectedCoordinator):
     """The tokens of a loan that takes the place of another one do not come behind its block."""
 
@@ -109,11 +117,25 @@ def over_election(n: int, leaders: int = 2, **bound: Any) -> Check:
     return within(n, **{**fields, **bound})
 
 
+def replaced_during_a_move() -> Check:
+    """Process 1 coordinates from the beginning, and another one may be elected once."""
+    initial = [f"{process}.{name}=1" for process in (1, 2, 3) for name in ("term", "coordinator")]
+    return over_election(
+        3,
+        1,
+        asking=(1, 3),
+        initial=(*initial, "1.settled=true", "1.prompt=[1,2,3]"),
+        options=("moves=1", "breaks=false"),
+        timers=(("Doubt", 0), ("Follow", 0), ("Lead", 1), ("Repeat", 0), ("Remind", 0)),
+        search="numpy",
+    )
+
+
 CRASH = (("crash", 1), ("recover", 1))
 BLOCK: dict[str, Any] = {"entries": 2, "options": ("block=2", "moves=1")}
 ALONE: dict[str, Any] = {"entries": 2, "asking": (1,)}
 QUICK = [
-    Planted(LendsWhatIsOver, ElectedCoordinator, "ME1", over_election(2, 1), 23, 15_797),
+    Planted(LendsWhatIsOver, ElectedCoordinator, "ME1", over_election(2, 1), 25, 16_955),
     Planted(EntersAgainAfterAMove, ElectedCoordinator, "ME1", over_election(2, 1, **ALONE), 7, 49),
     Planted(
         EntersAgainAfterABreak,
@@ -121,12 +143,13 @@ QUICK = [
         "ME1",
         over_election(2, 1, **{**BLOCK, **ALONE}),
         12,
-        299,
+        274,
     ),
 ]
 
 # Only with --times 10 or more.
 LONG = [
+    Planted(PassesOnTooEarly, ElectedCoordinator, "ME1", replaced_during_a_move(), 16, None),
     Planted(
         LendsTheSameTokensAgain,
         ElectedCoordinator,
