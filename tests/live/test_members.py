@@ -276,22 +276,14 @@ def test_fixed_members_become_members_that_change_node_by_node(made: Made) -> No
     tokens = [take(nodes, 1)]
     text = nodes.file.read_text()
     nodes.file.write_text(text.replace(FIXED_ALGORITHM, DEFAULT_ALGORITHM))
-    everywhere = ",".join(map(nodes.address, (1, 2, 3)))
-    with (
-        habemus.connect(everywhere) as cluster,
-        cluster.lock("held", timeout=PATIENCE) as lease,
-    ):
-        for number in (1, 2, 3):
-            nodes.signal(number, signal.SIGTERM)
-            assert ended(nodes, number) == 0
-            nodes.start(number)
-            if number == 1:  # the others are the majority
-                take(nodes, 3, "y")
-            else:
-                tokens.append(take(nodes, 1))
-        lease.check()
-        with habemus.connect(nodes.socket(1)) as other, pytest.raises(TimeoutError):
-            other.lock("held", timeout=1).acquire()
+    for number in (1, 2, 3):
+        nodes.signal(number, signal.SIGTERM)
+        assert ended(nodes, number) == 0
+        nodes.start(number)
+        if number == 1:  # the others are the majority
+            take(nodes, 3, "y")
+        else:
+            tokens.append(take(nodes, 1))
     assert tokens == sorted(set(tokens))
     assert changed(nodes, "add", "4", join(nodes, 4))["members"] == [1, 2, 3, 4]
     assert take(nodes, 4) > tokens[-1]
