@@ -12,9 +12,10 @@ from tests.counterexamples.searching import Planted, assert_caught, gallery, wit
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator
 from habemus.algorithms.mutex.elected_coordinator_participant import Answer, Grant, Inquire, Loan
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED
+from habemus.catalog.entries import entry_of
 from habemus.core import ProcessId
 from habemus.problems.fencing import Token
-from habemus.runs.check import Check
+from habemus.runs.check import Check, perform
 
 
 class LendsWhatIsOver(ElectedCoordinator):
@@ -117,18 +118,19 @@ def over_election(n: int, leaders: int = 2, **bound: Any) -> Check:
     return within(n, **{**fields, **bound})
 
 
-def replaced_during_a_move() -> Check:
+def replaced_during_a_move(**bound: Any) -> Check:
     """Process 1 coordinates from the beginning, and another one may be elected once."""
     initial = [f"{process}.{name}=1" for process in (1, 2, 3) for name in ("term", "coordinator")]
-    return over_election(
-        3,
-        1,
-        asking=(1, 3),
-        initial=(*initial, "1.settled=true", "1.prompt=[1,2,3]"),
-        options=("moves=1", "breaks=false"),
-        timers=(("Doubt", 0), ("Follow", 0), ("Lead", 1), ("Repeat", 0), ("Remind", 0)),
-        search="numpy",
-    )
+    fields: dict[str, Any] = {"asking": (1, 3), "search": "numpy"}
+    fields["initial"] = (*initial, "1.settled=true", "1.prompt=[1,2,3]")
+    fields["timers"] = (("Doubt", 0), ("Follow", 0), ("Lead", 1), ("Repeat", 0), ("Remind", 0))
+    return over_election(3, 1, **{**fields, **bound})
+
+
+ANNOUNCED: dict[str, Any] = {"options": ("moves=1", "breaks=false")}
+ONE_CLAIM: dict[str, Any] = {
+    "receipts": (("Answer", 1), ("ClaimLoan", 1), ("ClaimRefused", 0), ("Inquire", 1), ("Over", 0))
+}
 
 
 CRASH = (("crash", 1), ("recover", 1))
@@ -149,7 +151,14 @@ QUICK = [
 
 # Only with --times 10 or more.
 LONG = [
-    Planted(PassesOnTooEarly, ElectedCoordinator, "ME1", replaced_during_a_move(), 16, None),
+    Planted(
+        PassesOnTooEarly,
+        ElectedCoordinator,
+        "ME1",
+        replaced_during_a_move(**ANNOUNCED),
+        16,
+        None,
+    ),
     Planted(
         LendsTheSameTokensAgain,
         ElectedCoordinator,
@@ -177,3 +186,13 @@ LONG = [
 @gallery(QUICK, LONG)
 def test_found(planted: Planted) -> None:
     assert_caught(planted)
+
+
+@pytest.mark.usefixtures("only_the_abstract_election")
+def test_a_late_claim_of_an_application_taken_for_dead_can_violate_me1() -> None:
+    """As docs/lending.md says.  A coordinator that decides too early does so in fewer steps."""
+    check = replaced_during_a_move(**ONE_CLAIM)
+    healthy = perform(check, entry=entry_of(ElectedCoordinator))
+    hasty = perform(check, entry=entry_of(DecidesTooEarly))
+    assert {name: told.steps for name, told in healthy.stories.items()} == {"ME1": 19}
+    assert {name: told.steps for name, told in hasty.stories.items()} == {"ME1": 18}
