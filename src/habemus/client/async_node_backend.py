@@ -190,31 +190,42 @@ class AsyncNodeBackend:
             return session, lines
         closings = self._closings
         async with self._opening:
+            before = self._session
+            try:
+                return await self._joined_session(closings, within)
+            except Unreachable:
+                if self._session is before or self._session is None or self._session.is_open:
+                    raise
+                return await self._joined_session(closings, within)  # its node has ended just now
+
+    async def _joined_session(
+        self, closings: int, within: float | None
+    ) -> tuple[NodeSession, _Lines]:
+        self._check_open(closings)
+        if self._session is None or not self._session.is_open:
+            if self._session is not None:
+                self._left.add(self._session)
+            self._close_ended()
+            self._session = session = await _opened(
+                self._named,
+                self._credentials,
+                self._label or own_label(),
+                self._left.addresses,
+                within,
+                self._left.told,
+            )
+            self._left.is_known = True
+            session.successor = self._left.successor
+            if closings != self._closings:
+                session.close()
             self._check_open(closings)
-            if self._session is None or not self._session.is_open:
-                if self._session is not None:
-                    self._left.add(self._session)
-                self._close_ended()
-                self._session = session = await _opened(
-                    self._named,
-                    self._credentials,
-                    self._label or own_label(),
-                    self._left.addresses,
-                    within,
-                    self._left.told,
-                )
-                self._left.is_known = True
-                session.successor = self._left.successor
-                if closings != self._closings:
-                    session.close()
-                self._check_open(closings)
-            lines = self._lines.get(self._session)
-            if lines is None or lines.is_over:
-                lines = self._lines[self._session] = await _joined(self._session)
-                if closings != self._closings:
-                    self._lines.pop(self._session).abort()
-                self._check_open(closings)
-            return self._session, lines
+        lines = self._lines.get(self._session)
+        if lines is None or lines.is_over:
+            lines = self._lines[self._session] = await _joined(self._session)
+            if closings != self._closings:
+                self._lines.pop(self._session).abort()
+            self._check_open(closings)
+        return self._session, lines
 
     def _check_open(self, closings: int) -> None:
         """Raise `Unreachable` if the client was closed since it had been closed so often."""
@@ -457,8 +468,10 @@ async def _joined(session: NodeSession) -> _Lines:
     except BaseException as reason:  # a cancellation, too
         lines.abort()
         if isinstance(reason, TimeoutError):
-            raise Unreachable(f"{address} does not answer") from None
-        raise
+            reason = Unreachable(f"{address} does not answer")
+        if isinstance(reason, Unreachable):
+            session.lose_node(f"lost the connection to node {session.node}: {reason}")
+        raise reason from None
     lines.unasked = session.receive_news
     session.left = lambda: _tell_left(loop, lines, session)
     lines.ended = session.lose_node  # what was acquired on this connection moves, or has ended

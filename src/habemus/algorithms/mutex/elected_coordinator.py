@@ -18,9 +18,10 @@ Source   Lecture notes on coordination (the coordinator, and its election); Lamp
          Ousterhout: USENIX ATC 2014 (terms).
 Assumes  stable memory; ME1 needs nothing else: messages may be lost, copied, late and out of order,
          processes crash, recover and pause.  But an application that goes on at another process
-         must not have been taken for dead by its own one (`break_off`).  ME2: an election that settles in the end, a majority
-         that is up and connected, and a borrower that leaves.  If the node of the last borrower
-         goes down, all wait until it has recovered, or an operator releases the lock.
+         must not have been taken for dead by its own one (`break_off`).  ME2: an election that
+         settles in the end, a majority that is up and connected, and a borrower that leaves.  If
+         the node of the last borrower goes down, all wait until it has recovered, or an operator
+         releases the lock.
 Cost     3*floor(N/2) messages per entry, of the coordinator and of others.  With up to 3 processes
          these are request, grant and release: client delay 2 and synchronisation delay 2.  With
          more both are 4.  Client delay 2 for the coordinator itself.  While others wait, the end of
@@ -611,8 +612,8 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
              (sequencers, here fencing tokens).
     Assumes  stable memory; FENCE needs nothing else.  ME1 and TOKEN, which are not claimed, also
              hold as long as no process is paused, no clock is slower than another by more than a
-             tenth, and no application goes on elsewhere that its process took for dead.  ME2: an election that settles in the end, and a majority that is up and
-             connected.
+             tenth, and no application goes on elsewhere that its process took for dead.  ME2: an
+             election that settles in the end, and a majority that is up and connected.
     Cost     3*floor(N/2) messages per loan, as without a lease, and 2*floor(N/2) for each renewal,
              every third of a lease.  None, and no visit to stable memory, for an entry by a loan
              that has stayed.  A recall costs 1, and none if others waited already when the loan was
