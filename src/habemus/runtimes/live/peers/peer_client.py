@@ -183,7 +183,9 @@ class _OutgoingConnection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
         self._transport = transport
         tune(transport)
-        transport.set_write_buffer_limits(high=0)  # uvloop writes at once, and not after the turn
+        if transport.get_extra_info("sslcontext") is None:
+            # So uvloop writes at once, and not after the turn.  With TLS it would pause for ever.
+            transport.set_write_buffer_limits(high=0)
         transport.write(encoded(self._handshake.hello()))
 
     def data_received(self, data: bytes) -> None:
