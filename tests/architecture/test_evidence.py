@@ -24,9 +24,9 @@ KEPT = (Verdict.HOLDS, Verdict.ALMOST_SURELY)
 MANY = 1_000
 
 ASKS_ALL = "a new coordinator asks all processes, and no majority"
-MEMBERS_CHANGE = "two members, which change and then lead in turn; three have too many states"
+MEMBERS_CHANGE = "two members, which change and lead in turn; three were not searched to the end"
 ONE_LEADER = "one leader; elected-coordinator and elected-coordinator-leased have two"
-TIMERS_LEFT = "one election: a state has the time that each timer has left, so two have too many"
+TIMERS_LEFT = "one election: a state has the time that each timer has left; two were not searched"
 EXPLAINED = {
     ("elected-coordinator-bully", "synchronous"): {"none unordered": ASKS_ALL},
     ("elected-coordinator-members", "asynchronous"): {
