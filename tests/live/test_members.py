@@ -23,6 +23,8 @@ import habemus
 from habemus.runtimes.live.config import DEFAULT_ALGORITHM, FIXED_ALGORITHM
 
 MEMBERS = leased("30s", DEFAULT_ALGORITHM)
+SHORT = leased("10s", DEFAULT_ALGORITHM)
+"""For tests in which a node that was killed takes part again: it waits for a lease."""
 Made = Callable[..., Nodes]
 
 
@@ -85,7 +87,7 @@ def ended(nodes: Nodes, number: int) -> int:
 
 
 def test_one_node_grows_to_three_and_the_first_one_goes(made: Made) -> None:
-    nodes = made(1)
+    nodes = made(1, SHORT)
     tokens = [take(nodes, 1)]
     for number in (2, 3):
         view = changed(nodes, "add", str(number), join(nodes, number))
@@ -249,7 +251,7 @@ def test_clients_find_the_nodes_that_have_taken_the_place_of_those_they_knew(mad
 
 
 def test_an_edited_file_is_refused_with_the_command_to_use(made: Made) -> None:
-    nodes = made(3)
+    nodes = made(3, SHORT)
     take(nodes, 3)
     text = nodes.file.read_text()
     nodes.kill(3)

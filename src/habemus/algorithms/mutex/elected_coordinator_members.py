@@ -71,7 +71,7 @@ class ElectedCoordinatorMembers(ElectedCoordinator):
         """Return whether a majority of the members has recorded the loan when the borrower enters
         by it.
         """
-        return self.loan is not None and self.is_majority(self.recorders | {self.loan.borrower})
+        return self.loan is not None and self.is_majority(self.will_have_recorded())
 
     def count(self, sender: ProcessId, recorded: Recorded) -> None:
         if (
@@ -199,9 +199,10 @@ class ElectedCoordinatorLeasedMembers(ElectedCoordinatorMembers):
 
     Source   Gray, Cheriton: Leases, SOSP 1989; Schultz, Dardik, Tripakis: CPP 2022.
     Assumes  stable memory; FENCE needs nothing else.  ME1 and TOKEN, which are not claimed, also
-             hold as long as no process is paused and no clock is slower than another by more than a
-             tenth.  ME2: an election that settles in the end, and a majority of the members that is
-             up and connected.
+             hold as long as no process is paused, no clock is slower than another by more than a
+             tenth, and no application goes on elsewhere that its process took for dead.  ME2: an
+             election that settles in the end, and a majority of the members that is up and
+             connected.
     Cost     As elected-coordinator-leased, for N members.  A change while the lock is lent costs up
              to 2(N-1) more, apart from the election.
     Ensures  FENCE, ME2; not ME1, no ME3, and no TOKEN, for the reasons of
