@@ -138,7 +138,7 @@ class ElectedCoordinator(Participant):
     prompt: list[ProcessId] = []  # all processes, those that answered last first
     have_records: set[ProcessId] = set()  # others that may have recorded a loan, and not its end
     claims: list[tuple[ProcessId, int, Token]] = []  # requests for what is lent, not decided yet
-    former: Loan | None = None  # whose place the loan takes that is being recorded
+    former: Loan | None = None  # the loan that a claim replaces, until the new one is granted
 
     # Taking over: what may the lock's former coordinators have done?
 
@@ -385,14 +385,15 @@ class ElectedCoordinator(Participant):
             self.recorders.add(sender)
 
     def will_have_recorded(self) -> set[ProcessId]:
-        """Return the processes that have recorded the loan when the borrower enters by it.  One
-        that takes the place of another loan is recorded before its borrower is counted.
+        """Return the processes that have recorded the loan once its borrower enters.  The borrower
+        of a claimed loan counts only when its `Recorded` has arrived.
         """
         if self.former is not None or self.loan is None:
             return self.recorders
         return self.recorders | {self.loan.borrower}
 
     def is_recorded(self) -> bool:
+        """Return whether a majority has recorded the loan once its borrower enters."""
         if self.coordinator != self.me or not self.lending:
             return False
         return len(self.will_have_recorded()) >= self.enough()

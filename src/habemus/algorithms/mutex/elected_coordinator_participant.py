@@ -206,7 +206,7 @@ class Participant(Mutex):
     token: Token = (0, 0)  # the first of its loan
     used: int = 0  # how many tokens of the loan it has used
     moving: bool = False  # the application has left for another process, which may claim the loan
-    passed: bool = False  # the application may leave: it goes on by a loan that is recorded
+    passed: bool = False  # its loan was replaced, and the application has not left yet
     postponed: bool = False  # a request that waits until an application that moves has left
     claimed: Token | None = None  # its request claims the loan with this token
     shown: Token | None = None  # the token that the application brought along
