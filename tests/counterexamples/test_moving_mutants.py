@@ -10,7 +10,7 @@ import pytest
 from tests.counterexamples.searching import Planted, assert_caught, gallery, within
 
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator
-from habemus.algorithms.mutex.elected_coordinator_participant import Answer, Grant, Inquire, Loan
+from habemus.algorithms.mutex.elected_coordinator_participant import Answer, Grant, Inquire
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED
 from habemus.catalog.entries import entry_of
 from habemus.core import ProcessId
@@ -46,11 +46,8 @@ class PassesOnTooEarly(ElectedCoordinator):
 class LendsTheSameTokensAgain(ElectedCoordinator):
     """The tokens of a loan that takes the place of another one do not come behind its block."""
 
-    def replace_borrower(self, process: ProcessId, number: int) -> None:
-        assert self.loan is not None
-        former = self.loan
-        super().replace_borrower(process, number)
-        self.loan = Loan(self.term, former.token, process, number)
+    def next_token(self) -> Token:
+        return super().next_token() if self.former is None else self.former.token
 
 
 class DecidesTooEarly(ElectedCoordinator):
@@ -152,6 +149,14 @@ QUICK = [
 # Only with --times 10 or more.
 LONG = [
     Planted(
+        DropsItsRecordAfterAMove,
+        ElectedCoordinator,
+        "ME1",
+        replaced_during_a_move(**ANNOUNCED),
+        11,
+        None,
+    ),
+    Planted(
         PassesOnTooEarly,
         ElectedCoordinator,
         "ME1",
@@ -164,13 +169,13 @@ LONG = [
         ElectedCoordinator,
         "TOKEN",
         over_election(2, 1, **BLOCK),
-        19,
+        18,
         None,
     ),
     Planted(
         AnswersThatItHasLeft, ElectedCoordinator, "ME1", over_election(3, asking=(1, 2)), 14, None
     ),
-    Planted(AnswersThatItsClaimWaits, ElectedCoordinator, "ME1", over_election(2), 27, None),
+    Planted(AnswersThatItsClaimWaits, ElectedCoordinator, "ME1", over_election(2), 29, None),
     Planted(
         KeepsTheFormerBorrower,
         ElectedCoordinator,
