@@ -143,7 +143,7 @@ def test_fields_with_room_give_bits_to_those_that_need_them(
         assert wrong.depth == plain.wrong[name].depth
         assert len(search.path_to(wrong.state)) == len(plain.path_to(plain.wrong[name].state))
     monkeypatch.setattr(VectorisedSearch, "bits", sum(needed) - 1)
-    with pytest.raises(TooWide, match="--search breadth"):
+    with pytest.raises(TooWide, match="search='breadth'"):
         made(VectorisedSearch, check).run(stop_at_first=False)
 
 

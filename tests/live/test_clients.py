@@ -1231,7 +1231,10 @@ def test_a_node_that_has_lost_its_folder_takes_part_only_by_the_word_of_an_opera
     nodes.start(2, wait=False)
     assert nodes.processes[2].wait(PATIENCE) == 1
     told = (tmp_path / "2.log").read_text().splitlines()[-1]
-    assert "knows node 2 by another memory" in told and "start the node with --replace" in told
+    assert (
+        "knows node 2 by another memory" in told
+        and "start the node with `habemus node --replace`" in told
+    )
     nodes.processes.pop(2).communicate()
     nodes.start(2, "--replace")
     with habemus.connect(nodes.socket(2)) as cluster, cluster.lock("y", timeout=PATIENCE):

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from habemus.argument_names import FLAGS
 from habemus.cli.output import Exit
 
 COMMANDS = (
@@ -132,7 +133,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str] | None) -> int:
     try:
-        code: Any = habemus.main(arguments, prog_name="habemus", standalone_mode=False)
+        with FLAGS:
+            code: Any = habemus.main(arguments, prog_name="habemus", standalone_mode=False)
     except click.exceptions.Abort:
         return _fail("interrupted", 130)
     except click.exceptions.Exit as requested:

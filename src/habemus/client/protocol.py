@@ -296,7 +296,7 @@ class Greeting:
         if line[0] == "challenge" and self._secret is not None and nonce is not None:
             return self._proof(self._secret, nonce, *line[1:])
         if line[0] == "refused":
-            raise RefusedByNode(f"{self._node}: {line[3]}")
+            raise RefusedByNode(f"{self._node}: {line[3]}{self._remedy(line[2])}")
         if line[0] != "welcome":
             raise RefusedByNode(f"{self._node}: an unexpected answer, {str(line[0])[:20]!r}")
         if not self._is_proved:
@@ -306,6 +306,13 @@ class Greeting:
             )
         self.welcome = line[1]
         return None
+
+    def _remedy(self, reason: str) -> str:
+        if reason != "unauthenticated" or self._secret is not None:
+            return ""
+        from habemus.argument_names import argument  # a command with a good secret starts faster
+
+        return f"; give {argument('secret_file')}"
 
     def _proof(
         self, secret: bytes, nonce: str, cluster: str, node: int, theirs: str, shown: str

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from habemus.argument_names import argument
 from habemus.catalog.entries import Entry, find, nearest
 from habemus.core.model import ClientModel, Observer
 from habemus.core.node import Stack
@@ -692,8 +693,8 @@ def _judge(
         return Finding(
             name,
             Verdict.UNDECIDED,
-            f"no dead end in {extent.states:,} states, but {search.bound.ends_early}; use --timing"
-            f" {EVENTUAL}",
+            f"no dead end in {extent.states:,} states, but {search.bound.ends_early}; use"
+            f" {argument('timing', EVENTUAL)}",
         )
     return Finding(name, Verdict.HOLDS, f"in all {extent.states:,} states")
 
@@ -701,7 +702,8 @@ def _judge(
 def _why_it_ended(search: Search) -> str:
     if search.extent.stopped != FOUND:
         return search.extent.stopped
-    return f"the search ended at the violation of {', '.join(search.wrong)}; --every goes on"
+    wrong = ", ".join(search.wrong)
+    return f"the search ended at the violation of {wrong}; {argument('every', True)} goes on"
 
 
 def _up_to(depth: int | None) -> str:

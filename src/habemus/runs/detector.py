@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from habemus.argument_names import argument
 from habemus.catalog.detector import HOUR
 from habemus.catalog.problems import exact
 from habemus.core.application import Workload
@@ -23,7 +24,7 @@ from habemus.runtimes.sim.simulation import Ending
 
 def workload(setup: Setup, system: System) -> Workload:
     if setup.asks:
-        raise BadSetup("a detector takes no requests; leave out --ask")
+        raise BadSetup(f"a detector takes no requests; leave out {argument('asks')}")
     return Calls()
 
 

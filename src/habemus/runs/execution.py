@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from habemus.argument_names import argument
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.problems import Judge
 from habemus.core.application import Workload
@@ -184,12 +185,12 @@ class Execution:
         """
         reasons = {id(fault): reason for fault, reason in self.simulation.missed_faults()}
         faults = [
-            f"--{kind} {text} did not strike: {reasons[id(fault)]}"
+            f"{argument(kind)} {text} did not strike: {reasons[id(fault)]}"
             for (kind, text), fault in zip(self.setup.faults, self._faults, strict=True)
             if id(fault) in reasons
         ]
         return faults + [
-            f"--then {text!r} did not take place: {reason}"
+            f"{argument('then')} {text!r} did not take place: {reason}"
             for text, reason in self.missed_interventions()
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from habemus.argument_names import argument
 from habemus.catalog.entries import Entry, nearest
 from habemus.runs.parsing import option
 from habemus.runs.setup import BadSetup
@@ -22,4 +23,6 @@ def check_options(chosen: Iterable[Entry], given: Iterable[str]) -> None:
         if name not in known:
             near = nearest(name, sorted(known))
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-            raise BadSetup(f"--option {text}: no algorithm here has an option {name}; {hint}")
+            raise BadSetup(
+                f"{argument('options')} {text}: no algorithm here has an option {name}; {hint}"
+            )

@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any, ClassVar, Self
 
+from habemus.argument_names import flag_of
 from habemus.core.shapes import Malformed, Shape, shape_of
 
 WORKLOADS = ("steady", "burst", "in-turn")
@@ -127,12 +128,11 @@ class Setup(Description):
     def command(self) -> str:
         """Return the run as a command that can be pasted into a shell."""
         words = ["habemus", "run", self.algorithm, "-n", str(self.n)]
-        flags = {"options": "--option", "initial": "--set", "labels": "--label", "asks": "--ask"}
         for each in fields(self)[2:]:
             value = getattr(self, each.name)
             if value == each.default:
                 continue
-            flag = flags.get(each.name, f"--{each.name}")
+            flag = flag_of(each.name)
             if each.name == "faults":
                 words += [word for kind, text in value for word in (f"--{kind}", text)]
             elif isinstance(value, tuple):

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, NamedTuple
 
+from habemus.argument_names import argument
 from habemus.core.events import described_plain
 from habemus.core.node import Part, Stack, State
 from habemus.core.process import ProcessId, Variable
@@ -66,8 +67,8 @@ def states_of(trace: Trace, system: System, wanted: Sequence[str]) -> States:
             )
     except Divergence as reason:
         raise ValueError(
-            "--show needs the states, and the events of this trace do not lead the processes"
-            f" through it: {reason}"
+            f"{argument('show')} needs the states, and the events of this trace do not lead the"
+            f" processes through it: {reason}"
         ) from None
     return States(tuple(names), after, changes_only=CHANGES in wanted)
 
@@ -99,7 +100,7 @@ def names_of(stacks: Sequence[Stack], wanted: Sequence[str]) -> list[str]:
         else:
             near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
             raise UnknownVariable(
-                f"--show {word}: no process has such a variable; "
+                f"{argument('show')} {word}: no process has such a variable; "
                 + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}")
             )
     return list(dict.fromkeys(found))

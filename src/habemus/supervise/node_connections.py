@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from habemus.argument_names import FLAGS
 from habemus.client.address import NodeAddress, cluster_address, told_nodes
 from habemus.client.connection import NodeConnection, first_of
 from habemus.client.credentials import Credentials
@@ -81,7 +82,8 @@ class NodeFinder:
         except ValueError as reason:
             raise CommandExit(BAD_USE, str(reason)) from None
         try:
-            connection = first_of(cluster, credentials, own_label(), self._given, within)
+            with FLAGS:
+                connection = first_of(cluster, credentials, own_label(), self._given, within)
         except Unreachable as reason:
             raise NoNodeReached(str(reason)) from None
         except HabemusError as reason:

@@ -159,7 +159,7 @@ def test_luck_gives_another_future() -> None:
 def test_an_intervention_that_took_no_place_is_reported(then: str, why: str) -> None:
     report = execute(replace(run_of(RUN), then=(then,)))
     [missed] = report.missed_faults
-    assert missed.startswith(f"--then {then!r} did not take place: ") and why in missed
+    assert missed.startswith(f"then {then!r} did not take place: ") and why in missed
 
 
 def test_one_delivery_has_one_choice() -> None:

@@ -25,7 +25,7 @@ def missed(*faults: tuple[str, str]) -> list[str]:
 )
 def test_a_fault_that_does_not_strike(fault: tuple[str, str], reason: str) -> None:
     kind, text = fault
-    assert missed(fault) == [f"--{kind} {text} did not strike: {reason}"]
+    assert missed(fault) == [f"{kind} {text} did not strike: {reason}"]
 
 
 def test_faults_that_strike() -> None:
@@ -35,7 +35,7 @@ def test_faults_that_strike() -> None:
 
 def test_the_second_crash_of_a_process_that_is_down() -> None:
     assert missed(("crash", "2@1ms"), ("crash", "2@2ms")) == [
-        "--crash 2@2ms did not strike: the process was down already"
+        "crash 2@2ms did not strike: the process was down already"
     ]
 
 

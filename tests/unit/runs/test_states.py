@@ -40,7 +40,7 @@ def test_components_have_paths() -> None:
     names = ["leader", "detector.suspected", "growth"]
     states = states_of(report.trace, report.system, names)
     assert states.names == tuple(names)
-    with pytest.raises(UnknownVariable, match=r"--show leder: .* did you mean leader\?"):
+    with pytest.raises(UnknownVariable, match=r"show leder: .* did you mean leader\?"):
         states_of(report.trace, report.system, ["leder"])
 
 
@@ -83,7 +83,7 @@ def test_a_trace_that_the_processes_do_not_follow_has_none() -> None:
         else event
         for event in report.trace.events
     )
-    with pytest.raises(ValueError, match=r"--show needs the states, .*, process 0 on receive"):
+    with pytest.raises(ValueError, match=r"show needs the states, .*, process 0 on receive"):
         states_of(replace(report.trace, events=events), report.system, ["holder"])
 
 

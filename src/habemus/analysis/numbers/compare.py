@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from habemus.algorithms.mutex.maekawa import PLANE_OR_GRID, voting_sets
 from habemus.analysis.numbers.ranges import BadRange, Loads, SizeRange
 from habemus.analysis.sweeps.workers import results
+from habemus.argument_names import argument
 from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import Entry, entries, find
 from habemus.catalog.mutex import MUTEX
@@ -154,15 +155,20 @@ class Comparison:
             )
             raise BadSetup(f"only algorithms of one problem can be compared, not {named}")
         if self.is_election and self.loads is not None:
-            raise BadSetup("an election has no load; leave --load out")
+            raise BadSetup(f"an election has no load; leave {argument('load')} out")
         if (
             self.sizes.low < self.sizes.high
             and self.loads is not None
             and self.loads.low < self.loads.high
         ):
-            raise BadRange("only one thing can vary: give a range to -n or to --load, not to both")
+            raise BadRange(
+                f"only one thing can vary: give a range to {argument('n')} or to"
+                f" {argument('load')}, not to both"
+            )
         if self.is_election and self.processing != Setup.processing:
-            raise BadSetup("a processing time is for mutual exclusion; leave --processing out")
+            raise BadSetup(
+                f"a processing time is for mutual exclusion; leave {argument('processing')} out"
+            )
         if self.requests < 1:
             raise BadSetup(f"each participant asks at least once, not {self.requests} times")
         if self.points < 1 or self.repeats < 1:

@@ -26,6 +26,7 @@ from habemus.analysis.numbers.compare import (
 )
 from habemus.analysis.numbers.compare import MUTEX_QUANTITIES as ALL_MUTEX_QUANTITIES
 from habemus.analysis.numbers.ranges import BadRange
+from habemus.argument_names import argument
 from habemus.catalog.entries import find
 from habemus.catalog.problems import exact
 from habemus.runs import notation
@@ -56,11 +57,11 @@ class Growth(Comparison):
     def check(self) -> None:
         super().check()
         if self.loads is not None and self.loads.low < self.loads.high:
-            raise BadRange("growth is over n; give one --load, not a range")
+            raise BadRange(f"growth is over n; give one {argument('load')}, not a range")
         if len(self.sizes.spread(self.points)) < LEAST_SIZES:
             raise BadRange(
-                f"a law needs at least {LEAST_SIZES} sizes; give a longer range to -n, such as"
-                " 2..40"
+                f"a law needs at least {LEAST_SIZES} sizes; give a longer range to"
+                f" {argument('n')}, such as 2..40"
             )
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 
 from habemus.analysis.numbers.compare import DEFAULT_LOAD, Comparison, ComparisonRow, Quantity
 from habemus.analysis.numbers.growth import Growth, Line
+from habemus.argument_names import argument
 
 HINT = "pip install 'habemus[plot]'"
 ENDINGS = (".png", ".svg")
@@ -37,7 +38,10 @@ def check_plot(comparison: Comparison, path: Path) -> None:
     """Raise an exception if the plot is impossible, before the runs are made."""
     check_picture(path)
     if comparison.axis is None:
-        raise ValueError("a plot needs something that varies, such as -n 2..20 or --load 0.1..10")
+        raise ValueError(
+            f"a plot needs something that varies, such as {argument('n', '2..20')} or"
+            f" {argument('load', '0.1..10')}"
+        )
 
 
 def check_picture(path: Path) -> None:

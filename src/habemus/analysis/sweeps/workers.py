@@ -14,6 +14,8 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
+from habemus.argument_names import FLAGS, argument
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -49,7 +51,10 @@ def results(
     # Workers start from nothing rather than as copies of this process, whatever threads it has; so
     # it is everywhere the same.
     pool = ProcessPoolExecutor(
-        min(jobs, len(tasks)), multiprocessing.get_context("spawn"), initializer=_begin
+        min(jobs, len(tasks)),
+        multiprocessing.get_context("spawn"),
+        initializer=_begin,
+        initargs=(FLAGS.are_named,),
     )
     left = iter(tasks)
     under_way: dict[Future[Result], Task] = {}
@@ -64,13 +69,15 @@ def results(
                 yield under_way.pop(done), done.result()
     except BrokenProcessPool as broken:
         raise ChildProcessError(
-            "a worker process was killed, perhaps for lack of memory; use fewer with --jobs"
+            "a worker process was killed, perhaps for lack of memory; use fewer with"
+            f" {argument('jobs')}"
         ) from broken
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin() -> None:
+def _begin(flags_are_named: bool) -> None:
+    FLAGS.are_named = flags_are_named
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that hands out the work ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from habemus.argument_names import argument
 from habemus.core.model import ClientModel, Observer
 from habemus.core.process import ProcessId
 from habemus.core.system import System
@@ -87,8 +88,8 @@ class VectorisedSearch(Search):
         """Lay out the tables again: differences depend on the positions of the fields."""
         if sum(self._widths) > self.bits:
             raise TooWide(
-                f"a state needs {sum(self._widths)} bits, and numpy has {self.bits}; use --search"
-                " breadth"
+                f"a state needs {sum(self._widths)} bits, and numpy has {self.bits}; use"
+                f" {argument('search', 'breadth')}"
             )
         self._masks[0] = (1 << (self.bits - self._shifts[0])) - 1
         self._moves = [_MoveTable(self, place) for place in range(self._size)]

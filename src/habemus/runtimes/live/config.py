@@ -54,6 +54,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from habemus.argument_names import FLAGS
 from habemus.runtimes.live import cluster_file
 from habemus.runtimes.live.clients.protocol import NAMES_LIMIT, secret_name
 from habemus.runtimes.live.cluster_file import (
@@ -202,7 +203,8 @@ class Config:
             )
             raise BadConfig(
                 f"{open_to_others[0]} can be reached by other machines, so the cluster needs"
-                f" {lacking}; or write insecure = true (--insecure) on a network that you trust"
+                f" {lacking}; or write insecure = true{' (--insecure)' if FLAGS.are_named else ''}"
+                " on a network that you trust"
             )
 
     def contexts_of(self, node: int) -> TlsContexts | None:

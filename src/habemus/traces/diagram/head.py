@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from habemus.argument_names import FLAGS
 from habemus.core.properties import Verdict
 from habemus.traces.diagram import ink
 from habemus.traces.diagram.arrows import Arrow, head_of
@@ -59,7 +60,7 @@ def _remark(sheet: Sheet) -> str:
     ]
     if view.repeats:
         parts.append(words["shown folded"].format(folded=f"{view.folded_events:,}"))
-    if view.left_out:
+    if view.left_out and FLAGS.are_named:
         parts.append(words["shown part"])
     return "; ".join(parts)
 

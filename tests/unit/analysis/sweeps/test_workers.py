@@ -12,5 +12,5 @@ def _killed(task: int) -> int:
 
 
 def test_a_killed_worker_is_one_error_line() -> None:
-    with pytest.raises(ChildProcessError, match=r"a worker process was killed, .* --jobs"):
+    with pytest.raises(ChildProcessError, match=r"a worker process was killed, .* jobs"):
         list(results(_killed, [1, 2], jobs=2))

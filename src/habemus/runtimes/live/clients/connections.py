@@ -673,10 +673,7 @@ class ClientConnection(asyncio.Protocol):
             elif not self._needs_proof:
                 self._welcome(line)
             elif line.nonce is None or not 32 <= len(line.nonce) <= 128:
-                self._refuse(
-                    "unauthenticated",
-                    "this cluster needs its secret; give secret_file (--secret-file)",
-                )
+                self._refuse("unauthenticated", "this cluster needs its secret")
             else:
                 self._nonces = (line.nonce, os.urandom(32).hex())
                 secret = self._secret_of(line)

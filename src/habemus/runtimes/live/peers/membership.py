@@ -103,7 +103,7 @@ class Membership:
         return (
             f"node {peer} has another memory ({identity.hex()[:8]}) than the one that node"
             f" {self._node} knows it by ({known.hex()[:8]}); if that is lost for good, start node"
-            f" {peer} with --replace"
+            f" {peer} with `habemus node --replace`"
         )
 
     def meet(self, peer: int, identity: bytes) -> None:

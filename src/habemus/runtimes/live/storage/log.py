@@ -93,9 +93,9 @@ _NAMES = msgspec.msgpack.Decoder(list[str])
 _ENCODER = msgspec.msgpack.Encoder()
 
 COST = (
-    "if it is lost for good, start the node with --replace: it recovers its state from all the"
-    " other nodes, which must be up (where members change, start it with --join, and run `habemus"
-    " member replace`); do not restore an older copy, which lacks votes and grants"
+    "if it is lost for good, start the node with `habemus node --replace`: it recovers its state"
+    " from all the other nodes, which must be up (where members change, start it with --join, and"
+    " run `habemus member replace`); do not restore an older copy, which lacks votes and grants"
 )
 
 

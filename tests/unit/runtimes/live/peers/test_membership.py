@@ -112,11 +112,11 @@ def test_a_node_that_has_lost_its_memory_is_refused_by_each_and_ends(tmp_path: P
     one, two, three = nodes(tmp_path)
     anew = lost(tmp_path, two)
     assert "node 2 has another memory" in anew.dial(one)
-    assert "start node 2 with --replace" in one.dial(anew)
+    assert "start node 2 with `habemus node --replace`" in one.dial(anew)
     assert "node 1 knows node 2 by another memory" in anew.failures[0]
     assert (
-        "node 2 has lost its memory; if it is lost for good, start the node with --replace"
-        in anew.failures[0]
+        "node 2 has lost its memory; if it is lost for good, start the node with `habemus node"
+        " --replace`" in anew.failures[0]
     )
     assert anew.membership.missing == {1, 3}
     assert one.failures == three.failures == []

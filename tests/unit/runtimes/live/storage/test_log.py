@@ -219,7 +219,7 @@ def refusal(folder: Path) -> str:
     told = str(refused.value)
     assert (
         "\n" not in told
-        and "start the node with --replace: it recovers its state from all the other nodes" in told
+        and "start the node with `habemus node --replace`: it recovers its state from all" in told
     )
     if before is not None:
         assert (
