@@ -191,7 +191,7 @@ class ClientConnections:
             "unsettled": node.unsettled() if node.is_member else [],
             "members": node.members.plain(),
             "fixed_members": node.members.fixed(),
-            "clients": len(self.connections),
+            "clients": self.lock_queues.clients(),
             "services": self.services(),
             "leaders": [
                 {"service": service, "name": name, "leader": leader, "term": term}

@@ -1040,6 +1040,12 @@ class LockQueues:
     def sessions(self) -> int:
         return len(self._sessions)
 
+    def clients(self) -> int:
+        """Return how many sessions use locks.  Those that ask for statuses only are observers, such
+        as `habemus top`.
+        """
+        return sum(each.at > 0 or each.watches > 0 for each in self._sessions.values())
+
     def lease_us(self, service: str) -> int | None:
         """Longest lease of a service; None if its grants do not expire."""
         return self._leases_us.get(service)

@@ -102,6 +102,34 @@ def test_a_status_of_many_locks_and_waiters_is_made_in_slices(cluster: Any) -> N
     virtual.run(main())
 
 
+def clients_in_status(connection: ClientConnection, transport: Transport) -> int:
+    connection.data_received(b'["status",99]\n')
+    status = transport.lines.pop()
+    assert status[:2] == ["status", 99]
+    clients: int = status[2]["clients"]
+    return clients
+
+
+def test_a_status_counts_clients_of_locks_and_not_its_own_readers(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            reader, _ = connected(made.nodes[1]), connected(made.nodes[1])
+            assert clients_in_status(*reader) == 0
+            connection, transport = connected(made.nodes[1])
+            connection.data_received(b'["request",1,"locks",["x"],null,null,5]\n')
+            await cluster.until(lambda: transport.lines)
+            assert clients_in_status(*reader) == 1
+            connection.data_received(b'["release",1]\n')  # it may come back for more
+            watching, _ = connected(made.nodes[1])
+            watching.data_received(b'["watch",1,"locks","x"]\n')
+            assert clients_in_status(*reader) == 2
+            connection.connection_lost(None)
+            watching.connection_lost(None)
+            await cluster.until(lambda: clients_in_status(*reader) == 0)
+
+    virtual.run(main())
+
+
 def refusal(connection: ClientConnection, transport: Transport, line: bytes) -> str:
     """Return why a node refuses a line, as a word and a text."""
     connection.data_received(line + b"\n")
