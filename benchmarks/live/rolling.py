@@ -41,7 +41,10 @@ from habemus.client.asynchronous import AsyncCluster
 
 NODES = 3
 LOCKS = 4
-READY_SECONDS = 60.0
+READY_SECONDS = 300.0
+GRACE_SECONDS = 10.0
+LOCK_SECONDS = 20.0
+"""Timeout of the requests of workers."""
 LEASE_SECONDS = 11.0
 """Longer than the lease of the cluster."""
 
@@ -50,20 +53,25 @@ class RestartedCluster:
     """Nodes as processes, each of which can be restarted in good order.
 
     source: folder of another version of the package, with which all nodes begin.
+    grace: seconds that the clients of a node have to leave it.
     """
 
     def __init__(
-        self, folder: Path, size: int = NODES, services: str = "", source: Path | None = None
+        self,
+        folder: Path,
+        size: int = NODES,
+        services: str = "",
+        source: Path | None = None,
+        grace: float = GRACE_SECONDS,
     ) -> None:
         self.file = folder / "cluster.toml"
         (folder / "data").mkdir()
-        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(size)]
+        self._grace = grace
+        self._reserved = [_reserved_port() for _ in range(size)]
         addresses = [
             f'{number} = "127.0.0.1:{each.getsockname()[1]}"'
-            for number, each in enumerate(sockets, 1)
+            for number, each in enumerate(self._reserved, 1)
         ]
-        for each in sockets:
-            each.close()
         self.file.write_text(
             "\n".join(['cluster = "rolling"', 'data = "data"', "[nodes]", *addresses, services])
             + "\n"
@@ -81,7 +89,7 @@ class RestartedCluster:
 
     def _command(self, number: int) -> list[str]:
         node = ["node", "--config", str(self.file), "--id", str(number), "--with-stdin"]
-        return [sys.executable, "-m", "habemus", *node]
+        return [sys.executable, "-m", "habemus", *node, "--grace", str(self._grace)]
 
     def _started(self, number: int) -> subprocess.Popen[bytes]:
         source = {} if self._source is None else {"PYTHONPATH": str(self._source)}
@@ -114,19 +122,32 @@ class RestartedCluster:
         for process in self._processes.values():
             process.communicate(timeout=READY_SECONDS)  # ends with its input
         self._log.close()
+        for each in self._reserved:
+            each.close()
 
     def log(self) -> str:
         return Path(self._log.name).read_text()
 
 
+def _reserved_port() -> socket.socket:
+    """Bind a port that no outgoing connection gets while a node is down; the node can listen on
+    it.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
+
+
 class Workers:
     """Clients that take locks until they are told to stop."""
 
-    def __init__(self, cluster: str, count: int) -> None:
+    def __init__(self, cluster: str, count: int, timeout: float = LOCK_SECONDS) -> None:
         self.errors: Counter[str] = Counter()
         self.lost: list[str] = []  # each with its reason
         self.waits: list[float] = []
         self._cluster = cluster
+        self._timeout = timeout
         self._is_over = threading.Event()
         self._connected = threading.Semaphore(0)  # one for each thread that is connected
         tasks = count // 2
@@ -156,7 +177,7 @@ class Workers:
                 asked = time.monotonic()
                 try:
                     name = f"account-{random.randrange(LOCKS)}"
-                    with cluster.lock(name, timeout=20, on_lost=self._note):
+                    with cluster.lock(name, timeout=self._timeout, on_lost=self._note):
                         self.waits.append(time.monotonic() - asked)
                         time.sleep(random.random() * 0.02)
                 except Exception as error:
@@ -176,7 +197,7 @@ class Workers:
             asked = time.monotonic()
             try:
                 name = f"account-{random.randrange(LOCKS)}"
-                async with cluster.lock(name, timeout=20, on_lost=self._note):
+                async with cluster.lock(name, timeout=self._timeout, on_lost=self._note):
                     self.waits.append(time.monotonic() - asked)
                     await asyncio.sleep(random.random() * 0.02)
             except Exception as error:

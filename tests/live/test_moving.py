@@ -83,8 +83,8 @@ def waiters(nodes: Nodes, node: int) -> list[str]:
 
 
 def test_a_rolling_restart_under_load_raises_nothing(tmp_path: Path) -> None:
-    cluster = RestartedCluster(tmp_path)
-    workers = Workers(str(cluster.file), 8)
+    cluster = RestartedCluster(tmp_path, services=LONG, grace=PATIENCE)
+    workers = Workers(str(cluster.file), 8, timeout=3 * PATIENCE)
     try:
         for number in (1, 2, 3):
             cluster.restart(number)

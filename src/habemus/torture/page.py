@@ -11,6 +11,7 @@ from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from habemus.analysis.pictures.figures import HINT, matplotlib_for
 from habemus.torture.history import InjectedFault
 from habemus.torture.resources import NS, ResourceSample
 
@@ -80,10 +81,10 @@ def plots(
     if not samples:
         return "<p>The nodes were not watched.</p>"
     try:
-        import matplotlib
+        matplotlib = matplotlib_for("plots")
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        return "<p>For plots: pip install 'habemus[plot]'.</p>"
+        return f"<p>For plots: {HINT}.</p>"
     began = min(sample.time for sample in samples)
     with matplotlib.rc_context({"svg.hashsalt": "habemus", "font.size": 9}):
         figure = Figure(figsize=(10, 10), layout="constrained")

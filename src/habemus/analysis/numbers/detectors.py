@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from habemus.analysis.pictures.figures import picture, plain_axes
 from habemus.analysis.sweeps.workers import results
 from habemus.catalog.detector import DETECTOR, HOUR
 from habemus.catalog.entries import Entry, find
@@ -290,39 +291,13 @@ MARKS = {
     "phi-accrual": "D",
     "swim": "v",
 }
-ENDINGS = (".png", ".svg")
-
-
-def check_plot(path: Path) -> None:
-    """Raise an exception if the plot is impossible, before the runs are made."""
-    if path.suffix.lower() not in ENDINGS:
-        raise ValueError(
-            f"cannot tell what to write into {str(path)!r}: the name must end in"
-            f" {' or '.join(ENDINGS)}"
-        )
-    _matplotlib()
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise ModuleNotFoundError(
-            "plots need the package matplotlib: pip install 'habemus[plot]'"
-        ) from None
-    return matplotlib
 
 
 def save_plot(trial: Trial, points: Sequence[DetectorQuality], path: Path) -> None:
     """Plot the mean detection time against mistakes; settings without a mistake are below the line
     of a single one.
     """
-    matplotlib = _matplotlib()
-    from matplotlib.figure import Figure
-
-    # Text stays text, and the same points give the same file.
-    with matplotlib.rc_context({"svg.hashsalt": "habemus", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(7, 4.4), layout="constrained")
+    with picture(path, 7, 4.4) as figure:
         axes: Any = figure.add_subplot()
         least = max(point.least_rate for point in points)
         for name in dict.fromkeys(point.detector for point in points):
@@ -359,11 +334,8 @@ def save_plot(trial: Trial, points: Sequence[DetectorQuality], path: Path) -> No
             " lower left is better",
             fontsize=10,
         )
-        axes.grid(color="#e9ecf0")
-        axes.spines[["top", "right"]].set_visible(False)
+        plain_axes(axes)
         axes.legend(frameon=False)
-        date = {"Date": None} if path.suffix.lower() == ".svg" else {}
-        figure.savefig(path, dpi=150, metadata=date)
 
 
 def _label_in_ms(axes: Any, times: Sequence[float]) -> None:

@@ -25,7 +25,8 @@ from habemus.analysis.numbers.violation import (
     log10,
     quorums,
 )
-from habemus.analysis.pictures.plots import COLOURS, picture, plain_axes
+from habemus.analysis.pictures.figures import picture, plain_axes
+from habemus.analysis.pictures.plots import COLOURS
 
 MOST = 6
 """Lines in one panel; of more, some are drawn."""

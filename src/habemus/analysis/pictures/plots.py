@@ -4,17 +4,15 @@ its formula dashed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from habemus.analysis.numbers.compare import DEFAULT_LOAD, Comparison, ComparisonRow, Quantity
 from habemus.analysis.numbers.growth import Growth, Line
+from habemus.analysis.pictures.figures import check_picture, picture, plain_axes
 from habemus.argument_names import argument
 
-HINT = "pip install 'habemus[plot]'"
-ENDINGS = (".png", ".svg")
 COLUMNS = 4
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d5563")
 """Colours of Okabe and Ito, which colour-blind people can tell apart; beyond these, the marks
@@ -42,44 +40,6 @@ def check_plot(comparison: Comparison, path: Path) -> None:
             f"a plot needs something that varies, such as {argument('n', '2..20')} or"
             f" {argument('load', '0.1..10')}"
         )
-
-
-def check_picture(path: Path) -> None:
-    """Raise an exception for a file that cannot be drawn."""
-    if path.suffix.lower() not in ENDINGS:
-        raise ValueError(
-            f"cannot tell what to write into {str(path)!r}: the name must end in"
-            f" {' or '.join(ENDINGS)}"
-        )
-    _matplotlib()
-
-
-@contextmanager
-def picture(path: Path, width: float, height: float) -> Iterator[Any]:
-    """Yield a figure and save it at the end. Text stays text, and the same numbers give the same
-    file.
-    """
-    matplotlib = _matplotlib()
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context({"svg.hashsalt": "habemus", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure
-        date = {"Date": None} if path.suffix.lower() == ".svg" else {}
-        figure.savefig(path, dpi=150, metadata=date)
-
-
-def plain_axes(axes: Any) -> None:
-    axes.grid(color="#e9ecf0")
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise ModuleNotFoundError(f"plots need the package matplotlib: {HINT}") from None
-    return matplotlib
 
 
 def save_plot(

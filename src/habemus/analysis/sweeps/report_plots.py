@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from habemus.analysis.pictures.plots import COLOURS, HINT, MARKS
+from habemus.analysis.pictures.figures import matplotlib_for
+from habemus.analysis.pictures.plots import COLOURS, MARKS
 from habemus.analysis.sweeps.report import AXES, QUANTITIES, ReportQuantity, Survey, number
 
 PANEL_IN = (3.0, 2.35)
@@ -22,10 +23,7 @@ INK, PALE = "#2b313b", "#e6e9ee"
 
 def check() -> None:
     """Raise an exception if pictures cannot be made."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ModuleNotFoundError(f"a report needs the package matplotlib: {HINT}") from None
+    matplotlib_for("reports")
 
 
 def pictures(survey: Survey) -> dict[str, str]:
@@ -45,7 +43,7 @@ def pictures(survey: Survey) -> dict[str, str]:
 def _picture(
     survey: Survey, algorithms: Sequence[str], quantities: Sequence[ReportQuantity], salt: str
 ) -> str:
-    import matplotlib
+    matplotlib = matplotlib_for("reports")
     from matplotlib.figure import Figure
 
     axes = survey.varied() or {"n": survey.values["n"]}

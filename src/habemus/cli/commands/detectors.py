@@ -13,10 +13,10 @@ from habemus.analysis.numbers.detectors import (
     Trial,
     cells,
     check,
-    check_plot,
     measure,
     save_plot,
 )
+from habemus.analysis.pictures.figures import check_picture
 from habemus.analysis.sweeps.workers import cores
 from habemus.cli.output import Exit, folded, json_option, progress, say_json
 from habemus.cli.tables import say_table
@@ -86,7 +86,7 @@ def detectors(
     trial = Trial(delay, loss, n, seeds, crash_at)
     trial.check()
     if plot is not None:
-        check_plot(plot)
+        check_picture(plot)
     every = cells(trial, chosen)
     with progress("detectors", len(every)) as update:
         points = measure(every, jobs or cores(), update)

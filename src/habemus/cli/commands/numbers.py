@@ -597,6 +597,6 @@ def _say_growth(found: Sequence[Line]) -> None:
 def _check_plot(path: Path | None) -> None:
     """Raise an error for a bad suffix before anything is computed."""
     if path is not None:
-        from habemus.analysis.pictures.plots import check_picture
+        from habemus.analysis.pictures.figures import check_picture
 
         check_picture(path)

@@ -16,11 +16,11 @@ from habemus.analysis.numbers.detectors import (
     Trial,
     cells,
     check,
-    check_plot,
     measure,
     measured,
     save_plot,
 )
+from habemus.analysis.pictures.figures import check_picture
 from habemus.catalog.detector import HOUR
 from habemus.catalog.entries import entries, find
 from habemus.core.events import Event
@@ -140,7 +140,7 @@ def test_the_picture_is_the_same_for_the_same_points(tmp_path: Path) -> None:
     assert one == (tmp_path / "two.svg").read_text(encoding="utf-8")
     assert "mistakes per hour and pair" in one and "heartbeat" in one
     with pytest.raises(ValueError, match=r"must end in \.png or \.svg"):
-        check_plot(tmp_path / "quality.pdf")
+        check_picture(tmp_path / "quality.pdf")
 
 
 def test_points_come_in_the_order_of_the_cells() -> None:
