@@ -11,10 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.ports import reserved_ports
+
+if TYPE_CHECKING:
+    from tests.live.nodes import Nodes
 
 PATIENCE = 60.0
 """Seconds after which a process that says nothing has failed the test."""
@@ -157,3 +160,21 @@ def processes(tmp_path: Path) -> Iterator[Callable[..., Processes]]:
     yield start
     for each in made:
         each.close()
+
+
+@pytest.fixture(scope="module")
+def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    from tests.live.nodes import Nodes  # imports this module
+
+    made = Nodes(tmp_path_factory.mktemp("nodes"), size=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["own", "local"])
+def place(
+    request: pytest.FixtureRequest, one_node: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The address of a node, and of the locks of this machine."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return one_node.socket(1) if request.param == "own" else "local"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.live.conftest import PATIENCE
@@ -14,21 +14,6 @@ from tests.live.nodes import Nodes
 import habemus
 
 SIZE = 2  # of the semaphore "places"
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    made = Nodes(tmp_path_factory.mktemp("nodes"), size=1)
-    yield made
-    made.close()
-
-
-@pytest.fixture(params=["own", "local"])
-def place(
-    request: pytest.FixtureRequest, nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> str:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return nodes.socket(1) if request.param == "own" else "local"
 
 
 def test_clients_that_want_several_do_not_wait_for_each_other(place: str) -> None:
@@ -51,6 +36,22 @@ def test_clients_that_want_several_do_not_wait_for_each_other(place: str) -> Non
     for thread in threads:
         thread.join()
     assert most == [2] * 30
+
+
+VISITOR = """
+import sys, habemus
+with habemus.connect(sys.argv[1]) as cluster:
+    for _ in range(5):
+        with cluster.permits("places", 2, 2):
+            print("inside", flush=True)
+"""
+
+
+def test_processes_that_want_all_places_end(place: str) -> None:
+    command = [sys.executable, "-c", VISITOR, place]
+    visitors = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    said = [visitor.communicate(timeout=PATIENCE)[0] for visitor in visitors]
+    assert said == [b"inside\n" * 5] * 2
 
 
 def test_all_or_none(place: str) -> None:
@@ -81,18 +82,18 @@ def test_tasks_take_several(place: str) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 3, -1, True, 1.5])
-def test_wrong_counts_are_refused(nodes: Nodes, count: int) -> None:
+def test_wrong_counts_are_refused(one_node: Nodes, count: int) -> None:
     with (
-        habemus.connect(nodes.socket(1)) as cluster,
+        habemus.connect(one_node.socket(1)) as cluster,
         pytest.raises(ValueError, match=r"'places' has 2 places; give 1 to 2"),
         cluster.permits("places", count, SIZE),
     ):
         pass
 
 
-def test_another_size_than_the_cluster_has_is_refused(nodes: Nodes) -> None:
+def test_another_size_than_the_cluster_has_is_refused(one_node: Nodes) -> None:
     with (
-        habemus.connect(nodes.socket(1)) as cluster,
+        habemus.connect(one_node.socket(1)) as cluster,
         pytest.raises(habemus.RefusedByNode, match="has size 2"),
         cluster.permits("places", 3, 5, timeout=PATIENCE),
     ):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -14,21 +13,6 @@ from tests.live.nodes import Nodes
 import habemus
 
 NEVER = 3_600.0
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    made = Nodes(tmp_path_factory.mktemp("nodes"), size=1)
-    yield made
-    made.close()
-
-
-@pytest.fixture(params=["own", "local"])
-def place(
-    request: pytest.FixtureRequest, nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> str:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return nodes.socket(1) if request.param == "own" else "local"
 
 
 def run(main: Callable[[], Awaitable[Any]]) -> None:
@@ -84,11 +68,11 @@ def test_a_cancelled_task_leaves_no_lock_behind(place: str) -> None:
     run(main)
 
 
-def test_the_task_is_cancelled_when_the_lock_is_lost(nodes: Nodes) -> None:
+def test_the_task_is_cancelled_when_the_lock_is_lost(one_node: Nodes) -> None:
     ends: list[str] = []
 
     async def main() -> None:
-        async with habemus.connect(nodes.socket(1)) as cluster:
+        async with habemus.connect(one_node.socket(1)) as cluster:
             with pytest.raises(habemus.LockLost):
                 async with cluster.lock("taken") as lease:
                     try:
@@ -107,9 +91,9 @@ def test_the_task_is_cancelled_when_the_lock_is_lost(nodes: Nodes) -> None:
     assert ends == ["cancelled", "goes on"]
 
 
-def test_elections_semaphores_and_read_write_locks(nodes: Nodes) -> None:
+def test_elections_semaphores_and_read_write_locks(one_node: Nodes) -> None:
     async def main() -> None:
-        async with habemus.connect(nodes.socket(1), name="me") as cluster:
+        async with habemus.connect(one_node.socket(1), name="me") as cluster:
             election = cluster.election("chief")
             async with election.lead():
                 leader = await election.leader()
@@ -130,9 +114,12 @@ def test_elections_semaphores_and_read_write_locks(nodes: Nodes) -> None:
     run(main)
 
 
-def test_a_kept_lock_is_given_up_when_another_client_waits(nodes: Nodes) -> None:
+def test_a_kept_lock_is_given_up_when_another_client_waits(one_node: Nodes) -> None:
     async def main() -> None:
-        async with habemus.connect(nodes.socket(1)) as one, habemus.connect(nodes.socket(1)) as two:
+        async with (
+            habemus.connect(one_node.socket(1)) as one,
+            habemus.connect(one_node.socket(1)) as two,
+        ):
             kept = one.lock("kept", keep=True)
             async with kept as first:
                 pass
@@ -144,13 +131,13 @@ def test_a_kept_lock_is_given_up_when_another_client_waits(nodes: Nodes) -> None
     run(main)
 
 
-def test_parties_meet_at_a_barrier(nodes: Nodes) -> None:
+def test_parties_meet_at_a_barrier(one_node: Nodes) -> None:
     places: list[int] = []
 
     async def main() -> None:
         async def party() -> None:
             async with (
-                habemus.connect(nodes.socket(1)) as cluster,
+                habemus.connect(one_node.socket(1)) as cluster,
                 cluster.barrier("gate", 3) as barrier,
             ):
                 places.append(await barrier.wait(PATIENCE))
@@ -164,9 +151,9 @@ def test_parties_meet_at_a_barrier(nodes: Nodes) -> None:
     assert sorted(places) == [0, 0, 1, 1, 2, 2]
 
 
-def test_a_watch_ends_with_its_task(nodes: Nodes) -> None:
+def test_a_watch_ends_with_its_task(one_node: Nodes) -> None:
     async def main() -> None:
-        async with habemus.connect(nodes.socket(1)) as cluster:
+        async with habemus.connect(one_node.socket(1)) as cluster:
             seen: list[str | None] = []
             async with trio.open_nursery() as nursery:
 

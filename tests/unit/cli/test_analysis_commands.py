@@ -1,29 +1,14 @@
 """`compare`, `faults`, `sweep` and the voting sets, as a person meets them."""
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.unit.cli.conftest import Habemus
 
 from habemus.cli import main
-
-Habemus = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def habemus(tmp_path: Path) -> Habemus:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "HOME": str(tmp_path)}
-        command = [sys.executable, "-W", "error", "-m", "habemus", *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
-        )
-
-    return run
 
 
 def test_compare(habemus: Habemus, tmp_path: Path) -> None:

@@ -1,30 +1,13 @@
 """The program as a person meets it: what it prints, where, and with which exit code."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
+from tests.unit.cli.conftest import Habemus
 
 from habemus.catalog.entries import entries
-
-Habemus = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def habemus(tmp_path: Path) -> Habemus:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "HOME": str(tmp_path)}
-        command = [sys.executable, "-W", "error", "-m", "habemus", *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
-        )
-
-    return run
 
 
 def test_run_as_json(habemus: Habemus) -> None:

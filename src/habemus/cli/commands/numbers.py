@@ -22,6 +22,13 @@ from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import Exit, json_option, progress, say_json, text_width
 from habemus.cli.tables import say_table
 
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same numbers.",
+)
 plot_option = click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -85,13 +92,7 @@ def numbers() -> None:
     show_default=True,
     help="With --simulate: plain sampling, or importance sampling (weighted).",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="The same seed gives the same numbers.",
-)
+@seed_option
 @plot_option
 @jobs_option
 @json_option
@@ -308,13 +309,7 @@ def _say_experiments(made: Sequence[Experiment], contradicted: Sequence[Experime
     show_default=True,
     help="Number of delays to draw or measure.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="The same seed gives the same numbers.",
-)
+@seed_option
 @click.option(
     "--detectors/--no-detectors",
     default=True,
