@@ -75,6 +75,12 @@ def take(nodes: Nodes, number: int, name: str = "x") -> int:
             return lease.token
 
 
+def held_at(nodes: Nodes, number: int) -> set[str]:
+    """Return the locks that clients of a node hold."""
+    with habemus.connect(nodes.socket(number)) as cluster:
+        return {each["name"] for each in cluster.status()["locks"] if each["holder"]}
+
+
 def last_line(nodes: Nodes, number: int) -> str:
     return (nodes.folder / f"{number}.log").read_text().strip().splitlines()[-1]
 
@@ -229,20 +235,22 @@ def test_clients_find_the_nodes_that_have_taken_the_place_of_those_they_knew(mad
     nodes = made(1, leased("300s", DEFAULT_ALGORITHM))
     known = nodes.address(1)
 
-    async def connect_while_nodes_change() -> None:
-        async with habemus.connect(known) as cluster:
-            async with cluster.lock("a", timeout=PATIENCE):
-                pass
+    async def hold_while_nodes_change() -> None:
+        async with habemus.connect(known) as cluster, cluster.lock("a", timeout=PATIENCE) as lease:
             await asyncio.to_thread(changed, nodes, "add", "2", join(nodes, 2))
             await asyncio.to_thread(changed, nodes, "remove", "1")
             assert await asyncio.to_thread(ended, nodes, 1) == 0
+            await asyncio.to_thread(until, lambda: {"a", "x"} <= held_at(nodes, 2))
+            lease.check()
             async with cluster.lock("b", timeout=PATIENCE):
                 pass
 
     with habemus.connect(known) as idle, habemus.connect(known) as cluster:
-        with idle.lock("y", timeout=PATIENCE), cluster.lock("x", timeout=PATIENCE):
+        with idle.lock("y", timeout=PATIENCE):
             pass
-        asyncio.run(connect_while_nodes_change())
+        with cluster.lock("x", timeout=PATIENCE) as lease:
+            asyncio.run(hold_while_nodes_change())
+            lease.check()
         with idle.lock("z", timeout=PATIENCE), cluster.lock("x", timeout=PATIENCE):
             pass
 

@@ -92,10 +92,17 @@ class Attempts:
         return LockTimeout(self._request.timed_out(self._timeout, news) + why)
 
 
-def in_order(nodes: Sequence[NodeAddress], left: Mapping[NodeAddress, float]) -> list[NodeAddress]:
-    """Return the nodes in the order in which to try them.
+def in_order(
+    given: Sequence[NodeAddress], told: Sequence[NodeAddress], left: Mapping[NodeAddress, float]
+) -> list[NodeAddress]:
+    """Return the nodes in the order in which to try them: those that the client was given, then
+    those that nodes have named.
 
     Local sockets come before addresses, and each kind in random order, so that clients spread over
     the nodes.  Nodes that the client has left come last, the latest of them at the end.
     """
-    return sorted(nodes, key=lambda node: (left.get(node, 0.0), not node.path, os.urandom(4)))
+    others = [node for node in told if node not in given]
+    return sorted(
+        (*given, *others),
+        key=lambda node: (left.get(node, 0.0), node in others, not node.path, os.urandom(4)),
+    )

@@ -337,8 +337,7 @@ def first_of(
         count = len(cluster.nodes) + len(cluster.told)
         patience = min(patience, max(TRY_SECONDS, within / max(1, count)))
     reasons: list[HabemusError] = []
-    told = [each for each in cluster.told if each not in cluster.nodes]
-    for address in (*in_order(cluster.nodes, left or {}), *in_order(told, left or {})):
+    for address in in_order(cluster.nodes, cluster.told, left or {}):
         try:
             return NodeConnection(address, credentials, label, patience=patience)
         except (RefusedByNode, Unreachable, ProtocolError) as reason:

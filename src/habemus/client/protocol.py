@@ -253,7 +253,9 @@ def lease_ms_in(welcome: dict[str, Any], service: str) -> int | None:
 def can_move(welcome: dict[str, Any], service: str) -> bool:
     """Return whether locks of a service can be taken to another node."""
     table = welcome["services"].get(service, {})
-    return bool(table.get("moves")) and len(welcome["nodes"]) > 1
+    # a node that was removed from the cluster names the others only
+    others = set(welcome["nodes"]) - {str(welcome["node"])}
+    return bool(table.get("moves")) and bool(others)
 
 
 def learn_nodes(welcome: dict[str, Any], configuration: int, nodes: dict[str, Any]) -> None:

@@ -11,6 +11,8 @@ from tests.unit.client.conftest import PATIENCE, FakeNode, grants
 
 import habemus
 from habemus.client import async_node_backend
+from habemus.client.address import NodeAddress
+from habemus.client.attempts import in_order
 from habemus.client.errors import Unreachable
 from habemus.client.session import NodeSession
 
@@ -55,3 +57,13 @@ def test_two_nodes_that_end_are_too_many(
     with pytest.raises(Unreachable, match="has ended"):
         acquire_once(fake_node(grants).place)
     assert len(tried) == 2
+
+
+def test_nodes_that_a_client_was_given_come_first_and_those_that_it_has_left_last() -> None:
+    local, given, told, left = (
+        NodeAddress("x.sock"),
+        *(NodeAddress("", "127.0.0.1", port) for port in (1, 2, 3)),
+    )
+    assert in_order([given, local], [given, told], {}) == [local, given, told]
+    assert in_order([left, given], [told], {left: 1.0}) == [given, told, left]
+    assert in_order([left, given], [told], {left: 1.0, told: 2.0}) == [given, left, told]

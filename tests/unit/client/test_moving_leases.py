@@ -245,3 +245,14 @@ def test_a_lease_with_little_time_left_is_renewed_at_once(
     first.left_ms = LEASE_MS // 3
     client.acquire("y")
     first.wait_until_told("alive")
+
+
+def test_a_lease_leaves_a_node_that_was_removed_and_names_one_other_node(
+    client: Client, first: MovingNode, second: MovingNode
+) -> None:
+    lease = held(client.here.receive_answer(client.ask_without_connection("x")))
+    client.here.receive_news(["nodes", 0, 1, {"2": second.place}])
+    client.here.receive_news(["leave", 0, "node 1 is shutting down"])
+    second.wait_until_told("claim", 1, "locks", "x")
+    first.wait_until_told("move", 1)
+    assert lease.held

@@ -28,6 +28,7 @@ from habemus.client.protocol import (
     RequestRefused,
     SemaphoreRequest,
     SessionProtocol,
+    can_move,
     decode,
     encode,
     learn_nodes,
@@ -409,6 +410,20 @@ def test_a_lease_is_claimed_by_the_token_of_its_loan_and_with_its_own_lease() ->
 def test_a_node_that_leaves_says_so() -> None:
     line = decode(b'["leave",0,"node 1 is shutting down"]', "node 1")
     assert SessionProtocol(3).receive(line, 0) == [NodeLeaves("node 1 is shutting down")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "moves"),
+    [({"1": ""}, False), ({"1": "", "2": ""}, True), ({"2": ""}, True), ({}, False)],
+    ids=["alone", "with another", "removed", "unknown"],
+)
+def test_a_lock_can_leave_a_node_if_there_is_another_one(
+    nodes: dict[str, str], moves: bool
+) -> None:
+    services = {"locks": {"moves": True}, "slow": {"moves": False}}
+    welcome = {"node": 1, "nodes": nodes, "services": services}
+    assert can_move(welcome, "locks") is moves
+    assert not can_move(welcome, "slow")
 
 
 def test_nodes_are_learnt_from_the_newest_configuration_only() -> None:

@@ -27,6 +27,7 @@ from habemus.runtimes.live.settings import Settings
 from habemus.runtimes.live.storage.log import StableMemory
 
 Services = dict[str, str | System]
+"""Of each service its name, and a system, or an algorithm with its options."""
 PATIENCE = 600.0
 """Seconds, virtual ones on a virtual loop, after which a test that waits has failed."""
 
@@ -69,7 +70,7 @@ class Cluster:
         services: list[Service] = []
         for name, each in self.services.items():
             made = (
-                services_of(name, each, (), "", self.addresses)
+                services_of(name, each.split()[0], each.split()[1:], "", self.addresses)
                 if isinstance(each, str)
                 else [Service(name, each, self.addresses)]
             )

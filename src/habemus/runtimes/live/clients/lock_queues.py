@@ -708,8 +708,9 @@ class LockQueues:
         soon.
         """
         for lock in list(self._local_locks.values()):
-            is_claimed = lock.claimed is not None
-            if lock.queue or lock.is_requested or lock.holder or lock.withdrawing or is_claimed:
+            # a lock on its way to another node, too: a node that shuts down waits for it
+            moves = lock.claimed is not None or self._is_moving(lock)
+            if lock.queue or lock.is_requested or lock.holder or lock.withdrawing or moves:
                 lock.is_used = True
             elif lock.is_used:
                 lock.is_used = False
@@ -977,9 +978,11 @@ class LockQueues:
 
     def has_holders(self) -> bool:
         """Return whether a client holds a lock, here or on its way to another node."""
-        return any(
-            lock.holder is not None or self._is_moving(lock) for lock in self._local_locks.values()
-        )
+        return not self.is_left() or any(map(self._is_moving, self._local_locks.values()))
+
+    def is_left(self) -> bool:
+        """Return whether no client holds a lock here."""
+        return not any(lock.holder is not None for lock in self._local_locks.values())
 
     def is_unused(self) -> bool:
         """Return whether no client holds a lock and no request of this node is pending."""

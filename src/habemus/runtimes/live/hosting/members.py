@@ -96,6 +96,7 @@ class ClusterMembers:
         me, mine = self._node.me, book.get(self._node.me)
         assert self._latest is not None
         if mine is None:
+            self._announce()  # so that clients know where to take their locks
             self._leave(self._latest.version, is_late=not self.is_up)
             return
         if mine.memory and mine.memory != self._membership.identity.hex():
@@ -113,6 +114,9 @@ class ClusterMembers:
         self.accepted.clear()
         self.accepted.update(self.peers)
         self._replug()
+        self._announce()
+
+    def _announce(self) -> None:
         told = self.told()
         if told is not None:
             self._node.announce(*told)

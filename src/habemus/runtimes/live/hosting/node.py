@@ -325,9 +325,11 @@ class Node:
         self._is_ending = self._service_checks.is_over = True
         for service in self.lock_queues.locks:
             self.lock_queues.close(service, f"node {self.me} is shutting down")
-        if grace and self.reaches():
+        if grace and (self.removal or self.reaches()):
             self.lock_queues.ask_to_move(f"node {self.me} is shutting down")
-        await self._while(lambda: not self.lock_queues.is_unused(), grace)
+        # The other nodes refuse one that was removed: it hears of nothing that it waits for.
+        is_unused = self.lock_queues.is_left if self.removal else self.lock_queues.is_unused
+        await self._while(lambda: not is_unused(), grace)
         await self._resign()
         self._stopped = True
         self._timers.close()

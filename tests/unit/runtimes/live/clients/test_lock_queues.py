@@ -511,3 +511,23 @@ def test_a_claim_on_many_locks_is_made_in_slices_and_passes_over_what_it_no_long
         assert (list(session.holding), session.locks) == ([1], 1)
 
     virtual.run(main())
+
+
+def test_a_lock_on_its_way_to_another_node_is_in_use_until_it_is_there() -> None:
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        node.grants_at_once = True
+        lock_queues.request(connection, session, 1, "locks", ["x"], None, None, 1)
+        process = node.instance.processes[1].pure.parts[0]
+        assert isinstance(process, Wished)
+        lock_queues.move(session, 1)
+        process.moving = True
+        for _ in range(3):
+            list(lock_queues.sweep())
+        assert lock_queues.is_left() and lock_queues.has_holders()
+        assert not lock_queues.is_unused()
+        process.moving = False
+        assert lock_queues.is_unused() and not lock_queues.has_holders()
+
+    run(check)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
 from tests import virtual
+from tests.unit.runtimes.live.hosting.test_ending import Said, joined
 from tests.unit.runtimes.live.hosting.test_idle import is_forgotten, representative, visit
 
 from habemus.algorithms.election.shared_election import MembersChanged
@@ -15,6 +17,7 @@ from habemus.runtimes.live.hosting.node import Node
 
 MEMBERS = {"locks": "elected-coordinator-members"}
 LEASED = {"locks": "elected-coordinator-leased-members"}
+LONG_LEASED = {"locks": "elected-coordinator-leased-members lease=60s"}
 
 
 def process(node: Node, name: str) -> ElectedCoordinatorMembers:
@@ -104,5 +107,39 @@ def test_only_the_leader_changes_members_and_not_the_last_one(cluster: Any) -> N
             assert known is not None and known["members"] == [1, 2, 3]
             with pytest.raises(ValueError, match="is a member with another memory"):
                 leader.members.change("introduce", follower.me, "127.0.0.1:1", "ab" * 16)
+
+    virtual.run(main())
+
+
+def test_a_node_that_was_removed_sends_its_clients_away_and_waits_for_no_peer(
+    cluster: Any,
+) -> None:
+    """The peers have closed all connections with it, so it does not hear that a lock has arrived
+    elsewhere.
+    """
+
+    async def main() -> None:
+        async with cluster(LONG_LEASED) as made:
+            await visit(made, 2, "first")
+            removed = made.nodes[representative(made.nodes[1]).coordinator]
+            connection = Said()
+            session = joined(removed, connection)
+            removed.lock_queues.request(connection, session, 1, "locks", ["x"], None, None, 1)
+            await cluster.until(lambda: connection.words(1) == ["granted"])
+            await cluster.until(election(removed).may_change)
+            removed.members.change("remove", removed.me, "", "")
+            others = [node for node in made.nodes.values() if node is not removed]
+            await cluster.until(lambda: any(election(each).may_change() for each in others))
+            leader = next(node for node in others if election(node).may_change())
+            leader.members.change("forget", removed.me, "", "")
+            await asyncio.wait_for(removed.removed.wait(), 600)
+            await cluster.until(lambda: not removed.reaches())
+            asked_at = asyncio.get_running_loop().time()
+            ending = asyncio.create_task(removed.stop(grace=3_600))
+            await cluster.until(lambda: "leave" in connection.words(0))
+            assert not ending.done()
+            removed.lock_queues.move(session, 1)
+            await asyncio.wait_for(ending, 600)
+            assert asyncio.get_running_loop().time() - asked_at < 1  # second of virtual time
 
     virtual.run(main())
