@@ -1,11 +1,10 @@
 """Five processes add to one number in a file, and none of it gets lost.
 
-Run it by itself and it starts a cluster for itself; or set HABEMUS_CLUSTER, or run `habemus up` in
-the same folder, and it uses that one.
+Run it by itself and it starts a cluster for itself.  If the cluster that HABEMUS_CLUSTER names, or
+that of `habemus up`, is up, it uses that one.
 """
 
 import asyncio
-import os
 import subprocess
 import sys
 import tempfile
@@ -42,6 +41,14 @@ async def work_in_tasks(total: Path) -> None:
         await asyncio.gather(*(task(cluster) for _ in range(TIMES)))
 
 
+def is_cluster_up() -> bool:
+    try:
+        with habemus.connect():
+            return True
+    except habemus.Unreachable:
+        return False
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         total = Path(folder, "total")
@@ -59,7 +66,7 @@ if __name__ == "__main__":
     if len(sys.argv) > 2:
         kind, file = sys.argv[1], Path(sys.argv[2])
         asyncio.run(work_in_tasks(file)) if kind == "tasks" else work(file)
-    elif "HABEMUS_CLUSTER" in os.environ or Path(".habemus").is_dir():
+    elif is_cluster_up():
         main()
     else:
         sys.exit(

@@ -53,6 +53,16 @@ def undecided() -> str:
             "a detector takes no requests; leave out --ask",
         ),
         (
+            lambda: habemus.simulate("central", think="soon"),
+            "think 'soon' is not a time; write for example 5000, 5ms or 2s",
+            "--think 'soon' is not a time; write for example 5000, 5ms or 2s",
+        ),
+        (
+            lambda: habemus.simulate("central", faults=["crash 2"]),
+            "crash '2' is not complete; write for example 2@5ms",
+            "--crash '2' is not complete; write for example 2@5ms",
+        ),
+        (
             refused,
             "node 1: no secret; give secret_file",
             "node 1: no secret; give --secret-file",

@@ -56,6 +56,15 @@ COMMANDS = (
 )
 
 
+PLAIN_WORDS = {
+    "is not a valid integer range.": "is not a whole number",
+    "is not a valid integer.": "is not a whole number",
+    "is not a valid float range.": "is not a number",
+    "is not a valid float.": "is not a number",
+}
+"""Words of click about values, and plain ones."""
+
+
 class _Group(click.Group):
     """Import a command only when it is called, so that each command starts fast."""
 
@@ -161,6 +170,8 @@ def run(arguments: list[str] | None) -> int:
 def _usage(error: click.UsageError) -> str:
     """Say what is wrong with the arguments, and show an example if some are missing."""
     context, message = error.ctx, error.format_message()
+    for words, plain in PLAIN_WORDS.items():
+        message = message.replace(words, plain)
     if context is None or context.parent is None:
         return message
     if isinstance(context.command, click.Group):
@@ -168,7 +179,7 @@ def _usage(error: click.UsageError) -> str:
         if message == "Missing command." or message.startswith("Usage:"):
             return f"{context.command_path} needs a command: {commands}"
         if message.startswith("No such command"):
-            return f"{message} {context.command_path} has the commands {commands}"
+            return f"{message} {context.command_path} has {commands}"
     if isinstance(error, click.MissingParameter) and context.command.epilog:
         return f"{message} {context.command.epilog}"
     return message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from habemus.argument_names import argument
 from habemus.catalog.entries import Entry, find
@@ -29,6 +29,8 @@ from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending, Record, Simulation
 from habemus.traces import Digest, Trace
 
+Value = TypeVar("Value")
+
 KEEP_LIMIT = 200_000
 """Largest number of events that are kept for a picture or a file; longer runs have no trace."""
 
@@ -37,6 +39,18 @@ CONTINUED_FOR = 2_000_000
 
 CLOCKS_UP_TO = 64
 """Largest number of processes for which events carry vector clocks."""
+
+
+TEXTS: dict[str, Callable[[str], object]] = {
+    "delay": notation.delay,
+    "loss": notation.chance,
+    "duplicate": notation.chance,
+    "think": notation.span,
+    "hold": notation.span,
+    "processing": notation.time,
+    "until": notation.time,
+}
+"""Arguments in the notation of runs, and how they are parsed."""
 
 
 class Execution:
@@ -207,6 +221,10 @@ class Execution:
 def _check(setup: Setup, entry: Entry) -> None:
     if setup.workload not in WORKLOADS:
         raise BadSetup(f"there is no workload {setup.workload}; there are {', '.join(WORKLOADS)}")
+    for name, parse in TEXTS.items():
+        given = getattr(setup, name)
+        if given is not None:
+            _parsed(name, parse, given)
     if setup.overtaking is not None and ME4 not in entry.problem.properties:
         raise BadSetup(f"overtaking is about mutual exclusion, not {entry.problem.title}")
 
@@ -216,8 +234,16 @@ def faults_of(setup: Setup) -> list[Fault]:
     for kind, text in setup.faults:
         if kind not in notation.FAULTS:
             raise BadSetup(f"there is no fault {kind}; there are {', '.join(notation.FAULTS)}")
-        faults.append(notation.FAULTS[kind](text))
+        faults.append(_parsed(kind, notation.FAULTS[kind], text))
     return faults
+
+
+def _parsed(name: str, parse: Callable[[str], Value], text: str) -> Value:
+    """Parse an argument; an error names it."""
+    try:
+        return parse(text)
+    except notation.BadNotation as reason:
+        raise notation.BadNotation(f"{argument(name)} {reason}") from None
 
 
 def _network_of(setup: Setup, entry: Entry) -> Network:

@@ -56,6 +56,8 @@ def scenario(
             raise click.UsageError(f"{option} excludes NAME, --diagram and --stages")
         return _run_all(as_json, sheet)
     if name is None:
+        if diagrams or stages:
+            raise click.UsageError("--diagram and --stages need NAME, a scenario of the list")
         _list(as_json)
         return Exit.OK
     outcome = find(name).run()
