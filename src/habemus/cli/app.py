@@ -12,49 +12,56 @@ import click
 from habemus.argument_names import FLAGS
 from habemus.cli.output import Exit
 
-COMMANDS = (
-    *(
-        "algorithms",
-        "run",
-        "check",
-        "scenario",
-        "compare",
-        "faults",
-        "cards",
-        "detectors",
-        "numbers",
-        "sweep",
-        "report",
-        "replay",
-        "lab",
-        "new",
-        "explain",
-    ),
-    *(
-        "trace",
-        "config",
-        "certs",
-        "up",
-        "node",
-        "member",
-        "status",
-        "top",
-        "doctor",
-        "lock",
-        "lead",
-        "elect",
-        "watch",
-        "release",
-        "backup",
-        "restore",
-        "torture",
-        "bench",
-        "printer",
-        "print",
-        "completion",
-    ),
-)
-
+SECTIONS = {
+    "Locks and leaders": {
+        "up": "Start a cluster on this machine",
+        "lock": "Run a command while it holds a lock",
+        "lead": "Run a command while it leads an election",
+        "status": "Show the nodes and locks of a cluster",
+        "top": "Show who holds which lock and who waits, live",
+        "watch": "Print each change of the holder of a lock",
+        "release": "Take a lock from its holder",
+        "elect": "Call an election of the nodes",
+    },
+    "Operation of a cluster": {
+        "node": "Run one node",
+        "member": "Add, remove and replace nodes of a running cluster",
+        "doctor": "Check nodes, quorum, leader, versions, clocks and disks",
+        "config": "Check a cluster.toml",
+        "certs": "Create a CA and the certificates of the nodes",
+        "backup": "Write a backup of a running cluster",
+        "restore": "Write the data folders of a stopped cluster from a backup",
+        "torture": "Test a lock with real nodes and clients under faults",
+        "bench": "Measure the speed of locks on this machine",
+        "trace": "Merge and judge the records of live nodes",
+    },
+    "Algorithms": {
+        "algorithms": "List the algorithms, or show one",
+        "scenario": "List runs with a known outcome, or run one",
+        "run": "Simulate one run and judge it",
+        "check": "Search every interleaving within a bound",
+        "lab": "Watch a run in the browser, step it, break it, fork it",
+        "replay": "Execute a saved trace again, and compare",
+        "new": "Write an algorithm to start from, and its test",
+        "explain": "Explain a property, a fault model or a word",
+    },
+    "Many runs": {
+        "compare": "Measure what an entry or an election costs",
+        "faults": "Crash each role in turn, and show the effect",
+        "cards": "Search each algorithm under each fault model",
+        "detectors": "Compare the speed and the mistakes of failure detectors",
+        "numbers": "Violation probabilities, timeouts, laws of growth",
+        "sweep": "Simulate many seeded runs, and report violations",
+        "report": "Render the results of a sweep as one HTML page",
+    },
+    "Others": {
+        "printer": "The printer of the printing system",
+        "print": "A client of the printing system",
+        "completion": "Print the completion script for a shell",
+    },
+}
+"""Commands and their summaries.  A command is imported when it is called."""
+COMMANDS = [name for section in SECTIONS.values() for name in section]
 
 PLAIN_WORDS = {
     "is not a valid integer range.": "is not a whole number",
@@ -69,7 +76,12 @@ class _Group(click.Group):
     """Import a command only when it is called, so that each command starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return COMMANDS
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

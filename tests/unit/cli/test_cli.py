@@ -240,6 +240,15 @@ def test_every_command_has_help_with_an_example(habemus: Habemus) -> None:
         assert habemus(name, "--help").returncode == 0
 
 
+def test_the_help_of_the_program_summarises_each_command_on_one_line(habemus: Habemus) -> None:
+    from habemus.cli.app import COMMANDS
+
+    said = habemus("--help").stdout
+    listed = said.split("Locks and leaders:\n")[1].splitlines()
+    names = [line.split()[0] for line in listed if line.startswith("  ")]
+    assert names == COMMANDS and len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(habemus: Habemus, shell: str) -> None:
     assert "_HABEMUS_COMPLETE" in habemus("completion", shell).stdout

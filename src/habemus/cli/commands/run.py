@@ -36,25 +36,31 @@ TABLE_UP_TO = 80
 """Print the table of events by default only for runs of up to so many events."""
 
 _FAULT_HELP = {
-    "crash": "P@WHEN: crash process P at a time (5ms) or an event (send#3, Granted#1).",
-    "recover": "P@WHEN: P recovers with its stable memory.",
-    "amnesia": "P@WHEN: P recovers with empty memory.",
-    "replace": "P@TIME: P lost its memory and is replaced, if all others are up and connected.",
-    "pause": "P@WHEN+D: pause P for a time D.",
-    "cut": (
-        "A-B@WHEN, A>B@WHEN (one way) or 1,2|3@WHEN (partition): these links lose every message."
+    "crash": ("P@WHEN", "Crash process P at a time (5ms) or an event (send#3, Granted#1)."),
+    "recover": ("P@WHEN", "P recovers with its stable memory."),
+    "amnesia": ("P@WHEN", "P recovers with empty memory."),
+    "replace": (
+        "P@TIME",
+        "P lost its memory and is replaced, if all others are up and connected.",
     ),
-    "heal": "A-B@WHEN or all@WHEN: these links deliver messages again.",
-    "slow": "A>B@WHEN=DELAY: change the delay of these links.",
-    "skew": "P=PPM: clock skew of P in parts per million; with +50000 its timers run 5 % too long.",
+    "pause": ("P@WHEN+D", "Pause P for a time D."),
+    "cut": (
+        "LINKS@WHEN",
+        "These links lose every message: A-B, A>B (one way) or 1,2|3 (partition).",
+    ),
+    "heal": ("LINKS@WHEN", "These links, or all, deliver messages again."),
+    "slow": ("LINKS@WHEN=DELAY", "Change the delay of these links."),
+    "skew": (
+        "P=PPM",
+        "Clock skew of P in parts per million; with +50000 its timers run 5 % too long.",
+    ),
 }
 
 
 def _fault_options(command: Any) -> Any:
     for kind in reversed(FAULTS):
-        command = click.option(f"--{kind}", multiple=True, metavar="...", help=_FAULT_HELP[kind])(
-            command
-        )
+        metavar, help = _FAULT_HELP[kind]
+        command = click.option(f"--{kind}", multiple=True, metavar=metavar, help=help)(command)
     return command
 
 
@@ -184,7 +190,11 @@ def run(
     self_check: bool,
     **given: Any,
 ) -> int:
-    """Simulate one run and print its events, costs and verdicts."""
+    """Simulate one run and print its events, costs and verdicts.
+
+    ALGORITHM is a name from `habemus algorithms`, or a class of your own: path/to/mine.py:MyMutex.
+    A time is a number of microseconds, or 5ms, or 2s.
+    """
     setup = setup_of(given)
     report = execute_with_progress(setup)
     if self_check and execute(setup, keep=False).digest != report.digest:
