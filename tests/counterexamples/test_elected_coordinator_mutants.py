@@ -137,6 +137,14 @@ class IgnoresRecalls(ElectedCoordinator):
         pass
 
 
+class TakesTurnsWithoutEnd(ElectedCoordinatorLeased):
+    """Serves all the applications that wait at the borrower before it gives the loan back."""
+
+    def may_stay(self) -> bool:
+        self.turns_taken = 0
+        return super().may_stay()
+
+
 # Forgetting.
 
 
@@ -299,6 +307,10 @@ LOST_REQUEST = run("3@18ms", n=3, faults=(("cut", "3>1@15ms"), ("heal", "all@24m
 LOST_RELEASE = run("2@10ms+5ms", "3@30ms", n=3, faults=(("cut", "2>1@16ms"), ("heal", "all@24ms")))
 
 
+# All want the lock all the time: the other two are served 1 + 4 times each in between.
+TURNS = Setup("mutant", 3, options=(QUICK,), think="0", requests=30, overtaking=10)
+
+
 def seeds(setup: Setup, count: int) -> list[Setup]:
     return [replace(setup, seed=seed) for seed in range(count)]
 
@@ -320,6 +332,7 @@ CASES: list[tuple[type[ElectedCoordinator], type[ElectedCoordinator], Setup, str
     (CountsTheLeaseFromTheGrant, ElectedCoordinatorLeased, LATE_GRANT, "ME1"),
     (RenewsWithoutRecording, ElectedCoordinatorLeased, LEASED_SIDES, "ME1"),
     (NeverRunsOut, ElectedCoordinatorLeased, LEASED_SIDES, "ME1"),
+    (TakesTurnsWithoutEnd, ElectedCoordinatorLeased, TURNS, "ME4"),
     (NeverAsksAgain, ElectedCoordinator, LOST_REQUEST, "ME2-deadlock"),
     (NeverAsksTheBorrower, ElectedCoordinator, LOST_RELEASE, "ME2-deadlock"),
 ]

@@ -6,6 +6,8 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -260,12 +262,18 @@ def test_costs_are_as_in_the_table_of_the_documentation(size: int) -> None:
     page = (Path(__file__).parents[2] / "docs" / "lending.md").read_text()
     [row] = [line for line in page.splitlines() if line.startswith(f"| {size} | ")]
     alone = execute(Setup(LEASED, size, workload="in-turn", requests=10)).costs
-    contended = execute(Setup(LEASED, size, think="0", requests=30)).costs
-    found = (
-        *(alone[name] for name in ("messages_per_entry", "client_delay")),
-        *(contended[name] for name in ("messages_per_entry", "sync_delay", "largest_overtaking")),
+    fair, turns = (
+        execute(Setup(LEASED, size, think="0", requests=30, options=(option,))).costs
+        for option in ("turns=0", "turns=4")
     )
-    assert row == f"| {size} | {' | '.join(f'{each:.2f}' for each in found[:4])} | {found[4]} |"
+    found = (
+        *(f"{alone[name]:.2f}" for name in ("messages_per_entry", "client_delay")),
+        *(f"{fair[name]:.2f}" for name in ("messages_per_entry", "sync_delay")),
+        *(str(fair["largest_overtaking"]), f"{turns['messages_per_entry']:.2f}"),
+        str(turns["largest_overtaking"]),
+    )
+    assert row == f"| {size} | {' | '.join(found)} |"
+    assert turns["largest_overtaking"] == (size - 1) * (1 + 4)
 
 
 def test_a_loan_for_which_others_wait_goes_back_when_its_borrower_leaves() -> None:
@@ -273,6 +281,26 @@ def test_a_loan_for_which_others_wait_goes_back_when_its_borrower_leaves() -> No
     report = execute(Setup(LEASED, 3, asks=("2@50ms", "2@55ms+10ms", "3@60ms", "2@66ms")))
     assert sent(report)["Recall"] == 2
     assert tokens(report) == [(2, (1, 1)), (2, (1, 2)), (3, (1, 3)), (2, (1, 4))]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_a_recalled_loan_serves_a_few_more_applications_of_its_borrower(turns: int) -> None:
+    """Three processes want the lock all the time; a fourth entry in a row would be one too many."""
+    report = execute(
+        Setup(LEASED, 3, think="0", requests=12, options=(f"turns={turns}", "block=20"))
+    )
+    in_a_row = [len(list(each)) for _, each in groupby(tokens(report), key=itemgetter(0))]
+    # while others wait: the first grant and the last ones are those of a process without others
+    assert set(in_a_row[1:-3]) == {1 + turns}
+    counts = [count for _, (_, count) in tokens(report)]
+    assert counts == sorted(set(counts)), "each entry has a token of its own"
+    assert verdicts(report)["ME1"] is Verdict.HOLDS
+
+
+def test_a_turn_is_taken_only_by_an_application_that_waits() -> None:
+    """2 asks again when it has left: 3, which waited, comes first."""
+    report = execute(Setup(LEASED, 3, asks=("2@50ms+10ms", "3@55ms", "2@60001us")))
+    assert [process for process, _ in tokens(report)] == [2, 3, 2]
 
 
 def test_an_unused_loan_goes_back_at_once_when_it_is_recalled() -> None:

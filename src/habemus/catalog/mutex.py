@@ -18,9 +18,14 @@ from habemus.problems.tokens import TOKEN
 def model(entries: int | None, system: System) -> tuple[Mapping[ProcessId, ClientModel], Observer]:
     plan = next(iter(system.plans.values()))
     moves, ways = getattr(plan, "moves", 0), MOVES if getattr(plan, "breaks", True) else MOVES[:1]
+    lines_up = getattr(plan, "turns", 0) > 0
     clients = {
         process: MutexClientModel(
-            entries, moves, tuple(other for other in system.plans if other != process), ways
+            entries,
+            moves,
+            tuple(other for other in system.plans if other != process),
+            ways,
+            lines_up,
         )
         for process in system.plans
     }

@@ -34,6 +34,7 @@ class PossibleRequest(NamedTuple):
     name: str
     arguments: tuple[Any, ...] = ()
     voluntary: bool = False  # the application need not ever make it; it makes all others eventually
+    is_ordered: bool = False  # which of two such requests happened before the other matters
 
 
 class ClientModel(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -125,6 +125,8 @@ class Visits:
 
     moves: int = 0
     clients: tuple[ProcessId, ...] = ()
+    lined_up: Callable[[ProcessId], bool] = lambda _: False
+    """Whether the next request of a process waits there already when the application leaves."""
 
     # by the tokens of applications that move, how often they have moved
     _moved: dict[tuple[int, int], int] = field(default_factory=dict, init=False)
@@ -155,7 +157,7 @@ class Visits:
         elif process in self._holds:
             drive.ask(process, "write", *self._tokens[process], after=self._holds.pop(process))
         elif self._tokens.pop(process, None) is not None:
-            drive.ask(process, "release", after=0)
+            drive.ask(process, "line_up" if self.lined_up(process) else "release", after=0)
 
     def move(self, process: ProcessId) -> bool:
         """End the stay of an application that moves; return whether it was a guest."""
@@ -181,6 +183,8 @@ class Clients:
     think: Span = (0, 10_000)
     hold: Span = 1_000
     moves: int = 0
+    lines_up: bool = False
+    """A request that follows without thinking waits at the process already."""
 
     _left: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
     _busy: set[ProcessId] = field(default_factory=set, init=False, repr=False)
@@ -189,13 +193,16 @@ class Clients:
     _visits: Visits = field(default_factory=Visits, init=False, repr=False)
 
     def begin(self, clients: tuple[ProcessId, ...], drive: Drive) -> None:
-        self._visits = Visits(self.moves, clients)
+        self._visits = Visits(self.moves, clients, self._is_lined_up)
         self._left = dict.fromkeys(clients, self.rounds)
         self._busy = set()
         self._thinking = set()
         for client in clients:
             if self._next(client, drive):
                 self._busy.add(client)
+
+    def _is_lined_up(self, client: ProcessId) -> bool:
+        return self.lines_up and self.think == 0 and self._left[client] > 0
 
     def _next(self, client: ProcessId, drive: Drive) -> bool:
         left = self._left[client]
@@ -210,6 +217,8 @@ class Clients:
             self._thinking.discard(process)
         elif request == "write":
             self._visits.wrote(process, drive)
+        elif request == "line_up":
+            drive.ask(process, "release", after=0)
         elif request in ("release", "move"):
             visits = self._visits
             is_guest = (visits.end if request == "release" else visits.move)(process)

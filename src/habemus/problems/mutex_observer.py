@@ -38,11 +38,14 @@ class Visit(NamedTuple):
     token: Token | None = None
     writes: int = 0  # still to be made before it leaves
     moves: int = 0  # how often it may still move
+    is_followed: bool = False  # its next request waits at the process already
 
 
 class MutexClientModel:
     """A client that requests, waits, stays inside for any time, and leaves.  With a token it writes
     on entry and before it leaves.
+
+    lines_up: its next request may wait at the process already while it is inside.
     """
 
     def __init__(
@@ -51,36 +54,36 @@ class MutexClientModel:
         moves: int = 0,
         others: tuple[ProcessId, ...] = (),
         ways: tuple[str, ...] = MOVES,
+        lines_up: bool = False,
     ) -> None:
         self.entries = entries
         self.moves = moves
         self.others = others  # where it can go on
         self.ways = ways
+        self.lines_up = lines_up
 
     def first(self) -> ClientState:
         return Visit(self.entries, moves=self.moves)
 
     def choices(self, state: ClientState) -> Sequence[PossibleRequest]:
         assert isinstance(state, Visit)
+        enters_again = state.left is None or state.left > 0
         if state.stage == VisitStage.OUTSIDE:
-            return (
-                [PossibleRequest("acquire", voluntary=True)]
-                if state.left is None or state.left > 0
-                else []
-            )
+            acquire = PossibleRequest("acquire", voluntary=True, is_ordered=True)
+            return [acquire] if enters_again else []
         if state.stage == VisitStage.WAITING:
             return []
-        moves = [
+        others = [
             PossibleRequest(how, (other,), voluntary=True)
             for how in self.ways
             for other in self.others
             if state.moves
         ]
-        return (
-            [PossibleRequest("write", state.token), *moves]
-            if state.writes and state.token is not None
-            else [PossibleRequest("release"), *moves]
-        )
+        if state.writes and state.token is not None:
+            return [PossibleRequest("write", state.token), *others]
+        if self.lines_up and enters_again and not state.is_followed:
+            others.append(PossibleRequest("line_up", voluntary=True))
+        return [PossibleRequest("release"), *others]
 
     def asked(self, state: ClientState, asking: PossibleRequest) -> ClientState:
         assert isinstance(state, Visit)
@@ -89,6 +92,8 @@ class MutexClientModel:
             return Visit(left, VisitStage.WAITING, moves=state.moves)
         if asking.name == "write":
             return state._replace(writes=state.writes - 1)
+        if asking.name == "line_up":
+            return state._replace(is_followed=True)
         moves = state.moves - (asking.name in MOVES)
         return Visit(state.left, moves=moves)
 

@@ -25,7 +25,8 @@ from habemus.runtimes.sim.simulation import Ending
 
 def workload(setup: Setup, system: System) -> Workload:
     asks = asks_of(setup, system)
-    moves = getattr(next(iter(system.plans.values())), "moves", 0)
+    plan = next(iter(system.plans.values()))
+    moves = getattr(plan, "moves", 0)
     if asks:
         return Script(asks, moves)
     hold = notation.span(setup.hold)
@@ -36,6 +37,7 @@ def workload(setup: Setup, system: System) -> Workload:
         0 if setup.workload == "burst" else notation.span(setup.think),
         hold,
         moves,
+        lines_up=getattr(plan, "turns", 0) > 0,
     )
 
 

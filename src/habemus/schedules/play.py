@@ -292,7 +292,7 @@ class Stage:
         self._tell(Event(self._now, me, "request", name, note(arguments) if arguments else None))
         self.visits[me] = self.uses[me].asked(self.visits[me], asking)
         own = before = 0
-        if self.bound.order and asking.voluntary:
+        if self.bound.order and asking.is_ordered:
             own, before = (
                 1 << (self._places[me] * REQUESTS_EACH + self.requests[me]),
                 self.known[me],

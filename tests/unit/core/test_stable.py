@@ -36,6 +36,8 @@ def test_messages_that_links_keep_are_those_of_the_process_above() -> None:
     node.start()
     node.request("acquire")
     assert Stable(stack).taken(node.parts) != before
+    assert not Stable(stack).are_unchanged(node.parts, before)
+    assert Stable(stack).are_unchanged(node.parts, Stable(stack).taken(node.parts))
     state = Stable(stack).state(json.loads(json.dumps(Stable(stack).plain(node.parts))))
     again = PureNode(stack, 1, (2, 3), lambda options: options[0])
     again.restore(state)

@@ -562,9 +562,9 @@ class ElectedCoordinator(Participant):
         `elected_by` names.
         """
         variables = cls.__variables__
-        elected_by, recording, lease, block = (
+        elected_by, recording, lease, block, turns = (
             options.get(name, variables[name].default)
-            for name in ("elected_by", "recording", "lease", "block")
+            for name in ("elected_by", "recording", "lease", "block", "turns")
         )
         if elected_by not in ELECTIONS:
             raise MistakeInPlan(
@@ -575,6 +575,8 @@ class ElectedCoordinator(Participant):
             raise MistakeInPlan(f"a loan is recorded by a majority or by none, not by {recording}")
         if not (isinstance(block, int) and 1 <= block <= MOST_TOKENS):
             raise MistakeInPlan(f"a loan has 1 to {MOST_TOKENS} tokens, not {block}")
+        if not (isinstance(turns, int) and 0 <= turns < MOST_TOKENS):
+            raise MistakeInPlan(f"a recalled loan serves 0 to {MOST_TOKENS - 1} turns, not {turns}")
         if not (isinstance(lease, int) and (lease == 0 or lease >= 100)):
             raise MistakeInPlan(
                 f"a lease is 0 (for none) or at least 100 microseconds, not {lease}"
@@ -603,7 +605,8 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
 
     The loan stays with a process that has left, together with a block of tokens, so that it enters
     again without asking.  It goes back when others wait, when the block is used up, or when it is
-    unused at the time of its renewal.
+    unused at the time of its renewal.  A recalled loan first serves a few applications that wait at
+    the same process.
 
     An application that is inside can go on at another process within its lease, when its own one
     shuts down or crashes: that process claims the loan, and the coordinator lends to it in the
@@ -622,9 +625,10 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
              claim costs a loan and up to 3 more.
     Ensures  FENCE, ME2; not ME1 (split-brain-fenced), no ME3, and no TOKEN: a process that enters
              by a loan that has stayed, and does not know that its lease has run out, shows a
-             smaller token than the next borrower.  Once a recall has arrived, no local entry comes
-             before the next borrower; until then at most a block of them.  A claim is granted if
-             the loan is not over, and refused otherwise; the stay goes on with its token.
+             smaller token than the next borrower.  Once a recall has arrived, at most `turns` local
+             entries come before the next borrower; until then at most a block of them.  A claim is
+             granted if the loan is not over, and refused otherwise; the stay goes on with its
+             token.
     Differs  A renewal is recorded like a grant, so a coordinator that has been replaced cannot
              renew.  The papers have sessions at one master; here the borrower is a process, and a
              stay that moves changes the borrower.
@@ -643,6 +647,7 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
 
     lease = 100_000
     block = 1_000
+    turns = 4
 
 
 class ElectedCoordinatorPlain(ElectedCoordinator):

@@ -224,3 +224,4 @@ class ElectedCoordinatorLeasedMembers(ElectedCoordinatorMembers):
 
     lease = 100_000
     block = 1_000
+    turns = 4

@@ -446,7 +446,7 @@ class ProcessModel:
         for asking in self._choices(component.use):
             after = component._replace(use=self.uses.number(self._use.asked(use, asking)))
             own = before = 0
-            if self.bound.order and asking.voluntary:
+            if self.bound.order and asking.is_ordered:
                 own = 1 << (self.places[self.process] * self._requests_each + component.requests)
                 before = component.known
                 after = after._replace(known=before | own, requests=component.requests + 1)

@@ -61,6 +61,11 @@ STALL_US = 200_000
 for long.
 """
 
+SHORT_STAY_US = 10_000
+"""A client that held the lock for longer is not followed by another one of its node, if clients of
+other nodes wait: a hand-over between nodes takes less than that.
+"""
+
 OVERTAKEN = "the lock was released or granted to another client before it was claimed here"
 STATUS_PIECE = 1_000
 """Waiting clients that a status lists in one piece of work."""
@@ -254,6 +259,12 @@ class LockQueues:
         # services whose locks a client can take to another node
         self.movable = frozenset(
             each.name for each in node.services if _can_move(next(iter(each.system.plans.values())))
+        )
+        # services whose locks serve a few more clients of a node while others wait
+        self._taking_turns = frozenset(
+            each.name
+            for each in node.services
+            if getattr(next(iter(each.system.plans.values())), "turns", 0)
         )
         self._leaving = ""  # the reason why clients are asked to move
         self.changed: Callable[[str, str], None] = _nothing
@@ -664,12 +675,26 @@ class LockQueues:
             self._timers.cancel(request.time_out)
         lock = request.held_lock
         if lock is not None:
+            if lock.queue and not is_abrupt:
+                self._line_up(lock, request)
             lock.holder = None
             self._leave(lock, is_abrupt=is_abrupt)
         elif request.queued_locks and request.queued_locks[0].claim is request:
             self._end_claim(request.queued_locks[0], is_abrupt=is_abrupt)
         else:
             self._slices.run(request.session, self._stop_waiting(request, request.queued_locks))
+
+    def _line_up(self, lock: LocalLock, leaving: ClientRequest) -> None:
+        """Let the next client of this node have the lock before those of other nodes, if the
+        algorithm allows one more.
+        """
+        if (
+            lock.service in self._taking_turns
+            and not lock.reserved_for
+            and self._timers.turn_us() - leaving.since_us <= SHORT_STAY_US
+            and cast(Mutex, lock.process.pure.parts[0]).is_wanted()
+        ):
+            self._make_request(lock, "line_up")
 
     def _forget(self, request: ClientRequest) -> None:
         session = request.session

@@ -308,11 +308,11 @@ class Steps:
     @staticmethod
     def _changed(local_process: LocalProcess, stores: bool) -> bytes | None:
         """Return the entry to store, if the step has changed durable variables."""
-        now = local_process.stable.taken(local_process.pure.parts)
-        if now == local_process.stored and not stores:
+        stable, parts = local_process.stable, local_process.pure.parts
+        if not stores and stable.are_unchanged(parts, local_process.stored):
             return None
-        local_process.stored = now
-        return msgspec.msgpack.encode(local_process.stable.plain(local_process.pure.parts))
+        local_process.stored = stable.taken(parts)
+        return msgspec.msgpack.encode(stable.plain(parts))
 
     def _set_timer(self, local_process: LocalProcess, effect: SetTimer) -> None:
         timer = (effect.port, effect.timer)

@@ -13,6 +13,7 @@ from habemus.core.system import System
 from habemus.problems.fencing import GrantedWithToken, LockLostWithToken, ResumedWithToken
 from habemus.runtimes.live.clients.lock_queues import (
     MOST_STARTED,
+    SHORT_STAY_US,
     ClientSession,
     LockQueues,
     number_of,
@@ -307,6 +308,40 @@ def test_who_keeps_a_lock_is_told_of_others_and_not_of_itself() -> None:
         assert [line[:2] for line in connection.lines[2:]] == [("granted", 2), ("wanted", 2)]
 
     run(check)
+
+
+def test_after_a_short_stay_the_next_client_of_the_node_lines_up() -> None:
+    """If clients of other nodes wait as well; if not, the lock stays with the node anyway."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual.VirtualLoop)
+        node, connection = Script(), Said()
+        node.grants_at_once = True
+        turn = Turn(loop)
+        timers = Timers(loop, random_source(1), loop.now_us)
+        lock_queues = LockQueues(node, timers, TimeSlicer(loop, turn))
+        session = lock_queues.join(connection, "client", None)
+        assert session is not None
+        acquire(lock_queues, connection, session, 1)
+        for id, wished, stay_us, reserved_for in (
+            (2, True, SHORT_STAY_US, ""),
+            (3, False, SHORT_STAY_US, ""),
+            (4, True, SHORT_STAY_US + 1, ""),
+            (5, True, SHORT_STAY_US, "a client elsewhere"),
+        ):
+            node.be_wished(wished)
+            node.asked.clear()
+            acquire(lock_queues, connection, session, id)
+            await asyncio.sleep(stay_us / 1e6)
+            lock_queues._local_locks["locks", "x"].reserved_for = reserved_for
+            lock_queues.release(session, id - 1)
+            lines_up = id == 2
+            assert node.asked[:2] == (
+                ["line_up", "release"] if lines_up else ["release", "acquire"]
+            )
+
+    virtual.run(main())
 
 
 def test_a_lock_that_no_client_uses_is_given_back_and_forgotten() -> None:
