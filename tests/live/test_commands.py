@@ -672,7 +672,7 @@ def test_up_runs_a_command_and_leaves_with_its_code(tmp_path: Path) -> None:
         (["-o", "lease=often", "--fresh"], "a lease is"),
         (["--json", "--", "true"], "both write to stdout"),
         (["--semaphore", "printers"], "write NAME=SIZE, such as printers=3"),
-        (["--semaphore", "printers=0", "--fresh"], "semaphore 'printers' has size 0"),
+        (["--semaphore", "printers=0", "--fresh"], "printers=0': write NAME=SIZE"),
     ):
         refused = up(*wrong)
         assert (refused.returncode, refused.stderr.count("\n"), told in refused.stderr) == (

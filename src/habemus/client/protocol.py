@@ -404,6 +404,8 @@ class AcquireRequest:
         state: dict[str, Any] = {} if news is None or news[0] != "news" else news[2]
         if state.get("holder") is None:
             return message
+        if timeout == 0:  # it did not want to wait
+            message = f"{self.shown} is not free"
         where = "" if state.get("node") is None else f" at node {state['node']}"
         return f"{message} (held by {state['holder']}{where})"
 

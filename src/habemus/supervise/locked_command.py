@@ -131,6 +131,7 @@ class LockRequest:
         self.name = ELECTIONS + name if leads else name
         self.command = list(command)
         self.leads = leads
+        self.tries = timeout == 0
         self.timeout = None if timeout is None else max(timeout, TRY_MS / 1_000)
         self.lease = lease
         self.cluster = cluster
@@ -364,7 +365,8 @@ def _news_of(
 
 
 def _timed_out(request: LockRequest, news: list[Any] | None = None) -> CommandExit:
-    return CommandExit(TIMEOUT, request.acquire().timed_out(request.timeout or 0, news))
+    timeout = 0 if request.tries else request.timeout or 0
+    return CommandExit(TIMEOUT, request.acquire().timed_out(timeout, news))
 
 
 # Holding.

@@ -114,3 +114,8 @@ def test_an_attempt_that_does_not_wait_asks_for_no_holder(fake_node: Start) -> N
 )
 def test_what_was_waited_for(request_: AcquireRequest, shown: str) -> None:
     assert request_.timed_out(0.25) == f"timed out after 0.25 s waiting for {shown}"
+    news = ["news", 1, {"holder": "host/7", "node": 2}]
+    held = "(held by host/7 at node 2)"
+    assert request_.timed_out(1, news) == f"timed out after 1 s waiting for {shown} {held}"
+    assert request_.timed_out(0, news) == f"{shown} is not free {held}"
+    assert request_.timed_out(0) == f"timed out after 0 s waiting for {shown}"  # none answers

@@ -170,9 +170,15 @@ def _configured(
 
 
 def _size_of(semaphore: str) -> tuple[str, int]:
+    from habemus.runtimes.live.clients.protocol import NAMES_LIMIT
+
     name, _, size = semaphore.rpartition("=")
-    if not name or not (size.isascii() and size.isdecimal()) or len(size) > 4:
-        raise click.UsageError(f"--semaphore {semaphore!r}: write NAME=SIZE, such as printers=3")
+    is_size = size.isascii() and size.isdecimal() and len(size) <= 4
+    if not name or not is_size or not 1 <= int(size) <= NAMES_LIMIT:
+        raise click.UsageError(
+            f"--semaphore {semaphore!r}: write NAME=SIZE, such as printers=3, of 1 to"
+            f" {NAMES_LIMIT} places"
+        )
     return name, int(size)
 
 
