@@ -103,6 +103,7 @@ def opening(what: tuple[str, ...], on: str | None = None) -> dict[str, Any] | No
     """Return what the page opens first; a mistake is refused here, in one line."""
     from habemus.catalog.entries import entries, find
     from habemus.runs.commands import check_of, run_of
+    from habemus.runs.execution import Execution
     from habemus.scenarios import scenarios
 
     if on is not None and not (what and all(map(_is_record, what))):
@@ -127,14 +128,15 @@ def opening(what: tuple[str, ...], on: str | None = None) -> dict[str, Any] | No
     if what[0] == "check":
         if len(what) == 1:
             raise click.ClickException("name an algorithm: habemus lab check maekawa -n 3")
-        check_of(shlex.join(what[1:]))
+        check = check_of(shlex.join(what[1:]))
+        check.system(find(check.algorithm))
         return {"check": shlex.join(what[1:])}
     if len(what) == 1 and "." not in what[0]:
         _refuse_unknown(what[0], [*entries(), *scenarios()])
     elif what[0] in scenarios():
         raise click.ClickException(f"scenario {what[0]} takes no options; open a run instead")
     find(what[0])
-    run_of(shlex.join(what))
+    Execution(run_of(shlex.join(what)), keep=False)  # prepared, not begun
     return {"run": shlex.join(what)}
 
 
