@@ -3,7 +3,8 @@
 A process *names* a leader by its indication `Leader`, and forgets the name when it crashes.  It
 *claims* to lead from naming itself until it names another process or none, or crashes.  A leader is
 *settled* once every process that is up has named it, and *in office* while it is up, not paused,
-and none of its links is cut.
+and none of its links is cut.  Where leaders have terms, a process that was down when the others
+settled on one may still name a leader of an earlier term: that leader is not a new one.
 
 Searches and runs share the fold.  A search needs the state between two events as a value: `frozen`
 and `thawed` convert it.  A run keeps one `ElectionJudgement` and adds times, causes and costs.
@@ -99,10 +100,10 @@ class ElectionJudgement:
         if leader is None:
             self.named.pop(process, None)
         else:
-            self.named[process] = leader
-            if self.settled not in (None, leader):
+            if self.settled not in (None, leader) and not self._is_late(process, term):
                 result = NamedLeader(self.settled, self._is_in_office(self.settled))
                 self.settled = None
+            self.named[process] = leader
         if leader == process:
             result = self._claim(result, process, term)
         else:
@@ -149,6 +150,18 @@ class ElectionJudgement:
             rivals=tuple(claim.process for claim in others if not claim.settled),
             taken_over=tuple(claim.process for claim in others if claim.settled),
             winner=winner if winner != process else None,
+        )
+
+    def _is_late(self, process: ProcessId, term: int) -> bool:
+        """Return whether a process that was down while the others settled on a leader names one of
+        an earlier term, of which it heard by a late message: that makes no new leader.
+        """
+        claim = None if self.settled is None else self.claims.get(self.settled)
+        return (
+            self.scope == "term"
+            and self.named.get(process) != self.settled
+            and claim is not None
+            and term < claim.term
         )
 
     def _is_in_office(self, leader: ProcessId | None) -> bool:

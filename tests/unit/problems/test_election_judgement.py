@@ -71,18 +71,30 @@ def is_moment_of_settling(history: Sequence[Action]) -> bool:
     return last.kind == "crash" or (last.kind == "name" and last.leader is not None)
 
 
-def settled(history: Sequence[Action]) -> int | None:
+def settled(history: Sequence[Action], scope: str) -> int | None:
     """Return the last unanimous leader, unless a process has named another or it has crashed."""
     for end in range(len(history), 0, -1):
         leader = unanimous(history[:end]) if is_moment_of_settling(history[:end]) else None
         if leader is not None:
             lost = any(
-                (each.kind == "name" and each.leader not in (None, leader))
-                or (each.kind == "crash" and each.process == leader)
-                for each in history[end:]
+                turns_away(history[: position + 1], leader, scope)
+                or history[position][:2] == ("crash", leader)
+                for position in range(end, len(history))
             )
             return None if lost else leader
     return None
+
+
+def turns_away(history: Sequence[Action], leader: int, scope: str) -> bool:
+    """Return whether the last action names another leader than the settled one.  In the scope of
+    terms a process that has not named that one may name a leader of an earlier term.
+    """
+    past, last = history[:-1], history[-1]
+    if last.kind != "name" or last.leader in (None, leader):
+        return False
+    began = claim(past, leader)
+    is_earlier = began is not None and last.term < past[began].term
+    return scope != "term" or not is_earlier or named(past).get(last.process) == leader
 
 
 def was_settled(history: Sequence[Action], process: int) -> bool:
@@ -101,7 +113,8 @@ def violated(history: Sequence[Action], scope: str) -> set[str]:
     if last.kind != "name" or last.leader is None:
         return set()
     found = set()
-    if scope != "eventually" and settled(past) not in (None, last.leader):
+    leader = settled(past, scope)
+    if scope != "eventually" and leader is not None and turns_away(history, leader, scope):
         found.add("E4")
     if last.leader == last.process and claim(history, last.process) == len(past):
         rivals = [
@@ -148,7 +161,9 @@ names = st.builds(
     Action, st.just("name"), processes, st.one_of(st.none(), processes), st.integers(0, 1)
 )
 faults = st.tuples(st.sampled_from(("crash", "recover")), processes).map(lambda pair: Action(*pair))
-agreement = processes.map(lambda leader: [Action("name", each, leader) for each in PROCESSES])
+agreement = st.tuples(processes, st.integers(0, 1)).map(
+    lambda pair: [Action("name", each, *pair) for each in PROCESSES]
+)
 histories = st.lists(
     st.one_of(names.map(lambda each: [each]), faults.map(lambda each: [each]), agreement),
     max_size=8,
@@ -179,7 +194,7 @@ def test_the_observer_agrees_with_brute_force(scope: str, history: list[Action])
         knowledge, found = observer.sees(knowledge, external(action))
         assert set(found) == violated(so_far, scope)
         assert isinstance(knowledge, ElectionScene)
-        assert knowledge.state.settled == settled(so_far)
+        assert knowledge.state.settled == settled(so_far, scope)
         assert dict(knowledge.state.named) == named(so_far)
         assert set(observer.at_rest(knowledge)) == violated_at_rest(so_far, scope)
         unfulfilled = observer.unfulfilled(knowledge)
@@ -195,7 +210,7 @@ def test_the_monitor_agrees_with_brute_force(scope: str, history: list[Action]) 
     for position, action in enumerate(history):
         monitor.observe(traced(position, action))
         expected |= violated(history[: position + 1], scope)
-        assert monitor.settled == settled(history[: position + 1])
+        assert monitor.settled == settled(history[: position + 1], scope)
     findings = monitor.findings("quiescent")
     found = {each.name for each in findings if each.verdict is Verdict.VIOLATED}
     assert found == expected | violated_at_rest(history, scope)
@@ -235,3 +250,19 @@ def test_a_paused_or_isolated_leader_is_not_in_office(fault: str) -> None:
     left = judgement.name(2, 2, 1)
     assert (left.left, left.was_in_office, left.taken_over) == (3, False, (3,))
     assert left.violated("ever") == []
+
+
+@pytest.mark.parametrize(("term", "expected"), [(1, []), (2, ["E4"])])
+def test_a_process_that_was_down_may_hear_late_of_a_former_leader(
+    term: int, expected: list[str]
+) -> None:
+    """The leader of an earlier term is not a new one; another one of the same term would be."""
+    judgement = ElectionJudgement(PROCESSES, "term")
+    judgement.name(1, 1, 1)
+    for process in (2, 1):
+        judgement.name(process, 2, 2)
+    assert judgement.crash(3)
+    judgement.recover(3)
+    assert judgement.name(3, 1, term).violated("term") == expected
+    assert judgement.settled == (None if expected else 2)
+    assert judgement.name(1, 1, 3).violated("term") == ([] if expected else ["E4"])
