@@ -24,23 +24,8 @@ KEPT = (Verdict.HOLDS, Verdict.ALMOST_SURELY)
 MANY = 1_000
 
 ASKS_ALL = "a new coordinator asks all processes, and no majority"
-MEMBERS_CHANGE = "two members, which change and lead in turn; three were not searched to the end"
-ONE_LEADER = "one leader; elected-coordinator and elected-coordinator-leased have two"
-TIMERS_LEFT = "one election: a state has the time that each timer has left; two were not searched"
 EXPLAINED = {
     ("elected-coordinator-bully", "synchronous"): {"none unordered": ASKS_ALL},
-    ("elected-coordinator-members", "asynchronous"): {
-        "none": MEMBERS_CHANGE,
-        "duplicating": ONE_LEADER,
-    },
-    ("elected-coordinator-leased-members", "asynchronous"): {
-        "none": MEMBERS_CHANGE,
-        "unordered lossy duplicating crash recovery": ONE_LEADER,
-    },
-    ("terms", "synchronous"): {"unordered duplicating recovery amnesia": TIMERS_LEFT},
-    ("terms-members", "synchronous"): {
-        "unordered lossy duplicating crash recovery amnesia": TIMERS_LEFT
-    },
 }
 """Claims that rest on less, by algorithm, timing and fault models, with the reason."""
 

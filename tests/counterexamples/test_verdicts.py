@@ -72,6 +72,10 @@ def faults(**counts: int) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items()))
 
 
+ONE_TWO_ONE = 'election_options={"prevote":false,"first":1,"changes":2,"movable":[1,2]}'
+"""The only member lends the lock; the other one is added, and then one of both is removed."""
+MEMBERS_ONLY = (("Beat", 0), ("Change", 2), ("Patience", 0), ("Remind", 0), ("Repeat", 0))
+
 QUICK = [
     # Mutual exclusion: spec, section 2.
     row("central", 2, "ME1 ME2 ME3", "", 261, 20, entries=2, order=True),
@@ -397,6 +401,18 @@ QUICK = [
         "elected-coordinator-leased-members",
         2,
         "FENCE TOKEN",
+        "ME1:12",
+        17_625,
+        28,
+        options=(ONE_TWO_ONE,),
+        timeouts=1,
+        timers=MEMBERS_ONLY,
+        network="fifo",
+    ),
+    row(
+        "elected-coordinator-leased-members",
+        2,
+        "FENCE TOKEN",
         "ME1:17",
         21_921,
         31,
@@ -463,7 +479,17 @@ LONG = [
         faults=faults(crash=1, recover=1),
     ),
     row("elected-coordinator", 2, "ME1 FENCE TOKEN", "", 116_101, 37, timeouts=2, network="fifo"),
-    # The only member lends the lock; the other one is added, and then one of both is removed.
+    row(
+        "elected-coordinator-members",
+        2,
+        "ME1 FENCE TOKEN",
+        "",
+        45_753,
+        43,
+        options=(ONE_TWO_ONE,),
+        timers=MEMBERS_ONLY,
+        network="fifo",
+    ),
     row(
         "elected-coordinator-members",
         2,
@@ -471,8 +497,8 @@ LONG = [
         "",
         364_587,
         44,
-        options=('election_options={"prevote":false,"first":1,"changes":2,"movable":[1,2]}',),
-        timers=(("Beat", 0), ("Change", 2), ("Patience", 0), ("Remind", 0), ("Repeat", 0)),
+        options=(ONE_TWO_ONE,),
+        timers=MEMBERS_ONLY,
         faults=faults(crash=1, recover=1),
         network="fifo",
         returning=True,
