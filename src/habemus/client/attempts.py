@@ -45,8 +45,10 @@ class Attempts:
         self.names_holder = names_holder
         """Whether to ask who holds the lock when the timeout is over, for the message."""
         if timeout is not None:
-            self._timeout = max(timeout, shortest)
-            self._deadline = boottime.seconds() + self._timeout if deadline is None else deadline
+            self._timeout = timeout
+            if deadline is None:
+                deadline = boottime.seconds() + max(timeout, shortest)
+            self._deadline = deadline
 
     def left(self) -> float | None:
         """Seconds until the timeout, at least `TRY_SECONDS`: a slow connection alone must not make
