@@ -338,7 +338,7 @@ def test_a_timeout_of_0_takes_a_free_lock(start: Start) -> None:
         until(lambda: is_taken(one) and is_taken(other))
         with (
             one.lock("x", timeout=PATIENCE),
-            pytest.raises(LockTimeout, match="waiting for lock 'x'"),
+            pytest.raises(LockTimeout, match="lock 'x'"),
         ):
             other.lock("x", timeout=0).acquire()
 
@@ -348,7 +348,7 @@ def test_a_timeout_of_0_takes_a_free_lock(start: Start) -> None:
             while held is None:
                 held = await cluster.try_lock("x")
             async with held:
-                with pytest.raises(LockTimeout, match="waiting for lock 'x'"):
+                with pytest.raises(LockTimeout, match="lock 'x'"):
                     await cluster.lock("x", timeout=0).acquire()
 
     asyncio.run(run())
