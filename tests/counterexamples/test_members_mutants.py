@@ -8,6 +8,7 @@ from tests.counterexamples.searching import Planted, assert_caught, gallery, wit
 
 from habemus.algorithms.election.terms import LEADING, Vote
 from habemus.algorithms.election.terms_members import Canvass, TermsMembers
+from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator
 from habemus.algorithms.mutex.elected_coordinator_members import ElectedCoordinatorMembers
 from habemus.core import ProcessId
 from habemus.problems.election import Location
@@ -99,6 +100,9 @@ class CountsProcessesThatAreNoMembers(ElectedCoordinatorMembers):
 
     def is_majority(self, processes: Iterable[ProcessId]) -> bool:
         return len(list(processes)) >= self.majority()
+
+    def will_have_recorded(self) -> set[ProcessId]:
+        return ElectedCoordinator.will_have_recorded(self)
 
 
 def election(first: int, changes: int, movable: str) -> tuple[str, ...]:
@@ -230,7 +234,7 @@ GALLERY = [
         8,
         87_043,
     ),
-    Planted(RecordsOnlyOnce, ElectedCoordinatorMembers, "ME1", LENT, 19, 7_349),
+    Planted(RecordsOnlyOnce, ElectedCoordinatorMembers, "ME1", LENT, 19, 7_354),
     Planted(CountsProcessesThatAreNoMembers, ElectedCoordinatorMembers, "ME1", LENT, 19, 9_089),
 ]
 

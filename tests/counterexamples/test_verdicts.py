@@ -495,7 +495,7 @@ LONG = [
         2,
         "ME1 FENCE TOKEN",
         "",
-        364_587,
+        361_433,
         44,
         options=(ONE_TWO_ONE,),
         timers=MEMBERS_ONLY,

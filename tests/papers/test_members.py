@@ -86,6 +86,21 @@ def test_a_learner_follows_and_never_counts() -> None:
     assert leaders and leaders <= {2, 3}
 
 
+def test_a_loan_to_a_process_that_is_no_member_is_recorded_by_members_at_once() -> None:
+    """Its own record does not count: 3 is lent the lock when 2 has recorded it, after request,
+    record, recorded and grant, and not after a timeout.
+    """
+    setup = Setup(
+        "elected-coordinator-members",
+        3,
+        options=('election_options={"first": 2}',),
+        asks=("3@500ms+1ms",),
+        delay="1ms",
+        until="600ms",
+    )
+    assert execute(setup).costs["client_delay"] == 4
+
+
 def test_a_removed_leader_resigns_when_the_others_have_stored_it() -> None:
     trace = find("members-leader-removed").run().report.trace
     assert trace is not None

@@ -242,3 +242,17 @@ def test_a_vote_that_is_stored_is_not_given_twice() -> None:
 def test_one_alone_leads() -> None:
     report = execute(Setup("terms", 1))
     assert report.verdict is Verdict.HOLDS and report.costs["messages"] == 0
+
+
+@pytest.mark.parametrize(("algorithm", "delay"), [("terms", "50ms"), ("terms-members", "200ms")])
+@pytest.mark.parametrize("seed", range(3))
+def test_elections_that_take_longer_than_any_patience_end(
+    algorithm: str, delay: str, seed: int
+) -> None:
+    """From the pre-vote to the last vote it takes four messages, and the longest patience is 200
+    ms.  So a candidate always gave up before it had won, again and again.
+    """
+    trace = execute(Setup(algorithm, 3, seed=seed, delay=delay, until="10s")).trace
+    assert trace is not None
+    leaders = [each.fields()["process"] for each in trace.events if each.name == "Leader"]
+    assert any(leaders)

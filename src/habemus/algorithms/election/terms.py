@@ -21,7 +21,9 @@ Differs  Only the election of the paper; there is no log that could make one can
          not have heard the leader yet, and waits for its patience to run out.  The application may
          call an election; a process that knows of a leader ignores the call, since others may not
          have heard that leader yet and would back the caller.  A leader may resign: it names an
-         heir that calls the next election without waiting (TimeoutNow, thesis 3.10).
+         heir that calls the next election without waiting (TimeoutNow, thesis 3.10).  A candidate
+         that has not won when its patience runs out waits twice as long the next time: votes may
+         be on their way that take longer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -85,6 +87,9 @@ class Stage(IntEnum):
 
 FOLLOWING, SOUNDING, STANDING, LEADING = Stage
 
+DOUBLINGS = 3
+"""How often the patience doubles: a process waits up to 8 times as long after failed elections."""
+
 
 class Terms(Election):
     name = "terms"
@@ -139,10 +144,22 @@ class Terms(Election):
 
     @upon(Patience)
     def give_up_leader(self, _: Patience) -> None:
-        self.set_timer(Patience(), after=self.patience)
+        self.set_timer(Patience(), after=self.longer_patience())
         self.just_recovered = False
         self.follow(None)
         self.call()
+
+    def longer_patience(self) -> Span:
+        """Return the patience, doubled for each failed election, but not more than 3 times."""
+        times = 1 << min(self.failed_elections(), DOUBLINGS)
+        if isinstance(self.patience, int):
+            return self.patience * times
+        shortest, longest = self.patience
+        return shortest * times, longest * times
+
+    def failed_elections(self) -> int:
+        """Return how many elections have failed since the last leader, as far as it knows."""
+        return 1 if self.stage == STANDING else 0
 
     def call(self) -> None:
         if self.prevote:

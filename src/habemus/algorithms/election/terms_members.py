@@ -29,7 +29,9 @@ Differs  The configuration is the only thing that is replicated, so there is no 
          paper's rules about one.  What is recorded elsewhere by a majority, as loans of a lock are,
          must be recorded by a majority of the new members before the next change: the process
          above says so (`confirm`).  All members weigh the same: with weights, majorities of
-         neighbouring configurations need not meet.
+         neighbouring configurations need not meet.  The configuration has the term of the last
+         leader, so a process knows how many elections have failed since: its patience doubles with
+         each, up to 8 times the usual one, and is the usual one when a leader is heard.
 """
 
 from collections.abc import Iterable, Sequence
@@ -121,6 +123,10 @@ class TermsMembers(Terms):
     def call(self) -> None:
         if self.is_member():
             super().call()
+
+    def failed_elections(self) -> int:
+        """Return how many terms had no leader since the one that wrote the configuration."""
+        return self.term - self.configuration.term
 
     def stand(self) -> None:
         self.adopt(self.term + 1)

@@ -305,7 +305,7 @@ class ElectedCoordinator(Participant):
         self.set_timer(Remind(self.term), after=self.patience)
         if self.recording == "majority":
             counted = self.will_have_recorded()
-            others = [process, *(other for other in self.prompt if other != process)]
+            others = sorted(self.prompt, key=lambda other: other != process)
             missing = self.majority() - len(counted)
             self.have_recorded_by([other for other in others if other not in counted][:missing])
 

@@ -64,6 +64,9 @@ class ElectedCoordinatorMembers(ElectedCoordinator):
     def knows_enough(self) -> bool:
         return self.coordinator == self.me and not self.settled and self.is_majority(self.answers)
 
+    def will_have_recorded(self) -> set[ProcessId]:
+        return super().will_have_recorded() & set(self.members)
+
     def is_recorded(self) -> bool:
         return self.coordinator == self.me and self.lending and self.has_enough_records()
 
