@@ -14,6 +14,7 @@ from habemus.algorithms.mutex.elected_coordinator_participant import Answer, Gra
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED
 from habemus.catalog.entries import entry_of
 from habemus.core import ProcessId
+from habemus.core.properties import Verdict
 from habemus.problems.fencing import Token
 from habemus.runs.check import Check, perform
 
@@ -201,3 +202,24 @@ def test_a_late_claim_of_an_application_taken_for_dead_can_violate_me1() -> None
     hasty = perform(check, entry=entry_of(DecidesTooEarly))
     assert {name: told.steps for name, told in healthy.stories.items()} == {"ME1": 19}
     assert {name: told.steps for name, told in hasty.stories.items()} == {"ME1": 18}
+
+
+def only_leaders(**bound: Any) -> Check:
+    """Process 1 wants the lock, and only the election has timers."""
+    timers = (("Doubt", 0), ("Follow", 0), ("Lead", 2), ("Remind", 0), ("Repeat", 0))
+    return over_election(2, timeouts=None, timers=timers, asking=(1,), **bound)
+
+
+@pytest.mark.parametrize(
+    ("faults", "states"),
+    [
+        ((("lose", 1),), 33_428),
+        pytest.param(CRASH, 84_426, marks=pytest.mark.long_search),
+    ],
+)
+def test_a_stay_that_moves_is_safe_under_faults(
+    faults: tuple[tuple[str, int], ...], states: int
+) -> None:
+    report = perform(only_leaders(faults=faults), entry=entry_of(ElectedCoordinator))
+    assert {finding.verdict for finding in report.findings} == {Verdict.HOLDS}
+    assert (report.extent.complete, report.extent.states) == (True, states)
